@@ -316,7 +316,7 @@ def test_a_cast_asks_by_role() -> None:
     assert ask(cast).message.text == "from the agent"
     with pytest.raises(DefinitionError, match="no model plays the role 'judge'; the cast has agent, user"):
         ask(cast, role="judge")
-    with pytest.raises(DefinitionError, match="the cast has nobody"):
+    with pytest.raises(DefinitionError, match="the cast has no role"):
         ask(Cast())
 
 

@@ -121,7 +121,7 @@ class Holder(msgspec.Struct):
 
 @pytest.mark.parametrize("type_", [Opaque, Holder])
 def test_an_opaque_type_needs_a_strategy(type_: Any) -> None:
-    with pytest.raises(UsageError, match=r"there is no strategy for a Opaque; pass one for its field to states\(\)"):
+    with pytest.raises(UsageError, match=r"no strategy is known for a Opaque; pass one for its field to states\(\)"):
         strategies.values(type_)
 
 
@@ -148,7 +148,7 @@ def test_states_are_fresh_worlds(desk: Desk, world: Bank) -> None:
 
 
 def test_a_resource_without_a_default_needs_a_strategy() -> None:
-    with pytest.raises(UsageError, match="there is no strategy for a Table"):
+    with pytest.raises(UsageError, match="no strategy is known for a Table"):
         strategies.states(Bank)
 
 

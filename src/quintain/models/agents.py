@@ -31,7 +31,7 @@ class Fixed:
         return self._model
 
     async def aclose(self) -> None:
-        """Give back what the model holds, such as connections."""
+        """Gives back what the model holds, such as connections."""
         await _close(self._model)
 
 
@@ -41,10 +41,10 @@ class Oracle:
     name = "oracle"
 
     def model(self, task: Task[Any], seed: int) -> Model:
-        """The solution as a script.
+        """Returns the solution as a script.
 
         Raises:
-            UsageError: Nobody wrote one for this task.
+            UsageError: The task does not have a solution.
         """
         if task.solution is None:
             raise UsageError(f"task {task.id!r} has no solution, so the oracle cannot play it")
@@ -62,7 +62,7 @@ class Company:
         return Cast(**{role: agent.model(task, seed) for role, agent in self._agents.items()})
 
     async def aclose(self) -> None:
-        """Close those agents that can be."""
+        """Closes those agents that can be."""
         for agent in self._agents.values():
             await _close(agent)
 
@@ -83,7 +83,7 @@ def random(*, calls: int = 8) -> Agent:
 
 
 def openai(name: str, **options: Any) -> Agent:
-    """The model `name` of an OpenAI-compatible endpoint; options as for `OpenAI`."""
+    """Returns the model `name` of an OpenAI-compatible endpoint; options as for `OpenAI`."""
     return Fixed(OpenAI(name, **options), f"openai:{name}")
 
 

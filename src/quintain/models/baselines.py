@@ -1,4 +1,4 @@
-"""What a score has to beat: doing nothing, and doing anything."""
+"""Baselines of a score: doing nothing, and doing anything."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def draw(tool: Tool, rng: Rng, words: Sequence[str]) -> str | None:
 
 
 def seen(messages: Sequence[Message]) -> list[str]:
-    """What a context shows that could be a value: quoted strings, and words with a digit, in order, each once."""
+    """Returns the possible values in a context: quoted strings, and words with a digit, in order, each once."""
     found: dict[str, None] = {}
     for message in messages:
         text = message.text

@@ -14,12 +14,12 @@ class Cast:
         self._models = models
 
     async def __call__(self, request: Request) -> Reply:
-        """Ask the model of the request's role.
+        """Asks the model of the request's role.
 
         Raises:
-            DefinitionError: Nobody plays that role.
+            DefinitionError: No model plays that role.
         """
         if request.role not in self._models:
-            known = ", ".join(self._models) or "nobody"
+            known = ", ".join(self._models) or "no role"
             raise DefinitionError(f"no model plays the role {request.role!r}; the cast has {known}")
         return await self._models[request.role](request)

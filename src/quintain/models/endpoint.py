@@ -48,32 +48,32 @@ class Answer:
         self.status, self.data, self.wait_s = status, data, wait_s
 
     def trouble(self) -> Trouble:
-        """What a status other than 200 means."""
-        told = f"status {self.status}: {head(self.data)}"
-        told += f" (it asks to wait {self.wait_s:g} s)" if self.wait_s else ""
+        """Returns the meaning of a status other than 200."""
+        said = f"status {self.status}: {head(self.data)}"
+        said += f" (it asks to wait {self.wait_s:g} s)" if self.wait_s else ""
         if self.status == 429:
             # An empty purse is not filled by waiting.
             again = b"insufficient_quota" not in self.data
-            return Trouble("provider_quota_exhausted", told, again=again, wait_s=self.wait_s)
+            return Trouble("provider_quota_exhausted", said, again=again, wait_s=self.wait_s)
         if self.status == 408 or self.status >= 500:
-            return Trouble("provider_unavailable", told, wait_s=self.wait_s)
+            return Trouble("provider_unavailable", said, wait_s=self.wait_s)
         if self.status in {400, 413, 422} and _TOO_LONG.search(self.data[:10_000].decode(errors="replace")):
-            told = f"the context is longer than the model takes: {told}"
-        return Trouble("agent_request_failed", told, again=False)
+            said = f"the context is longer than the model takes: {said}"
+        return Trouble("agent_request_failed", said, again=False)
 
 
 class Endpoint:
-    """Posts JSON to one URL, over connections that belong to the running event loop.
+    """Client that posts JSON to one URL, over connections that belong to the running event loop.
 
     Args:
         url: Up to and with the version; a query stays at the end.
-        path: What comes after it.
+        path: Path after the url.
         key: Sent as a bearer token unless it is empty.
         timeout_s: Seconds of silence after which an attempt has failed.
         max_bytes: A longer response is malformed.
 
     Raises:
-        UsageError: The extra `http` is not installed, no such URL can be, or the key is no header.
+        UsageError: The extra `http` is not installed, the URL is invalid, or the key is not a valid header.
     """
 
     def __init__(self, url: str, path: str, *, key: str, timeout_s: float, max_bytes: int) -> None:
@@ -84,7 +84,7 @@ class Endpoint:
         try:
             base = httpx.URL(url)
         except httpx.InvalidURL as error:
-            raise UsageError(f"base_url is no URL: {error}") from error
+            raise UsageError(f"base_url is not a URL: {error}") from error
         if base.scheme not in {"http", "https"} or not base.host:
             raise UsageError(f"base_url must be like http://localhost:8000/v1, got the scheme {base.scheme!r}")
         if not re.fullmatch(r"[!-~]*", key):
@@ -99,7 +99,7 @@ class Endpoint:
         return str(self._url.copy_with(userinfo=b"", query=None, fragment=None))
 
     def hide(self, text: str) -> str:
-        """The text without what must not be shown."""
+        """Returns the text without what must not be shown."""
         for secret in (self._key, self._url.password, self._url.query.decode()):
             text = text.replace(secret, "***") if secret else text
         return text
@@ -126,7 +126,7 @@ class Endpoint:
         return Answer(response.status_code, bytes(data), _seconds(response.headers.get("retry-after", "")))
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop; those of a loop that is gone went with it."""
+        """Closes the connections of the running event loop; those of a loop that is gone went with it."""
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()
@@ -146,12 +146,12 @@ class Endpoint:
 
 
 def head(data: bytes | bytearray) -> str:
-    """The first 300 characters, for a message."""
+    """Returns the first 300 characters, for a message."""
     return bytes(data[:1200]).decode(errors="replace")[:300].strip()
 
 
 def _seconds(header: str) -> float:
-    """What a Retry-After header says, in either of its forms; 0 where it is missing or makes no sense."""
+    """Returns the seconds of a Retry-After header, in either of its forms; 0 if it is missing or invalid."""
     try:
         seconds = float(header)
     except ValueError:

@@ -78,7 +78,7 @@ class OpenAI:
         self._refused: frozenset[str] = frozenset()
 
     async def __call__(self, request: Request) -> Reply:
-        """Ask, and ask again while that may help.
+        """Asks, and asks again while that may help.
 
         Raises:
             ModelError: It did not help, or could not have.
@@ -94,14 +94,14 @@ class OpenAI:
                 patience = trouble.again and trouble.wait_s <= self._timeout_s and malformed < 2
                 if attempt > self._retries or not patience:
                     raise self._error(trouble, attempt) from trouble.__cause__
-                # Those who were refused together must not come back together, whatever they were told.
+                # Requests refused together must not come back together, whatever wait the server asked for.
                 spread_s = min(30.0, self._backoff_s * 2 ** (attempt - 1)) * (0.5 + rng.random() / 2)
                 wait_s = trouble.wait_s + spread_s
             await asyncio.sleep(wait_s)
             attempt += 1
 
     async def aclose(self) -> None:
-        """Close the connections that belong to the running event loop."""
+        """Closes the connections that belong to the running event loop."""
         await self._endpoint.aclose()
 
     async def _attempt(self, request: Request) -> Reply:
@@ -117,7 +117,7 @@ class OpenAI:
             raise Trouble(INVALID, f"a malformed reply: {error}: {head(answer.data)}") from error
 
     async def _ask(self, request: Request) -> tuple[Answer, frozenset[str]]:
-        """Post once, and at once again without each field that the server refuses; the answer, and those fields."""
+        """Posts once, and at once again without each field that the server refuses; the answer, and those fields."""
         refused = self._refused
         while True:
             fields = self._fields(request, refused)
@@ -145,7 +145,7 @@ class OpenAI:
 
 
 def _refused(answer: Answer, fields: dict[str, Any]) -> frozenset[str]:
-    """The fields that a server says it doesn't know, out of those that the request can go without."""
+    """Returns the fields that a server says it doesn't know, out of those that the request can go without."""
     if answer.status not in {400, 422}:
         return frozenset()
     text = answer.data[:100_000].decode(errors="replace")

@@ -51,7 +51,7 @@ def _one(code: str, argument: Any, rng: Rng) -> str:
 
 
 def _characters(code: str, argument: Any) -> frozenset[str]:
-    """What one place accepts, of ASCII at least; nothing where the code stands for no character, such as ^."""
+    """Returns the characters that one place accepts, ASCII at least; none for a code such as ^."""
     if code == "IN":
         accepted = frozenset[str]().union(*(_characters(str(inner), value) for inner, value in argument))
         return _ASCII - accepted if str(argument[0][0]) == "NEGATE" else accepted

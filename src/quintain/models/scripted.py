@@ -11,10 +11,10 @@ from quintain.trace import Message, Reply, ToolCall
 
 
 class Scripted:
-    """Plays fixed replies in order, whoever asks, then stays silent. One is good for one episode.
+    """Model that returns fixed replies in order, then empty ones. Use one instance per episode.
 
     Args:
-        replies: What it says, first to last; afterwards every reply is empty and calls nothing.
+        replies: Replies, first to last; afterwards every reply is empty and calls nothing.
     """
 
     def __init__(self, replies: Iterable[Reply]) -> None:

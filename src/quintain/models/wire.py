@@ -19,7 +19,7 @@ class Aborted(Exception):
 
 
 def body(name: str, request: Request) -> dict[str, Any]:
-    """The fields that every server knows. The seed is cut to 31 bits, the most that all of them take."""
+    """Returns the fields that every server knows. The seed is cut to 31 bits, the most that all of them take."""
     fields: dict[str, Any] = {
         "model": name,
         "messages": list(_messages(request.messages)),
@@ -41,19 +41,19 @@ def body(name: str, request: Request) -> dict[str, Any]:
 
 
 def reply(data: bytes, request: Request, *, insist: bool = False) -> Reply:
-    """Read what a server answered.
+    """Parses the response of a server.
 
-    Token ids are taken from where vLLM (`prompt_token_ids` beside the choices) and SGLang (within the choice) put them.
-    The policy version is an integer, or text that is one, under `policy_version` or, as SGLang has it, under
+    Token ids are read where vLLM (`prompt_token_ids` next to the choices) and SGLang (within the choice) put them. The
+    policy version is an integer, or text that is one, under `policy_version` or, as SGLang has it, under
     `metadata.weight_version` or `sglext.weight_version`.
 
     Args:
         data: The body of the response.
-        request: What was asked; numbers the calls of a server that gives them no ids.
-        insist: Whether a reply without token ids and logprobs is an invalid one.
+        request: The request; it numbers the calls of a server that gives them no ids.
+        insist: True to reject a reply without token ids and logprobs.
 
     Raises:
-        Aborted: What is there is not a whole reply.
+        Aborted: The reply is not complete.
         ValueError: Not JSON, not a completion, a logprob that is missing or not finite, or `insist` and no token ids.
         RecursionError: Nested deeper than any completion.
     """

@@ -1,1 +1,1 @@
-"""What a State may hold beside plain data: worlds of a size, or of a kind, that bytes in a message do not reach."""
+"""Resources of a State: databases, files, sandboxes, schedules."""

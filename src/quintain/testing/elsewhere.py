@@ -14,11 +14,11 @@ HASH_SEEDS = (1, 2)
 
 
 def ask(contract: object, question: str) -> list[Any]:
-    """What a method of the contract returns in fresh processes, one per hash seed.
+    """Returns the results of a contract's method in fresh processes, one per hash seed.
 
     Args:
-        contract: An instance of a class that stands at the top of a file, or in such a class.
-        question: Name of a method without arguments that returns what JSON can hold.
+        contract: An instance of a class at the top level of a file, or in such a class.
+        question: Name of a method without arguments that returns JSON data.
 
     Raises:
         RuntimeError: The contract cannot be found there, or its method raised.
@@ -37,7 +37,7 @@ def ask(contract: object, question: str) -> list[Any]:
 
 
 def answer(*, module: str, file: str, qualname: str, question: str) -> None:
-    """Print, as the last line, what the contract's method returns here."""
+    """Prints, as the last line, what the contract's method returns here."""
     spec = importlib.util.spec_from_file_location(module, file)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot import {file}")

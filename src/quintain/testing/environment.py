@@ -25,17 +25,17 @@ from .fakes import Script
 
 
 class EnvironmentContract:
-    """What every environment promises. Return yours, and pytest finds the tests.
+    """Contract of every environment. Return yours, and pytest finds the tests.
 
         class TestShop(EnvironmentContract):
             def environment(self):
                 return shop.env
 
     Attributes:
-        first: Tasks of each split that are looked at.
-        full_score: What a solution gets.
-        longest: Characters of a tool's description that the strictest endpoint takes.
-        examples: Random plays.
+        first: Number of tasks of each split that are tested.
+        full_score: Score of a solution.
+        longest: Characters of a tool's description that the strictest endpoint accepts.
+        examples: Number of random plays.
     """
 
     first = 3
@@ -44,15 +44,15 @@ class EnvironmentContract:
     examples = 20
 
     def environment(self) -> Environment[Any]:
-        """The environment that is tested."""
+        """Returns the environment that is tested."""
         raise NotImplementedError(f"{type(self).__name__}.environment() returns the environment that is tested")
 
     def solver(self, task: Task[Any]) -> Model | None:
-        """A model that solves the task, playing every role; None when nobody knows how."""
+        """Returns a model that solves the task, playing every role; None if there is none."""
         return None if task.solution is None else Script(task.solution, task.answer)
 
     def idler(self, task: Task[Any]) -> Model:
-        """A model that does nothing, in every role."""
+        """Returns a model that does nothing, in every role."""
         return Script()
 
     def secrets(self, task: Task[Any]) -> Sequence[str]:
@@ -206,7 +206,7 @@ def _digest(task: Task[Any]) -> str:
 
 
 async def _step_through(env: Environment[Any], task: Task[Any], play: Sequence[Reply]) -> Trace:
-    """Play replies without a harness, and judge."""
+    """Plays replies without a harness, and scores."""
     episode = await Episode[Any].begin(env, task)
     for reply in play:
         if not episode.ended:
@@ -217,7 +217,7 @@ async def _step_through(env: Environment[Any], task: Task[Any], play: Sequence[R
 
 
 async def _check_copies(env: Environment[Any], task: Task[Any], trace: Trace) -> None:
-    """Stop somewhere, copy the episode in every way, and let each copy go on as the trace did."""
+    """Stops somewhere, copy the episode in every way, and lets each copy go on as the trace did."""
     turns = Rng(codec.digest(task.id.encode()).encode()).below(len(trace.turns) + 1)
     episode = await rebuild(env, task, trace, turns=turns)
     before = await resource.digest(episode.state)

@@ -62,7 +62,7 @@ def counted(outcome: qn.EpisodeView[Counter]) -> float:
 
 
 def counter(**config: Any) -> qn.Environment[Counter]:
-    """An environment of `Counter`: task n asks for the number n + 1. Keywords are fields of its Config."""
+    """Returns an environment of `Counter`: task n asks for the number n + 1. Keywords are fields of its Config."""
 
     def tasks(split: str) -> qn.Tasks[Counter]:
         def make(n: int) -> qn.Task[Counter]:
@@ -152,7 +152,7 @@ class Bank(qn.State):
         return self.accounts[self.rng.choice(list(self.accounts))]
 
     def pay(self, source: str, target: str, cents: int) -> None:
-        """What a transfer does when it is due."""
+        """Transfers the money when it is due."""
         payer, paid = self.accounts[source], self.accounts[target]
         if payer.cents < cents:
             self.ledger.book(f"{source} could not pay {cents}")
@@ -183,12 +183,12 @@ def conserved(effect: qn.StepView[Bank]) -> float:
 
 @qn.phase()
 def booked(transition: qn.TurnView[Bank]) -> bool:
-    """Something was booked."""
+    """True if the ledger has a line."""
     return bool(transition.after.ledger.lines)
 
 
 def bank(**config: Any) -> qn.Environment[Bank]:
-    """An environment of `Bank`, with rewards at all four levels. Keywords are fields of its Config."""
+    """Returns an environment of `Bank`, with rewards at all four levels. Keywords are fields of its Config."""
 
     def tasks(split: str) -> qn.Tasks[Bank]:
         def make(n: int) -> qn.Task[Bank]:

@@ -20,7 +20,7 @@ Law = Callable[[History, History, History], Awaitable[None]]
 
 
 class ResourceContract:
-    """What `quintain.resource.Resource` promises. Say how to make one, and what can be done to it.
+    """Contract of `quintain.resource.Resource`. Define a factory and operations.
 
         class TestLog(ResourceContract):
             def make(self):
@@ -30,19 +30,19 @@ class ResourceContract:
                 return [lambda log: log.write("a"), Log.read]
 
     Attributes:
-        declared: The type as a State would declare it, where that is more than the class: `Table[Order]`.
-        examples: Histories that each law is tried on.
+        declared: The type as a State would declare it, if it is more than the class: `Table[Order]`.
+        examples: Number of histories for each law.
     """
 
     declared: Any = None
     examples = 50
 
     def make(self) -> Any:
-        """A resource, always the same."""
+        """Returns a resource, always the same."""
         raise NotImplementedError(f"{type(self).__name__}.make() returns the resource that is tested")
 
     def operations(self) -> Sequence[Operation]:
-        """What can be done to it; each always the same, plain or async."""
+        """Returns operations on the resource; each always the same, plain or async."""
         raise NotImplementedError(f"{type(self).__name__}.operations() returns what can be done to the resource")
 
     def test_a_fork_is_equal_and_goes_on_alike(self) -> None:
@@ -99,7 +99,7 @@ class ResourceContract:
         assert ask(self, "digests") == [self.digests()] * 2, "a digest depends on the process"
 
     def digests(self) -> list[str]:
-        """The digests after some fixed histories."""
+        """Returns the digests after some fixed histories."""
         rng, operations = Rng(b"histories"), self.operations()
         histories = [[rng.choice(operations) for _ in range(length)] for length in range(16)]
 

@@ -75,12 +75,12 @@ def one_of(items: Sequence[T]) -> SearchStrategy[T]:
 
 
 def lists_of(items: SearchStrategy[T]) -> SearchStrategy[list[T]]:
-    """Up to ten of them."""
+    """Returns up to ten of them."""
     return st.lists(items, max_size=10)
 
 
 def for_all(law: Callable[..., None], strategies: Sequence[SearchStrategy[Any]], *, examples: int) -> None:
-    """Try a law on examples, the same ones each time; raises what the simplest counterexample raised."""
+    """Tries a law on examples, the same ones each time; raises what the simplest counterexample raised."""
 
     @hypothesis.settings(
         deadline=None, max_examples=examples, database=None, derandomize=True, report_multiple_bugs=False
@@ -107,7 +107,7 @@ class _Values:
         make = _MAKE.get(type(info))
         if make is None:
             name = getattr(getattr(info, "cls", None), "__name__", type(info).__name__)
-            raise UsageError(f"there is no strategy for a {name}; pass one for its field to states()")
+            raise UsageError(f"no strategy is known for a {name}; pass one for its field to states()")
         return make(self, info)
 
     def struct(self, info: Any, given: Mapping[str, SearchStrategy[Any]] | None = None) -> SearchStrategy[Any]:

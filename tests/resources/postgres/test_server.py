@@ -201,7 +201,7 @@ def test_a_password_is_not_shown() -> None:
 def test_an_ordinary_user_is_told(url: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute("DROP ROLE IF EXISTS plain; CREATE ROLE plain LOGIN")
-    with pytest.raises(qn.DefinitionError, match=r"'plain' of .* is no superuser"):
+    with pytest.raises(qn.DefinitionError, match=r"'plain' of .* is not a superuser"):
         Database(url=url.replace("postgres@", "plain@"))
 
 

@@ -149,9 +149,9 @@ def test_what_an_advance_makes_is_linear() -> None:
         ),
         (lambda w: w.jobs.add("x", Every(1), w.note, arguments={"name": {1: 2}}), TypeError, "str"),
         (lambda w: w.jobs.add("x", Every(1), shop().note), TypeError, "is not a method of this Shop"),
-        (lambda w: w.jobs.pause("x"), UsageError, "there is no job 'x'; there is beat"),
-        (lambda w: w.jobs.resume("x"), UsageError, "there is no job 'x'"),
-        (lambda w: w.jobs.cancel("x"), UsageError, "there is no job 'x'"),
+        (lambda w: w.jobs.pause("x"), UsageError, "job 'x' does not exist; there is beat"),
+        (lambda w: w.jobs.resume("x"), UsageError, "job 'x' does not exist"),
+        (lambda w: w.jobs.cancel("x"), UsageError, "job 'x' does not exist"),
     ],
 )
 def test_nonsense_is_refused(wrong: Callable[[Shop], object], error: type[Exception], says: str) -> None:

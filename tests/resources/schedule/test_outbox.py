@@ -140,7 +140,7 @@ def test_a_dead_letter_lets_the_next_one_pass_and_can_be_sent_again() -> None:
     ((number, letter),) = world.outbox.dead.items()
     assert (number, letter.event.body, letter.event.attempt) == ("1", "a", 3)
     assert outcomes(world)[2] == (3, 1, 3, "dead")
-    with pytest.raises(UsageError, match="there is no dead letter 7; there is 1"):
+    with pytest.raises(UsageError, match="dead letter 7 does not exist; there is 1"):
         world.outbox.redeliver(7)
     world.outbox.redeliver(1)
     world.clock.advance(60)
@@ -189,7 +189,7 @@ def test_unsubscribed_gets_what_is_on_its_way() -> None:
     world.outbox.unsubscribe("t", world.take)
     world.clock.advance(5)
     assert world.log == ["a@5"]
-    with pytest.raises(UsageError, match="nobody has subscribed to 't'; there is none"):
+    with pytest.raises(UsageError, match="topic 't' has no subscriber; there is none"):
         world.outbox.send("t", "b")
     with pytest.raises(UsageError, match="'take' has not subscribed to 't'; it has to none"):
         world.outbox.unsubscribe("t", "take")
@@ -319,7 +319,7 @@ def test_first_in_first_out_for_each_key(
 @pytest.mark.parametrize(
     ("wrong", "error", "says"),
     [
-        (lambda w: w.outbox.send("x", 1), UsageError, "nobody has subscribed to 'x'; there is t"),
+        (lambda w: w.outbox.send("x", 1), UsageError, "topic 'x' has no subscriber; there is t"),
         (lambda w: w.outbox.send("t", object()), TypeError, "unsupported"),
         (lambda w: w.outbox.send("t", 1, delay=-1), UsageError, "a delay is 0 or more seconds, got -1"),
         (lambda w: w.outbox.subscribe("t", w.take), UsageError, "'take' has subscribed to 't' already"),
@@ -330,7 +330,7 @@ def test_first_in_first_out_for_each_key(
         ),
         (lambda w: w.outbox.subscribe("t", w.no_event), TypeError, r"'no_event' takes \(self\).*too many positional"),
         (lambda w: w.outbox.subscribe("t", desk().take), TypeError, "is not a method of this Desk"),
-        (lambda w: w.outbox.redeliver(1), UsageError, "there is no dead letter 1; there is none"),
+        (lambda w: w.outbox.redeliver(1), UsageError, "dead letter 1 does not exist; there is none"),
         (lambda w: Faults(duplicate=1), UsageError, "from 0, and less than 1, got Faults"),
         (lambda w: Uniform(3, 2), UsageError, "0 <= low <= high, got 3 and 2"),
         (lambda w: Exponential(-1), UsageError, "a mean delay is 0 or more seconds, got -1"),

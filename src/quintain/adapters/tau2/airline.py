@@ -48,7 +48,7 @@ class Airline(World, kw_only=True):
 
     flights: Table[Flight]
     dates: Table[FlightDate]
-    """How a flight stands on a day, by "flight number day"."""
+    """Status of each flight on each day, by "flight number day"."""
     users: Table[User]
     reservations: Table[Reservation]
 
@@ -338,7 +338,7 @@ class Airline(World, kw_only=True):
         destination: str | None = None,
         leave_after: str = "",
     ) -> list[DirectFlight]:
-        """What can be booked on a date; None stands for any airport."""
+        """Returns the flights that can be booked on a date; None means any airport."""
         results: list[DirectFlight] = []
         for flight in flights:
             if origin not in (None, flight.origin) or destination not in (None, flight.destination):

@@ -1,4 +1,4 @@
-"""How the airline takes payments and gives them back."""
+"""Payments and refunds of the airline."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .validation import construct
 
 
 def fare(reservation: Reservation, *, bags: int) -> int:
-    """What a fresh reservation costs.
+    """Returns the price of a new reservation.
 
     Args:
-        reservation: With its flights.
+        reservation: The reservation with its flights.
         bags: Bags that cost extra, as the caller wrote it: the reference reads a number from a text here, not there.
     """
     count = len(opened(reservation.passengers))
@@ -25,7 +25,7 @@ def fare(reservation: Reservation, *, bags: int) -> int:
 
 
 def pay(user: User, payments: list[Payment], price: int) -> None:
-    """Check all payments, then take them."""
+    """Checks all payments, then takes them."""
     methods = dict(user.payment_methods)
     for payment in payments:
         if payment.payment_id not in methods:
@@ -46,7 +46,7 @@ def pay(user: User, payments: list[Payment], price: int) -> None:
 
 
 def charge(reservation: Reservation, user: User, payment_id: str, *, price: int) -> None:
-    """Take (or give back, where it is negative) the price of a change."""
+    """Takes (or gives back, where it is negative) the price of a change."""
     methods = dict(user.payment_methods)
     if payment_id not in methods:
         raise ToolError("Payment method not found")

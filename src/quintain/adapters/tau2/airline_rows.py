@@ -57,7 +57,7 @@ class Flight(msgspec.Struct):
     scheduled_arrival_time_est: str
     """The next day where it ends in "+1"."""
     days: list[str]
-    """When it is flown."""
+    """Days on which it is flown."""
 
 
 class Available(msgspec.Struct, tag_field="status", tag="available"):
@@ -82,7 +82,7 @@ class Flying(msgspec.Struct, tag_field="status", tag="flying"):
 
 
 class Landed(msgspec.Struct, tag_field="status", tag="landed"):
-    """Over."""
+    """Flight that has landed."""
 
     actual_departure_time_est: str
     actual_arrival_time_est: str
@@ -174,14 +174,14 @@ PaymentMethod = CreditCard | GiftCard | Certificate
 
 
 class Name(msgspec.Struct):
-    """Who somebody is."""
+    """Name of a person."""
 
     first_name: str
     last_name: str
 
 
 class Address(msgspec.Struct, kw_only=True):
-    """Where somebody lives."""
+    """Address of a person."""
 
     address1: str
     address2: str | None = None

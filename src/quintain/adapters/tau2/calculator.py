@@ -26,7 +26,7 @@ _POWER_BITS = 2**20
 
 
 def calculated(expression: str) -> str:
-    """The value, rounded to two decimals.
+    """Returns the value, rounded to two decimals.
 
     Raises:
         ValueError: A character that no arithmetic needs.
@@ -37,7 +37,7 @@ def calculated(expression: str) -> str:
     if not isinstance(expression, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError("eval() arg 1 must be a string, bytes or code object")
     source = expression.lstrip(" \t")
-    with warnings.catch_warnings(action="ignore"):  # "perhaps you missed a comma?" is no news for the model
+    with warnings.catch_warnings(action="ignore"):  # "perhaps you missed a comma?" is not news for the model
         compile(source, "<string>", "eval")  # finds what parsing alone lets pass
         tree = ast.parse(source, "<string>", "eval")
     return str(round(float(_value(tree.body)), 2))
@@ -58,7 +58,7 @@ def _value(node: ast.AST) -> Any:
         case ast.Call():
             raise TypeError(_not_callable(_value(node.func), [*node.args, *node.keywords]))
         case _:
-            raise ValueError(f"{type(node).__name__} is no arithmetic")
+            raise ValueError(f"{type(node).__name__} is not arithmetic")
 
 
 def _apply(operation: ast.AST, *operands: Any) -> Any:
@@ -66,7 +66,7 @@ def _apply(operation: ast.AST, *operands: Any) -> Any:
 
 
 def _not_callable(called: Any, arguments: list[Any]) -> str:
-    """What is wrong with calling a number; its arguments are looked at first."""
+    """Returns the error of calling a number; its arguments are checked first."""
     for argument in arguments:
         match argument:
             case ast.Starred():

@@ -66,17 +66,17 @@ class Mismatch(msgspec.Struct, frozen=True):
 
 
 class Count(msgspec.Struct):
-    """How often a field disagreed, and the first three times."""
+    """Number of disagreements in a field, and the first three of them."""
 
     count: int = 0
     first: list[Mismatch] = []
 
 
 class Report(msgspec.Struct):
-    """What agreed.
+    """Result of a comparison.
 
     Attributes:
-        cases: How many were played.
+        cases: Number of cases played.
         agree: Cases that agree in everything.
         steps: Calls of all cases.
         mismatches: By field: result, error, db, user_db, a component's name, reward.
@@ -88,7 +88,7 @@ class Report(msgspec.Struct):
     mismatches: dict[str, Count] = {}
 
     def add(self, case: Case, found: list[tuple[str, int | None, Any, Any]]) -> None:
-        """Count a finished case."""
+        """Counts a finished case."""
         self.cases += 1
         self.steps += len(case.steps)
         self.agree += not found
@@ -100,7 +100,7 @@ class Report(msgspec.Struct):
 
 
 def conform(domain: str, data: str | Path, cases: str | Path, *, live: int = 1, seed: int = 0) -> Report:
-    """Play the cases of a file, NL assertions assumed true as when they were made.
+    """Plays the cases of a file, NL assertions assumed true as when they were made.
 
     Args:
         domain: "retail" or "airline".
@@ -144,7 +144,7 @@ class Player:
         self._found: list[tuple[str, int | None, Any, Any]] = []
 
     def step(self) -> bool:
-        """Play the next call; False when there is none."""
+        """Plays the next call; False when there is none."""
         number = len(self._turns)
         if number == len(self.case.steps):
             return False

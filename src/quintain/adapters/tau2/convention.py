@@ -1,4 +1,4 @@
-"""How the reference calls a tool: arguments unchecked, whatever is raised becomes text.
+"""Calls of tools as in the reference: arguments unchecked, exceptions become text.
 
 A model of an Episode meets Quintain's own argument check first; `respond` leaves it out, as the reference does.
 """
@@ -27,7 +27,7 @@ _TAKEN = {
 
 
 def action(method: F) -> F:
-    """Mark a method as a tool, as `tool` does; whatever it raises, the model reads."""
+    """Marks a method as a tool, as `tool` does; whatever it raises, the model reads."""
 
     @functools.wraps(method)
     def guarded(world: Any, **arguments: Any) -> str:
@@ -40,7 +40,7 @@ def action(method: F) -> F:
 
 
 def respond(world: World, name: str, arguments: dict[str, Any], *, requestor: str = "assistant") -> tuple[str, bool]:
-    """Play one call on the world, as the reference would.
+    """Plays one call on the world, as the reference would.
 
     Returns:
         What the caller reads, and whether it is an error.
@@ -55,7 +55,7 @@ def respond(world: World, name: str, arguments: dict[str, Any], *, requestor: st
 
 
 def _refusal(world: World, name: str, arguments: dict[str, Any], *, requestor: str) -> str:
-    """Why the call does not even reach its tool; empty when it does."""
+    """Returns the reason why a call does not reach its tool; empty if it does."""
     for given in sorted(arguments, key="requestor".__ne__):  # which of several is named
         if given in _TAKEN:
             return f"{_TAKEN[given]} '{given}'"
@@ -68,7 +68,7 @@ def _refusal(world: World, name: str, arguments: dict[str, Any], *, requestor: s
 
 
 def _unfit(needed: list[str], arguments: dict[str, Any]) -> str:
-    """What Python says of arguments that don't fit a function; empty when they do."""
+    """Returns Python's message for arguments that do not fit a function; empty if they do."""
     for given in arguments:
         if given not in needed:
             return f"got an unexpected keyword argument '{given}'"

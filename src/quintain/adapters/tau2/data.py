@@ -22,7 +22,7 @@ from .world import World
 Row = TypeVar("Row")
 
 _PLACES = (".", "domains", "tau2/domains", "data/tau2/domains")
-"""Where the domains lie, seen from a folder that somebody may have at hand: upstream's repository, or parts of it."""
+"""Possible places of the domains in the given folder: upstream's repository, or parts of it."""
 
 
 _FILES = ("db.json", "tasks.json", "split_tasks.json", "policy.md")
@@ -39,7 +39,7 @@ class Action(msgspec.Struct, frozen=True):
 
 
 class Criteria(msgspec.Struct, frozen=True):
-    """What a run is judged by. Components that are not in `reward_basis` do not count."""
+    """Criteria of a run. Components that are not in `reward_basis` do not count."""
 
     actions: list[Action] | None = None
     env_assertions: list[dict[str, Any]] | None = None
@@ -49,7 +49,7 @@ class Criteria(msgspec.Struct, frozen=True):
 
 
 class Instructions(msgspec.Struct, frozen=True):
-    """What the customer wants, knows and does."""
+    """Goals, knowledge and behaviour of the customer."""
 
     reason_for_call: str
     task_instructions: str
@@ -87,7 +87,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Domain(NamedTuple):
-    """How a domain's database becomes a world."""
+    """Converter of a domain's database into a world."""
 
     state: type[World]
     build: Callable[[dict[str, Any]], World]
@@ -115,7 +115,7 @@ class Folder:
                 raise UsageError(f"tau2's {domain} in {str(self._path)!r} lacks {name}, plain or with .gz behind it")
 
     def text(self, name: str) -> str:
-        """A file's content.
+        """Returns a file's content.
 
         Raises:
             UsageError: It cannot be read.
@@ -127,7 +127,7 @@ class Folder:
             raise UsageError(f"cannot read {name} of tau2's {self.domain}: {error}") from error
 
     def entries(self) -> dict[str, Entry]:
-        """All tasks by id, in the order of the file."""
+        """Returns all tasks by id, in the order of the file."""
         entries = self._decode("tasks.json", list[Entry])
         for entry in entries:
             if any((entry.initial_state or {}).values()):
@@ -137,7 +137,7 @@ class Folder:
         return {entry.id: entry for entry in entries}
 
     def splits(self, entries: Container[str]) -> dict[str, list[str]]:
-        """Split names to task ids, which are among `entries`."""
+        """Splits names to task ids, which are among `entries`."""
         splits = self._decode("split_tasks.json", dict[str, list[str]])
         unknown = {name for names in splits.values() for name in names if name not in entries}
         if unknown:
@@ -145,7 +145,7 @@ class Folder:
         return splits
 
     def world(self) -> World:
-        """The database as every task finds it."""
+        """Returns the database as every task finds it."""
         try:
             return DOMAINS[self.domain].build(json.loads(self.text("db.json")))
         except (ValueError, KeyError) as error:

@@ -45,16 +45,16 @@ def load(
     customer: Literal["written", "simulated"] = "written",
     judge: Judge | None = None,
 ) -> Environment[World]:
-    """A domain of tau2-bench as an environment. Its database is read when the first task is asked for.
+    """Returns a domain of tau2-bench as an environment. Its database is read with the first task.
 
     Args:
         domain: "retail" or "airline".
         data: Upstream's repository, its data folder, or one like it; files may be gzipped.
-        nl_assertions: What to do about sentences on the conversation that need a judge: "judge" fails the episode where
-            there is none, "assume-true" takes them for true and says so in the record.
-        customer: "written": the agent is told the customer's case at once, and answers once. "simulated": agent and
-            customer talk; the model is asked for both roles, "agent" and "user".
-        judge: Answers whether a sentence about a conversation is true.
+        nl_assertions: Treatment of assertions on the conversation that need a judge: "judge" fails the episode
+            without a judge, "assume-true" takes them for true and records that.
+        customer: "written": the agent gets the whole case, and answers once. "simulated": agent and customer
+            talk; the model plays both roles, "agent" and "user".
+        judge: Language-model judge that decides whether an assertion about a conversation is true.
 
     Raises:
         UsageError: Unknown domain or option, or data that are missing or not tau2-bench's.

@@ -29,17 +29,17 @@ class Verbatim(msgspec.Struct, frozen=True):
 
 
 def is_list(value: object) -> TypeGuard[list[Any]]:
-    """Whether it is a JSON array, whatever is in it."""
+    """True if it is a JSON array, whatever is in it."""
     return isinstance(value, list)
 
 
 def kept(value: Any, *, fits: bool) -> Any:
-    """What to put into a field that may be `Verbatim`: the value itself where it fits the field's first type."""
+    """Returns the value of a field that may be `Verbatim`: the value itself if it fits the field's first type."""
     return value if fits else Verbatim(json.dumps(value))
 
 
 def opened(field: Any) -> Any:
-    """The inverse of `kept`."""
+    """Returns the value that `kept` got."""
     return json.loads(field.text) if isinstance(field, Verbatim) else field
 
 
@@ -54,7 +54,7 @@ def paired(value: Any, names: Container[str]) -> Any:
 
 
 def builtin(value: Any) -> Any:
-    """A row, or a list of rows, as what `json` knows: every field, also those that are None, in declared order."""
+    """Returns a row, or a list of rows, as plain data: every field in declared order, also those that are None."""
     if is_list(value):
         return [builtin(item) for item in value]
     if isinstance(value, tuple):
@@ -69,7 +69,7 @@ def builtin(value: Any) -> Any:
 
 
 def shown(row: Any) -> str:
-    """The text that the model reads."""
+    """Returns the text that the model reads."""
     return json.dumps(builtin(row))
 
 
@@ -80,14 +80,14 @@ def put(pairs: Pairs[T], key: str, value: T) -> Pairs[T]:
 
 @contextlib.contextmanager
 def editing(table: Table[T], key: str, refusal: str) -> Generator[T]:
-    """A row to change in place.
+    """Yields a row to change in place.
 
-    It is put back however the block is left: what the reference changed before it raised stays changed.
+    The row is written back however the block ends: the changes before an exception stay, as in the reference.
 
     Args:
-        table: Where the row lives.
+        table: The table of the row.
         key: Its key, as the caller gave it.
-        refusal: What the model reads when there is no such row.
+        refusal: Message to the model if the row does not exist.
     """
     row = found(table, key, refusal)
     try:
@@ -97,10 +97,10 @@ def editing(table: Table[T], key: str, refusal: str) -> Generator[T]:
 
 
 def found(table: Table[T], key: str, refusal: str) -> T:
-    """A private copy of a row.
+    """Returns a private copy of a row.
 
     Raises:
-        ToolError: There is no such row; says `refusal`.
+        ToolError: The row does not exist; the message is `refusal`.
     """
     if key not in table:
         raise ToolError(refusal)

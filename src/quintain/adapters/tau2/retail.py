@@ -372,7 +372,7 @@ class Retail(World, kw_only=True):
             yield order
 
     def _replacement(self, order: Order, old: str, new: str) -> Variant:
-        """The variant `new` of the product that the order's item `old` is of."""
+        """Returns the variant `new` of the product that the order's item `old` is of."""
         product_id = next(item.product_id for item in order.items if item.item_id == old)
         variants = dict(found(self.products, product_id, "Product not found").variants)
         if new not in variants:
@@ -383,7 +383,7 @@ class Retail(World, kw_only=True):
 
 
 def _not_owned(order: Order, item_ids: list[str]) -> Iterable[str]:
-    """The ids that are listed more often than the order has them."""
+    """Returns the ids that are listed more often than the order has them."""
     owned = [item.item_id for item in order.items]
     return (item_id for item_id in item_ids if item_ids.count(item_id) > owned.count(item_id))
 

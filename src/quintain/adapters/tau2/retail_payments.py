@@ -1,4 +1,4 @@
-"""How the shop moves money between orders and payment methods."""
+"""Transfers of money between the shop's orders and payment methods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .retail_rows import GiftCard, OrderPayment, PaymentMethod, User
 
 
 def settlement(difference: float, payment_method_id: str) -> OrderPayment:
-    """What is paid for dearer items, or refunded for cheaper ones."""
+    """Returns the payment for dearer items, or the refund for cheaper ones."""
     amount = float(abs(difference))
     if difference > 0:
         return OrderPayment("payment", amount, payment_method_id)
@@ -28,6 +28,6 @@ def require(method: PaymentMethod, amount: float, purpose: str) -> None:
 
 
 def credit(method: PaymentMethod, amount: float) -> None:
-    """Put money on a gift card, or take it; other methods have no balance here."""
+    """Puts money on a gift card, or takes it; other methods have no balance here."""
     if isinstance(method, GiftCard):
         method.balance = round(method.balance + amount, 2)

@@ -30,14 +30,14 @@ class Product(msgspec.Struct):
 
 
 class UserName(msgspec.Struct):
-    """Who somebody is."""
+    """Name of a person."""
 
     first_name: str
     last_name: str
 
 
 class UserAddress(msgspec.Struct):
-    """Where somebody lives, or wants a parcel sent."""
+    """Address of a person or a parcel."""
 
     address1: str
     address2: str

@@ -20,7 +20,7 @@ from .world import World, same
 F = TypeVar("F", bound=Callable[..., Any])
 
 Judge = Callable[[EpisodeView[World], str], Awaitable[bool]]
-"""Whether a sentence about the conversation is true."""
+"""True if a sentence about the conversation is true."""
 Assertions = Literal["judge", "assume-true"]
 
 
@@ -31,7 +31,7 @@ class Gold:
         self._states: dict[tuple[str, str], World] = {}
 
     def state(self, task: Task[World]) -> World:
-        """The world after the task's actions; one that fails is left out, as in the reference. Not to be changed."""
+        """Returns the world after the task's actions; failing ones are left out, as in the reference."""
         key = (task.id, codec.digest(codec.dumps(task.truth)))
         if key not in self._states:
             world = task.world().copy()
@@ -42,7 +42,7 @@ class Gold:
 
 
 def verifier(*, nl_assertions: Assertions, judge: Judge | None = None) -> Verifier[World]:
-    """All components, in the reference's order.
+    """Returns all components, in the reference's order.
 
     Args:
         nl_assertions: "judge" asks `judge` for each sentence about the conversation, and fails the episode where there
@@ -83,7 +83,7 @@ def verifier(*, nl_assertions: Assertions, judge: Judge | None = None) -> Verifi
 
 
 def _component(name: str) -> Callable[[F], F]:
-    """A criterion that judges only where the task asks for it, and only conversations that came to an end."""
+    """Returns a criterion that judges only where the task asks for it, and only conversations that came to an end."""
 
     def wrap(judge: F) -> F:
         @functools.wraps(judge)
@@ -97,7 +97,7 @@ def _component(name: str) -> Callable[[F], F]:
 
 
 def _settled(name: str, outcome: EpisodeView[World]) -> Score | None:
-    """The verdict that needs no judging."""
+    """Returns the verdict that needs no judging."""
     truth: Criteria | None = outcome.task.truth
     basis = truth.reward_basis if truth else ()
     if not basis and name == "DB":
@@ -130,19 +130,19 @@ def ACTION(outcome: EpisodeView[World]) -> Score:  # noqa: N802
 @reward
 @_component("COMMUNICATE")
 def COMMUNICATE(outcome: EpisodeView[World]) -> Score:  # noqa: N802
-    """Everything the customer had to be told was said."""
+    """Scores 1.0 if the agent said everything that the customer had to learn."""
     missed = [info for info, said in infos_said(outcome.task.truth, outcome.trace) if not said]
     return Score(float(not missed), f"not said: {', '.join(missed)}" if missed else "all said")
 
 
 def actions_done(truth: Criteria, trace: Trace) -> list[tuple[Action, bool]]:
-    """Each action of the reference solution, and whether some call of the trace equals it."""
+    """Returns each action of the reference solution, and whether some call of the trace equals it."""
     calls = [(call.name, _arguments(call)) for turn in trace.turns for call in turn.reply.message.calls]
     return [(action, any(_equal(action, name, said) for name, said in calls)) for action in truth.actions or ()]
 
 
 def infos_said(truth: Criteria, trace: Trace) -> list[tuple[str, bool]]:
-    """Each piece of information, and whether some text of the agent holds it, case and the text's commas apart."""
+    """Returns each piece of information, and True if the agent's text has it, without case and commas."""
     texts = [turn.reply.message.text for turn in trace.turns if turn.role == "agent"]
     said = [text.lower().replace(",", "") for text in texts if text.strip()]
     return [(info, any(info.lower() in text for text in said)) for info in truth.communicate_info or ()]
@@ -157,7 +157,7 @@ def _equal(action: Action, name: str, arguments: dict[str, Any] | None) -> bool:
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | None:
-    """What was asked for; None where the model wrote no JSON object, which the reference cannot meet."""
+    """Returns the arguments of a call; None if the model wrote no JSON object, which never matches the reference."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except ValueError:

@@ -50,7 +50,7 @@ class _Wrong(Exception):
 
 
 def construct(model: type[T], values: Mapping[str, Any]) -> T:
-    """A row from its fields; numbers are read from texts, unknown names are dropped.
+    """Returns a row from its fields; numbers are read from texts, unknown names are dropped.
 
     Raises:
         ValueError: Something is missing or does not fit; all complaints in the order of the fields.
@@ -65,7 +65,7 @@ def construct(model: type[T], values: Mapping[str, Any]) -> T:
 
 
 def constructed(model: type[T], items: Any) -> Any:
-    """The list with every dict made a row, if it holds nothing but dicts; anything else comes back as it is.
+    """Returns the list with every dict made a row, if it holds nothing but dicts; anything else comes back as it is.
 
     Raises:
         ValueError: As `construct`, for the first item that does not fit.
@@ -76,7 +76,7 @@ def constructed(model: type[T], items: Any) -> Any:
 
 
 class _Builder:
-    """Collects what is wrong while a row is built; what it returns beside a problem is never used."""
+    """Collector of the problems of a row; a value that it returns with a problem is never used."""
 
     def __init__(self) -> None:
         self.problems: list[_Problem] = []

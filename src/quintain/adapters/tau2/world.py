@@ -1,4 +1,4 @@
-"""What the worlds of tau2-bench have in common: databases of rows that can be compared and named as a whole."""
+"""Base of tau2-bench's worlds: databases of rows that can be compared and digested as a whole."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class World(State, kw_only=True):
     """Names of the database's parts."""
 
     def keys(self, section: str) -> list[str]:
-        """The keys of a section."""
+        """Returns the keys of a section."""
         return list(getattr(self, section))
 
     def document(self, section: str, key: str) -> Any:
-        """One row as the reference would dump it; None when there is no such row."""
+        """Returns one row as the reference would dump it; None if it does not exist."""
         return builtin(getattr(self, section).get(key))
 
     def changed(self, other: World, section: str) -> set[str]:
@@ -33,7 +33,7 @@ class World(State, kw_only=True):
 
 
 def same(one: World, two: World) -> bool:
-    """Whether two databases have the same digest, from the rows that differ alone."""
+    """True if two databases have the same digest, from the rows that differ alone."""
     return all(
         _text(one.document(section, key)) == _text(two.document(section, key))
         for section in one.sections

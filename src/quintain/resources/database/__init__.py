@@ -61,7 +61,7 @@ _ENDS = 2**31
 
 
 class Snapshot:
-    """What a database held at one moment; `restore` brings it back, at any time and as often as wanted."""
+    """Content of a database at one moment; `restore` brings it back, at any time and any number of times."""
 
     __slots__ = ("image",)
 
@@ -72,24 +72,24 @@ class Snapshot:
 class Database(Holder):
     """Tables in SQL, with O(1) `fork`, `snapshot` and `restore`.
 
-    Held directly as a field of a State, its `random()`, `datetime('now')` and `CURRENT_TIMESTAMP` answer from the
-    world's rng and clock.
+    In a database that is a field of a State, `random()`, `datetime('now')` and `CURRENT_TIMESTAMP` use the rng and the
+    clock of the world.
 
     Args:
         schema: SQL text, or classes that become tables (see `quintain.resources.database.rows`), in this order.
-        seed: What fills it: a function that is given the database, or a `.sql` file, or a SQLite file, which then
-            takes the place of the schema. It runs once; the result is kept in the cache folder under a digest of the
-            schema and of the seed (of a function: of its module and those that it imports, see `sources.py`).
-        roles: What `ask` lets a role read: for each table the SELECT that stands for it. In it, `who()` is the
-            person that `ask` was told.
-        url: Of a PostgreSQL server, on which the database then is: see `quintain.resources.postgres`.
-        shared: There, the name of a world that several processes have in common, and that outlives them.
+        seed: A function that gets the empty database and fills it, or a `.sql` file, or a SQLite file that replaces the
+            schema. It runs once; the result is kept in the cache folder under a digest of the schema and of the
+            seed (of a function: of its module and its imports, see `sources.py`).
+        roles: The tables that a role may read with `ask`: for each table the SELECT that replaces it. `who()` in the
+            SELECT is the `who` of `ask`.
+        url: Address of a PostgreSQL server that holds the database: see `quintain.resources.postgres`.
+        shared: Name of a world on that server that several processes share, and that outlives them.
     """
 
     __slots__ = ()
 
     def __new__(cls, *_: Any, url: str | None = None, **__: Any) -> Self:
-        """A database here, or on the server."""
+        """Returns a database here, or on the server."""
         if url is None:
             return super().__new__(cls)
         from quintain.resources import postgres
@@ -116,13 +116,13 @@ class Database(Holder):
         return database
 
     def bind(self, world: World) -> None:
-        """Take random numbers and time from this world. A State does this for its fields, and for every copy."""
+        """Takes random numbers and time from this world. A State does this for its fields, and for every copy."""
         self.world = world
 
     # -- SQL
 
     def execute(self, sql: str, *values: Any, **names: Any) -> list[tuple[Any, ...]]:
-        """Run SQL and fetch all rows. Values are for `?`, names for `:name`. Outside a transaction it is one.
+        """Runs SQL and fetches all rows. Values are for `?`, names for `:name`. Outside a transaction it is one.
 
         Raises:
             apsw.Error: SQLite says no: SQLError for bad SQL, ConstraintError for bad data, on every backend.
@@ -132,7 +132,7 @@ class Database(Holder):
             return connection.rows(sql, names or values)
 
     def all(self, type: type[T], sql: str, *values: Any, **names: Any) -> list[T]:
-        """The rows as instances of `type`: a Struct, field by column name; or the type of the only column.
+        """Returns the rows as instances of `type`: a Struct, field by column name; or the type of the only column.
 
         Raises:
             msgspec.ValidationError: A row is not of that type; the message ends in the path.
@@ -145,7 +145,7 @@ class Database(Holder):
         return [read(row) for row in found]
 
     def one(self, type: type[T], sql: str, *values: Any, **names: Any) -> T | None:
-        """The only row; None when there is none.
+        """Returns the only row; None when there is none.
 
         Raises:
             LookupError: There are several.
@@ -156,7 +156,7 @@ class Database(Holder):
         return found[0] if found else None
 
     def insert(self, *structs: msgspec.Struct) -> int:
-        """Insert instances of the schema's classes, all or none; the rowid of the last."""
+        """Inserts instances of the schema's classes, all or none; the rowid of the last."""
         with self.transaction(), Use(self) as connection:
             for one in structs:
                 connection.rows(*rows.insertion(one))
@@ -171,16 +171,16 @@ class Database(Holder):
         return Transaction(self)
 
     def ask(self, sql: str, *, role: str = "", who: Any = None, limits: Limits | None = None) -> Answer:
-        """One SELECT from somebody who must not be trusted: it never writes, ends in time and stays small.
+        """Runs one untrusted SELECT: it never writes, ends in time and returns a small result.
 
         Args:
             sql: The statement.
-            role: Whose view; only what `roles` gave it can be read. Empty for everything.
-            who: What `who()` is in the views of the role.
-            limits: How long and how much.
+            role: The role whose views it reads; empty for all tables.
+            who: Value of `who()` in the views of the role.
+            limits: Bounds on time and size.
 
         Raises:
-            ToolError: It is refused, wrong, or takes too long; the message is for the one who asked.
+            ToolError: The statement is refused, wrong, or takes too long; the message is meant for its author.
         """
         self._still("ask")
         asker = Asker(role=role, who=who, limits=limits or Limits())
@@ -189,7 +189,7 @@ class Database(Holder):
     # -- a Resource
 
     def fork(self) -> Self:
-        """An independent twin, in O(1)."""
+        """Returns an independent twin, in O(1)."""
         self._still("fork")
         twin = object.__new__(type(self))
         twin.stand(self.image)
@@ -197,7 +197,7 @@ class Database(Holder):
         return twin
 
     def dump(self) -> bytes:
-        """The name of the base and the pages that differ from it. For a file of its own see `export`."""
+        """Returns the name of the base and the pages that differ from it. For a file of its own see `export`."""
         self._still("dump")
         image = self.image
         ends = max(image.count, image.base.count)
@@ -207,10 +207,10 @@ class Database(Holder):
 
     @classmethod
     def load(cls, data: bytes, *_: Any) -> Self:
-        """The inverse of `dump`, on any machine whose cache folder has the base.
+        """Loads a dump, on any machine whose cache folder has the base.
 
         Raises:
-            ImageError: It has not, or these are no bytes of a database.
+            ImageError: The base is missing, or the bytes are not a dump of a database.
         """
         if data.startswith(_ELSEWHERE):
             from quintain.resources import postgres
@@ -231,7 +231,7 @@ class Database(Holder):
         return cls._on(image)
 
     def weight(self) -> int:
-        """Bytes in memory that are its own: of the pages that were written since the base."""
+        """Returns bytes in memory that are its own: of the pages that were written since the base."""
         return self.image.weight()
 
     def digest(self) -> str:
@@ -254,19 +254,19 @@ class Database(Holder):
     # -- a tree of snapshots, differences, files
 
     def snapshot(self) -> Snapshot:
-        """What it holds now."""
+        """Returns a snapshot of the content."""
         self._still("snapshot")
         return Snapshot(self.image)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Hold again what a snapshot of this database, or of any fork of it, holds."""
+        """Restores the content of a snapshot of this database, or of any fork of it."""
         self._still("restore")
         self.image = snapshot.image
 
     def diff(self, other: Database) -> list[RowChange]:
-        """What turns the rows of this database into those of the other, by table and key.
+        """Returns the changes from the rows of this database to those of the other, by table and key.
 
-        Reads only rows that stand on changed pages when both stand on one base, else every row.
+        If both have one base, only the rows on changed pages are read, else every row.
         """
         self._still("diff")
         other._still("diff")
@@ -281,7 +281,7 @@ class Database(Holder):
         return difference.logical_digest(self.image)
 
     def export(self, path: Path | str) -> None:
-        """Write an ordinary SQLite file, which takes the place of one that is there."""
+        """Writes an ordinary SQLite file, which takes the place of one that is there."""
         self._still("export")
         seeding.export(self.image, Path(path))
 

@@ -32,23 +32,23 @@ _KEPT = 16
 _NAME = re.compile("[0-9a-f]{32}")
 
 EMPTY = Base()
-"""What a database without schema stands on."""
+"""Base of a database without a schema."""
 
 _opened: dict[str, Base] = {}
 _lock = threading.RLock()
 
 
 class ImageError(QuintainError, ValueError):
-    """Bytes that are no image of a database, or stand on a base that this machine does not have."""
+    """Error for bytes that are not an image of a database, or whose base is not on this machine."""
 
 
 def folder() -> Path:
-    """Where base images are."""
+    """Returns the folder of the base images."""
     return Path(os.environ.get("QUINTAIN_CACHE") or Path.home() / ".cache" / "quintain") / "databases"
 
 
 def find(digest: str) -> Base:
-    """The base of this name.
+    """Returns the base of this name.
 
     Raises:
         ImageError: The cache folder does not have it, or has other bytes under its name.
@@ -56,7 +56,7 @@ def find(digest: str) -> Base:
     if not digest:
         return EMPTY
     if not _NAME.fullmatch(digest):
-        raise ImageError(f"{digest!r} is no digest of a base image")
+        raise ImageError(f"{digest!r} is not a digest of a base image")
     with _lock:
         found = _opened.get(digest)
         if found is not None:
@@ -75,7 +75,7 @@ def find(digest: str) -> Base:
 
 
 def made(recipe: str | None, build: Callable[[], Image]) -> Base:
-    """The base that a recipe makes: from the cache, or built now.
+    """Returns the base that a recipe makes: from the cache, or built now.
 
     Args:
         recipe: Digest of everything that decides the content; None where that is not known, so it is built each time.
@@ -96,7 +96,7 @@ def made(recipe: str | None, build: Callable[[], Image]) -> Base:
 
 
 def store(chunks: Iterable[bytes]) -> str:
-    """Put an image into the cache folder; its digest."""
+    """Puts an image into the cache folder; its digest."""
     hasher = hashlib.blake2b(digest_size=16)
 
     def hashed() -> Iterable[bytes]:
@@ -110,7 +110,7 @@ def store(chunks: Iterable[bytes]) -> str:
 
 
 def _write(path: Path, chunks: Iterable[bytes], name: Callable[[], str] | None = None) -> None:
-    """Write a file that is there entirely or not at all; `name` is asked for its name when it is written."""
+    """Writes a file that is there entirely or not at all; `name` is asked for its name when it is written."""
     handle, temporary = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

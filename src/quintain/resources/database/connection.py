@@ -1,7 +1,7 @@
 """SQLite connections that are switched between images: opening one costs a millisecond, switching it microseconds.
 
-Whatever a connection remembers beside its pages would leak from one world into another: temporary tables, statistics
-and settings are refused, counts of changes begin anew with each use. Random numbers and time are the world's.
+State of a connection outside its pages would leak from one world into another. So temporary tables, statistics and
+settings are refused, and counts of changes begin anew with each use. Random numbers and time come from the world.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Connection:
             self._system.unregister()
 
     def take(self, image: Image, world: World | None) -> None:
-        """Stand on this image now."""
+        """Switches the connection to an image."""
         file = self.file
         if file.image is not image:
             file.switch(image)
@@ -116,13 +116,13 @@ class Connection:
         self.sqlite.set_last_insert_rowid(0)
 
     def reverse(self, *, on: bool) -> None:
-        """Let rows whose order no ORDER BY fixes come the other way round, or not."""
+        """Lets rows whose order no ORDER BY fixes come the other way round, or not."""
         if on != self.reversed:
             self.engine(f"PRAGMA reverse_unordered_selects={int(on)}")
             self.reversed = on
 
     def rows(self, sql: str, values: Any) -> list[tuple[Any, ...]]:
-        """Execute, and fetch everything: no statement stays open.
+        """Executes, and fetches everything: no statement stays open.
 
         Raises:
             Refused: The guard says no.
@@ -133,7 +133,7 @@ class Connection:
             raise Refused(self.reason or str(error)) from error
 
     def table(self, sql: str, values: Any) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """The same, with the names of the columns before the rows; no names where there are no rows."""
+        """Returns the names of the columns and the rows; no names if the statement returns no rows."""
         try:
             cursor = self.sqlite.execute(sql, values)
             try:
@@ -145,7 +145,7 @@ class Connection:
             raise Refused(self.reason or str(error)) from error
 
     def engine(self, sql: str) -> list[tuple[Any, ...]]:
-        """Execute a statement of the engine's own."""
+        """Executes a statement of the engine's own."""
         before, self.is_trusted = self.is_trusted, True
         try:
             return cast("list[tuple[Any, ...]]", self.sqlite.execute(sql, prepare_flags=_ENGINE).fetchall())
@@ -153,7 +153,7 @@ class Connection:
             self.is_trusted = before
 
     def script(self, sql: str) -> None:
-        """Execute the author's own schema or seed, which may do what a tool may not, but not reach another file."""
+        """Executes the author's own schema or seed, which may do what a tool may not, but not reach another file."""
         self.is_trusted = True
         try:
             self.rows(sql, None)
@@ -161,19 +161,19 @@ class Connection:
             self.is_trusted = False
 
     def abandon(self) -> None:
-        """Undo what was not committed, and drop what was written."""
+        """Undoes what was not committed, and drops what was written."""
         if not self.sqlite.get_autocommit():
             self.engine("ROLLBACK")
         if self.file.pending:
             self.file.forget()
 
     def refusal(self, action: int, names: tuple[str, str, str], view: str) -> str:
-        """Why a statement may not do this; empty when it may.
+        """Returns the reason why a statement may not do this; empty if it may.
 
         Args:
             action: One of SQLite's authorizer codes.
-            names: What it is about, and in which database; their meaning depends on the action.
-            view: The innermost view or trigger that wants it; empty for the statement itself.
+            names: The object of the action and its database; their meaning depends on the action.
+            view: The innermost view or trigger of the access; empty for the statement itself.
         """
         first, second, _ = names
         if action in {apsw.SQLITE_ATTACH, apsw.SQLITE_DETACH}:
@@ -220,7 +220,7 @@ Make = Callable[[Image, str], Connection]
 
 
 def borrow(image: Image, world: World | None = None, *, role: str = "", make: Make | None = None) -> Connection:
-    """A connection that stands on this image: the one that knows most of it already, or a new one."""
+    """Returns a connection that stands on this image: the one that knows most of it already, or a new one."""
     found: Connection | None = None
     with _lock:
         idle: list[Connection] = image.base.idle
@@ -241,7 +241,7 @@ def borrow(image: Image, world: World | None = None, *, role: str = "", make: Ma
 
 
 def give_back(connection: Connection) -> None:
-    """Let others use it."""
+    """Returns a connection to the pool."""
     connection.file.world = None
     base = connection.file.image.base
     with _lock:
@@ -250,7 +250,7 @@ def give_back(connection: Connection) -> None:
 
 
 def retire(base: Base) -> None:
-    """Close what waits on a base that nobody is expected to use again; whoever does pays for a connection each time."""
+    """Closes the idle connections of a base that is unlikely to be used again; later uses open a new one each."""
     with _lock:
         base.retired = True
         base.idle.clear()

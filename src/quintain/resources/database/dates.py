@@ -16,16 +16,16 @@ import apsw
 _BEFORE = {"date": 1, "time": 1, "datetime": 1, "julianday": 1, "unixepoch": 1, "strftime": 2}
 """Arguments that come before the modifiers."""
 _MODIFIERS = 20
-"""Nobody writes a call with more."""
+"""More modifiers than in any real call."""
 _ZONES = {"localtime", "utc"}
 _NOTHING = "+0 days"
 
 
 class Dates:
-    """Functions for one connection.
+    """Date functions for one connection.
 
     Args:
-        system: Name of the file system that tells the time.
+        system: Name of the file system that has the time.
     """
 
     def __init__(self, system: str) -> None:
@@ -33,7 +33,7 @@ class Dates:
         self._sqlite: Any = None
 
     def install(self, sqlite: Any) -> None:
-        """Take the place of SQLite's own functions in this connection."""
+        """Takes the place of SQLite's own functions in this connection."""
         for name, before in _BEFORE.items():
             call = functools.partial(self._call, name)
             for count in range(before + 1, before + _MODIFIERS + 1):

@@ -1,4 +1,4 @@
-"""What differs between two databases, row by row, and the digest of what they say rather than of how it is stored."""
+"""Differences between two databases, row by row, and the digest of their rows, whatever the storage."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ class _Table(NamedTuple):
     has_rowid: bool
     columns: tuple[str, ...]
     places: tuple[int, ...]
-    """Where among the columns those of the primary key are."""
+    """Positions of the primary key among the columns."""
     indexes: tuple[int, ...]
     """Root pages of its indexes."""
 
     def is_same(self, other: _Table) -> bool:
-        """Whether their rows can be compared page by page."""
+        """True if their rows can be compared page by page."""
         return self[:-1] == other[:-1]
 
 
 def changes(before: Image, after: Image) -> list[RowChange]:
-    """What turns the rows of one image into those of the other, sorted by table; by key as far as keys compare."""
+    """Returns the changes from one image's rows to the other's, sorted by table, and by key if keys compare."""
     if before is after:
         return []
     left, right = borrow(before), borrow(after)
@@ -98,7 +98,7 @@ def logical_digest(image: Image) -> str:
 
 
 def weigh_all(image: Image) -> int:
-    """The sum of all rows, from nothing."""
+    """Returns the sum of all rows, from nothing."""
     connection = borrow(image)
     try:
         tables = _tables(connection)
@@ -130,7 +130,7 @@ def _weight(table: str, key: Key, values: Values) -> int:
 
 
 def _tables(connection: Connection) -> dict[str, _Table]:
-    """Every table that holds rows of its own; a virtual table stands for the shadow tables below it."""
+    """Returns every table that holds rows of its own; a virtual table stands for the shadow tables below it."""
     image = connection.file.image
     if image.schema is not image.base.schema:
         return _read_tables(connection)
@@ -177,11 +177,11 @@ def _owners(base: Base, tables: dict[str, _Table]) -> dict[int, int]:
 
 
 class _Plan:
-    """Which rows to look at, table by table.
+    """Rows to read, table by table.
 
     Attributes:
-        rows: Their rowids, or the values of their keys in a table WITHOUT ROWID; None for every row. A table that is
-            not there has every row looked at, too.
+        rows: Their rowids, or the values of their keys in a table WITHOUT ROWID; None for every row. A missing table
+            means every row, too.
     """
 
     def __init__(self, before: Image, after: Image, connection: Connection) -> None:
@@ -262,7 +262,7 @@ class _Plan:
             self._strays -= found.inner | found.leaves
 
     def _look_for_owners(self) -> None:
-        """Find those of overflow pages that were rewritten in place, below a leaf that did not change."""
+        """Finds those of overflow pages that were rewritten in place, below a leaf that did not change."""
         if not self._strays:
             return
         sql = "SELECT DISTINCT name FROM dbstat WHERE pageno IN (SELECT value FROM json_each(?))"
@@ -271,7 +271,7 @@ class _Plan:
 
 
 def _rows(connection: Connection, table: _Table | None, rows: Iterable[Any] | None) -> dict[Key, dict[str, Any]]:
-    """Rows by key."""
+    """Returns rows by key."""
     if table is None:
         return {}
     return {key: dict(zip(table.columns, values, strict=True)) for key, values in _read(connection, table, rows)}

@@ -41,19 +41,19 @@ class Unbound(Refused):
 
 
 class Chance(Protocol):
-    """Where random numbers come from."""
+    """Source of random numbers."""
 
     def bits(self) -> int: ...
 
 
 class Time(Protocol):
-    """What time it is."""
+    """Source of the time, in seconds since 1970."""
 
     now: float
 
 
 class World(Protocol):
-    """Whose random numbers and whose time SQL sees."""
+    """World whose random numbers and time SQL uses."""
 
     @property
     def rng(self) -> Chance: ...
@@ -62,17 +62,17 @@ class World(Protocol):
 
 
 class PageFile:
-    """The file that one connection has open. SQLite calls the methods that begin with x.
+    """File that one connection has open. SQLite calls the methods that begin with x.
 
     Attributes:
         image: The content.
-        world: Whose random numbers and time SQL sees.
-        pending: Pages that no transaction has made part of an image yet.
-        count: Pages of the file, with those.
-        schema: Identity of the schema, with what is pending.
-        stale: Whether the connection knows another schema.
-        spoiled: Whether a statement asked for the time of no world. SQLite goes on with nothing in its place, so what
-            is pending must not become an image.
+        world: Source of the random numbers and the time in SQL.
+        pending: Written pages that are not yet part of an image.
+        count: Number of pages, with the pending ones.
+        schema: Identity of the schema, with the pending pages.
+        stale: True if the schema in the connection's cache is an older one.
+        spoiled: True if a statement read the time without a world. SQLite then uses a null and goes on, so the pending
+            pages must not become an image.
     """
 
     def __init__(self, image: Image) -> None:
@@ -88,7 +88,7 @@ class PageFile:
         self._shift = 0  # what it is shown, less what the image holds
 
     def switch(self, image: Image) -> None:
-        """Put another image below the connection."""
+        """Puts another image below the connection."""
         self._counter = self._counter % (_WORD - 2) + 1
         if image.schema is not self.schema:
             self.stale = True
@@ -97,10 +97,10 @@ class PageFile:
         self.image, self.count, self.schema = image, image.count, image.schema
 
     def commit(self) -> Image:
-        """The image with what was written."""
+        """Returns the image with what was written."""
         if self.pending:
             pending, self.pending = self.pending, {}
-            # Every transaction writes page 1, for its counter, which is no state.
+            # Every transaction writes page 1, for its counter, which is not state.
             first = pending.get(0)
             if first is not None and first.data == self.image.page(0):
                 del pending[0]
@@ -109,7 +109,7 @@ class PageFile:
         return self.image
 
     def forget(self) -> None:
-        """Drop what was written; SQLite will read everything anew."""
+        """Drops what was written; SQLite will read everything anew."""
         self.pending = {}
         lost, self.schema = self.schema, object()
         if lost is self.image.schema:
@@ -148,10 +148,10 @@ class PageFile:
         """Nothing here outlives the process."""
 
     def xLock(self, level: int) -> None:  # noqa: N802
-        """Nobody else has this file."""
+        """Does nothing: no other connection has this file."""
 
     def xUnlock(self, level: int) -> None:  # noqa: N802
-        """As above."""
+        """Does nothing: no other connection has this file."""
 
     def xCheckReservedLock(self) -> bool:  # noqa: N802
         return False
@@ -166,7 +166,7 @@ class PageFile:
         return 0
 
     def xClose(self) -> None:  # noqa: N802
-        """Nothing was opened."""
+        """Does nothing: the file is not open on disk."""
 
     # -- page 1
 
@@ -187,7 +187,7 @@ class PageFile:
 
 
 class FileSystem(apsw.VFS):
-    """Holds one file, and tells its world's time."""
+    """File system that holds one file, and has the time of its world."""
 
     def __init__(self, file: PageFile) -> None:
         self.name = f"quintain-{next(_numbers)}"
@@ -206,7 +206,7 @@ class FileSystem(apsw.VFS):
         return name
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802, FBT001
-        """There is no second file."""
+        """Does nothing: the database is the only file."""
 
     def xCurrentTimeInt64(self) -> int:  # noqa: N802
         world = self._file.world

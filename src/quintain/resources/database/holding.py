@@ -1,4 +1,4 @@
-"""Who has the connection: a database borrows one for a statement, or for a transaction, and gives it back."""
+"""Loan of a connection: a database borrows one for a statement, or for a transaction, and gives it back."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _claims = threading.Lock()
 
 
 class Holder:
-    """The pointer to an image, and the unit of work that may replace it.
+    """Pointer to an image, and the unit of work that may replace it.
 
     Attributes:
         image: The content.
-        world: Whose random numbers and time SQL sees; None for nobody's.
-        unit: The connection that is at work on it; None between statements that no transaction holds together.
-        depth: Transactions within the outermost one.
-        is_reversed: Whether rows that no ORDER BY sorts come in reverse.
+        world: Source of the random numbers and the time in SQL, or None.
+        unit: Connection of the open transaction; None between statements outside a transaction.
+        depth: Number of transactions within the outermost one.
+        is_reversed: True if rows without an ORDER BY come in reverse order.
     """
 
     __slots__ = ("_thread", "depth", "image", "is_reversed", "unit", "world")
 
     def stand(self, image: Image) -> None:
-        """Begin with this content."""
+        """Begins with this content."""
         self.image = image
         self.world: World | None = None
         self.unit: Connection | None = None
@@ -34,7 +34,7 @@ class Holder:
         self._thread = 0
 
     def mine(self) -> Connection | None:
-        """The connection of the transaction that is open.
+        """Returns the connection of the transaction that is open.
 
         Raises:
             Refused: Another thread is at work.
@@ -44,7 +44,7 @@ class Holder:
         return self.unit
 
     def begin(self) -> Connection:
-        """Borrow a connection.
+        """Borrows a connection.
 
         Raises:
             Refused: Another thread came first.
@@ -63,7 +63,7 @@ class Holder:
         return connection
 
     def end(self, *, failed: bool) -> None:
-        """Give it back, with what it wrote or without."""
+        """Gives the connection back, with its writes or without."""
         connection = self.unit
         assert connection is not None
         try:

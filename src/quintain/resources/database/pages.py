@@ -1,23 +1,22 @@
-"""A database file as a value: pages of 1 KB over a base image that everybody shares.
+"""Content of a database file as a value: pages of 1 KB over a base image that all databases share.
 
     base     the seeded database, mapped from the cache folder, never written
     pages    those written since, a `LayeredMap` whose layers images share
-    count    how many pages the file has
+    count    number of pages of the file
 
 An `Image` never changes. A transaction makes a new image, which shares all older layers; so a fork, a snapshot or a
 restore is one pointer, and costs the same for 1 MB and for 100.
 
-Six words of page 1 are no state: bytes 24-27 and 92-95 count transactions, 96-99 name the SQLite library. They are
-zero in every image; a connection is shown numbers of its own there (`connection.py`).
+Six words of page 1 are not state: bytes 24-27 and 92-95 count transactions, 96-99 name the SQLite library. They are
+zero in every image; `connection.py` shows each connection its own numbers.
 
-The digest is relative to the base: each page weighs h(number, bytes), and an image keeps the sum, modulo 2**128, of
-what its pages weigh more than those of the base (an additive multiset hash, as in `quintain.table`). A write owes the
-digest its pages; they are weighed when somebody asks, so a turn of many writes to one page weighs it once.
+The digest is relative to the base: each page weighs h(number, bytes), and an image keeps the difference between the
+sum of its pages and the sum of the base's, modulo 2**128 (an additive multiset hash, as in `quintain.table`). Written
+pages are weighed by the next `digest`, so a turn of many writes to one page weighs it once.
 
-The weight is XXH3-128 with the page's number as its seed. So the digest protects against accident, a world that
-differs, and not against a forger who builds pages that collide; the BLAKE2b over the sum, which is what others see,
-cannot mend that. Microseconds to weigh one page of 1 KB, on one core of an AMD EPYC: 0.11, where a copied hasher of
-SHA-256, which processors have in hardware, takes 0.83.
+The weight is XXH3-128 with the page's number as its seed. So the digest detects accidents, not an attacker who builds
+pages that collide, also with the BLAKE2b over the sum. Microseconds to weigh one page of 1 KB, on one core of an AMD
+EPYC: 0.11; a copied hasher of SHA-256, which processors have in hardware, takes 0.83.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Page:
 
     Attributes:
         data: Its bytes.
-        weight: What it adds to the sum; None until somebody asks.
+        weight: Its weight in the sum; None until the first digest.
     """
 
     __slots__ = ("data", "weight")
@@ -62,14 +61,14 @@ Pages = dict[int, Page | None]
 
 
 class Base:
-    """A read-only image that many databases stand on.
+    """Read-only image under many databases.
 
     Attributes:
-        digest: Names the bytes; empty for the base that has none.
-        count: Pages.
-        idle: Connections that stand on this base and wait.
-        retired: None may wait any more.
-        logical: What its rows weigh, if somebody asked (`difference.py`).
+        digest: Digest of the bytes; empty for the base that has none.
+        count: Number of pages.
+        idle: Idle connections on this base.
+        retired: True if connections are closed after use.
+        logical: Sum of the weights of its rows, once computed (`difference.py`).
     """
 
     def __init__(self, path: Path | None = None, digest: str = "") -> None:
@@ -104,15 +103,15 @@ _UNWRITTEN: LayeredMap[int, Page] = LayeredMap()
 
 
 class Image:
-    """The content of a database at one moment. Two names of one image have one content.
+    """Content of a database at one moment; it never changes.
 
     Attributes:
-        base: What it stands on.
-        pages: What was written since.
-        count: Pages of the file.
+        base: The base image.
+        pages: Pages written since.
+        count: Number of pages of the file.
         schema: Identity of the schema: the same object for images whose tables are the same.
-        logical: What its rows weigh, if somebody asked.
-        known: The nearest ancestor of which that is known.
+        logical: Sum of the weights of its rows, once computed.
+        known: The nearest ancestor whose `logical` is known.
     """
 
     __slots__ = ("_counted", "_owed", "_sum", "base", "count", "known", "logical", "pages", "schema", "trees")
@@ -131,16 +130,16 @@ class Image:
         self._owed: dict[int, Page | None] = {}
 
     def weight(self) -> int:
-        """Bytes of the pages that were written since the base, in O(log n)."""
+        """Returns the number of bytes of the pages that were written since the base, in O(log n)."""
         return SIZE * sum(len(layer) for layer in self.pages.layers)
 
     def page(self, number: int) -> bytes:
-        """The bytes of page `number`, from 0."""
+        """Returns the bytes of page `number`, from 0."""
         page = self.pages.get(number)
         return page.data if page is not None else self.base.page(number)
 
     def write(self, delta: Pages, count: int, schema: object) -> Image:
-        """The image after a transaction that wrote `delta` and left `count` pages."""
+        """Returns the image after a transaction that wrote `delta` and left `count` pages."""
         if len(self._owed) > _OWED:
             self._settle()
         image = Image(self.base, self.pages.write(delta), count=count)
@@ -154,20 +153,20 @@ class Image:
         return image
 
     def digest(self) -> str:
-        """Equal for equal bytes over one base, 32 hex digits. Costs a hash for each page written since it was asked."""
+        """Returns 32 hex digits, equal for equal bytes over one base. Hashes each page written since the last call."""
         self._settle()
         total = (self._sum & _MASK).to_bytes(16, "little")
         return codec.digest(codec.dumps((self.base.digest, self.count, total)))
 
     def changed(self, other: Image) -> set[int]:
-        """Numbers of the pages that differ between two images of one base; layers that both have are not looked at."""
+        """Returns the numbers of the pages that differ between two images of one base."""
         numbers = set(range(min(self.count, other.count), max(self.count, other.count)))
         candidates = self.pages.candidates(other.pages)
         numbers.update(number for number in candidates if self.page(number) != other.page(number))
         return numbers
 
     def chunks(self) -> Iterator[bytes]:
-        """The file, page by page."""
+        """Returns the file, page by page."""
         return (self.page(number) for number in range(self.count))
 
     def _settle(self) -> None:
@@ -202,12 +201,12 @@ class Image:
             else:
                 self._sum -= _weighed(number, past) if past else self.base.weight(number)
         self._counted = now
-        # Beyond both ends are pages of zeros that a file left when it shrank, and nobody sees.
+        # Beyond both ends are pages of zeros that a file left when it shrank, which are never read.
         self._owed = {number: past for number, past in owed.items() if number < now}
 
 
 def weigh(number: int, data: bytes) -> int:
-    """What a page adds to the sum."""
+    """Returns the weight of a page in the sum."""
     return _integer(xxh3_128_digest(data, number), "big")  # faster than `xxh3_128_intdigest`
 
 
@@ -218,5 +217,5 @@ def _weighed(number: int, page: Page) -> int:
 
 
 def normalised(first: bytes) -> bytes:
-    """Page 1 without what is no state."""
+    """Returns page 1 without the words that are not state."""
     return b"".join((first[:24], b"\0\0\0\0", first[28:92], b"\0\0\0\0\0\0\0\0", first[100:]))

@@ -1,14 +1,14 @@
-"""SQL from somebody who must not be trusted: one SELECT, in the view of a role, bounded in time and size.
+"""Untrusted SQL: one SELECT, in the view of a role, bounded in time and size.
 
-A role sees, under the name of each table, the view that the author wrote for it, and nothing else: the guard of its
-connection lets only those views reach the tables below. The connection is one that no other role uses, and it never
-stands on a world that could still change.
+A role sees, under the name of each table, the view that the author wrote for it, and nothing else: the authorizer of
+its connection lets only those views reach the tables below. No other role uses the connection, and its content cannot
+change.
 
-SQLite tells the guard the name of the innermost view, but it tells it the name of a statement's own WITH in the same
-way. So a statement that spells the name of such a view is refused before SQLite sees it.
+SQLite passes the authorizer the name of the innermost view, but also the name of a statement's own WITH. So a statement
+that spells the name of such a view is refused before SQLite sees it.
 
-Full-text search reads its tables by statements of its own, which the guard is asked about too. They are prepared while
-the asker's statement runs, and that one has passed by then: so only from there on may these tables be read.
+Full-text search reads its tables by statements of its own, which the authorizer checks too. They are prepared while the
+asker's statement runs, after that one was authorized: only from then on may these tables be read.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _ALLOWED = {apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQL
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long and how much.
+    """Bounds of one SELECT in time and size.
 
     Attributes:
-        steps: Thousands of instructions of SQLite's machine; the same statement takes as many everywhere.
-        seconds: Of wall clock: the last resort, for a replay on another machine may meet it elsewhere.
-        rows: More are cut off.
-        characters: Of text and bytes in all cells together; the rows beyond are cut off.
+        steps: Thousands of instructions of SQLite's virtual machine; the same statement takes as many everywhere.
+        seconds: Wall clock; the last resort, since a replay on another machine may exceed it elsewhere.
+        rows: Number of rows; more are cut off.
+        characters: Length of the text and bytes in all cells together; the rows beyond are cut off.
         length: Bytes of one value while it is computed.
     """
 
@@ -57,12 +57,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Asker(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks.
+    """Author of a SELECT.
 
     Attributes:
-        role: Whose views; empty for everything.
-        who: What `who()` answers in them.
-        limits: How long and how much.
+        role: The role whose views it reads; empty for everything.
+        who: Value of `who()` in them.
+        limits: Bounds in time and size.
     """
 
     role: str = ""
@@ -71,12 +71,12 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a SELECT gave.
+    """Result of a SELECT.
 
     Attributes:
-        columns: Their names.
-        rows: In the order that the statement gave them.
-        is_cut: There were more.
+        columns: Names of the columns.
+        rows: Rows in the statement's order.
+        is_cut: True if rows are missing.
     """
 
     columns: list[str]
@@ -92,7 +92,7 @@ class Reader(Connection):
         self.budget: list[float] = []
         """Looks at the limits that are left, and the end on the monotonic clock; empty for no limit."""
         self.is_running = False
-        """Whether the asker's statement is prepared, so that what is prepared now is full-text search's."""
+        """True once the asker's statement is prepared; later statements are those of full-text search."""
         self._name = role.partition(":")[2]
         self._known: object = None
         self._views: set[str] = set()
@@ -139,7 +139,7 @@ class Reader(Connection):
             raise UsageError(f"no role {self._name!r}; this database has {known}")
 
     def check(self, sql: str) -> None:
-        """Refuse a statement that names a view by which its role sees a table.
+        """Refuses a statement that names a view by which its role sees a table.
 
         Raises:
             Refused: It does, in one of the four ways to quote a name; for it has a dot.
@@ -172,7 +172,7 @@ class Reader(Connection):
 
 
 def ask(image: Image, sql: str, *, asker: Asker, world: World | None) -> Answer:
-    """See `Database.ask`."""
+    """Implements the method `Database.ask`."""
     limits = asker.limits
     reader = borrow(image, world, role=f"{_READER}:{asker.role}", make=Reader)
     assert isinstance(reader, Reader)
@@ -239,7 +239,7 @@ def _shown(value: Any) -> Any:
 
 
 def _is_over(reader: Reader | None) -> bool:
-    """Whether what is running must end."""
+    """True if the running statement has used up its steps or seconds."""
     if not (reader and reader.budget):
         return False
     reader.budget[0] -= 1

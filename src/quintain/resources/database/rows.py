@@ -34,15 +34,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a database writes what differs.
+    """Differences between the SQL of the two databases.
 
     Attributes:
-        types: Of INTEGER, REAL, TEXT, BLOB and JSON.
-        blob: A literal of bytes, `{}` their hexadecimal digits.
-        given: What an integer key of one column says, which the database gives where a row says none.
-        reference: What a foreign key says at its end.
-        table: What a table says at its end.
-        json: The check of a column of JSON, `{}` its name; empty where the type checks.
+        types: Names of INTEGER, REAL, TEXT, BLOB and JSON.
+        blob: A literal of bytes, `{}` for their hexadecimal digits.
+        given: Suffix of a single-column integer key, whose missing values the database fills.
+        reference: Suffix of a foreign key.
+        table: Suffix of a table.
+        json: Check of a JSON column, `{}` for its name; empty if the type checks.
     """
 
     types: tuple[str, str, str, str, str]
@@ -65,7 +65,7 @@ _NATIVE: dict[Any, str] = {bool: "INTEGER", int: "INTEGER", float: "REAL", str: 
 
 @dataclass(frozen=True)
 class Key:
-    """This field is the primary key, or part of it. Without any, the field `id` is."""
+    """Mark of a field of the primary key. Without any, the field `id` is the key."""
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ class _Column:
     field: str
     sql: str
     kind: str
-    """What SQLite stores it as; "JSON" for text that is JSON."""
+    """Storage class in SQLite; "JSON" for text that is JSON."""
     marks: tuple[Any, ...]
 
 
 def quoted(name: str) -> str:
-    """A name as SQL writes it."""
+    """Returns a name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -119,10 +119,10 @@ def table_name(type_: type[Any]) -> str:
 
 
 def create(type_: type[Any], dialect: Dialect = SQLITE) -> str:
-    """The statements that create a class's table and indexes.
+    """Returns the statements that create a class's table and indexes.
 
     Raises:
-        DefinitionError: It is no Struct, or has no key.
+        DefinitionError: The class is not a Struct, or does not have a key.
     """
     table = table_name(cast(Any, type_))
     columns = _columns(cast(Any, type_), dialect)
@@ -148,29 +148,29 @@ def create(type_: type[Any], dialect: Dialect = SQLITE) -> str:
 
 
 def insertion(row: Any) -> tuple[str, list[Any]]:
-    """The statement that inserts a row, and its values."""
+    """Returns the statement that inserts a row, and its values."""
     sql, columns = _insertion(cast(Any, type(row)))
     return sql, [_plain(column, getattr(row, column.field)) for column in columns]
 
 
 def plain(row: Any) -> dict[str, Any]:
-    """A row's values as a database has them, by column."""
+    """Returns a row's values as a database has them, by column."""
     return {column.name: _plain(column, getattr(row, column.field)) for column in _columns(cast(Any, type(row)))}
 
 
 def given_key(type_: type[Any]) -> str | None:
-    """The column of an integer key that the database gives where a row says none; None for other keys."""
+    """Returns the column of an integer key that the database gives where a row says none; None for other keys."""
     key = _key(type_)
     kinds = {column.name: column.kind for column in _columns(cast(Any, type_))}
     return key[0] if len(key) == 1 and kinds[key[0]] == "INTEGER" else None
 
 
 def reader(type_: type[T], names: Sequence[str]) -> Callable[[Sequence[Any]], T]:
-    """What turns a row with these columns into a value of `type_`: a Struct, or the type of the only column."""
+    """Returns a function from a row of these columns to a `type_`: a Struct, or the type of the only column."""
     codec.learn(type_)
     if not _is_struct(type_):
         if len(names) != 1:
-            raise DefinitionError(f"a row of {len(names)} columns ({', '.join(names)}) is no {type_}")
+            raise DefinitionError(f"a row of {len(names)} columns ({', '.join(names)}) is not a {type_}")
         return lambda row: msgspec.convert(row[0], type_, strict=False, builtin_types=(bytes,))
     json = _json(cast(Any, type_))
 

@@ -23,12 +23,12 @@ _COUNTED = (1).to_bytes(4, "big")
 
 
 class Plan:
-    """What makes a base image.
+    """Recipe of a base image.
 
     Args:
         schema: SQL text and classes.
         seed: A function, a `.sql` file or a SQLite file.
-        roles: For each role and table the SELECT that stands for it.
+        roles: For each role and table the SELECT that replaces the table.
     """
 
     def __init__(self, schema: Sequence[str | type[Any]], seed: Any, roles: Mapping[str, Mapping[str, str]]) -> None:
@@ -50,7 +50,7 @@ class Plan:
         return codec.digest(codec.dumps((_FORMAT, apsw.sqlite_lib_version(), self._schema, found)))
 
     def build(self, open_: Callable[[Image], Any]) -> Image:
-        """The content. `open_` makes a database on an image, which the seed is given."""
+        """Returns the content. `open_` makes a database on an image, which the seed is given."""
         seed = self._seed
         base = Base()
         try:
@@ -73,7 +73,7 @@ class Plan:
 
 
 def source(seed: Any) -> list[bytes] | None:
-    """What decides what a seed does; None when it is a function that reads what it closes over."""
+    """Returns the texts that determine a seed; None for a function with a closure or defaults."""
     if seed is None:
         return []
     if isinstance(seed, Path):
@@ -85,12 +85,12 @@ def source(seed: Any) -> list[bytes] | None:
 
 
 def view_name(role: str, table: str) -> str:
-    """The view that stands for a table when a role asks."""
+    """Returns the view that stands for a table when a role asks."""
     return f"{role}.{table}"
 
 
 def export(image: Image, path: Path) -> None:
-    """Write an ordinary SQLite file; there is the whole of it, or what was there before."""
+    """Writes an ordinary SQLite file; there is the whole of it, or what was there before."""
     handle = tempfile.NamedTemporaryFile(dir=path.parent, delete=False)  # noqa: SIM115 (closed before it is moved)
     temporary = Path(handle.name)
     try:
@@ -123,11 +123,11 @@ def _scripted(image: Image, scripts: Iterable[str]) -> Image:
         return connection.file.commit()
     except apsw.Error as error:
         raise DefinitionError(f"the SQL of the schema or seed: {error}") from error
-    # What a script did to the connection stays in it, so nobody gets it back.
+    # What a script did to the connection stays in it, so it is not reused.
 
 
 def _imported(image: Image, path: Path) -> Image:
-    """The pages of a SQLite file, in the size that we use."""
+    """Returns the pages of a SQLite file, in the size that we use."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy.db"
         try:
@@ -138,7 +138,7 @@ def _imported(image: Image, path: Path) -> Image:
             finally:
                 source.close()
         except apsw.Error as error:
-            raise DefinitionError(f"{path} is no SQLite database: {error}") from error
+            raise DefinitionError(f"{path} is not a SQLite database: {error}") from error
         data = copy.read_bytes()
     pages: Pages = {start // SIZE: Page(data[start : start + SIZE]) for start in range(0, len(data), SIZE)}
     pages[0] = Page(normalised(data[:SIZE]))

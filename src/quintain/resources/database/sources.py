@@ -1,9 +1,9 @@
-"""What decides what a seed does: the source of its module, and of all modules of its author that this one imports.
+"""Texts that determine a seed: the source of its module, and of its author's modules that this one imports.
 
 Imports are read from the text, also those within functions, and followed to the modules that they name; the packages
-around these count only where they are named too. A module is the author's when it is in the same package as the seed,
-or lies outside the folders where Python installs things. Of what is installed, of Quintain itself and of the
-interpreter the version counts. What a seed reads beside modules does not.
+around these count only if they are named too. A module is the author's if it is in the same package as the seed, or
+outside the folders where Python installs packages. Installed packages, Quintain itself and the interpreter count by
+their version. Files that a seed reads do not count.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _US = __name__.partition(".")[0]
 
 @functools.cache
 def of(function: types.FunctionType) -> tuple[bytes, ...] | None:
-    """Names and texts, in an order of their own; None where there is no text."""
+    """Returns names and texts in a fixed order; None if a text is missing."""
     start = function.__module__ or ""  # of a function that was never in a module
     path = _file(start)
     if path is None or path.resolve() != Path(function.__code__.co_filename).resolve():
@@ -52,7 +52,7 @@ def of(function: types.FunctionType) -> tuple[bytes, ...] | None:
 
 
 def _imported(text: bytes, module: str, *, is_package: bool) -> Iterator[tuple[str, Path | None]]:
-    """Every module that a text may import, and where its text is, if it has one; none of the standard library."""
+    """Yields every module that a text may import, and the path of its text; none of the standard library."""
     package = module.split(".") if is_package else module.split(".")[:-1]
     for node in _statements(ast.parse(text)):
         names: list[tuple[str, ...]] = []
@@ -69,7 +69,7 @@ def _imported(text: bytes, module: str, *, is_package: bool) -> Iterator[tuple[s
 
 
 def _statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """All of them, however deep; expressions, of which there are many more, hold no imports."""
+    """Yields all of them, however deep; expressions, of which there are many more, hold no imports."""
     todo = [tree]
     while todo:
         node = todo.pop()
@@ -81,7 +81,7 @@ def _statements(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _file(name: str) -> Path | None:
-    """Where the text of a module is; nothing is imported to find it."""
+    """Returns the path of a module's text, without importing it."""
     module = sys.modules.get(name)
     parent, _, last = name.rpartition(".")
     path: Path | None = None

@@ -1,10 +1,11 @@
-"""Which rows may differ between two images, found from the pages that differ.
+"""Search for the rows that may differ between two images, from the pages that differ.
 
-SQLite keeps a table in a B-tree: inner pages hold the numbers of their children, leaves hold rows in rowid order, and a
-row that is too long for its leaf goes on in overflow pages. A row of a table differs only if its leaf does, or moved
-into another leaf, or one of its overflow pages differs in place. A table WITHOUT ROWID is stored as an index is: its
-rows stand on the inner pages too, in the order of their key, which comes first in each of them. Numbers of pages begin
-at 1 here, as in the file. The format is described in https://www.sqlite.org/fileformat2.html.
+SQLite stores a table in a B-tree: inner pages hold the numbers of their children, leaves hold rows in rowid order, and
+a row that is too long for its leaf continues in overflow pages. A row of a table differs only if its leaf does, or
+moved into another leaf, or one of its overflow pages differs in place. A table WITHOUT ROWID is stored as an index is:
+its rows stand on the inner pages too, in the order of their key, which comes first in each of them. Page numbers begin
+at 1 here, as in the file. The format is described in
+https://www.sqlite.org/fileformat2.html.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Tree(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """What may differ in one table."""
+    """Rows and pages of one table that may differ."""
 
     rows: set[Any]
     """Rowids; for a table WITHOUT ROWID the values of its key."""
@@ -74,7 +75,7 @@ def free(image: Image) -> set[int]:
 
 
 def touched(before: Image, after: Image, *, root: int, changed: set[int]) -> Touched:
-    """Rows of a rowid table on leaves that differ, or that are in one of the two trees only."""
+    """Returns rows of a rowid table on leaves that differ, or that are in one of the two trees only."""
     old = tree(before, root)
     if changed.isdisjoint(old.inner) and changed.isdisjoint(old.leaves):
         return Touched(set(), set())
@@ -99,7 +100,10 @@ def touched(before: Image, after: Image, *, root: int, changed: set[int]) -> Tou
 
 
 def touched_keys(before: Image, after: Image, *, root: int, width: int, changed: set[int]) -> Touched | None:
-    """The same of a table WITHOUT ROWID, whose key has `width` columns; None where the file's text is not UTF-8."""
+    """Returns the same for a table WITHOUT ROWID with a key of `width` columns.
+
+    None if the file's text is not UTF-8.
+    """
     if not all(image.page(0)[59] == _UTF8 for image in (before, after)):
         return None
     old, new = tree(before, root), tree(after, root)
@@ -121,7 +125,7 @@ def touched_keys(before: Image, after: Image, *, root: int, width: int, changed:
 
 
 def _different(before: dict[Any, Any], after: dict[Any, Any]) -> set[Any]:
-    """Rows that are not stored in the same bytes; whether they differ is SQLite's to say."""
+    """Returns rows that are not stored in the same bytes; whether they differ is SQLite's to say."""
     return {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
 
 
@@ -184,7 +188,7 @@ def _records(image: Image, number: int) -> Iterator[tuple[bytes, set[int]]]:
 
 
 def _values(record: bytes, width: int) -> tuple[Any, ...]:
-    """The first values of a record."""
+    """Returns the first values of a record."""
     end, at = _varint(record, 0)
     kinds: list[int] = []
     while at < end and len(kinds) < width:

@@ -1,14 +1,14 @@
-"""A PostgreSQL database as part of a world: the same `Database`, for worlds that processes share or that outlive them.
+"""A PostgreSQL database in a world: the same `Database`, for worlds that processes share or that outlive them.
 
-    server    the databases on a server, whose they are, and who drops them when their owner is dead
+    server    the databases on a server, their owners, and the removal of databases whose owner is dead
     images    contents, copied before they are changed; snapshots as savepoints while that is possible
-    session   one connection, in a world's time and chance
+    session   one connection, with a world's time and random numbers
     content   digests, dumps, sequences: a world read and written as a whole
 
 A world is a database of its own on the server, made from a template that all processes share. Its first use costs
-20-60 ms (a copy of the template), and so does the first write after a fork whose twin is still there. A snapshot on
-the way, and the way back to it, cost 0.1 ms; back to one that is no longer on the way, a dump and a copy. SQLite does
-all of this in microseconds; what PostgreSQL brings is its SQL, and worlds in common.
+20-60 ms (a copy of the template), and so does the first write after a fork whose twin still exists. A snapshot, and
+the way back to it, cost 0.1 ms; going back to a snapshot that is not on the stack costs a dump and a copy. SQLite does
+all of this in microseconds; PostgreSQL adds its SQL, and worlds that processes share.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NAME = re.compile(r"[a-z0-9_]{1,30}")
 
 
 class Snapshot(sqlite.Snapshot):
-    """What a database held at one moment."""
+    """Content of a database at one moment."""
 
     __slots__ = ("__weakref__", "place")
 
@@ -99,7 +99,7 @@ class Database(sqlite.Database):
 
     @classmethod
     def on(cls, image: Image) -> Database:
-        """A database that holds this."""
+        """Returns a database that holds this."""
         database = object.__new__(Database)
         database._held = Holding(image)
         return database
@@ -110,7 +110,7 @@ class Database(sqlite.Database):
     # -- SQL
 
     def execute(self, sql: str, *values: Any, **names: Any) -> list[tuple[Any, ...]]:
-        """Run SQL and fetch all rows. Values are for `?`, names for `:name`. Outside a transaction it is one.
+        """Runs SQL and fetches all rows. Values are for `?`, names for `:name`. Outside a transaction it is one.
 
         Raises:
             SQLError, ConstraintError: PostgreSQL says no: for bad SQL, for bad data. `__cause__` is psycopg's error.
@@ -120,7 +120,7 @@ class Database(sqlite.Database):
         return self._held.run(sql, values, names)[1]
 
     def all(self, type: type[T], sql: str, *values: Any, **names: Any) -> list[T]:
-        """The rows as instances of `type`: a Struct, field by column name; or the type of the only column.
+        """Returns the rows as instances of `type`: a Struct, field by column name; or the type of the only column.
 
         Raises:
             msgspec.ValidationError: A row is not of that type; the message ends in the path.
@@ -132,7 +132,7 @@ class Database(sqlite.Database):
         return [read(row) for row in found]
 
     def insert(self, *structs: msgspec.Struct) -> int:
-        """Insert instances of the schema's classes, all or none; the integer key of the last, 0 where it has none."""
+        """Inserts instances of the schema's classes, all or none; the integer key of the last, 0 where it has none."""
         last = 0
         with self.transaction():
             for one in structs:
@@ -153,17 +153,17 @@ class Database(sqlite.Database):
         return self._held.transaction()
 
     def ask(self, sql: str, *, role: str = "", who: Any = None, limits: Limits | None = None) -> Answer:
-        """One SELECT from somebody who must not be trusted, as a role of the server that may read, and nothing else.
+        """Runs one untrusted SELECT, as a role of the server that may read, and nothing else.
 
         Args:
             sql: The statement.
-            role: Whose view; only what `roles` gave it can be read. Empty for every table.
-            who: What `who()` is in the views of the role: it compares with numbers and with text.
-            limits: `steps` means nothing to PostgreSQL: `seconds` ends a statement. `length` bounds a value that is
+            role: The role whose views it reads; empty for every table.
+            who: Value of `who()` in the views of the role: it compares with numbers and with text.
+            limits: `steps` has no effect on PostgreSQL: `seconds` ends a statement. `length` bounds a value that is
                 returned; while a value is computed it may take up to a gigabyte on the server.
 
         Raises:
-            ToolError: It is refused, wrong, or takes too long; the message is for the one who asked.
+            ToolError: The statement is refused, wrong, or takes too long; the message is meant for its author.
         """
         self._held.still("ask")
         asker = asking.Asker(role=role, who=who, limits=limits or Limits())
@@ -172,14 +172,14 @@ class Database(sqlite.Database):
     # -- a Resource
 
     def fork(self) -> Self:
-        """An independent twin. It costs nothing until one of the two writes; then that one is copied."""
+        """Returns an independent twin. It costs nothing until one of the two writes; then that one is copied."""
         self._held.still("fork")
         twin = self.on(self._held.settled())
         twin._held.world, twin._held.is_reversed = self._held.world, self._held.is_reversed
         return cast(Self, twin)
 
     def dump(self) -> bytes:
-        """The name of the template, what changed the schema since, and every table that differs from it, whole.
+        """Returns the name of the template, what changed the schema since, and every table that differs from it, whole.
 
         The url is in it without its password; elsewhere it comes from PGPASSWORD or ~/.pgpass.
         """
@@ -188,10 +188,10 @@ class Database(sqlite.Database):
 
     @classmethod
     def load(cls, data: bytes, *_: Any) -> Self:
-        """The inverse of `dump`, where the server has the template. The database is made when it is used first.
+        """Loads a dump, if the server has the template. The database is created at its first use.
 
         Raises:
-            ImageError: It has not, or these are no bytes of a database.
+            ImageError: The template is missing, or the bytes are not a dump of a database.
             ServerError: The server cannot be reached.
         """
         if not data.startswith(MARK):
@@ -212,7 +212,7 @@ class Database(sqlite.Database):
         return self._held.digest()
 
     def logical_digest(self) -> str:
-        """The same as `digest`."""
+        """Returns the same as `digest`."""
         return self.digest()
 
     def __repr__(self) -> str:
@@ -221,15 +221,15 @@ class Database(sqlite.Database):
     # -- snapshots and differences
 
     def snapshot(self) -> Snapshot:
-        """What it holds now: a savepoint, where it stands in a transaction of its own, else no work at all."""
+        """Returns a snapshot of the content: a savepoint inside a tail, else nothing is done."""
         self._held.still("snapshot")
         return Snapshot(self._held.snapshot())
 
     def restore(self, snapshot: sqlite.Snapshot) -> None:
-        """Hold again what a snapshot of this database, or of any fork of it, holds.
+        """Restores the content of a snapshot of this database, or of any fork of it.
 
-        Back to a snapshot that nothing but its own future stands on: a ROLLBACK. Snapshots on the way that somebody
-        still has are dumped first, and cost a copy when they are used again.
+        A snapshot on the stack is restored by a ROLLBACK. Later snapshots in use are dumped first, and cost a copy when
+        they are used again.
         """
         self._held.still("restore")
         if not isinstance(snapshot, Snapshot):
@@ -237,10 +237,10 @@ class Database(sqlite.Database):
         self._held.restore(snapshot.place)
 
     def diff(self, other: sqlite.Database) -> list[RowChange]:
-        """What turns the rows of this database into those of the other, by table and key.
+        """Returns the changes from the rows of this database to those of the other, by table and key.
 
-        Reads all rows of the tables that differ. The key of a row without a primary key is the whole row, and which of
-        several equal ones it is.
+        Reads all rows of the tables that differ. The key of a row without a primary key is the whole row, and its
+        number among equal ones.
         """
         if not isinstance(other, Database):
             raise UsageError("a database on PostgreSQL differs from one in SQLite in every way")
@@ -249,7 +249,7 @@ class Database(sqlite.Database):
         return difference.changes(self._held, other._held)
 
     def export(self, path: Path | str) -> None:
-        """There are no files to export: `pg_dump` writes one."""
+        """Raises Refused: use `pg_dump`."""
         image = self._held.image
         raise Refused(f"PostgreSQL has its own: pg_dump --dbname {image.server.public!r}, database {image.name!r}")
 
@@ -270,11 +270,11 @@ class Database(sqlite.Database):
     # -- the end
 
     def close(self) -> None:
-        """Give the database on the server back now; what is not closed goes when nobody refers to it any more."""
+        """Drops the database on the server now; without it, the database is dropped when its last reference is gone."""
         self._held.close()
 
     def remove(self) -> None:
-        """Drop a shared world, for everybody."""
+        """Drops a shared world, for everybody."""
         image = self._held.image
         if not image.is_shared:
             raise UsageError("only a shared world is removed; close() this one")

@@ -1,8 +1,8 @@
-"""SQL from somebody who must not be trusted: one SELECT, as a role of the server that may only read its views.
+"""Untrusted SQL: one SELECT, as a role of the server that may only read its views.
 
-The statement becomes a cursor, so that the server itself says whether it is one query, in a transaction that reads,
-under a role that cannot become another one: what could change it (`set_config`, and all that does not merely compute)
-may not be called in a world's database, and no second statement follows the first.
+The statement becomes a cursor, so that the server itself checks that it is one query, in a read-only transaction, under
+a role that cannot become another one: functions that could change it (`set_config`, and all that do more than compute)
+may not be called in a world's database, and a second statement is refused.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _BATCH = 10
 
 
 class Asker(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks.
+    """Author of a SELECT.
 
     Attributes:
-        role: Whose views; empty for every table.
-        who: What `who()` answers in them.
-        limits: How long and how much.
+        role: The role whose views it reads; empty for every table.
+        who: Value of `who()` in them.
+        limits: Bounds in time and size.
     """
 
     role: str = ""
@@ -42,7 +42,7 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ask(held: Holding, text: str, asker: Asker) -> Answer:
-    """See `Database.ask`."""
+    """Implements the method `Database.ask`."""
     try:
         parsed = language.parse(text)
     except Refused as error:
@@ -76,10 +76,10 @@ def ask(held: Holding, text: str, asker: Asker) -> Answer:
 
 
 def _reader(session: Session, asker: Asker) -> str:
-    """The server's role.
+    """Returns the server's role.
 
     Raises:
-        UsageError: There is no such role.
+        UsageError: The database does not have the role.
     """
     if not asker.role:
         return "quintain_reader_0"

@@ -1,8 +1,8 @@
-"""What a world holds, read and written as a whole: names of its content, dumps, counters of its sequences.
+"""Content of a world as a whole: digests, dumps, counters of its sequences.
 
-The digest of a table is that of the digests of its rows, sorted: it does not depend on how rows lie. A dump names a
-template and holds the statements that changed its schema, the rows of the tables that differ from it, in the order in
-which they lie, and the sequences. What it makes is compared with the digest that it should have.
+The digest of a table is that of the digests of its rows, sorted: it does not depend on the order of the rows. A dump
+names a template and holds the statements that changed its schema, the rows of the tables that differ from it, in their
+physical order, and the sequences. The loaded content is compared with the digest in the dump.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Sequences = dict[str, tuple[int, bool]]
 
 
 class Table(NamedTuple):
-    """One table."""
+    """Name and columns of one table."""
 
     name: str
     """As people write it: without `main.`."""
@@ -42,21 +42,21 @@ class Table(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What the schema says."""
+    """Schema of a world."""
 
     tables: tuple[Table, ...]
     sequences: tuple[str, ...]
     deferred: tuple[str, ...]
-    """Constraints that wait for the end of a transaction unless told otherwise."""
+    """Constraints that are checked at the end of a transaction by default."""
     digest: str
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What is known of a world without asking the server.
+    """Knowledge about a world that needs no query.
 
     Attributes:
-        log: What changed the schema since the template, in order.
-        draws: Something in the schema draws random numbers, so any statement may.
+        log: Statements that changed the schema since the template, in order.
+        draws: True if the schema draws random numbers, so any statement may.
     """
 
     log: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ SELECT concat_ws('|', kind, name, definition) FROM (
 
 
 def shape(session: Session) -> Shape:
-    """What the schema of a world says."""
+    """Returns the schema of a world."""
     tables = tuple(
         Table(
             name if space == "main" else f"{space}.{name}",
@@ -156,13 +156,13 @@ def shape(session: Session) -> Shape:
 
 
 def counters(names: Iterable[str]) -> str:
-    """The statement that reads all sequences; empty when there are none."""
+    """Returns the statement that reads all sequences; empty when there are none."""
     parts = (f"SELECT {quoted(name)}, last_value, is_called FROM {name}" for name in names)  # noqa: S608
     return " UNION ALL ".join(parts)
 
 
 def sequences(session: Session, shape: Shape) -> Sequences:
-    """How far they are."""
+    """Returns the state of each sequence."""
     text = counters(shape.sequences)
     return counted(session.engine(text)) if text else {}
 
@@ -172,14 +172,14 @@ def counted(rows: Iterable[Row]) -> Sequences:
 
 
 def rewind(session: Session, before: Sequences, now: Sequences) -> None:
-    """Set the sequences that moved; what ROLLBACK does not take back."""
+    """Sets the sequences that moved, since ROLLBACK does not."""
     for name, (last, called) in before.items():
         if name in now and now[name] != (last, called):
             session.engine("SELECT setval($1::regclass, $2, $3)", [name, last, called])
 
 
 def digests(session: Session, shape: Shape) -> dict[str, str]:
-    """Of each table's rows."""
+    """Returns the digest of each table's rows."""
     parts: list[str] = [
         f"SELECT {number}, encode(sha256(coalesce(string_agg(h, '' ORDER BY h), '')), 'hex') FROM"  # noqa: S608
         f' (SELECT sha256(convert_to("the row"::text, \'UTF8\')) AS h FROM ONLY {table.sql} AS "the row") AS hashes'
@@ -190,18 +190,18 @@ def digests(session: Session, shape: Shape) -> dict[str, str]:
 
 
 def name_of(shape: Shape, tables: dict[str, str], counted: Sequences) -> str:
-    """The digest of a whole world: 32 hex digits."""
+    """Returns the digest of a whole world: 32 hex digits."""
     return codec.digest(codec.dumps((shape.digest, tables, counted)))
 
 
 def rows(session: Session, table: Table) -> list[dict[str, Any]]:
-    """All rows, as they lie."""
+    """Returns all rows, as they lie."""
     found = session.engine(f"SELECT * FROM ONLY {table.sql}")  # noqa: S608
     return [dict(zip(table.columns, row, strict=True)) for row in found]
 
 
 def out(session: Session, table: Table) -> bytes:
-    """The rows of a table in PostgreSQL's own form."""
+    """Returns the rows of a table in PostgreSQL's own form."""
     what = f"(SELECT * FROM {table.sql})" if table.is_view else table.sql  # noqa: S608
     try:
         with session.connection.cursor().copy(f"COPY {what} TO STDOUT".encode()) as copy:
@@ -211,10 +211,10 @@ def out(session: Session, table: Table) -> bytes:
 
 
 def fill(session: Session, dump: Dump) -> Shape:
-    """Make a copy of the template, or a shared world, into what was dumped. Inside a transaction that may write.
+    """Fills a copy of the template, or a shared world, with a dump. Needs a transaction that may write.
 
     Raises:
-        ImageError: The result is not what was dumped.
+        ImageError: The result differs from the dump.
     """
     session.engine("SET LOCAL session_replication_role = replica")  # triggers and foreign keys have done their work
     before = shape(session)
@@ -248,6 +248,6 @@ def fill(session: Session, dump: Dump) -> Shape:
 
 
 def reverse(dump: Dump) -> Dump:
-    """The same rows, lying the other way round."""
+    """Returns the same rows, lying the other way round."""
     tables = tuple((name, b"".join(reversed(data.splitlines(keepends=True)))) for name, data in dump.tables)
     return msgspec.structs.replace(dump, tables=tables)

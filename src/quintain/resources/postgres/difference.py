@@ -1,4 +1,4 @@
-"""What differs between two worlds, row by row."""
+"""Differences between two worlds, row by row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Digests = dict[str, tuple[Table, str]]
 
 
 def changes(before: Holding, after: Holding) -> list[RowChange]:
-    """What turns the rows of one into those of the other, sorted by table and key."""
+    """Returns the changes from the rows of one world to those of the other, sorted by table and key."""
     if before is after:
         return []
     old, new = _digests(before), _digests(after)

@@ -1,4 +1,4 @@
-"""Who changes what: statements, transactions and snapshots of one world on the images and tails below it."""
+"""Statements, transactions and snapshots of one world, on the images and tails below it."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class Holding:
 
     @property
     def facts(self) -> Facts:
-        """What is known of the schema now."""
+        """Returns the facts about the present schema."""
         return (self.tail or self.image).facts
 
     def _know(self, facts: Facts) -> None:
@@ -206,7 +206,7 @@ class Holding:
         (self.tail or self.image).digest = ""
 
     def _make_ours(self) -> None:
-        """Stand where nothing that is written is seen by anybody else."""
+        """Opens a tail, or copies the image, so that no other world sees the next write."""
         if self.tail and self.tail.commit():
             self.tail = None
         if self.tail or self.image.is_shared:
@@ -223,13 +223,13 @@ class Holding:
         self.move(twin)
 
     def move(self, image: Image) -> None:
-        """Hold this from now on."""
+        """Points the world to another image."""
         self.image.users.discard(self)
         self.image = image
         image.users.add(self)
 
     def settled(self) -> Image:
-        """An image of what it holds, which others may hold, too."""
+        """Returns an image of what it holds, which others may hold, too."""
         if self.tail:
             tail, self.tail = self.tail, None
             with self.image.lock:
@@ -240,14 +240,14 @@ class Holding:
         return self.image
 
     def snapshot(self) -> Image | Position:
-        """Where it stands."""
+        """Returns the image, or the position in the tail, of the present content."""
         if self.tail:
             with self.image.lock:
                 return self.tail.mark()
         return self.settled()
 
     def restore(self, place: Image | Position) -> None:
-        """Stand there again."""
+        """Points the world to the image or position again."""
         if isinstance(place, Position) and place.tail is not None:
             if self.tail is place.tail:
                 with self.image.lock:
@@ -266,7 +266,7 @@ class Holding:
             self.move(image)
 
     def close(self) -> None:
-        """Hold nothing any more."""
+        """Releases the image."""
         self.still("close")
         if self.tail:
             tail, self.tail = self.tail, None
@@ -277,7 +277,7 @@ class Holding:
             self.image.drop()
 
     def _part(self, tail: Tail) -> None:
-        """Have everything leave a tail of another world."""
+        """Removes every position from the tail of another world."""
         with tail.image.lock:
             for other in list(tail.image.users):
                 if isinstance(other, Holding) and other.tail is tail:
@@ -288,7 +288,7 @@ class Holding:
             tail.close()
 
     def _overwrite(self, dump: Dump) -> None:
-        """Give a shared world another content, for all who use it."""
+        """Gives a shared world another content, for all who use it."""
         with self.transaction():
             assert self._session is not None
             if dump.facts.log != self.facts.log:
@@ -298,7 +298,7 @@ class Holding:
     # -- reading
 
     def read(self, use: Callable[[Session], T]) -> T:
-        """Read with the connection that sees what this world holds."""
+        """Reads with the connection that sees what this world holds."""
         with self._claimed():
             if self.tail:
                 return use(self.tail.session)
@@ -310,7 +310,7 @@ class Holding:
             return self.tail.dumped(whole=whole) if self.tail else self.image.dumped(whole=whole)
 
     def digest(self) -> str:
-        """Of the content."""
+        """Returns the digest of the content."""
         place = self.tail or self.image
         if place.digest and not self.image.is_shared:
             return place.digest

@@ -1,11 +1,11 @@
-"""The content of worlds: databases that are copied before they are changed, and transactions that stand on them.
+"""Content of worlds: databases that are copied before they are changed, and transactions on them.
 
-    Image     a database, or what one can be made of: a template, or a dump. While several worlds and snapshots refer to
-              it, nobody changes it; who wants to write makes a copy, or, where it is a world's own, opens a
-    Tail      a transaction that is never committed while a snapshot needs what was there before. A snapshot taken in it
+    Image     a database, or its source: a template, or a dump. While several worlds and snapshots refer to it, it does
+              not change; a world that writes makes a copy, or, if the image is its own, opens a
+    Tail      a transaction that is not committed while a snapshot needs the content before it. A snapshot taken in it
               is a savepoint, a
-    Position  which is restored by ROLLBACK TO. What must leave the transaction (a fork, a snapshot that is restored
-              when it is no longer on the stack) leaves it as a dump.
+    Position  which is restored by ROLLBACK TO. A fork, and a snapshot that is restored when it is not on the
+              stack, leave the transaction as a dump.
 
 So every snapshot can be restored at any time, like SQLite's; restoring one that is on the stack costs microseconds, any
 other one a copy of the database.
@@ -28,7 +28,7 @@ _shapes: dict[tuple[str, Facts], Shape] = {}
 _SHAPES = 500
 """Schemas that a process remembers."""
 _WORLD_AND_TAIL = 2
-"""Users of an image that nobody else looks at."""
+"""Number of users of an image that only one world uses."""
 
 
 class Image:
@@ -67,17 +67,17 @@ class Image:
         self.drop()
 
     def drop(self) -> None:
-        """Give the database back."""
+        """Gives the database back."""
         name, self.name = self.name, ""
         self._session = None  # closed as it goes
         if name and not self.is_shared:
             self.server.drop(name)
 
     def publish(self, name: str) -> None:
-        """Be the shared world of this name; it begins as the template, and must have been made from it.
+        """Renames the database to the shared world of this name, which begins as the template.
 
         Raises:
-            DefinitionError: It was made from another one.
+            DefinitionError: The shared world was made from another template.
         """
         server = self.server
         there = server.shared(name)
@@ -105,15 +105,15 @@ class Image:
         return len(self.users) < 2
 
     def is_owned(self, world: object) -> bool:
-        """Whether this world may open a tail here."""
+        """True if this world may open a tail here."""
         return self.owner is not None and self.owner() is world and not self.standing()
 
     def standing(self) -> Tail | None:
-        """The tail that stands on it."""
+        """Returns the tail that stands on it."""
         return self.tail() if self.tail is not None else None
 
     def session(self) -> Session:
-        """A connection to what is committed."""
+        """Returns a connection to what is committed."""
         if not self.name:
             self._make()
         if self._session is None:
@@ -130,20 +130,20 @@ class Image:
         return self._session
 
     def lend(self, before: Sequences) -> Session:
-        """The connection for a tail; readers get another one."""
+        """Returns the connection for a tail; readers get another one."""
         session = self.session()
         self._session = None
         self._rewind = before
         return session
 
     def take_back(self, session: Session) -> None:
-        """The connection of a tail that has ended, and whose sequences are right."""
+        """Returns the connection of a tail that has ended, and whose sequences are right."""
         self._session = session
         self._rewind = None
         self.tail = None
 
     def rest(self) -> bool:
-        """Close the connection, if nobody uses it."""
+        """Closes the connection, if it is idle."""
         if not self.lock.acquire(blocking=False):
             return False
         try:
@@ -155,7 +155,7 @@ class Image:
             self.lock.release()
 
     def copied(self) -> Image:
-        """The same content for somebody who will change it."""
+        """Returns an image with the same content that may be changed."""
         with self.lock:
             if not self.name:
                 return Image(self.server, self.template, self.facts, dump=self.dump)
@@ -170,7 +170,7 @@ class Image:
             return twin
 
     def dumped(self, *, whole: bool = False) -> Dump:
-        """What is committed, as data."""
+        """Returns a dump of the committed content."""
         with self.lock:
             if self.dump is not None and not self.name and not whole:
                 return self.dump
@@ -183,13 +183,13 @@ class Image:
                 session.forget()
 
     def sequences(self, session: Session) -> Sequences:
-        """How far they are for those who see what is committed; a tail moves them for everybody."""
+        """Returns the sequences as of the committed content; a tail moves them for all users."""
         if self._rewind is not None:
             return self._rewind
         return content.sequences(session, self.shape(session, self.facts))
 
     def written(self, session: Session, facts: Facts, counted: Sequences, *, whole: bool = False) -> Dump:
-        """What a connection sees now, as data."""
+        """Returns a dump of the content that a connection sees."""
         shape = self.shape(session, facts)
         digests = content.digests(session, shape)
         base: dict[str, str] = {}
@@ -206,7 +206,7 @@ class Image:
         )
 
     def shape(self, session: Session, facts: Facts) -> Shape:
-        """The schema after these facts. What others may change is read each time."""
+        """Returns the schema after these facts. What others may change is read each time."""
         if self.is_shared:
             return content.shape(session)
         key = (self.template, facts)
@@ -235,13 +235,13 @@ class Image:
 
 
 class Position:
-    """Where a snapshot stands in a tail.
+    """Place of a snapshot in a tail.
 
     Attributes:
         tail: The transaction.
-        facts: What was known of the schema there.
-        sequences: How far they were.
-        image: What it became when it had to leave; None while it is a savepoint.
+        facts: Facts about the schema there.
+        sequences: State of the sequences there.
+        image: The image after it left the tail; None while it is a savepoint.
     """
 
     def __init__(self, tail: Tail, facts: Facts, sequences: Sequences) -> None:
@@ -277,11 +277,11 @@ class Tail:
         return content.sequences(self.session, self.image.shape(self.session, self.facts))
 
     def dumped(self, *, whole: bool = False) -> Dump:
-        """What it holds now, as data."""
+        """Returns a dump of the present content."""
         return self.image.written(self.session, self.facts, self.sequences(), whole=whole)
 
     def mark(self) -> Position:
-        """Keep what it holds now."""
+        """Sets a savepoint at the present content."""
         self._shorten()
         position = Position(self, self.facts, self.sequences())
         self.session.engine(f"SAVEPOINT kept_{len(self._positions)}")
@@ -289,13 +289,13 @@ class Tail:
         return position
 
     def go_back(self, position: Position) -> None:
-        """Hold again what a position holds; those behind it that somebody needs become images."""
+        """Restores a position; later positions that are still in use become images."""
         number = next(n for n, one in enumerate(self._positions) if one() is position)
         self._release(number + 1)
         self._roll_back(number, position)
 
     def commit(self) -> bool:
-        """End it by making the image what it holds, if nobody needs what was there before."""
+        """Commits into the image, if no snapshot needs the content before; True if it did."""
         if len(self.image.users) > _WORLD_AND_TAIL or any(one() for one in self._positions):
             return False
         self.session.engine("COMMIT")
@@ -304,13 +304,13 @@ class Tail:
         return True
 
     def leave(self) -> Image:
-        """End it; what it holds becomes an image of its own, and so does every position that somebody needs."""
+        """Ends the tail; its content becomes an image of its own, and so does every position in use."""
         dump = self.dumped()
         self.close()
         return Image(self.image.server, self.image.template, dump.facts, dump=dump)
 
     def close(self) -> None:
-        """End it; what it holds is forgotten."""
+        """Ends the tail and discards its content."""
         self._release(0)
         now = self.sequences()
         self.session.engine("ROLLBACK")
@@ -319,7 +319,7 @@ class Tail:
         self._end()
 
     def check(self) -> None:
-        """Hold constraints that wait for the end of a transaction against what it holds now."""
+        """Checks the deferred constraints against the present content."""
         deferred = ", ".join(self.image.shape(self.session, self.facts).deferred)
         again = f"; SET CONSTRAINTS {deferred} DEFERRED" if deferred else ""
         self.session.engine(f"SET CONSTRAINTS ALL IMMEDIATE{again}")
@@ -330,7 +330,7 @@ class Tail:
         self.image.take_back(self.session)
 
     def _release(self, first: int) -> None:
-        """Have the positions from this one on leave."""
+        """Turns the positions from this one on into images."""
         for number in range(len(self._positions) - 1, first - 1, -1):
             position = self._positions[number]()
             if position is not None:
@@ -357,7 +357,7 @@ class Tail:
         self.session.engine("COMMIT")
 
     def _shorten(self) -> None:
-        """Forget the savepoints at the end that nobody needs."""
+        """Releases the savepoints at the end that are not in use."""
         length = len(self._positions)
         while length and self._positions[length - 1]() is None:
             length -= 1

@@ -31,12 +31,12 @@ DIALECT = rows.Dialect(
 
 
 class Plan:
-    """What makes a template.
+    """Recipe of a template.
 
     Args:
         schema: SQL text and classes.
         seed: A function, or a `.sql` file.
-        roles: For each role and table the SELECT that stands for it.
+        roles: For each role and table the SELECT that replaces the table.
     """
 
     def __init__(self, schema: Sequence[str | type[Any]], seed: Any, roles: Roles) -> None:
@@ -47,7 +47,7 @@ class Plan:
         self._roles = {role: dict(views) for role, views in sorted(roles.items())}
 
     def template(self, server: Server) -> tuple[str, Facts]:
-        """The name of the template, made now where there is none, and what is known of its schema."""
+        """Returns the name of the template, made now where there is none, and what is known of its schema."""
         text = "\n;\n".join(self._scripts)
         if isinstance(self._seed, Path):
             text += self._seed.read_text()
@@ -64,7 +64,7 @@ class Plan:
         return digest, facts
 
     def _built(self, server: Server, digest: str | None, facts: Facts) -> str:
-        """Build in a world of this process, so that a crash leaves nothing that would be believed."""
+        """Builds in a world of this process, so that a crash leaves no half-made template."""
         name = server.name()
         server.create(name, _empty(server))
         session = Session(server, name)
@@ -145,7 +145,7 @@ class Plan:
 
 
 def _empty(server: Server) -> str:
-    """The template that every other one begins as: without tables, but with a world's clock, chance and guards."""
+    """Returns the template under all others: without tables, but with the functions for a world's time and chance."""
     text = _world()
     digest = codec.digest(text.encode())
     template = server.template(digest)
@@ -167,12 +167,12 @@ def _world() -> str:
 
 
 def view_schema(role: str) -> str:
-    """The schema in which a role's views are."""
+    """Returns the schema in which a role's views are."""
     return f"role {role}"
 
 
 def _table(type_: Any) -> str:
-    """The statements that create a class's table."""
+    """Returns the statements that create a class's table."""
     text = rows.create(type_, DIALECT)
     key = rows.given_key(type_)
     if key is None:

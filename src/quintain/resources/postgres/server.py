@@ -1,12 +1,12 @@
-"""A PostgreSQL server: connections to it, and who owns which of the databases that worlds are.
+"""A PostgreSQL server: connections to it, and the ownership of its databases.
 
     quintain_<home>_t_<digest>        a template: seeded, complete, and never connected to again
     quintain_<home>_w_<owner>_<n>     a world, of one process
     quintain_<home>_s_<name>          a shared world, which outlives the processes that use it
 
 `home` is the database that the url names; a process keeps one connection to it, and with that an advisory lock on its
-number. A world whose owner's number nobody locks belongs to a process that is dead, however it died; whoever
-starts next drops it. A template gets its name when it is complete, so nothing half-made is ever found under one.
+number. A world whose owner's number is not locked belongs to a dead process; the next process that starts drops it. A
+template gets its name when it is complete, so a half-made one is never found.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ _SETTINGS = {
     "quintain.counter": "0",
     "quintain.who": "",
 }
-"""What would let one connection answer unlike another; and no waiting for a lock for ever."""
+"""Settings that make all connections answer alike, and bound the wait for a lock."""
 
 
 class ServerError(EpisodeError):
-    """The server cannot be reached, or went away. In an episode S is to blame, and it is no reward."""
+    """Error for a server that cannot be reached, or went away. In an episode, component S is to blame."""
 
     def __init__(self, url: str, error: object, *, kind: str = "transport_peer_drop") -> None:
         lost = kind == "transport_peer_drop"
@@ -82,13 +82,13 @@ class ServerError(EpisodeError):
 
 
 class Closing(Protocol):
-    """What has a connection of this process."""
+    """Owner of a connection of this process."""
 
     def close(self) -> None: ...
 
 
 class Resting(Protocol):
-    """What holds a connection that may be closed while nobody uses it."""
+    """Owner of a connection that may be closed while it is idle."""
 
     def rest(self) -> bool: ...
 
@@ -104,7 +104,7 @@ class Keeper:
 
 
 class Context(AdaptContext):
-    """What psycopg copies the conversion of values from."""
+    """Source from which psycopg copies the conversion of values."""
 
     @property
     def adapters(self) -> AdaptersMap:
@@ -120,11 +120,11 @@ _lock = threading.RLock()
 
 
 def reach(url: str) -> Server:
-    """The server of this url, connected to.
+    """Returns the server of this url, connected.
 
     Raises:
-        ServerError: It does not answer.
-        DefinitionError: It is too old, or its user is no superuser.
+        ServerError: The server does not answer.
+        DefinitionError: The server is too old, or its user is not a superuser.
     """
     with _lock:
         key = (url, os.getpid())
@@ -136,13 +136,13 @@ def reach(url: str) -> Server:
 
 
 def known(public: str) -> str:
-    """The url with its password, where this process knows it by the one without."""
+    """Returns the url with its password, where this process knows it by the one without."""
     with _lock:
         return next((url for url, pid in _servers if pid == os.getpid() and shown(url) == public), public)
 
 
 def shown(url: str) -> str:
-    """A url without its password."""
+    """Returns a url without its password."""
     parts: dict[str, Any] = conninfo.conninfo_to_dict(url)
     if parts.pop("password", None) is None:
         return url
@@ -150,7 +150,7 @@ def shown(url: str) -> str:
 
 
 class Server:
-    """See above."""
+    """One PostgreSQL server, as one process uses it."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -177,7 +177,7 @@ class Server:
     # -- connections
 
     def connect(self, database: str | None = None) -> psycopg.Connection[Any]:
-        """A connection in which each statement is a transaction, until BEGIN.
+        """Returns a connection in which each statement is a transaction, until BEGIN.
 
         Raises:
             ServerError: There is none to be had.
@@ -202,11 +202,11 @@ class Server:
             raise ServerError(self.public, error, kind="transport_unreachable") from error
 
     def note(self, one: Closing) -> None:
-        """Close this one at the end of the process."""
+        """Registers a session that is closed when the process ends."""
         self._sessions.add(one)
 
     def warm(self, one: Resting) -> None:
-        """Note that a connection was used; of too many, those used longest ago are closed."""
+        """Records the use of a connection; of too many, those used longest ago are closed."""
         with self._guard:
             self._warm[id(one)] = weakref.ref(one)
             self._warm.move_to_end(id(one))
@@ -216,7 +216,7 @@ class Server:
                     del self._warm[key]
 
     def lost(self, error: BaseException) -> NoReturn:
-        """Say that the server went away."""
+        """Marks the server as unreachable."""
         raise ServerError(self.public, error) from error
 
     # -- databases
@@ -228,11 +228,11 @@ class Server:
             return f"{self._prefix}_w_{self._owner}_{self._count}"
 
     def template(self, digest: str) -> str:
-        """The name of a template."""
+        """Returns the name of a template."""
         return f"{self._prefix}_t_{digest}"
 
     def shared(self, name: str) -> str:
-        """The name of a shared world."""
+        """Returns the name of a shared world."""
         return f"{self._prefix}_s_{name}"
 
     def exists(self, database: str) -> bool:
@@ -240,7 +240,7 @@ class Server:
             return keeper.execute("SELECT FROM pg_database WHERE datname = $1", [database]).fetchone() is not None
 
     def create(self, database: str, template: str = "template0") -> None:
-        """A database that is a copy of another one, to which nobody is connected."""
+        """Creates a database as a copy of another one, to which there must be no connections."""
         collation = " ENCODING 'UTF8' LOCALE 'C'" if template == "template0" else ""
         with self.keeper() as keeper:
             self._drop(keeper)
@@ -252,11 +252,11 @@ class Server:
             keeper.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"{collation} STRATEGY file_copy')
 
     def drop(self, database: str) -> None:
-        """Have a world dropped when there is time."""
+        """Schedules a world to be dropped."""
         self._dropped.append(database)
 
     def finish(self, database: str, name: str) -> bool:
-        """Close a complete database to everybody, and give it its name; whether nobody else was first."""
+        """Forbids connections to a complete database and renames it; False if another process had made the name."""
         with self.keeper() as keeper:
             keeper.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false')
             try:
@@ -267,7 +267,7 @@ class Server:
             return True
 
     def publish(self, database: str, name: str) -> bool:
-        """Give a world the name of a shared one; whether nobody else was first."""
+        """Renames a world to a shared one; False if another process had made the name."""
         with self.keeper() as keeper:
             try:
                 keeper.execute(f'ALTER DATABASE "{database}" RENAME TO "{name}"')
@@ -277,7 +277,7 @@ class Server:
             return True
 
     def remove(self, database: str) -> None:
-        """Drop a database now, whoever uses it."""
+        """Drops a database now, also if it is in use."""
         with self.keeper() as keeper:
             keeper.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
 
@@ -300,7 +300,7 @@ class Server:
                     keeper.execute("SELECT pg_advisory_unlock($1, $2)", [_BUILDERS, number])
 
     def reader(self, number: int) -> str:
-        """The name of the server's role for one role of a world; it may nothing but what a template grants it."""
+        """Returns the name of the server's role for a role of a world; its only rights are those a template grants."""
         name = f"quintain_reader_{number}"
         with self.keeper() as keeper, contextlib.suppress(pg.DuplicateObject, pg.UniqueViolation):
             keeper.execute(f'CREATE ROLE "{name}" NOLOGIN')
@@ -331,11 +331,11 @@ class Server:
 
     @property
     def is_at_home(self) -> bool:
-        """Whether this is the process that connected."""
+        """True in the process that connected."""
         return os.getpid() == self._pid
 
     def close(self) -> None:
-        """Drop the worlds of this process."""
+        """Drops the worlds of this process."""
         if not self.is_at_home:
             return
         for one in list(self._sessions):
@@ -355,7 +355,9 @@ class Server:
             raise DefinitionError(f"PostgreSQL at {self.public} is {version // 10_000}; worlds need 15 or later")
         if self._keeper.connection.info.parameter_status("is_superuser") != "on":
             user = self._keeper.connection.info.user
-            raise DefinitionError(f"{user!r} of {self.public} is no superuser; a server for worlds is one of its own")
+            raise DefinitionError(
+                f"{user!r} of {self.public} is not a superuser; a server for worlds is one of its own"
+            )
 
     def _register(self) -> int:
         while True:
@@ -365,7 +367,7 @@ class Server:
                 return owner
 
     def _sweep(self) -> None:
-        """Drop the worlds of owners that are dead."""
+        """Drops the worlds of owners that are dead."""
         prefix = f"{self._prefix}_w_"
         mine = f"{prefix}{self._owner}_"
         for name in self._databases(prefix):

@@ -32,13 +32,13 @@ class Chance(Protocol):
 
 
 class Time(Protocol):
-    """What time it is."""
+    """Source of the time, in seconds since 1970."""
 
     now: float
 
 
 class World(Protocol):
-    """Whose random numbers and whose time SQL sees."""
+    """World whose random numbers and time SQL uses."""
 
     @property
     def rng(self) -> Chance: ...
@@ -47,7 +47,7 @@ class World(Protocol):
 
 
 class WritesError(Exception):
-    """What was thought to read wants to write."""
+    """Error for a write by a statement that was classified as a read."""
 
 
 class Session:
@@ -70,7 +70,7 @@ class Session:
             self.close()
 
     def close(self) -> None:
-        """Close it; in a child of this process the socket is its parent's."""
+        """Closes it; in a child of this process the socket is its parent's."""
         if self.server.is_at_home:
             self.connection.close()
 
@@ -97,7 +97,7 @@ class Session:
             raise self.mapped(error) from error
 
     def fetched(self, text: str) -> Table:
-        """A statement of the engine's own: names of columns, and rows."""
+        """Runs a statement of the engine's own and returns its rows."""
         try:
             return _table(self.connection.execute(text.encode()))
         except psycopg.Error as error:
@@ -118,7 +118,7 @@ class Session:
             raise self.mapped(error) from error
 
     def mapped(self, error: psycopg.Error) -> Exception:
-        """What a caller is told."""
+        """Returns the exception that a caller gets."""
         if self.connection.closed or isinstance(error, psycopg.errors.AdminShutdown | psycopg.errors.CrashShutdown):
             return ServerError(self.server.public, error)
         message = error.diag.message_primary or str(error)
@@ -132,7 +132,7 @@ class Session:
         return SQLError(message)
 
     def attune(self, world: World | None, *, draws: bool) -> None:
-        """Let SQL see this world's time, and its chance where it may draw."""
+        """Lets SQL see this world's time, and its chance where it may draw."""
         now = repr(float(world.clock.now)) if world else ""
         if draws:
             key, counter = (f"k{world.rng.key.hex()}", world.rng.counter) if world else ("", 0)
@@ -146,7 +146,7 @@ class Session:
         self._now = now
 
     def drawn(self, world: World | None) -> None:
-        """Let the world's stream go on behind what SQL drew."""
+        """Lets the world's stream go on behind what SQL drew."""
         if world is not None:
             ((counter,),) = self.engine("SELECT current_setting('quintain.counter')")
             world.rng.counter = int(counter)

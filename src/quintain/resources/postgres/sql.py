@@ -1,12 +1,12 @@
-"""SQL as authors write it for both backends, and as PostgreSQL is to read it.
+"""Translation of SQL, as authors write it for both backends, into PostgreSQL's.
 
 A text is cut into tokens that respect strings, dollar quotes, comments and quoted names; then
 
-* statements are told apart, and each one's placeholders `?` and `:name` become `$1`, `$2`, ...; `::` is a cast, `[a:b]`
-  a slice, `?|` and `?&` are operators of jsonb, and `??` stands for its operator `?`;
+* statements are separated, and each one's placeholders `?` and `:name` become `$1`, `$2`, ...; `::` is a cast, `[a:b]`
+  a slice, `?|` and `?&` are operators of jsonb, and `??` means its operator `?`;
 * keywords that read the machine's clock and that no function can hide (CURRENT_TIMESTAMP, CURRENT_DATE, ...) become
   calls of functions that read the world's;
-* what no function and no word can replace ('now' as a date) is refused.
+* constructs that no function and no word can replace ('now' as a date) are refused.
 """
 
 from __future__ import annotations
@@ -109,24 +109,24 @@ class Statement:
 
     @property
     def is_read(self) -> bool:
-        """It changes nothing, unless by a function that it calls."""
+        """True if the statement changes nothing, except through functions that it calls."""
         return self.kind in _READS
 
     @property
     def is_definition(self) -> bool:
-        """It changes the schema."""
+        """True if the statement changes the schema."""
         return self.kind in _MAKES
 
     @property
     def draws(self) -> bool:
-        """It names something that draws random numbers."""
+        """True if the statement names a function that draws random numbers."""
         return not CHANCE.isdisjoint(self.words)
 
     def values(self, given: Sequence[Any], named: dict[str, Any]) -> list[Any]:
-        """What its placeholders stand for.
+        """Returns the values of the placeholders.
 
         Raises:
-            UsageError: There is no value for one of them.
+            UsageError: A placeholder does not have a value.
         """
         try:
             return [named[slot] if isinstance(slot, str) else given[slot] for slot in self.slots]
@@ -136,7 +136,7 @@ class Statement:
 
 
 def parse(sql: str) -> tuple[Statement, ...]:
-    """The statements of a text.
+    """Returns the statements of a text.
 
     Raises:
         Refused: It would read the machine's clock, or holds what would hide the rest of it from the server.
@@ -158,7 +158,7 @@ def _parsed(sql: str) -> tuple[Statement, ...]:
 
 
 def marks(sql: str) -> int:
-    """How many `?` a text has."""
+    """Returns the number of `?` in a text."""
     return sum(isinstance(slot, int) for one in parse(sql) for slot in one.slots)
 
 
@@ -184,7 +184,7 @@ def _tokens(sql: str) -> list[Token]:
 
 
 def _comment(sql: str, at: int) -> int:
-    """Where a comment ends; they nest."""
+    """Returns the end of a comment; comments nest."""
     depth = 0
     for match in re.finditer(r"/\*|\*/", sql[at:]):
         depth += 1 if match[0] == "/*" else -1
@@ -214,7 +214,7 @@ def _split(tokens: list[Token]) -> Iterator[list[Token]]:
 
 
 def _first(tokens: list[Token]) -> str:
-    """The first token's word or text, after parentheses; empty when there is none."""
+    """Returns the first token's word or text, after parentheses; empty when there is none."""
     return next((token.word or token.text for token in tokens if token.kind != "space" and token.text != "("), "")
 
 
@@ -245,7 +245,7 @@ def _statement(tokens: list[Token], place: int) -> Statement:
 
 
 def _near(tokens: list[Token]) -> Iterator[tuple[Token, list[Token], list[Token]]]:
-    """Each token, with the two before it and the three behind it that are no spaces."""
+    """Yields each token, with the two before it and the three behind it that are not spaces."""
     solid = [number for number, token in enumerate(tokens) if token.kind != "space"]
     places = {number: place for place, number in enumerate(solid)}
     for number, token in enumerate(tokens):
@@ -267,7 +267,7 @@ def _depth(tokens: list[Token], until: Token) -> int:
 
 
 def _is_slice(before: list[Token], depth: int) -> bool:
-    """Whether `:name` is the end of `[a:name]`."""
+    """True if `:name` is the end of `[a:name]`."""
     return bool(depth and before and (before[0].kind in {"word", "number", "quoted"} or before[0].text in ")]"))
 
 
@@ -282,14 +282,14 @@ def _piece(token: Token, before: list[Token], after: list[Token]) -> str:
 
 
 def _is_time(before: list[Token], after: list[Token]) -> bool:
-    """Whether a string is read as a date or a time."""
+    """True if a string is read as a date or a time."""
     if before and (before[0].word in _TIMES or (before[0].text == "(" and before[-1].word in _TIMES)):
         return True
     return bool(len(after) > 1 and (after[0].text == "::" or after[0].word == "as") and after[1].word in _TIMES)
 
 
 def _body(text: str) -> tuple[str, set[str]]:
-    """A function's body with its keywords replaced, and its words."""
+    """Returns a function's body with its keywords replaced, and its words."""
     quote = text[: text.index("$", 1) + 1]
     tokens = _tokens(text[len(quote) : -len(quote)])
     pieces = [_piece(token, before, after) for token, before, after in _near(tokens)]
@@ -297,7 +297,7 @@ def _body(text: str) -> tuple[str, set[str]]:
 
 
 def _refusal(kind: str, words: list[str]) -> str:
-    """Why a world's code may not run it; empty when it may."""
+    """Returns the reason why a world's code may not run a statement; empty if it may."""
     before = itertools.takewhile(lambda word: word not in {"table", "view", "sequence"}, words)
     reason = _REFUSED.get(kind, "")
     is_set = kind == "set" and words[1:2] != ["constraints"]

@@ -1,7 +1,7 @@
-"""How values travel: what PostgreSQL says becomes what SQLite would have said: numbers, text, bytes, None.
+"""Conversion of values: PostgreSQL's become those that SQLite would return: numbers, text, bytes, None.
 
-Dates and times are ISO text, with `+00:00` where a zone is known; truth is 1 and 0; JSON is text in one spelling, with
-sorted keys; a numeric is an integer where it has no fraction, else a float.
+Dates and times are ISO text, with `+00:00` if a zone is known; booleans are 1 and 0; JSON is text in one spelling, with
+sorted keys; a numeric is an integer if it has no fraction, else a float.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Sandbox:
         weakref.finalize(self, _close, self._sessions)
 
     def bind(self, world: Any) -> None:
-        """Take the time from this world, where the policy requires "clock". A State does this for its fields."""
+        """Takes the time from this world, where the policy requires "clock". A State does this for its fields."""
         self._world = world
 
     # -- one program
@@ -94,7 +94,7 @@ class Sandbox:
         env: Mapping[str, str] | None = None,
         limits: Limits | None = None,
     ) -> Result:
-        """Run a program to its end; the workspace then holds what it left.
+        """Runs a program to its end; the workspace then holds what it left.
 
         Args:
             files: What it finds in `/workspace`, where it begins.
@@ -131,10 +131,10 @@ class Sandbox:
         env: Mapping[str, str] | None = None,
         limits: Limits | None = None,
     ) -> AsyncGenerator[Chunk | Result, None]:
-        """Run a program and yield what it writes as it comes, and in the end its Result, without `out` and `err`.
+        """Runs a program and yields its output as it comes, and at the end its Result, without `out` and `err`.
 
-        Nothing is read while a chunk is being used, so a program that writes faster has to wait. Leaving the loop early
-        ends the program, and the workspace stays as it was. Arguments and errors as for `run`.
+        Nothing is read while the caller uses a chunk, so a program that writes faster has to wait. Leaving the loop
+        early ends the program, and the workspace stays as it was. Arguments and errors as for `run`.
         """
         live = await self._begin(
             files, _request(argv, shell=shell, python=python, stdin=stdin, env=env), limits or self.limits
@@ -217,7 +217,7 @@ class Sandbox:
     # -- the machine
 
     async def ready(self) -> None:
-        """Start the keeper or try the engine, and start the sandboxes that the policy keeps ready.
+        """Starts the keeper or tries the engine, and starts the sandboxes that the policy keeps ready.
 
         Raises:
             SandboxUnavailable: This machine cannot isolate, or not guarantee what the policy requires.
@@ -225,18 +225,18 @@ class Sandbox:
         machine.refill(await machine.home(self.policy), self.policy)
 
     async def guarantees(self) -> dict[Promise, bool]:
-        """What this machine guarantees to this policy; all False where it cannot isolate at all."""
+        """Returns the guarantees of this machine for this policy; all False if it cannot isolate at all."""
         return await machine.guarantees(self.policy)
 
     def close(self) -> None:
-        """End the processes of all sessions. Their histories stay, so the next request starts them again."""
+        """Ends the processes of all sessions. Their histories stay, so the next request starts them again."""
         for session in self._sessions.values():
             session.close()
 
     # -- a Resource
 
     def fork(self) -> Self:
-        """An independent twin. Its sessions have the histories of these; processes are started when asked."""
+        """Returns an independent twin. Its sessions have the histories of these; processes are started when asked."""
         twin = type(self)(self.policy, limits=self.limits)
         twin._sessions |= {key: Session(session.history.fork()) for key, session in self._sessions.items()}
         twin._world = self._world
@@ -249,10 +249,10 @@ class Sandbox:
 
     @classmethod
     def load(cls, data: bytes, *_: Any) -> Self:
-        """The inverse of `dump`.
+        """Loads a dump.
 
         Raises:
-            msgspec.DecodeError: These are no bytes of a sandbox.
+            msgspec.DecodeError: The bytes are not a dump of a sandbox.
         """
         stored = codec.loads(data, _Stored)
         if stored.format != _FORMAT:

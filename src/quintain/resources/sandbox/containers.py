@@ -42,7 +42,7 @@ _OF_ONE_USER = 2**14
 
 
 def command(engine: Engine, name: str, *, rules: Policy, limits: Limits, request: Request) -> list[str]:
-    """What the engine is told, but for the folders and what stands behind the image."""
+    """Returns the engine's arguments, without the folders and those after the image."""
     cpu, memory = math.ceil(limits.cpu_seconds), min(limits.memory_bytes, _MOST_MEMORY)
     ulimits = {
         "nofile": (_at_most(resource.RLIMIT_NOFILE, limits.open_files),) * 2,
@@ -79,7 +79,7 @@ def _at_most(kind: int, wanted: int) -> int:
 
 
 def _user(engine: Engine) -> list[str]:
-    """Who the program is. What it writes must belong to somebody whose files this process can read and remove."""
+    """Returns the arguments that set the program's user, whose files this process can read and remove."""
     if os.geteuid() == 0:
         return [f"--user={UID}:{UID}"]
     if engine.kind == "podman":
@@ -94,7 +94,7 @@ def _lay_out(files: Workspace, folder: Path) -> Stage:
 
 
 def _own(staged: Stage) -> None:
-    """Let the files be the program's."""
+    """Lets the files be the program's."""
     if os.geteuid() == 0:
         kernel.own(str(staged.upper), UID)
 
@@ -137,7 +137,7 @@ class Contained(Running):
         limits: Limits,
         has_channel: bool = False,
     ) -> Contained:
-        """Start a program on the files of a workspace; the arguments are those of `Live.begin`.
+        """Starts a program on the files of a workspace; the arguments are those of `Live.begin`.
 
         Raises:
             SandboxUnavailable: The engine could not start it; in its own words.
@@ -195,12 +195,12 @@ class Contained(Running):
         return self._engine.home / self._name
 
     def _words(self) -> str:
-        """Why the engine ended."""
+        """Returns the engine's last error messages."""
         said = (self._folder / "words").read_text(errors="replace").strip()
         return said[-2000:] or f"it ended with status {self._client.poll()} and no word why"
 
     def bounds(self) -> set[Promise]:
-        """What the engine's control groups guarantee, as they are now."""
+        """Returns the limits that the engine's control groups enforce now."""
         most = min(self._limits.memory_bytes, _MOST_MEMORY), _processes(self._limits)
         names: dict[str, Promise] = {"memory": "memory", "pids": "processes", "cpuacct": "cpu"}
         return {names[kind] for kind in self._group.bounds(*most)}
@@ -248,12 +248,12 @@ class Contained(Running):
             self._look_again = now + max(_RARELY, 20 * took)
 
     def _hear(self) -> None:
-        """Take in what process 1 says: that it begins, and later a status."""
+        """Handles the messages of process 1: the start, and later an exit status."""
         with contextlib.suppress(BlockingIOError):
             self._said += os.read(self._doors.state, WORD)
 
     def _held(self) -> tuple[int, int]:
-        """Bytes and files in the folder; who has too many, or too long a path, is looked at no further."""
+        """Returns bytes and files in the folder; who has too many, or too long a path, is looked at no further."""
         size = count = 0
         pending = [str(self._stage.upper)]
         while pending:
@@ -281,7 +281,7 @@ class Contained(Running):
         return size > self._most[0] or count > self._most[1]
 
     async def _remove(self) -> None:
-        """End every process, and have it forgotten by the engine."""
+        """Ends every process, and removes the container from the engine."""
         code, out, err = await self._engine.call("rm", "-f", self._name)
         if code:
             raise EpisodeError(f"a container does not end: {err or out}", component="S", kind="session_lost")
@@ -315,7 +315,7 @@ class Contained(Running):
                 self._reason = "disk"
 
     async def _pause(self) -> None:
-        """Watch no more; but what has met a limit is ended first."""
+        """Stops watching, after ending a program that has exceeded a limit."""
         if self._guard and (self._reason or self._code >= 0):
             await self._guard
         elif self._guard:

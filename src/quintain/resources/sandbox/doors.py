@@ -1,8 +1,9 @@
-"""What goes into a container and comes out of it: named pipes in a folder that is bound there, read-only.
+"""Input and output of a container: named pipes in a folder that is bound there, read-only.
 
-So no engine stands between a program and the limit on its output, and a program that nobody reads has to wait. Process
-1 is a shell that says when the program begins and how it ended, and then holds still until the container is removed: so
-there is a moment in which every process of the program is gone and its control group can still be read.
+So the engine does not stand between a program and the limit on its output, and a program whose output is not read has
+to wait. Process 1 is a shell that reports the start and the exit status of the program, and then waits until the
+container is removed: so there is a moment in which every process of the program is gone and its control group can still
+be read.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .output import Channel
 from .running import Request
 
 INSIDE = "/run/quintain"
-"""Where the folder is in a container."""
+"""Path of the folder in a container."""
 WORD = 16
 """Bytes of what process 1 says, or an answer; more is nonsense."""
 _FIRST = """
@@ -63,30 +64,30 @@ class Doors:
         return read, os.open(self.folder / name, os.O_WRONLY)
 
     def first(self) -> str:
-        """The script of process 1, whose arguments are those of the program."""
+        """Returns the script of process 1, whose arguments are those of the program."""
         channel = f"3<{INSIDE}/ask 4>{INSIDE}/answer" if self.channel else ""
         return _FIRST.format(doors=INSIDE, before=NUMBER - 1, channel=channel)
 
     def begun(self) -> None:
-        """The container has its ends; close ours, so that its end is seen."""
+        """Closes the ends that the container has now."""
         for fd in self._spare:
             os.close(fd)
         self._spare = []
 
     def wake(self) -> None:
-        """Let who waits for an answer have nonsense, since the container that lives on will give none."""
+        """Sends nonsense to every reader of an answer, since the container that lives on sends none."""
         if self.channel:
             with (self.folder / "answer").open("wb", buffering=0) as answer:
                 answer.write(b"?" * WORD)
 
     def close(self) -> None:
-        """Give back what is ours, but for the pipes of the output."""
+        """Closes this process's ends, except the pipes of the output."""
         self.begun()
         os.close(self.state)
         if self.channel:
             self.channel.close()
 
     def close_pipes(self) -> None:
-        """Give those back too, for an output that never was."""
+        """Closes the pipes of an output that never started."""
         for fd in (fd for pair in self.pipes for fd in pair):
             os.close(fd)

@@ -55,29 +55,29 @@ waits until there is one, or will be none, but no longer than half a minute."""
 
 
 def _started(pid: int) -> str:
-    """When a process started, in ticks since the machine did; with its number, nobody else's."""
+    """Returns the start of a process in ticks since boot; with its number, it is unique."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
 
 
 def _everybody() -> str:
-    """What the names of all processes begin with whose numbers mean something here."""
+    """Returns the prefix of the names of all processes of this pid namespace."""
     return f"quintain-{Path('/proc/self/ns/pid').readlink().name.strip('pid:[]')}-"
 
 
 def environment() -> dict[str, str]:
-    """All variables of an engine's command."""
+    """Returns all variables of an engine's command."""
     path = os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     return {"PATH": path, **{name: os.environ[name] for name in _FOUND_BY if name in os.environ}}
 
 
 class Engine:
-    """An engine, for this process.
+    """Client of a container engine, for this process.
 
     Attributes:
-        kind: Which.
-        home: A folder with one for each container, for this user alone.
-        watchdog: What removes what this process leaves.
-        proven: What containers of an image guarantee beside isolation, for each image that was tried.
+        kind: "podman" or "docker".
+        home: A folder with one for each container, readable by this user alone.
+        watchdog: The process that removes the containers of this process.
+        proven: For each image that was tried, the guarantees of its containers beyond isolation.
     """
 
     def __init__(self, kind: Backend) -> None:
@@ -106,20 +106,20 @@ class Engine:
 
     @property
     def label(self) -> str:
-        """What every container of this process has."""
+        """Returns the label of all containers of this process."""
         return f"{LABEL}={self._prefix}"
 
     @property
     def is_alive(self) -> bool:
-        """Whether its watchdog is there, and this process's own: not that of the process this one was forked from."""
+        """True if the watchdog runs, and belongs to this process, not to the one that it was forked from."""
         return self.owner == os.getpid() and self.watchdog.poll() is None
 
     def name(self) -> str:
-        """A new name for a container, and for its folder."""
+        """Returns a new name for a container, and for its folder."""
         return f"{self._prefix}-{self.kind}-{next(self._numbers)}"
 
     async def call(self, *words: str) -> tuple[int, str, str]:
-        """Run one command of the engine: its exit status and what it said."""
+        """Runs one command of the engine; returns its exit status and its output."""
         process = await asyncio.create_subprocess_exec(
             self.program,
             *words,
@@ -140,9 +140,9 @@ class Engine:
         return process.returncode, out.decode(errors="replace").strip(), err.decode(errors="replace").strip()
 
     def start(self, words: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
-        """Start a command that lives as long as the container of this folder. What it says goes to a file there.
+        """Starts a command that lives as long as the container of this folder. Its output goes to a file there.
 
-        It is no asyncio process, since a session may outlive the loop that began it.
+        It is not an asyncio process, since a session may outlive the loop that began it.
         """
         with (folder / "words").open("wb") as said:
             client = subprocess.Popen(
@@ -159,7 +159,7 @@ class Engine:
         return client
 
     def discard(self, name: str, client: subprocess.Popen[bytes], *, is_removed: bool) -> None:
-        """Have a container removed soon, unless it is, and its folder; its command ends with it."""
+        """Schedules the removal of a container and its folder; its command ends with it."""
         if self._is_stopped:
             client.wait()
             return
@@ -168,7 +168,7 @@ class Engine:
             os.write(self._line, f"{name} {is_removed or ''}\n".encode())
 
     async def sweep(self) -> None:
-        """Remove what processes left that are gone.
+        """Removes the leftovers of dead processes.
 
         Raises:
             SandboxUnavailable: The engine does not answer.
@@ -182,7 +182,7 @@ class Engine:
         await asyncio.to_thread(_sweep_folders)
 
     def stop(self) -> None:
-        """End every container; returns when nothing is left."""
+        """Ends every container; returns when nothing is left."""
         if self.owner == os.getpid() and not self._is_stopped:
             self._is_stopped = True
             with contextlib.suppress(BrokenPipeError):
@@ -194,7 +194,7 @@ class Engine:
 
 
 def _is_left(name: str) -> bool:
-    """Whether a container or folder of this name belongs to a process that is gone."""
+    """True if a container or folder of this name belongs to a dead process."""
     pid, _, rest = name.removeprefix(_everybody()).partition("-")
     if not name.startswith(_everybody()) or not pid.isdigit():
         return False
@@ -214,7 +214,7 @@ _running: dict[Backend, Engine] = {}
 
 
 async def engine(kind: Backend) -> Engine:
-    """The engine of this process, made at the first call.
+    """Returns the engine of this process, made at the first call.
 
     Raises:
         SandboxUnavailable: There is none, or it does not answer.

@@ -1,16 +1,16 @@
-"""The inner end of the way out of a sandbox: `python3 -I -S forward.py SOCKET PROGRAM [ARGUMENTS...]`.
+"""Inner end of the way out of a sandbox: `python3 -I -S forward.py SOCKET PROGRAM [ARGUMENTS...]`.
 
 It listens on 127.0.0.1:3128 of the sandbox's own network, sets the variables by which programs find a proxy there, and
-becomes PROGRAM: the same process, the same descriptors, the same exit status. What it leaves behind is one process
-that carries every connection to the unix socket SOCKET, byte by byte, and ends when PROGRAM does. That one is no child
-of PROGRAM, which so never waits for it, and holds none of its descriptors. It judges nothing: the other end does that,
-and a program that talks to SOCKET itself, or kills this process, wins nothing.
+becomes PROGRAM: the same process, the same descriptors, the same exit status. It leaves behind one process that carries
+every connection to the unix socket SOCKET, byte by byte, and ends when PROGRAM does. That process is not a child of
+PROGRAM, which so never waits for it, and holds none of its descriptors. It makes no decision: the other end does, so a
+program that connects to SOCKET itself, or kills this process, gains nothing.
 
-At most 64 connections are carried at once, fewer where fewer descriptors are allowed; of more, the next waits until
-one ends. Each holds at most 64 KiB in each direction. Only the standard library is used, of Python 3.9 or newer, and of
-that nothing that takes long to import (`typing`, `re`), for this runs before every program.
+At most 64 connections are carried at once, fewer if fewer descriptors are allowed; the next one waits until one ends.
+Each buffers at most 64 KiB in each direction. Only the standard library is used, of Python 3.9 or newer, and of that
+nothing that takes long to import (`typing`, `re`), for this runs before every program.
 
-Exits with 125 when it cannot listen, 126 when PROGRAM cannot be run, 127 when there is none.
+Exits with 125 when it cannot listen, 126 when PROGRAM cannot be run, 127 when PROGRAM does not exist.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class Connection:
     def __init__(self, client: socket.socket, door: socket.socket, selector: selectors.BaseSelector) -> None:
         self._other = {client: door, door: client}
         self._waiting = {client: b"", door: b""}  # for this one
-        self._silent: set[socket.socket] = set()  # has said all, and the other has been told
+        self._silent: set[socket.socket] = set()  # has sent all, and the other end is shut down
         self._selector = selector
         self.is_over = False
         self._watch()
 
     def move(self, side: socket.socket, events: int) -> None:
-        """Do what a socket is ready for."""
+        """Does what a socket is ready for."""
         try:
-            with contextlib.suppress(BlockingIOError):  # It was ready, and is no more.
+            with contextlib.suppress(BlockingIOError):  # It was ready, but no longer.
                 if events & selectors.EVENT_WRITE and self._waiting[side]:
                     self._waiting[side] = self._waiting[side][side.send(self._waiting[side]) :]
                 if events & selectors.EVENT_READ and self._is_heard(side):
@@ -90,7 +90,7 @@ class Connection:
 
 
 def carry(listener: socket.socket, path: str, life: int) -> None:
-    """Carry connections until the descriptor `life` can be read."""
+    """Carries connections until the descriptor `life` can be read."""
     most = max(1, min(_CONNECTIONS, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _SPARE) // 2))
     carried: set[Connection] = set()
     with selectors.DefaultSelector() as selector:
@@ -125,7 +125,7 @@ def _begin(listener: socket.socket, path: str, selector: selectors.BaseSelector)
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         door.connect(path)
-    except OSError:  # Nobody is there any more, or too many wait. The client sees its connection end.
+    except OSError:  # The proxy is gone, or too many wait. The client sees its connection end.
         client.close()
         door.close()
         return None
@@ -133,7 +133,7 @@ def _begin(listener: socket.socket, path: str, selector: selectors.BaseSelector)
 
 
 def detach(listener: socket.socket, path: str) -> None:
-    """Leave a process behind that carries connections as long as this one lives, whatever it becomes.
+    """Leaves a process behind that carries connections as long as this one lives, whatever it becomes.
 
     Raises:
         OSError: There may be no more processes.
@@ -168,7 +168,7 @@ def _keep(*kept: int) -> None:
 
 
 def become(program: list[str]) -> int:
-    """Be the program, in an environment that names the proxy; a status where it cannot be run."""
+    """Replaces this process by the program, with the proxy in its environment; returns a status if that fails."""
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         os.environ[name] = URL
     for name in ("no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):

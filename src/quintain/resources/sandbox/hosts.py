@@ -1,8 +1,8 @@
-"""What may be reached through a proxy, and how a request says what it wants to reach.
+"""Hosts that a proxy may reach, and the parsing of requests.
 
-A host has one form here: a name in lower case without a dot at its end, or an address as Python writes it. Whatever
-could also be read as something else is refused and not repaired: numbers that some resolvers take for addresses
-(2130706433, 0177.0.0.1, 0x7f.1), credentials before a host, escapes, letters beyond ASCII, a second length.
+A host has one form here: a name in lower case without a dot at its end, or an address as Python writes it. Ambiguous
+forms are refused and not repaired: numbers that some resolvers take for addresses (2130706433, 0177.0.0.1, 0x7f.1),
+credentials before a host, escapes, letters beyond ASCII, a second length.
 
     reference: RFC 9110 and 9112, HTTP and HTTP/1.1; the "ends in a number checker" of WHATWG URL; the registries of
     special-purpose addresses of IANA
@@ -48,15 +48,15 @@ _UNICAST, _NAT64 = ipaddress.IPv6Network("2000::/3"), ipaddress.IPv6Network("64:
 
 
 class Allowed(msgspec.Struct, frozen=True):
-    """What may be reached: one line of the list.
+    """Entry of the list of allowed hosts.
 
     Attributes:
         host: A name in lower case, or an address as Python writes it, IPv6 without brackets.
         port: From 1 to 65535.
-        is_wild: Whether all names that end in `.host` are meant, at any depth, and not the host itself.
+        is_wild: True for all names that end in `.host`, at any depth, and not the host itself.
 
     Raises:
-        ValueError: The host is in another form than that, or the port out of range.
+        ValueError: The host is in another form, or the port out of range.
     """
 
     host: str
@@ -69,7 +69,7 @@ class Allowed(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, entry: str) -> Self:
-        """Read `host:port`, `*.host:port`, `1.2.3.4:port` or `[::1]:port`.
+        """Reads `host:port`, `*.host:port`, `1.2.3.4:port` or `[::1]:port`.
 
         Raises:
             UsageError: It is none of these; the message names the entry and says why.
@@ -80,7 +80,7 @@ class Allowed(msgspec.Struct, frozen=True):
             raise UsageError(f"{entry!r}: {error}; {_FORM}") from error
 
     def matches(self, host: str, port: int) -> bool:
-        """Whether a host, in the form of `host`, may be reached at a port."""
+        """True if a host, in the form of `host`, may be reached at a port."""
         return port == self.port and (host.endswith(f".{self.host}") if self.is_wild else host == self.host)
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class Allowed(msgspec.Struct, frozen=True):
 
 
 def allow(entries: Sequence[str]) -> tuple[Allowed, ...]:
-    """A list of what may be reached.
+    """Returns a list of what may be reached.
 
     Raises:
         UsageError: An entry cannot be read, or this is one text instead of a list.
@@ -104,7 +104,7 @@ def shown(host: str, port: int) -> str:
 
 
 def address(host: str) -> Address | None:
-    """The address that a host is; None for a name. One of version 4 within one of version 6 is that of version 4."""
+    """Returns the address in a host, None for a name. A version 4 address within version 6 becomes version 4."""
     try:
         found = ipaddress.ip_address(host)
     except ValueError:
@@ -113,7 +113,7 @@ def address(host: str) -> Address | None:
 
 
 def is_public(one: Address) -> bool:
-    """Whether an address is of the public internet, and of one machine there."""
+    """True if an address is on the public internet, and of one machine."""
     if isinstance(one, ipaddress.IPv6Address):
         if one in _NAT64:
             return is_public(ipaddress.IPv4Address(int(one) % 2**32))
@@ -123,7 +123,7 @@ def is_public(one: Address) -> bool:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """The addresses of a name, as this machine resolves it.
+    """Returns the addresses of a name, as this machine resolves it.
 
     Raises:
         OSError: It has none.
@@ -133,7 +133,7 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 async def connect(addresses: Sequence[Address], port: int) -> socket.socket:
-    """Connect to the first address that answers, of one or more.
+    """Connects to the first address that answers, of one or more.
 
     Raises:
         OSError: None does; of the last.
@@ -194,13 +194,13 @@ def _host(text: str) -> str:
 
 
 class Request(NamedTuple):
-    """What a program asked of a proxy.
+    """Request of a program to a proxy.
 
     Attributes:
         host: In the one form.
         port: From 1 to 65535.
-        head: What the host is to be told first; empty for a tunnel.
-        body: How many bytes follow; None for a tunnel, which lasts until both sides have ended.
+        head: First bytes for the host; empty for a tunnel.
+        body: Number of bytes that follow; None for a tunnel, which lasts until both sides have ended.
     """
 
     host: str
@@ -210,7 +210,7 @@ class Request(NamedTuple):
 
 
 def read(head: bytes) -> Request:
-    """Read a request up to the empty line, which is not part of `head`.
+    """Reads a request up to the empty line, which is not part of `head`.
 
     Raises:
         ValueError: It is none, or one that two readers may understand differently.
@@ -240,5 +240,5 @@ def read(head: bytes) -> Request:
     lines = [f"{line[1]} {path} HTTP/1.1", f"Host: {shown(host, port) if port != 80 else shown(host, 80)[:-3]}"]
     lines += [f"Content-Length: {length}" for length in lengths]
     lines += [f"{name}: {value}" for name, value in pairs if name.lower() not in dropped]
-    told = "\r\n".join([*lines, "Connection: close", "", ""])
-    return Request(host, port, told.encode("latin-1"), int(next(iter(lengths), "0")))
+    forwarded = "\r\n".join([*lines, "Connection: close", "", ""])
+    return Request(host, port, forwarded.encode("latin-1"), int(next(iter(lengths), "0")))

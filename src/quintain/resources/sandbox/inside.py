@@ -1,6 +1,6 @@
-"""What runs inside a sandbox before, or instead of, the program: three small servers, kept as text.
+"""Programs that run inside a sandbox before, or instead of, the program: three small servers, kept as text.
 
-They are given to an interpreter with `-c`, so the sandbox needs nothing of this package. Whoever asks writes into
+They are passed to an interpreter with `-c`, so the sandbox needs nothing of this package. Requests come in on
 descriptor 3. A session answers on descriptor 4, which may be the same socket.
 """
 
@@ -87,7 +87,7 @@ def serve():
             del error, trace
         sys.stdout.flush()
         sys.stderr.flush()
-        os.fstat(3)  # Without an ear there is no answer.
+        os.fstat(3)  # Without descriptor 3 the request cannot be read.
         os.write(4, b"%d\0" % status)
 
 serve()

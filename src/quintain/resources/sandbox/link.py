@@ -1,4 +1,4 @@
-"""This side of the keeper: one keeper per process, one line per sandbox; a line that is closed ends its sandbox."""
+"""Client of the supervisor: one supervisor per process, one line per sandbox; closing a line ends its sandbox."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _starting = threading.RLock()
 
 
 def lost(why: str) -> EpisodeError:
-    """The keeper, or what it kept, is gone: the world is broken."""
+    """Returns the error for a supervisor, or its files, that are gone."""
     return EpisodeError(f"the keeper of the sandboxes is gone: {why}", component="S", kind="session_lost")
 
 
 def other_user() -> int:
-    """A user who owns nothing on this machine and whom this process may become; 0 when there is none.
+    """Returns a user who owns nothing on this machine and whom this process may become; 0 when there is none.
 
     Root in a user namespace of its own would still be root to `/proc/sys` and to every file it can reach.
     """
@@ -58,7 +58,7 @@ def other_user() -> int:
 
 
 def _home() -> Path:
-    """A new folder that every user can reach."""
+    """Returns a new folder that every user can reach."""
     for parent in dict.fromkeys((tempfile.gettempdir(), "/tmp", "/var/tmp")):  # noqa: S108  # made safely
         whole = Path(parent).resolve()
         if all(folder.stat().st_mode & 0o001 for folder in (whole, *whole.parents)):
@@ -70,7 +70,7 @@ def _home() -> Path:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove the empty folders of those who were killed together with their keeper."""
+    """Removes the empty folders of processes that were killed together with their supervisor."""
     for left in parent.glob(f"{_NAME}*-*"):
         if not is_alive(int(left.name.removeprefix(_NAME).split("-")[0])):
             with contextlib.suppress(OSError):
@@ -136,18 +136,18 @@ class Keeper:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it is there, and this process's own: not that of the process this one was forked from."""
+        """True if the supervisor runs, and belongs to this process, not to the one that it was forked from."""
         return self.owner == os.getpid() and self.process.poll() is None
 
     def said(self) -> str:
-        """The end of what it wrote while it died."""
+        """Returns the end of its error output."""
         if self._is_buried:
             return "it ended before"
         size = os.fstat(self._errors).st_size
         return os.pread(self._errors, 2000, max(0, size - 2000)).decode(errors="replace").strip() or "no word why"
 
     def open(self) -> Line:
-        """A new sandbox, empty.
+        """Returns a new sandbox, empty.
 
         Raises:
             EpisodeError: The keeper is gone.
@@ -156,14 +156,14 @@ class Keeper:
         return line
 
     def prepare(self) -> None:
-        """Have the next sandbox made before it is asked for."""
+        """Makes the supervisor prepare the next sandbox in advance."""
         self._spare = self._spare or self._order()
 
     def _order(self) -> Line:
         return Line(self, self.ask(b"+"))
 
     def ask(self, what: bytes) -> socket.socket:
-        """Send a word and one end of a new socket; returns the other.
+        """Sends a word and one end of a new socket; returns the other.
 
         Raises:
             EpisodeError: The keeper is gone.
@@ -179,7 +179,7 @@ class Keeper:
         return mine
 
     def stop(self) -> None:
-        """End it, and with it every sandbox; returns when nothing is left."""
+        """Ends it, and with it every sandbox; returns when nothing is left."""
         if self.owner != os.getpid() or self._is_buried:
             return
         self._line.shutdown(socket.SHUT_RDWR)
@@ -188,7 +188,7 @@ class Keeper:
         self.clear(self.groups)
 
     def clear(self, groups: Sequence[str]) -> None:
-        """What a keeper does at its end, for one that couldn't."""
+        """Cleans up as a supervisor does at its end, for one that could not."""
         self._is_buried = True
         for group in groups:
             discard(Path(group))
@@ -207,13 +207,13 @@ class Keeper:
         atexit.unregister(self.stop)
 
     def silent(self, why: str) -> EpisodeError:
-        """What to raise when it can't be spoken to. One that is ending is gone for whoever asks next."""
+        """Returns the error for a supervisor that does not answer. One that is ending is replaced at the next use."""
         if is_ending(self.process.pid):
             self.bury()
         return lost(why)
 
     def bury(self) -> None:
-        """Clear up after it died."""
+        """Cleans up after a dead supervisor."""
         with _starting:
             self.process.wait()
             if not self._is_buried:
@@ -224,13 +224,13 @@ _running: dict[str, Keeper] = {}
 
 
 def running(groups: str) -> Keeper | None:
-    """The keeper of this process, if it is there."""
+    """Returns the keeper of this process, if it is there."""
     known = _running.get(groups)
     return known if known is not None and known.is_alive else None
 
 
 def keeper(groups: str = "auto") -> Keeper:
-    """The keeper of this process, started at the first call.
+    """Returns the keeper of this process, started at the first call.
 
     Args:
         groups: Which control groups may be used: "auto", "v1", "v2" or "none"; each has a keeper of its own.
@@ -263,7 +263,7 @@ class Line:
         self._is_started = False
 
     async def opened(self) -> None:
-        """Wait until it is there."""
+        """Waits until the sandbox exists."""
         if self.inside:
             return
         while "box" not in (words := await self.heard()):
@@ -273,15 +273,15 @@ class Line:
         self.inside = f"{self.keeper.home}/{number}"
 
     async def started(self) -> None:
-        """Wait until bubblewrap is about to begin, which was asked for."""
+        """Waits until bubblewrap is about to begin, after `start` was sent."""
         while not self._is_started:
             await self.heard()
 
     async def heard(self) -> dict[str, Any]:
-        """The next message.
+        """Waits for the next message and returns it.
 
         Raises:
-            EpisodeError: The keeper is gone, or could not do what it was asked for.
+            EpisodeError: The supervisor is gone, or could not fulfil the request.
         """
         try:
             data = await asyncio.get_running_loop().sock_recv(self._line, _LONGEST)
@@ -300,16 +300,16 @@ class Line:
         return words
 
     async def ended(self) -> dict[str, Any]:
-        """What came of the program, once every process in the sandbox is gone."""
+        """Returns the exit of the program, once every process in the sandbox is gone."""
         while self._end is None:
             await self.heard()
         return self._end
 
     def tell(self, do: str, fds: Sequence[int] = (), **words: Any) -> None:
-        """Ask for something; the answer is the next message.
+        """Sends a request; the answer is the next message.
 
         Raises:
-            EpisodeError: The keeper is gone.
+            EpisodeError: The supervisor is gone.
         """
         message = os.memfd_create("quintain")
         try:
@@ -321,14 +321,14 @@ class Line:
             os.close(message)
 
     async def ask(self, do: str, fds: Sequence[int] = (), **words: Any) -> dict[str, Any]:
-        """Ask for something and await the answer."""
+        """Sends a request and awaits the answer."""
         self.tell(do, fds, **words)
         while (answer := await self.heard()).get("done") != do:
             pass
         return answer
 
     def close(self) -> None:
-        """End the sandbox and whatever lives in it; the keeper takes care of that by itself."""
+        """Ends the sandbox and all its processes; the supervisor does that by itself."""
         if self._line.fileno() >= 0:
             with contextlib.suppress(OSError):
                 self._line.shutdown(socket.SHUT_RDWR)  # A forked process may hold it too.
@@ -336,7 +336,7 @@ class Line:
 
 
 async def settled(groups: str = "auto") -> None:
-    """Wait until nothing is left of the sandboxes that have been closed."""
+    """Waits until nothing is left of the sandboxes that have been closed."""
     await asyncio.sleep(0)  # What is to be closed, or kept ready, "soon" is so now.
     with keeper(groups).ask(b"?") as line:
         await asyncio.get_running_loop().sock_recv(line, 1)

@@ -1,4 +1,4 @@
-"""What this machine can do: its keepers and engines, what they guarantee, and the sandboxes that are kept ready."""
+"""Capabilities of this machine: its supervisors and engines, their guarantees, and the pool of sandboxes."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _LIBFAKETIME = "lib/*/faketime/libfaketime.so.1"
 
 
 async def home(policy: Policy) -> Keeper | Engine:
-    """What starts the programs of this policy, proven to isolate, and to guarantee what is required.
+    """Returns the starter of programs for this policy, proven to isolate and to keep the required guarantees.
 
     Raises:
-        SandboxUnavailable: It does not.
+        SandboxUnavailable: This machine does not have one.
     """
     found = await (_keeper(policy) if policy.backend == "bubblewrap" else _engine(policy))
     missing: list[Promise] = [name for name in policy.require if not _holds(found, policy, name)]
@@ -54,7 +54,7 @@ async def begin(
     limits: Limits,
     is_session: bool = False,
 ) -> Running:
-    """Start a program on the files of a workspace; one of a session can be asked."""
+    """Starts a program on the files of a workspace; that of a session accepts requests."""
     if isinstance(home, Engine):
         return await Contained.begin(home, files, request, rules=rules, limits=limits, has_channel=is_session)
     return await Live.begin(
@@ -86,10 +86,10 @@ async def _engine(policy: Policy) -> Engine:
 
 
 async def _keeper(policy: Policy) -> Keeper:
-    """The keeper, proven to isolate, and to guarantee what is required.
+    """Returns the supervisor, proven to isolate, and to keep the required guarantees.
 
     Raises:
-        SandboxUnavailable: It does not.
+        SandboxUnavailable: It does not keep them.
     """
     found = link.running(policy.groups)
     if found is None:
@@ -100,7 +100,7 @@ async def _keeper(policy: Policy) -> Keeper:
 
 
 async def _prove(found: Keeper) -> None:
-    """Run something harmless the whole way, so that a machine that cannot isolate is known before a program is."""
+    """Runs a harmless program the whole way, so that a machine that cannot isolate is detected first."""
     limits = Limits()
     request = Request(argv=("/bin/sh", "-c", ":"))
     live = await Live.begin(found, Workspace(), request, rules=Policy(), limits=limits, overlay=True)
@@ -120,7 +120,7 @@ async def _harmless(live: Running) -> None:
 
 
 async def guarantees(policy: Policy) -> dict[Promise, bool]:
-    """What holds here; all False where nothing can be isolated."""
+    """Returns the guarantees here; all False if nothing can be isolated."""
     names: tuple[Promise, ...] = get_args(Promise)
     try:
         found = await home(msgspec.structs.replace(policy, require=()))
@@ -160,13 +160,13 @@ def _key(policy: Policy) -> str:
 
 
 def take(found: Keeper, policy: Policy) -> Ready | None:
-    """A sandbox that waits; None when none does."""
+    """Returns a sandbox that waits; None when none does."""
     waiting = found.waiting.get(_key(policy)) if policy.pool and not policy.network else None
     return waiting.pop(0) if waiting else None
 
 
 def refill(found: object, policy: Policy) -> None:
-    """Start as many as are missing, and have an empty one made: soon, for whoever just had one has an answer to use."""
+    """Starts the missing sandboxes of the pool, and an empty one, soon: the caller first uses the one it has."""
     if isinstance(found, Keeper):
         asyncio.get_running_loop().call_soon(_refill, found, policy)
 

@@ -1,4 +1,4 @@
-"""What a program writes, read as it comes, up to a limit: no more than that is ever held. And what it is asked."""
+"""Output of a program, read as it comes, up to a limit that also bounds memory; and the channel for requests."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Output:
             os.set_blocking(fd, False)
 
     def started(self) -> None:
-        """The program has its ends now; close ours."""
+        """Closes the ends that the program has now."""
         for fd in self.ends:
             os.close(fd)
         self.ends = []
 
     def listen(self, *, once: bool = False) -> None:
-        """Take in what comes, from the running loop; with `once` one chunk, and then nothing more."""
+        """Reads output in the running loop; with `once` one chunk, and then nothing more."""
         self._is_once = once
         loop = asyncio.get_running_loop()
         for number, fd in enumerate(self._reads):
@@ -48,13 +48,13 @@ class Output:
                 loop.add_reader(fd, self._read, number)
 
     def mute(self) -> None:
-        """Take in nothing for now: who writes has to wait once the pipe is full."""
+        """Stops reading for now: a writer has to wait once the pipe is full."""
         loop = asyncio.get_running_loop()
         for fd in self._reads:
             loop.remove_reader(fd)
 
     def _read(self, number: int) -> bool:
-        """Take in one chunk; whether there was any."""
+        """Reads one chunk; False if the pipe was empty."""
         try:
             data = os.read(self._reads[number], _CHUNK)
         except BlockingIOError:
@@ -80,28 +80,28 @@ class Output:
         self._arrived.clear()
 
     def drain(self) -> None:
-        """Take in what the pipes hold; nobody writes any more."""
+        """Reads the rest of the pipes, once all writers have ended."""
         for number in (0, 1):
             while self._is_open[number] and not self.is_cut and self._read(number):
                 pass
 
     def take(self) -> tuple[bytes, bytes]:
-        """What has come since this was last called: standard output and standard error."""
+        """Returns the standard output and the standard error since the last call."""
         out, err = (b"".join(parts) for parts in self._parts)
         self._parts = [[], []]
         return out, err
 
     def put_back(self, out: bytes, err: bytes) -> None:
-        """Let this be the next to be taken."""
+        """Puts output back, so that it is taken next."""
         self._parts = [[out, *self._parts[0]], [err, *self._parts[1]]]
 
     def renew(self) -> None:
-        """Count from 0 again."""
+        """Counts from 0 again."""
         self._left, self.is_cut = self._limit, False
 
     def close(self) -> None:
-        """Give the descriptors back."""
-        with contextlib.suppress(RuntimeError):  # There is no loop any more.
+        """Closes the descriptors."""
+        with contextlib.suppress(RuntimeError):  # The loop has ended.
             self.mute()
         for fd in (*self._reads, *self.ends):
             os.close(fd)
@@ -133,10 +133,10 @@ class Channel:
             os.set_blocking(fd, False)
 
     async def send(self, data: bytes) -> None:
-        """Write all of it.
+        """Writes all of it.
 
         Raises:
-            OSError: Nobody reads.
+            OSError: The reader is gone.
         """
         loop = asyncio.get_running_loop()
         while data:
@@ -162,7 +162,7 @@ class Channel:
             await readable(self._hear)
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Closes the descriptors."""
         for fd in {self._hear, self._say} - {-1}:
             os.close(fd)
         self._hear = self._say = -1

@@ -1,4 +1,4 @@
-"""What a program may do and use, and what came of it: plain data, and the words that bubblewrap understands."""
+"""Rights of a program, and its result: plain data, and the arguments of bubblewrap."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .proxy import Contact, allow
 Backend = Literal["bubblewrap", "podman", "docker"]
 
 Promise = Literal["isolation", "time", "output", "disk", "memory", "processes", "cpu", "monotonic", "clock"]
-"""What can be asked of a machine: see `Sandbox.guarantees`."""
+"""Guarantees that a policy can require: see `Sandbox.guarantees`."""
 
 DOOR, PROXY, FORWARD = "proxy", "/run/proxy", "forward.py"
 """The socket that leads to the proxy, for us and for the program, and what carries connections there."""
@@ -41,22 +41,22 @@ _ENVIRONMENT = {
 
 
 class SandboxUnavailable(QuintainError):
-    """This machine cannot isolate a program as asked, so nothing was run; the message says what would help."""
+    """Error for a machine that cannot isolate as required. Nothing was run; the message suggests a remedy."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a program may use, with all that it starts.
+    """Limits of a program and all processes that it starts.
 
     In a session `seconds` and `output_bytes` count for each request, the others from its beginning.
 
     Attributes:
-        seconds: Of real time.
-        cpu_seconds: Of all processors together, checked every 20 ms.
-        memory_bytes: Of all processes together, with what they write into files in memory.
+        seconds: Real time.
+        cpu_seconds: Time of all processors together, checked every 20 ms.
+        memory_bytes: Memory of all processes together, with the files that they write into memory.
         processes: Processes and threads at once.
-        output_bytes: Standard output and standard error together; what writes more is ended.
-        disk_bytes: What it may add to the workspace, `/tmp` and `/dev/shm` together.
-        files: How many files and folders it may add there.
+        output_bytes: Standard output and standard error together; a program that writes more is ended.
+        disk_bytes: Growth of the workspace, `/tmp` and `/dev/shm` together.
+        files: Number of files and folders that it may add there.
         open_files: Descriptors of one process.
     """
 
@@ -78,24 +78,24 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a program is isolated.
+    """Isolation of programs.
 
     Attributes:
-        require: What the machine must guarantee; where it cannot, nothing is run.
-        python: The interpreter, a path that holds for every user of the machine.
-        readable: Folders and files of the machine that programs may read, beside `/usr`.
-        env: Variables, beside those that are always set.
-        network: What `run` and `stream` may reach, through a proxy: "host:port" and more, see `hosts.Allowed`. Nothing
-            is reached when empty. What a network answers is not replayed.
-        pool: Sandboxes that are kept ready; each takes about 10 MB.
-        overlay: Whether the files of a workspace may be layers of an overlay, where the machine can do that; else they
+        require: Guarantees that the machine must keep; if it cannot, nothing is run.
+        python: The interpreter, a path that is valid for every user of the machine.
+        readable: Folders and files of the machine that programs may read, besides `/usr`.
+        env: Variables, besides those that are always set.
+        network: Hosts that `run` and `stream` may reach, through a proxy: "host:port" and more, see `hosts.Allowed`.
+            Empty for none. Answers of a network are not replayed.
+        pool: Number of sandboxes that are kept ready; each takes about 10 MB.
+        overlay: True if the files of a workspace may be layers of an overlay, on machines that can do that; else they
             are copied for each program.
         groups: The control groups that may be used: whichever can be written, those of one version, or none.
-        backend: What isolates: bubblewrap, or containers of an engine that is installed and set up. Containers have
-            neither network nor pool; `overlay` and `groups` say nothing about them, and `env` comes before the
-            variables of the image.
-        image: Where containers take their programs from, `/bin/sh` and `env` among them: the name of an image that the
-            engine has, for nothing is fetched; or for podman a folder that is a root file system, and is not changed.
+        backend: Isolation by bubblewrap, or by containers of an engine that is installed and set up. Containers have
+            neither network nor pool; `overlay` and `groups` do not affect them, and `env` comes before the variables of
+            the image.
+        image: Source of a container's programs, `/bin/sh` and `env` among them: the name of an image that the engine
+            has, for nothing is fetched; or for podman a folder that is a root file system, and is not changed.
     """
 
     require: tuple[Promise, ...] = ()
@@ -111,17 +111,17 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a program.
+    """Result of a program.
 
     Attributes:
-        status: Its exit status; 128 and the signal's number where a signal ended it, as shells have it.
-        out: Standard output, as UTF-8; what is not becomes U+FFFD.
+        status: Its exit status; 128 plus the signal's number if a signal ended it, as shells have it.
+        out: Standard output, as UTF-8; invalid bytes become U+FFFD.
         err: Standard error.
-        is_cut: Whether it wrote more than `Limits.output_bytes`; the rest is lost.
-        reason: The limit that it was ended for: "time", "cpu", "memory", "processes", "output" or "disk"; empty when
-            it ended by itself. "ended" for a session that a program ended, which then begins anew.
-        changes: What it changed in the workspace, by path.
-        contacts: What it asked of the network, where the policy names one.
+        is_cut: True if it wrote more than `Limits.output_bytes`; the rest is lost.
+        reason: The limit that ended it: "time", "cpu", "memory", "processes", "output" or "disk"; empty if it ended by
+            itself. "ended" for a session that a program ended, which then begins anew.
+        changes: Its changes to the workspace, by path.
+        contacts: Its requests to the network, if the policy allows one.
     """
 
     status: int
@@ -134,15 +134,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def signal(self) -> int:
-        """The signal that ended it; 0 for none."""
+        """Returns the signal that ended it; 0 for none."""
         return self.status - 128 if self.status - 128 in set(signal.Signals) else 0
 
 
 def check(policy: Policy) -> None:
-    """What can be known of a policy before anything runs.
+    """Checks a policy before anything runs.
 
     Raises:
-        UsageError: It contradicts itself.
+        UsageError: The policy contradicts itself.
     """
     allow(policy.network)
     if policy.backend == "bubblewrap":
@@ -159,25 +159,25 @@ def check(policy: Policy) -> None:
 
 
 def command(policy: Policy, argv: Sequence[str], code: str) -> tuple[str, ...]:
-    """The words that run a program, or Python code, in a sandbox."""
+    """Returns the words that run a program, or Python code, in a sandbox."""
     words = tuple(argv) or (policy.python, "-c", code)
     return (policy.python, "-I", "-S", f"/run/{FORWARD}", PROXY, *words) if policy.network else words
 
 
 def environment(policy: Policy, env: Mapping[str, str]) -> dict[str, str]:
-    """All variables of a program."""
+    """Returns all variables of a program."""
     return {**_ENVIRONMENT, **policy.env, **env}
 
 
 @functools.cache
 def can_disable_userns(program: str) -> bool:
-    """Whether this bubblewrap can keep programs from making user namespaces (the seccomp filter does so too)."""
+    """True if this bubblewrap can keep programs from making user namespaces (the seccomp filter does so too)."""
     helped = subprocess.run([program, "--help"], capture_output=True, text=True, check=False, env={})
     return "--disable-userns" in helped.stdout
 
 
 def filters() -> bytes:
-    """The seccomp filter of this machine.
+    """Returns the seccomp filter of this machine.
 
     Raises:
         SandboxUnavailable: There is none for its architecture.
@@ -189,13 +189,13 @@ def filters() -> bytes:
 
 
 def places(policy: Policy) -> dict[str, bool]:
-    """Where bubblewrap mounts more than every program sees, and whether that is a folder."""
+    """Returns bubblewrap's mount points beyond those of every program, each True for a folder."""
     found = {path: Path(path).is_dir() for path in policy.readable if Path(path).exists()}
     return found | (dict.fromkeys((PROXY, f"/run/{FORWARD}"), False) if policy.network else {})
 
 
 def arguments(policy: Policy, *, program: str, env: Mapping[str, str]) -> list[str]:
-    """What bubblewrap is told. The keeper puts the sandbox's folder where a word begins with `{box}`."""
+    """Returns the arguments of bubblewrap. The supervisor replaces `{box}` by the sandbox's folder."""
     words = ["--unshare-user", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
     words += ["--uid", str(UID), "--gid", str(UID), "--hostname", "sandbox"]
     words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
@@ -222,7 +222,7 @@ def rlimits(limits: Limits, *, has_groups: bool) -> dict[str, tuple[int, int]]:
 
 
 def mounting(limits: Limits) -> dict[str, Any]:
-    """The limits that the keeper holds."""
+    """Returns the limits that the supervisor enforces."""
     return {
         "seconds": limits.seconds,
         "cpu": limits.cpu_seconds,

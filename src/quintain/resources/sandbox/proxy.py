@@ -1,29 +1,29 @@
-"""The one way out of a sandbox: an HTTP proxy on this side that connects to what is on a list, and to nothing else.
+"""Way out of a sandbox: an HTTP proxy on this side that connects to hosts on a list, and to no others.
 
     program  --tcp-->  127.0.0.1:3128, forward.py  --unix socket-->  Proxy  --tcp-->  an allowed host and port
     [       in the sandbox, without network      ]                   [          on this machine           ]
 
 The program has a network of its own that ends at `lo`, so the unix socket is its only door. It asks for a tunnel with
 `CONNECT host:port` (https, and any other protocol), or for `GET http://host/...`. The host is compared with the list
-before it is resolved; it is resolved here, and the address that was judged is the one that is connected to. An address
-that is not of the public internet (this machine, its network, a cloud's metadata) is refused unless it is on the list
-itself: a name whose owner points it inwards reaches nothing. A connection carries one request, read as `hosts.py` says.
+before it is resolved; it is resolved here, and the address that was checked is the one that is connected to. An address
+that is not on the public internet (this machine, its network, a cloud's metadata) is refused unless it is on the list
+itself: a name whose owner points it inwards reaches nothing. A connection carries one request, parsed by `hosts.py`.
 
-What goes through a tunnel is not looked at: a server that has several names serves all of them to who may reach it. And
-the program may say whatever it likes to an allowed host: what it must not give away, it must not see.
+Bytes in a tunnel are not inspected: a server that has several names serves all of them to its clients. And the program
+may send anything to an allowed host: keep secrets out of its reach.
 
-**No replay.** What a network answers is no part of the world. An episode in which a program used it cannot be played
-again byte for byte unless the answers are kept, and nothing here keeps them. `Proxy.log` says that it was used, and how
-much. Where bytes must repeat, put the files (a wheel, a data set) into the workspace or behind `Policy.readable`.
+**Replay.** Answers of a network are not part of the world. An episode in which a program used it cannot be played again
+byte for byte unless the answers are kept, and nothing here keeps them. `Proxy.log` records that it was used, and how
+much. If bytes must repeat, put the files (a wheel, a data set) into the workspace or behind `Policy.readable`.
 
-**How a sandbox uses it.** On this side, in a folder of mode 711 (700 where the sandbox runs as the same user):
+**Use in a sandbox.** On this side, in a folder of mode 711 (700 if the sandbox runs as the same user):
 
     async with Proxy(allow(policy.network), folder / "proxy") as proxy:
-        os.chown(folder / "proxy", uid, -1)  # where the sandbox runs as another user: who connects must own it
+        os.chown(folder / "proxy", uid, -1)  # if the sandbox runs as another user: a client must own it
         ...                                  # start bubblewrap, wait for the program
     proxy.log
 
-It is served by the event loop that started it; what blocks the loop blocks it too. To bubblewrap, beside
+The event loop that started it serves it; work that blocks the loop blocks it too. To bubblewrap, besides
 `--unshare-net` (which also brings `lo` up; the kernel alone does not):
 
     --bind <folder>/proxy /run/proxy --ro-bind <forward.py> /run/forward.py
@@ -63,17 +63,17 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a proxy bears, in all unless said otherwise. Seconds are of real time.
+    """Limits of a proxy, over all connections unless noted. Seconds are real time.
 
     Attributes:
-        connections: At once; of more, the next is taken up when one ends.
-        requests: Answered; further ones are refused, and not logged.
-        up_bytes: Passed on to hosts.
-        down_bytes: Passed on to the program.
-        header_bytes: Of one request, without its body.
-        header_seconds: Until one request has said what it wants; also for taking a refusal.
-        connect_seconds: To resolve a name and to connect.
-        idle_seconds: Of one connection, in which neither side says anything or takes what it is sent.
+        connections: Connections at once; the next is accepted when one ends.
+        requests: Answered requests; further ones are refused, and not logged.
+        up_bytes: Bytes passed on to hosts.
+        down_bytes: Bytes passed on to the program.
+        header_bytes: Bytes of one request, without its body.
+        header_seconds: Time to read the head of one request; also to send a refusal.
+        connect_seconds: Time to resolve a name and to connect.
+        idle_seconds: Time of one connection in which neither side sends or receives.
     """
 
     connections: int = 32
@@ -92,15 +92,15 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Contact(msgspec.Struct):
-    """What came of one connection, and so of one request.
+    """Record of one connection, and so of one request.
 
     Attributes:
-        host: What it asked for; empty when that could not be read.
-        port: The port; 0 when it could not be read.
-        is_allowed: Whether that is on the list, and leads to no private address that is not.
-        up_bytes: Passed on to the host.
-        down_bytes: Passed on to the program from the host.
-        note: Why it was refused, or ended early; empty when neither.
+        host: The requested host; empty if it could not be read.
+        port: The port; 0 if it could not be read.
+        is_allowed: True if the host is on the list, and does not lead to a private address that is not.
+        up_bytes: Bytes passed on to the host.
+        down_bytes: Bytes passed on to the program from the host.
+        note: Reason for a refusal or an early end; else empty.
     """
 
     host: str = ""
@@ -112,7 +112,7 @@ class Contact(msgspec.Struct):
 
 
 class _Refusal(Exception):
-    """Is told to the program. The message becomes the reason phrase, the only thing that most clients show.
+    """Refusal of a request. The message becomes the reason phrase, the only part that most clients show.
 
     The note is for the log alone.
     """
@@ -127,7 +127,7 @@ class _Ended(Exception):
 
 
 class _Relay:
-    """What goes to and fro between a program and a host."""
+    """Relay of bytes between a program and a host."""
 
     def __init__(
         self, client: socket.socket, server: socket.socket, *, bounds: Bounds, left: dict[str, int], contact: Contact
@@ -216,7 +216,7 @@ class Proxy:
 
     @property
     def log(self) -> tuple[Contact, ...]:
-        """All connections up to now, in the order in which they came."""
+        """Returns all connections up to now, in the order in which they came."""
         return tuple(map(copy.copy, self._log))
 
     async def start(self) -> None:
@@ -231,7 +231,7 @@ class Proxy:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             listener.bind(str(self._path))
-            self._path.chmod(self._mode)  # Before it listens, nobody can connect.
+            self._path.chmod(self._mode)  # Before it listens, connections are impossible.
             listener.listen(_BACKLOG)
         except BaseException:
             listener.close()
@@ -240,7 +240,7 @@ class Proxy:
         self._go_on()
 
     async def close(self) -> None:
-        """End all connections; no task, descriptor or file is left. A proxy that is closed stays so.
+        """Ends all connections; no task, descriptor or file is left. A proxy that is closed stays so.
 
         Raises:
             Exception: What broke a connection and is neither the program's nor the network's fault.

@@ -36,17 +36,17 @@ _FEW = 300
 """Files that are laid out or looked at in a millisecond or two."""
 _KILLED, _NOT_FOUND = 128 + 9, 127
 _ANY = Limits(cpu_seconds=2**40, memory_bytes=2**60, processes=2**20, open_files=2**20)
-"""Of a sandbox that waits: whatever its program gets must not be more."""
+"""Limits of an idle sandbox; those of its program must not be greater."""
 _MISSING = b"bwrap: execvp "
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be run.
+    """Program to run.
 
     Attributes:
         argv: The program and its arguments; empty for `code`.
         code: Python, for the interpreter of the policy.
-        stdin: What it reads.
+        stdin: Bytes of its standard input.
         env: Variables of its own.
     """
 
@@ -57,9 +57,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def elsewhere(work: Callable[[], T], *, files: Workspace | None = None) -> T:
-    """Work in another thread, unless it is on few files, which takes less time than to hand it over.
+    """Runs work in another thread, unless it is on so few files that handing it over takes longer.
 
-    When this is cancelled it is still waited for, since it changes what others will use.
+    A cancelled call still waits for the work, since it changes state that others use.
     """
     if files is not None and files.image.count <= _FEW:
         return work()
@@ -72,7 +72,7 @@ async def elsewhere(work: Callable[[], T], *, files: Workspace | None = None) ->
 
 
 def _start(keeper: Keeper, rules: Policy, limits: Limits, *, argv: Sequence[str], env: Any) -> dict[str, Any]:
-    """What the keeper is told, to start a program."""
+    """Returns the message to the supervisor that starts a program."""
     if "pids" not in keeper.kinds and Path(PRLIMIT).exists():
         hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
         most = limits.processes if hard == resource.RLIM_INFINITY else min(limits.processes, hard)
@@ -105,7 +105,7 @@ class Ready:
         self._has_pids = "pids" in keeper.kinds
 
     def send(self, request: Request, fds: Sequence[int], *, rules: Policy, limits: Limits) -> None:
-        """Tell it the program, which waits for the word to begin; `fds` become its descriptors 0, 1, 2, 3..."""
+        """Sends the program to the waiting sandbox; `fds` become its descriptors 0, 1, 2, 3..."""
         bounds = policy.rlimits(limits, has_groups=self._has_groups)
         bounds |= {} if self._has_pids else {"RLIMIT_NPROC": (limits.processes, limits.processes)}
         words = {
@@ -123,7 +123,7 @@ class Ready:
             raise EpisodeError(gone, component="S", kind="transport_local_resource") from error
 
     def close(self) -> None:
-        """It is not wanted any more."""
+        """Ends the unused sandbox."""
         self.control.close()
         self.line.close()
 
@@ -156,7 +156,7 @@ class Running(abc.ABC):
 
     @property
     def contacts(self) -> tuple[Contact, ...]:
-        """What it asked of the network."""
+        """Returns the requests to the network."""
         return ()
 
     @abc.abstractmethod
@@ -170,33 +170,33 @@ class Running(abc.ABC):
 
     @abc.abstractmethod
     async def thaw(self, seconds: float) -> None:
-        """Let it go on, for so long."""
+        """Lets the processes continue, for so many seconds."""
 
     @abc.abstractmethod
     async def freeze(self) -> None:
-        """Let every process stand still."""
+        """Stops every process."""
 
     @abc.abstractmethod
     def kill(self, reason: str) -> None:
-        """End it soon. The first reason counts."""
+        """Ends the program soon. The first reason counts."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """End it, if it has not ended, and give back what it held."""
+        """Ends the program, if it has not ended, and releases its sandbox."""
 
     @abc.abstractmethod
     async def finish(self) -> None:
-        """The same, and wait for what can only be awaited."""
+        """Closes, and waits for parts that close asynchronously."""
 
     @abc.abstractmethod
     async def _show(self) -> None:
-        """Let the program use what was just pushed into its folder."""
+        """Makes the files that were just pushed into the folder usable for the program."""
 
     def _collect(self, files: Workspace) -> list[FileChange]:
         return collect(files, self._stage)
 
     async def settle(self, files: Workspace, status: int, reason: str) -> Result:
-        """Let the workspace hold what the folder holds now, and say what came of the program."""
+        """Collects the folder into the workspace, and returns the result of the program."""
         out, err = (data.decode(errors="replace") for data in self.output.take())
         changes: list[FileChange] = []
         try:
@@ -214,7 +214,7 @@ class Running(abc.ABC):
         )
 
     async def renew(self, files: Workspace) -> None:
-        """Show the program what Python changed in the workspace since. Its files must be a copy."""
+        """Pushes the changes that Python made to the workspace since. The files must be a copy."""
         await elsewhere(lambda: restage(files, self._stage), files=files)
         await self._show()
 
@@ -252,7 +252,7 @@ class Live(Running):
         ready: Ready | None = None,
         has_channel: bool = False,
     ) -> Live:
-        """Start a program on the files of a workspace.
+        """Starts a program on the files of a workspace.
 
         Args:
             keeper: Whose sandbox.
@@ -349,7 +349,7 @@ def _asked(has_channel: bool) -> Generator[tuple[Channel | None, list[int]]]:  #
 
 
 async def _way_out(line: Line, rules: Policy) -> Proxy:
-    """The only door of a sandbox, open."""
+    """Returns the open proxy of a sandbox."""
     await line.opened()
     shutil.copyfile(forward.__file__, line.folder / policy.FORWARD)
     proxy = Proxy(allow(rules.network), line.folder / policy.DOOR)
@@ -362,7 +362,7 @@ async def _way_out(line: Line, rules: Policy) -> Proxy:
 async def _lay_out(
     line: Line, files: Workspace, limits: Limits, *, overlay: bool, ready: Ready | None
 ) -> tuple[Stage, bool]:
-    """Put the files where the program finds them. One that waits is told by the keeper, the moment they are there."""
+    """Writes the files where the program finds them. The supervisor signals a waiting sandbox when they are there."""
     keeper = line.keeper
     await line.opened()
     waiting = [ready.control.fileno()] if ready else []

@@ -32,12 +32,12 @@ _DEFAULT_PERSONA, _ASK_PERSONA = 0, 0xFFFFFFFF
 
 
 class Machine(NamedTuple):
-    """What differs between architectures.
+    """Numbers of one architecture.
 
     Attributes:
-        audit: The number by which the kernel names it.
-        calls: The numbers of those calls that are not refused wholly.
-        refused: The numbers of those that are.
+        audit: Number of the architecture in the kernel.
+        calls: Numbers of the system calls that are allowed in part.
+        refused: Numbers of the refused system calls.
     """
 
     audit: int
@@ -89,12 +89,12 @@ _X32 = 0x40000000
 
 
 def machines() -> tuple[str, ...]:
-    """The architectures that there is a filter for."""
+    """Returns the architectures that there is a filter for."""
     return tuple(_MACHINES)
 
 
 def assemble(machine: str = "") -> bytes:
-    """The filter for an architecture, this one when none is named: a list of `struct sock_filter`.
+    """Returns the filter for an architecture, this one when none is named: a list of `struct sock_filter`.
 
     Raises:
         LookupError: There is none for it.

@@ -42,10 +42,10 @@ class Entry(msgspec.Struct, frozen=True):
     """One request of a history.
 
     Attributes:
-        before: The files, where they were not as the request before left them. Nobody changes this workspace.
-        at: The world's time, which files got that it wrote.
+        before: The files, if they were not as the request before left them. This workspace is never changed.
+        at: The world's time, which the files that it wrote got.
         text: The command or the code.
-        digest: Of the answer and of what changed.
+        digest: Digest of the answer and of the changes.
     """
 
     before: Workspace | None
@@ -80,7 +80,7 @@ class History:
         self.left = left
 
     def fork(self) -> History:
-        """The same history; entries never change."""
+        """Returns the same history; entries never change."""
         return History(self.kind, self.entries, self.left)
 
     def dump(self) -> tuple[Kind, str, list[Stored]]:
@@ -92,13 +92,13 @@ class History:
         return self.kind, self.left, stored
 
     def name(self) -> tuple[str, str, list[tuple[str, float, str, str]]]:
-        """What a digest is made of."""
+        """Returns the content of the digest."""
         entries = [(one.before.digest() if one.before else "", one.at, one.text, one.digest) for one in self.entries]
         return self.kind, self.left, entries
 
     @classmethod
     def load(cls, kind: Kind, left: str, stored: list[Stored]) -> History:
-        """The inverse of `dump`."""
+        """Loads a dump."""
         entries = [
             Entry(None if one.before is None else Workspace.load(one.before), one.at, one.text, one.digest)
             for one in stored
@@ -193,14 +193,14 @@ class Session:
         return result
 
     def close(self) -> None:
-        """End the process; the history stays."""
+        """Ends the process; the history stays."""
         if self._live is not None:
             self._live.close()
         self._live = None
 
 
 async def _answer(live: Running, text: str) -> int | None:
-    """The exit status; None when there is none, for the program is gone or talks nonsense."""
+    """Returns the exit status; None when there is none, for the program is gone or talks nonsense."""
     assert live.channel is not None
     said = b""
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):

@@ -1,9 +1,9 @@
-"""What timers, jobs and the outbox share: calls by name, and one timer in the world's clock for all of them.
+"""Base of timers, jobs and the outbox: calls by name, and one timer in the world's clock for all of them.
 
-An `Agenda` is a part with a queue of rows. Its one timer in the clock is set to the first of them. When it fires, the
-rows that are due *and were there before* run by (due, number); rows that these put for the same instant come in another
-wave. The timer is set anew before each method is called, so a method may copy its world and play it on. Nothing depends
-on where a caller cuts time into pieces.
+An `Agenda` is a part with a queue of rows. Its one timer in the clock is set to the first row. When it fires, the rows
+that are due *and were there before* run by (due, number); rows that these put for the same instant run in another wave.
+The timer is set anew before each method is called, so a method may copy its world and play it on. The result does not
+depend on the steps in which a caller advances time.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Method = Callable[..., object] | str
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """What an agenda knows of its timer in the clock.
+    """State of an agenda's timer in the clock.
 
     Attributes:
-        number: The timer's; 0 when none is set.
-        due: When it fires.
-        woke: When it fired last.
-        rush: Rows that ran at that instant, beyond those that were there when it came.
+        number: Number of the timer; 0 if none is set.
+        due: Time at which it fires.
+        woke: Time at which it fired last.
+        rush: Number of rows put and run at that instant.
     """
 
     number: int = 0
@@ -55,15 +55,15 @@ class Agenda(State):
     alarm: Alarm = Alarm()
 
     def agenda(self) -> Queue[Any]:
-        """The rows that wait."""
+        """Returns the rows that wait."""
         raise NotImplementedError(f"{type(self).__name__} has no queue")
 
     def run_due(self, key: str, row: Any) -> None:
-        """Do what a row is for, and take it out of the queue or move it."""
+        """Runs a row, and removes it from the queue or moves it."""
         raise NotImplementedError(f"{type(self).__name__} does nothing with its rows")
 
     def wake(self) -> None:
-        """Run what is due. The world's clock calls it.
+        """Runs what is due. The world's clock calls it.
 
         Raises:
             RuntimeError: Rows put rows for one and the same instant, beyond the limit; or a method raised a ToolError.
@@ -84,11 +84,11 @@ class Agenda(State):
             raise RuntimeError(f"{name}: {row} is one of over {self.limit} that set off each other at {alarm.woke}")
 
     def latest(self) -> int:
-        """The greatest number given to a row so far."""
+        """Returns the greatest number given to a row so far."""
         raise NotImplementedError(f"{type(self).__name__} gives no numbers")
 
     def arm(self) -> None:
-        """Set the timer in the clock to the first row. Call it after every change of the queue, before any method."""
+        """Sets the timer in the clock to the first row. Call it after every change of the queue, before any method."""
         first, alarm = self.agenda().first(), self.alarm
         due = math.inf if first is None else first.row.due
         if due == alarm.due:
@@ -100,11 +100,11 @@ class Agenda(State):
 
 
 def named(agenda: State, method: Method) -> str:
-    """The name under which the world can find a method again.
+    """Returns the name under which the world can find a method again.
 
     Raises:
-        TypeError: It is no method of this world or of one of its parts, or it is async.
-        UsageError: There is no method of that name; the message lists those that there are.
+        TypeError: The method is not one of this world or of one of its parts, or it is async.
+        UsageError: The world has no method of that name; the message lists those that it has.
     """
     world = agenda.clock.world
     if isinstance(method, str):
@@ -120,19 +120,19 @@ def named(agenda: State, method: Method) -> str:
 
 
 def frozen(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as plain data, as they will be after any copy.
+    """Returns the arguments as plain data, as they are after any copy.
 
     Raises:
-        TypeError: They are no plain data.
+        TypeError: The arguments are not plain data.
     """
     return codec.loads(codec.dumps(dict(arguments)), dict[str, Any])
 
 
 def check(agenda: State, method: str, /, *values: Any, **arguments: Any) -> None:
-    """See that a method takes these arguments, so that the mistake shows where it is made.
+    """Checks that a method takes these arguments, so that the mistake shows where it is made.
 
     Raises:
-        TypeError: It does not.
+        TypeError: The method does not take them.
     """
     function: Any = _find(agenda.clock.world, method).__func__
     try:
@@ -142,7 +142,7 @@ def check(agenda: State, method: str, /, *values: Any, **arguments: Any) -> None
 
 
 def call(agenda: State, method: str, /, *values: Any, **arguments: Any) -> None:
-    """Call a method of the world.
+    """Calls a method of the world.
 
     Raises:
         RuntimeError: It raised a ToolError: no model is there to read it.

@@ -35,7 +35,7 @@ class Day(msgspec.Struct, frozen=True):
 
 
 class Calendar(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Business hours. Moments are seconds since 1970-01-01 UTC, as the world's clock has them, to the microsecond.
+    """Business hours. Moments are seconds since 1970-01-01 UTC, as in the world's clock, to the microsecond.
 
     Attributes:
         zone: IANA name of the time zone.
@@ -45,7 +45,7 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             still ends when it ends.
 
     Raises:
-        UsageError: There is no such zone, weekday, interval or date; or a weekday has two entries.
+        UsageError: A zone, weekday, interval or date is invalid; or a weekday has two entries.
     """
 
     zone: str = "UTC"
@@ -56,11 +56,11 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         _ = self._compiled
 
     def is_open(self, at: float) -> bool:
-        """Whether it is open."""
+        """True during the opening hours."""
         return self._compiled.is_open(_exact(at) + zones.offset(self.zone, at) * SECOND)
 
     def next_open(self, at: float) -> float:
-        """The first moment from `at` on at which it is open: `at` itself when it is.
+        """Returns the first moment from `at` on at which it is open: `at` itself when it is.
 
         Raises:
             UsageError: It never opens again.
@@ -68,7 +68,7 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self._first(at, self._compiled.opens, never=self._never_opens, verb="opens")
 
     def next_close(self, at: float) -> float:
-        """The first moment from `at` on at which it is closed: `at` itself when it is.
+        """Returns the first moment from `at` on at which it is closed: `at` itself when it is.
 
         Raises:
             UsageError: It never closes again.
@@ -76,7 +76,7 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self._first(at, self._compiled.closes, never=self._never_closes, verb="closes")
 
     def add(self, at: float, seconds: float) -> float:
-        """The first moment with so many open seconds between `at` and it.
+        """Returns the first moment with so many open seconds between `at` and it.
 
         What ends with the working day ends at its close, not at the next opening; 0 seconds end at once.
 
@@ -101,7 +101,7 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         raise UsageError(f"{seconds} open seconds never come after {at}: this calendar does not open again")
 
     def between(self, start: float, end: float) -> float:
-        """Open seconds from `start` to `end`; negative when `end` is the earlier one."""
+        """Returns the open seconds from `start` to `end`; negative if `end` is the earlier one."""
         if end < start:
             return -self.between(end, start)
         total, last = 0, _exact(end)
@@ -114,32 +114,32 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return total / SECOND
 
     def local(self, at: float) -> dt.datetime:
-        """The date and time that a clock on the wall shows."""
+        """Returns the date and time that a clock on the wall shows."""
         zones.offset(self.zone, at)
         return dt.datetime.fromtimestamp(at, zones.zone(self.zone))
 
     def moment(self, text: str) -> float:
-        """When a clock on the wall shows "2026-12-25 09:00".
+        """Returns the moment at which a wall clock shows "2026-12-25 09:00".
 
         Of a time that comes twice it is the first one; a time that is skipped is as long after the gap's end as it
         would be after its beginning (RFC 5545, 3.3.5).
 
         Raises:
-            UsageError: It is no such text.
+            UsageError: The text does not have this form.
         """
         date, _, time = text.partition(" ")
         return zones.instant(self.zone, day_of(date), clock_time(time))
 
     def is_business_day(self, at: float) -> bool:
-        """Whether it opens on the date of `at`."""
+        """True if it opens on the date of `at`."""
         return self.opens_on(_day(self.local(at)))
 
     def special(self, at: float) -> Day | None:
-        """What makes the date of `at` special; None when it is like its weekday."""
+        """Returns the special day on the date of `at`; None if the date is like its weekday."""
         return self.dates.get(self.local(at).date().isoformat())
 
     def opens_on(self, day: int) -> bool:
-        """Whether it opens on a day, counted from 1970-01-01."""
+        """True if it opens on a day, counted from 1970-01-01."""
         return bool(self._compiled.begins(day))
 
     @functools.cached_property
@@ -147,7 +147,7 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return _compile(codec.dumps((self.zone, self.hours, self.dates)))
 
     def _walls(self, at: float) -> Iterator[tuple[int, int, int]]:
-        """What the clock shows from `at` on, piece by piece without jumps: (first, last, offset)."""
+        """Yields the times of the wall clock from `at` on, in pieces without jumps: (first, last, offset)."""
         first = _exact(at)
         for start, end, offset in zones.stretches(self.zone, at):
             shift = offset * SECOND

@@ -25,21 +25,21 @@ _PART = re.compile(r"(?:(\*)|(\w+)(?:-(\w+))?)(?:/(\d+))?")
 
 
 class Line(NamedTuple):
-    """What an expression asks for."""
+    """Content of a cron expression."""
 
     times: tuple[int, ...]
     """Seconds after midnight, ascending."""
     days: frozenset[int]
-    """Of the month, from 1."""
+    """Days of the month, from 1."""
     months: frozenset[int]
-    """From 1."""
+    """Numbers of months, from 1."""
     weekdays: frozenset[int]
     """0 for Monday."""
     either: bool
-    """Whether one of `days` and `weekdays` is enough."""
+    """True if one of `days` and `weekdays` is enough."""
 
     def fits(self, month: int, day: int, weekday: int) -> bool:
-        """Whether a date is asked for."""
+        """True if the expression includes a date."""
         if month not in self.months:
             return False
         if self.either:
@@ -49,7 +49,7 @@ class Line(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def parse(expression: str) -> Line:
-    """Read an expression such as "*/15 8-17 * * mon-fri".
+    """Reads an expression such as "*/15 8-17 * * mon-fri".
 
     Raises:
         UsageError: It has no five fields, or one of them asks for what there is not.
@@ -74,7 +74,7 @@ def _field(expression: str, text: str, place: int) -> frozenset[int]:
     for part in text.split(","):
         match = _PART.fullmatch(part)
         if match is None:
-            raise UsageError(f"cron {expression!r}: {part!r} is no {name}")
+            raise UsageError(f"cron {expression!r}: {part!r} is not a {name}")
         star, first, last, step = match.groups()
         low = least if star else _value(expression, first, place)
         high = greatest if star or (step and not last) else _value(expression, last or first, place)
@@ -89,5 +89,5 @@ def _value(expression: str, text: str, place: int) -> int:
     value = names.index(text.lower()) + least if text.lower() in names else int(text) if text.isdecimal() else -1
     if not least <= value <= greatest:
         more = f" or {names[0]}-{names[-1]}" if names else ""
-        raise UsageError(f"cron {expression!r}: {text!r} is no {name}; it takes {least}-{greatest}{more}")
+        raise UsageError(f"cron {expression!r}: {text!r} is not a {name}; it takes {least}-{greatest}{more}")
     return value

@@ -1,4 +1,4 @@
-"""How long something takes: a number, or a distribution that the world's random stream is drawn on.
+"""Durations: a number, or a distribution that is sampled with the world's random stream.
 
 Draws are rounded to milliseconds: the last bits of a logarithm differ between machines, and a replay must not.
 """
@@ -24,7 +24,7 @@ class Uniform(msgspec.Struct, frozen=True, tag=True):
             raise UsageError(f"a delay is drawn from 0 <= low <= high, got {self.low} and {self.high}")
 
     def draw(self, rng: Rng) -> float:
-        """Seconds."""
+        """Returns a number of seconds."""
         return round(self.low + (self.high - self.low) * rng.random(), 3)
 
 
@@ -38,7 +38,7 @@ class Exponential(msgspec.Struct, frozen=True, tag=True):
             raise UsageError(f"a mean delay is 0 or more seconds, got {self.mean}")
 
     def draw(self, rng: Rng) -> float:
-        """Seconds."""
+        """Returns a number of seconds."""
         return round(-self.mean * math.log1p(-rng.random()), 3)
 
 
@@ -47,13 +47,13 @@ Delay = float | Uniform | Exponential
 
 
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
-    """How often, and after what waits, a refused delivery is tried again.
+    """Number of attempts of a refused delivery, and the waits between them.
 
     The wait after attempt n is `first * factor ** (n - 1)` seconds, at most `most`, times a factor drawn from
     1 - jitter to 1 + jitter.
 
     Attributes:
-        attempts: With the last one refused too, the event is a dead letter.
+        attempts: If the last one is refused too, the event is a dead letter.
         first: Seconds, 0 or more.
         factor: 1 or more.
         most: Seconds.
@@ -72,7 +72,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"a back-off has attempts >= 1, waits >= 0, factor >= 1, jitter from 0 to 1, got {self}")
 
     def wait(self, attempt: int, rng: Rng) -> float:
-        """Seconds from the refusal of this attempt, counted from 1, to the next."""
+        """Returns seconds from the refusal of this attempt, counted from 1, to the next."""
         plain = min(self.first, self.most)
         for _ in range(attempt - 1):  # a power would overflow, and differ between machines in its last bits
             plain = min(plain * self.factor, self.most)
@@ -80,7 +80,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def drawn(delay: Delay, rng: Rng) -> float:
-    """The seconds of this time.
+    """Returns the seconds of this time.
 
     Raises:
         UsageError: The delay is negative or not finite.

@@ -25,19 +25,19 @@ Span = tuple[int, int]
 
 
 def day_of(date: str) -> int:
-    """Days from 1970-01-01 to a date such as "2026-12-25".
+    """Returns the days from 1970-01-01 to a date such as "2026-12-25".
 
     Raises:
-        UsageError: It is no date.
+        UsageError: The text is not a date.
     """
     try:
         return dt.date.fromisoformat(date).toordinal() - _ORDINAL
     except ValueError as error:
-        raise UsageError(f"{date!r} is no date such as '2026-12-25': {error}") from error
+        raise UsageError(f"{date!r} is not a date such as '2026-12-25': {error}") from error
 
 
 def date_of(day: int) -> dt.date:
-    """The date of a day, counted from 1970-01-01."""
+    """Returns the date of a day, counted from 1970-01-01."""
     return dt.date.fromordinal(day + _ORDINAL)
 
 
@@ -47,7 +47,7 @@ def weekday_of(day: int) -> int:
 
 
 def weekdays(text: str) -> list[int]:
-    """The weekdays that "mon", "mon-fri" or "sat,sun" means.
+    """Returns the weekdays that "mon", "mon-fri" or "sat,sun" means.
 
     Raises:
         UsageError: It means none.
@@ -56,29 +56,29 @@ def weekdays(text: str) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if first not in WEEKDAYS or (dash and last not in WEEKDAYS):
-            raise UsageError(f"{part.strip()!r} is no weekday; those are {', '.join(WEEKDAYS)}, and 'mon-fri'")
+            raise UsageError(f"{part.strip()!r} is not a weekday; those are {', '.join(WEEKDAYS)}, and 'mon-fri'")
         start, end = WEEKDAYS.index(first), WEEKDAYS.index(last or first)
         found += [day % 7 for day in range(start, end + 1 if end >= start else end + 8)]
     return found
 
 
 def clock_time(text: str) -> int:
-    """Seconds after midnight of "HH:MM", from 00:00 to 23:59.
+    """Returns the seconds after midnight of "HH:MM", from 00:00 to 23:59.
 
     Raises:
-        UsageError: It is no such time.
+        UsageError: The text is not such a time.
     """
     match = re.fullmatch(r"(\d\d):(\d\d)", text)
     if not match or not (int(match[1]) < 24 and int(match[2]) < 60):
-        raise UsageError(f"{text!r} is no time from '00:00' to '23:59'")
+        raise UsageError(f"{text!r} is not a time from '00:00' to '23:59'")
     return int(match[1]) * 3600 + int(match[2]) * 60
 
 
 def spans(texts: Iterable[str], where: str) -> tuple[Span, ...]:
-    """Opening hours such as "09:00-17:30", "22:00-06:00" (until the next day) or "00:00-24:00".
+    """Returns opening hours such as "09:00-17:30", "22:00-06:00" (until the next day) or "00:00-24:00".
 
     Raises:
-        UsageError: One is no such interval, is empty, or overlaps another.
+        UsageError: An interval is malformed, empty, or overlaps another.
     """
     found: list[Span] = []
     for text in texts:
@@ -86,7 +86,7 @@ def spans(texts: Iterable[str], where: str) -> tuple[Span, ...]:
         parts = [int(part) for part in match.groups()] if match else [99] * 4
         start, end = ((hour * 60 + minute) * 60 * SECOND for hour, minute in (parts[:2], parts[2:]))
         if max(parts[1], parts[3]) > 59 or start >= DAY or end > DAY:
-            raise UsageError(f"{where}: {text!r} is no interval from '00:00-00:01' to '00:00-24:00'")
+            raise UsageError(f"{where}: {text!r} is not an interval from '00:00-00:01' to '00:00-24:00'")
         if start == end:
             raise UsageError(f"{where}: {text!r} is empty; the whole day is '00:00-24:00'")
         found.append((start, end if end > start else end + DAY))
@@ -116,25 +116,25 @@ class Hours:
         self._corrections = [0, *itertools.accumulate(self._correction(day) for day in self._special_days)]
 
     def begins(self, day: int) -> tuple[Span, ...]:
-        """The spans that begin on a day; none when it is no business day."""
+        """Returns the spans that begin on a day; none if it is not a business day."""
         return self._dates.get(day, self._begins[weekday_of(day)])
 
     def pieces(self, day: int) -> tuple[Span, ...]:
-        """When it is open on a day: spans that end by its midnight, in order and apart."""
+        """Returns the opening hours of a day: spans that end by its midnight, in order and apart."""
         return self._special.get(day, self._week[weekday_of(day)])
 
     def is_open(self, wall: int) -> bool:
-        """Whether it is open when the clock shows `wall` after 1970-01-01 00:00."""
+        """True if the shop is open when the wall clock shows `wall` after 1970-01-01 00:00."""
         day, rest = divmod(wall, DAY)
         return any(start <= rest < end for start, end in self.pieces(day))
 
     def before(self, wall: int) -> int:
-        """Open time before `wall`, up to a constant."""
+        """Returns the open time before `wall`, up to a constant."""
         day, rest = divmod(wall, DAY)
         return self._total(day) + sum(min(end, rest) - start for start, end in self.pieces(day) if start < rest)
 
     def reach(self, total: int, low: int, high: int) -> int:
-        """The first moment in [low, high] with `before(moment) >= total`; there must be one behind `low`."""
+        """Returns the first moment in [low, high] with `before(moment) >= total`; there must be one behind `low`."""
         day, last = low // DAY, high // DAY
         while day < last:  # to the last day that begins with less
             middle = (day + last + 1) // 2
@@ -147,7 +147,7 @@ class Hours:
         raise AssertionError(f"{left} more is open on day {day} than its hours are long")
 
     def opens(self, wall: int, high: int) -> int:
-        """The first moment in [wall, high] at which it is open; `high` when there is none before."""
+        """Returns the first moment in [wall, high] at which it is open; `high` when there is none before."""
         day, rest = divmod(wall, DAY)
         for start, end in self.pieces(day):
             if rest < end:
@@ -161,7 +161,7 @@ class Hours:
         return min(low * DAY + self.pieces(low)[0][0], high)
 
     def closes(self, wall: int, high: int) -> int:
-        """The first moment in [wall, high] at which it is closed; `high` when there is none before."""
+        """Returns the first moment in [wall, high] at which it is closed; `high` when there is none before."""
         day, rest = divmod(wall, DAY)
         while day * DAY + rest < high:
             end = next((end for start, end in self.pieces(day) if start <= rest < end), rest)
@@ -172,16 +172,16 @@ class Hours:
 
     @property
     def weekly(self) -> int:
-        """Open time of a week without special dates."""
+        """Returns the open time of a week without special dates."""
         return self._sums[7]
 
     @property
     def last_special(self) -> int:
-        """The last day that is not as its weekday is; -1 when all are."""
+        """Returns the last day that is not as its weekday is; -1 when all are."""
         return self._special_days[-1] if self._special_days else -1
 
     def _first_not_full(self, low: int, high: int) -> int:
-        """The first day in [low, high] that is not open from midnight to midnight; `high` when all before it are."""
+        """Returns the first day in [low, high] that is not open all day; `high` if all before it are."""
         while low < high:
             middle = (low + high) // 2
             full = self._total(middle + 1) - self._total(low) == (middle + 1 - low) * DAY
@@ -201,7 +201,7 @@ def _length(pieces: Iterable[Span]) -> int:
 
 
 def _pieces(today: Iterable[Span], yesterday: Iterable[Span]) -> tuple[Span, ...]:
-    """What two days' spans open of the second one, in order and without overlap."""
+    """Returns the open spans of the second of two days, in order and without overlap."""
     clipped = [(0, end - DAY) for _, end in yesterday if end > DAY]
     clipped += [(start, min(end, DAY)) for start, end in today]
     merged: list[Span] = []

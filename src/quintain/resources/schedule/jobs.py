@@ -45,7 +45,7 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def paused(self) -> bool:
-        """Whether it waits for `resume`."""
+        """True if it waits for `resume`."""
         return self.due == math.inf
 
 
@@ -72,19 +72,19 @@ class Jobs(Agenda):
         count: int | None = None,
         until: float = math.inf,
     ) -> Job:
-        """Have `method` called with `arguments` at each occurrence later than now.
+        """Calls `method` with `arguments` at each occurrence later than now.
 
         Args:
-            name: Not taken by another job.
-            rule: When.
+            name: Name of the job, unique.
+            rule: Rule of the occurrences.
             method: Of this world or of one of its parts.
             arguments: Plain data.
-            count: After so many occurrences the job is gone; None for no end.
+            count: Number of occurrences after which the job is gone; None for no end.
             until: The last moment at which it may occur, in seconds since epoch.
 
         Raises:
-            UsageError: The name is taken, there is no such method, or nothing ever occurs.
-            TypeError: The method belongs to another world or does not take the arguments, or they are no plain data.
+            UsageError: The name is taken, the method does not exist, or the rule has no occurrence.
+            TypeError: The method belongs to another world or does not take the arguments, or they are not plain data.
         """
         if name in self.jobs:
             raise UsageError(f"there is a job {name!r} already: {self.jobs[name].rule}")
@@ -100,46 +100,46 @@ class Jobs(Agenda):
         return job
 
     def pause(self, name: str) -> None:
-        """Make no more calls until `resume`; what would have occurred meanwhile is left out.
+        """Makes no more calls until `resume`; occurrences in between are left out.
 
         Raises:
-            UsageError: There is no such job.
+            UsageError: The job does not exist.
         """
         self._put(msgspec.structs.replace(self.job(name), due=math.inf))
 
     def resume(self, name: str) -> None:
-        """Go on with the first occurrence later than now. A job that was not paused stays as it is.
+        """Continues with the first occurrence later than now. A job that was not paused stays as it is.
 
         Raises:
-            UsageError: There is no such job.
+            UsageError: The job does not exist.
         """
         job = self.job(name)
         if job.paused:
             self._move(job, after=self.clock.now)
 
     def cancel(self, name: str) -> None:
-        """Forget a job.
+        """Deletes a job.
 
         Raises:
-            UsageError: There is no such job.
+            UsageError: The job does not exist.
         """
         self.job(name)
         del self.jobs[name]
         self.arm()
 
     def job(self, name: str) -> Job:
-        """The job of that name.
+        """Returns the job of that name.
 
         Raises:
             UsageError: There is none; one whose last occurrence was made is gone.
         """
         if name not in self.jobs:
             some = ", ".join(name for name, _ in zip(self.jobs, range(10), strict=False)) or "none"
-            raise UsageError(f"there is no job {name!r}; there is {some}")
+            raise UsageError(f"job {name!r} does not exist; there is {some}")
         return self.jobs[name]
 
     def all(self) -> list[Job]:
-        """All jobs in firing order, paused ones last. Costs O(n log n)."""
+        """Returns all jobs in firing order, paused ones last. Costs O(n log n)."""
         return self.jobs.rows()
 
     def agenda(self) -> Queue[Any]:

@@ -44,15 +44,15 @@ class Retry(Exception):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """What a subscriber is given.
+    """Event as a subscriber receives it.
 
     Attributes:
         number: From 1, in the order of sending.
-        topic: What it is about.
-        key: Events of one key come in the order of sending; None when order does not matter.
+        topic: Topic of its subscribers.
+        key: Events of one key come in the order of sending; None if order does not matter.
         body: Plain data.
-        sent: When, in seconds since epoch.
-        attempt: From 1; more when it was refused, or when the word that it was taken got lost.
+        sent: Time of sending, in seconds since epoch.
+        attempt: From 1; more after a refusal, or after a lost acknowledgement.
     """
 
     number: int
@@ -73,18 +73,18 @@ class Subscription(msgspec.Struct, frozen=True):
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """An event on its way to one subscriber.
+    """Event on its way to one subscriber.
 
     Attributes:
         due: The next attempt; infinity while it waits for an earlier event, or for its topic to be resumed.
         number: Order among deliveries.
         event: As it was sent; `attempt` counts those made.
-        to: Whom it goes to, as it was subscribed when the event was sent.
-        ready: Before this moment there is no attempt.
-        ordered: Whether it is in a lane.
+        to: The subscription at the time of sending.
+        ready: Earliest time of an attempt.
+        ordered: True if it is in a lane.
         behind: Number of the next delivery in its lane; 0 for none.
-        held: Whether it waits for its topic to be resumed.
-        taken: Whether the subscriber took it, and the word of it got lost.
+        held: True if it waits for its topic to be resumed.
+        taken: True if the subscriber took it, and the acknowledgement was lost.
     """
 
     due: float
@@ -112,10 +112,10 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Faults(msgspec.Struct, frozen=True, kw_only=True):
-    """What goes wrong between sender and subscriber; probabilities from 0, up to but not including 1.
+    """Faults between sender and subscriber; probabilities from 0, up to but not including 1.
 
     Attributes:
-        duplicate: The word that an event was taken gets lost, so it is delivered again.
+        duplicate: The acknowledgement of an event is lost, so it is delivered again.
         reorder: An event leaves its lane: it waits for none, and none waits for it.
     """
 
@@ -165,16 +165,16 @@ class Outbox(Agenda):
         backoff: Backoff = Backoff(),  # noqa: B008 (frozen)
         once: bool = True,
     ) -> None:
-        """Have `method` called with each event of a topic that is sent from now on.
+        """Calls `method` with each event of a topic that is sent from now on.
 
         Args:
             topic: Exactly this one.
             method: Of this world or of one of its parts. It raises `Retry` to refuse.
-            backoff: When a refused event comes again.
-            once: Keep an event that it has taken from it when it comes again; the log shows a duplicate.
+            backoff: Waits before the next attempts of a refused event.
+            once: True to withhold an event that it has taken and that comes again; the log shows a duplicate.
 
         Raises:
-            UsageError: It has subscribed already, or there is no such method.
+            UsageError: The method has subscribed already, or does not exist.
             TypeError: The method belongs to another world, or does not take one event.
         """
         name = named(self, method)
@@ -184,10 +184,10 @@ class Outbox(Agenda):
         self.subscriptions.append(Subscription(topic, name, backoff, once))
 
     def unsubscribe(self, topic: str, method: Callable[[Event], object] | str) -> None:
-        """Send a subscriber no more events of a topic. What is on its way still comes.
+        """Sends a subscriber no more events of a topic. Events on their way are still delivered.
 
         Raises:
-            UsageError: It has not subscribed.
+            UsageError: The method has not subscribed.
         """
         name = named(self, method)
         left = [one for one in self.subscriptions if (one.topic, one.method) != (topic, name)]
@@ -196,21 +196,21 @@ class Outbox(Agenda):
         self.subscriptions = left
 
     def send(self, topic: str, body: Any, *, key: str | None = None, delay: Delay = 0.0) -> int:
-        """Send an event to everyone who has subscribed to its topic; returns the event's number.
+        """Sends an event to all subscribers of its topic; returns the event's number.
 
         Args:
-            topic: What it is about.
+            topic: Topic of the subscribers.
             body: Plain data.
             key: Events of one key reach each subscriber in the order of sending.
-            delay: Seconds to the first attempt, or what they are drawn from.
+            delay: Seconds to the first attempt, or their distribution.
 
         Raises:
-            UsageError: Nobody has subscribed to the topic, or the delay is negative.
-            TypeError: The body is no plain data.
+            UsageError: The topic has no subscriber, or the delay is negative.
+            TypeError: The body is not plain data.
         """
         found = [one for one in self.subscriptions if one.topic == topic]
         if not found:
-            raise UsageError(f"nobody has subscribed to {topic!r}; there is {self._topics()}")
+            raise UsageError(f"topic {topic!r} has no subscriber; there is {self._topics()}")
         plain, now = codec.loads(codec.dumps(body), object), self.clock.now
         ready = now + drawn(delay, self.rng)
         self.events += 1
@@ -220,30 +220,30 @@ class Outbox(Agenda):
         return event.number
 
     def pause(self, topic: str) -> None:
-        """Deliver nothing of a topic until `resume`, as in an outage. Waiting is no attempt."""
+        """Delivers nothing of a topic until `resume`, as in an outage. Waiting does not count as an attempt."""
         if topic not in self.paused:
             self.paused.append(topic)
 
     def resume(self, topic: str) -> None:
-        """Deliver what was held, now and in the order of sending. Costs O(deliveries)."""
+        """Delivers what was held, now and in the order of sending. Costs O(deliveries)."""
         if topic in self.paused:
             self.paused.remove(topic)
             for row in [row for row in self.deliveries.rows() if row.held and row.event.topic == topic]:
                 self._put(replace(row, due=self.clock.now, held=False))
 
     def redeliver(self, number: int) -> None:
-        """Try a dead letter again, now, as if it were sent now; its attempts begin anew.
+        """Tries a dead letter again, now, as if it were sent now; its attempts begin anew.
 
         Raises:
-            UsageError: There is no dead letter of that number.
+            UsageError: No dead letter has that number.
         """
         if str(number) not in self.dead:
-            raise UsageError(f"there is no dead letter {number}; there is {', '.join(self.dead) or 'none'}")
+            raise UsageError(f"dead letter {number} does not exist; there is {', '.join(self.dead) or 'none'}")
         row = self.dead.pop(str(number))
         self._post(replace(row.event, attempt=0), row.to, self.clock.now)
 
     def waiting(self) -> list[Delivery]:
-        """What is on its way, by the next attempt; what waits for an earlier event or a topic comes last."""
+        """Returns the deliveries on their way, by the next attempt; those without a time come last."""
         return self.deliveries.rows()
 
     def agenda(self) -> Queue[Any]:
@@ -297,7 +297,7 @@ class Outbox(Agenda):
     # -- lanes
 
     def _post(self, event: Event, to: Subscription, ready: float) -> None:
-        """Put a delivery behind all of its lane."""
+        """Puts a delivery behind all of its lane."""
         self.count += 1
         number, due = self.count, ready
         ordered = event.key is not None and not (self.faults.reorder and self.rng.random() < self.faults.reorder)
@@ -312,7 +312,7 @@ class Outbox(Agenda):
         self._put(Delivery(due, number, event, to, ready, ordered))
 
     def _leave(self, row: Delivery) -> None:
-        """Take the first of a lane out, so that the next one gets a time."""
+        """Takes the first of a lane out, so that the next one gets a time."""
         del self.deliveries[str(row.number)]
         if row.ordered:
             name = _lane(row.to, row.event)
@@ -325,7 +325,7 @@ class Outbox(Agenda):
         self.arm()
 
     def _return(self, row: Delivery, due: float) -> None:
-        """Put one that has left back before all of its lane."""
+        """Puts one that has left back before all of its lane."""
         behind = 0
         if row.ordered:
             name = _lane(row.to, row.event)

@@ -1,9 +1,9 @@
-"""`Queue`: rows by key that also know which of them is due first, copied in O(1).
+"""`Queue`: rows by key with the earliest one at hand, copied in O(1).
 
-The rows live in a `Table`, and the table alone is the content: its digest, its dump. Beside it lies an index that can
-always be made again from the rows: a heap of this queue's own, and sorted runs that forks share, each with a place up
-to which this fork has read. A fork turns the heap into a run and merges runs of similar size, as in a log-structured
-merge tree. What was removed or moved stays in the index until its time comes, or until it outweighs the rows.
+The content is a `Table`: its digest, its dump. The index can always be made again from the rows: a heap of this queue's
+own, and sorted runs that forks share, each with a place up to which this fork has read. A fork turns the heap into a
+run and merges runs of similar size, as `quintain.layered` does. Removed and moved rows stay in the index until their
+time comes, or until they outnumber the rows.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from quintain.table import Table
 
 
 class Due(Protocol):
-    """What a row has. Rows are frozen: the queue hands out the one that it keeps at hand."""
+    """Protocol of a row. Rows are frozen: the queue hands out its cached one."""
 
     @property
     def due(self) -> float:
-        """Seconds since epoch; infinity when it waits for something other than time."""
+        """Returns seconds since epoch; infinity when it waits for something other than time."""
         ...
 
     @property
@@ -84,15 +84,15 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
     # -- rows
 
     def __getitem__(self, key: str) -> Row:
-        """The row.
+        """Returns the row.
 
         Raises:
-            KeyError: There is no such key.
+            KeyError: The queue does not have the key.
         """
         return self._table[key]
 
     def __setitem__(self, key: str, row: Row) -> None:
-        """Put a row, or move it to another time. A row that is due at infinity is kept, and never first."""
+        """Puts a row, or move it to another time. A row that is due at infinity is kept, and never first."""
         self._table[key] = row
         self._changed(key)
         if row.due < math.inf:
@@ -101,10 +101,10 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
             self._sweep()
 
     def __delitem__(self, key: str) -> None:
-        """Remove a row.
+        """Removes a row.
 
         Raises:
-            KeyError: There is no such key.
+            KeyError: The queue does not have the key.
         """
         del self._table[key]
         self._changed(key)
@@ -117,15 +117,15 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
         return len(self._table)
 
     def __iter__(self) -> Iterator[str]:
-        """The keys, in the order in which they were put first."""
+        """Returns the keys, in the order in which they were put first."""
         return iter(self._table)
 
     def rows(self) -> list[Row]:
-        """All rows, by (due, number). Costs O(n log n)."""
+        """Returns all rows, by (due, number). Costs O(n log n)."""
         return sorted(self._table.values(), key=lambda row: (row.due, row.number))
 
     def first(self) -> First[Row] | None:
-        """The row that is due first; None when all wait for something other than time."""
+        """Returns the row that is due first; None when all wait for something other than time."""
         if self._first is None:
             while (entry := self._least()) is not None:
                 row = self._table.get(entry[2])
@@ -144,7 +144,7 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
     # -- a Resource
 
     def fork(self) -> Self:
-        """An independent twin. Costs O(1), plus O(log n) amortised for each row put since the last fork."""
+        """Returns an independent twin. Costs O(1), plus O(log n) amortised for each row put since the last fork."""
         self._freeze()
         twin = object.__new__(type(self))
         twin._table, twin._first, twin._entries = self._table.fork(), self._first, self._entries
@@ -152,11 +152,11 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
         return twin
 
     def dump(self) -> bytes:
-        """All rows; equal queues give equal bytes."""
+        """Returns all rows; equal queues give equal bytes."""
         return self._table.dump()
 
     def weight(self) -> int:
-        """Bytes of its rows."""
+        """Returns the number of bytes of its rows."""
         return len(self.dump())
 
     def digest(self) -> str:
@@ -165,7 +165,7 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
 
     @classmethod
     def load(cls, data: bytes, row: type[Row]) -> Self:
-        """The queue that was dumped. `row` is the type of every row, as the constructor had it.
+        """Returns the queue that was dumped. `row` is the type of every row, as the constructor had it.
 
         Raises:
             msgspec.DecodeError: The bytes are torn, or hold rows of another type.
@@ -177,12 +177,12 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
     # -- the index
 
     def _index(self) -> None:
-        """Make the index from the rows."""
+        """Makes the index from the rows."""
         run = sorted((row.due, row.number, key) for key, row in self._table.items() if row.due < math.inf)
         self._heap, self._runs, self._entries, self._first = [], (_Run(run),), len(run), None
 
     def _changed(self, key: str) -> None:
-        """The first row is another one now, perhaps; if it was this row, its entry is at the front of the index."""
+        """Forgets the cached first row; if it was this row, drops its entry at the front of the index."""
         if self._first is not None and self._first.key == key:
             self._drop((self._first.row.due, self._first.row.number, key))
         self._first = None
@@ -205,12 +205,12 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
                 return
 
     def _sweep(self) -> None:
-        """Forget removed rows once they are the larger part, so that setting and cancelling for ever does not grow."""
+        """Forgets removed rows once they are the larger part, so that setting and cancelling for ever does not grow."""
         if self._entries > 2 * len(self._table) + 64:
             self._index()
 
     def _freeze(self) -> None:
-        """Turn the heap into a run, merging it with runs of similar size."""
+        """Turns the heap into a run, merging it with runs of similar size."""
         if not self._heap:
             return
         self._runs = stack(_Run(sorted(self._heap)), self._runs, size=_Run.size, merge=_Run.merged)

@@ -1,8 +1,7 @@
-"""When a job recurs: plain data, and the search for the next occurrence.
+"""Recurrence of jobs: plain data, and the search for the next occurrence.
 
-All but `Every` speak of a clock on the wall, in the zone of a calendar. A time that comes twice is taken once, the
-first time; a time that is skipped is made up, as long after the gap's end as it would be after its beginning (RFC 5545,
-3.3.5).
+All but `Every` use the wall clock, in the zone of a calendar. A time that comes twice is taken once, the first time; a
+time that is skipped is made up, as long after the gap's end as it would be after its beginning (RFC 5545, 3.3.5).
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ Rule = Every | Daily | Weekly | Monthly | Cron
 
 
 def following(rule: Rule, calendar: Calendar, *, after: float, start: float) -> float | None:
-    """The first occurrence later than `after`; None when there is none for 40 years.
+    """Returns the first occurrence later than `after`; None when there is none for 40 years.
 
     Args:
         rule: What recurs.
@@ -162,7 +161,7 @@ def _falls(rule: Daily | Weekly | Monthly | Cron, calendar: Calendar, day: int) 
 
 @functools.lru_cache(maxsize=65_536)
 def _asked(rule: Daily | Weekly | Monthly | Cron, day: int) -> bool:
-    """Whether a rule names a day, open or not."""
+    """True if a rule names a day, open or not."""
     match rule:
         case Daily():
             return True

@@ -38,15 +38,15 @@ class Timers(Agenda):
     count: int = 0
 
     def after(self, seconds: float, method: Method, /, **arguments: Any) -> int:
-        """Have `method` called in `seconds`. See `at`."""
+        """Calls `method` in `seconds`. See `at`."""
         return self.at(self.clock.now + seconds, method, **arguments)
 
     def at(self, due: float, method: Method, /, **arguments: Any) -> int:
-        """Have `method` called with `arguments` when the clock reaches `due`; returns the call's number.
+        """Calls `method` with `arguments` when the clock reaches `due`; returns the call's number.
 
         Raises:
-            UsageError: `due` is in the past or not a moment, or there is no such method.
-            TypeError: The method belongs to another world or does not take the arguments, or they are no plain data.
+            UsageError: `due` is in the past or not a moment, or the method does not exist.
+            TypeError: The method belongs to another world or does not take the arguments, or they are not plain data.
         """
         if not self.clock.now <= due < float("inf"):
             raise UsageError(f"a call is due at {due}, but it is {self.clock.now} already")
@@ -59,7 +59,7 @@ class Timers(Agenda):
         return self.count
 
     def cancel(self, number: int) -> bool:
-        """Forget a call; False when it was made or never set."""
+        """Cancels a call; False if it was made or never set."""
         if str(number) not in self.calls:
             return False
         del self.calls[str(number)]
@@ -67,7 +67,7 @@ class Timers(Agenda):
         return True
 
     def waiting(self) -> list[Call]:
-        """The calls that are still to be made, in firing order. Costs O(n log n)."""
+        """Returns the calls that are still to be made, in firing order. Costs O(n log n)."""
         return self.calls.rows()
 
     def agenda(self) -> Queue[Any]:

@@ -23,7 +23,7 @@ _PROBE = DAY // 2
 """No zone ever changed twice within so many seconds."""
 EARLIEST = dt.datetime(1, 1, 3, tzinfo=dt.UTC).timestamp()
 LATEST = dt.datetime(9999, 1, 1, tzinfo=dt.UTC).timestamp()
-"""What a date can say in every zone."""
+"""Latest time of a date in every zone."""
 
 
 class Stretch(NamedTuple):
@@ -39,40 +39,40 @@ class Stretch(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def zone(name: str) -> ZoneInfo:
-    """The zone of that IANA name.
+    """Returns the zone of an IANA name.
 
     Raises:
         ImportError: `tzdata` is not installed.
-        UsageError: There is no such zone; the message names those that look alike.
+        UsageError: The zone does not exist; the message suggests similar names.
     """
     if importlib.util.find_spec("tzdata") is None:
         raise ImportError("time zones need tzdata: pip install 'quintain[schedule]'")
     if name not in names():
         close = ", ".join(difflib.get_close_matches(name, sorted(names()), n=3)) or "Europe/Berlin and others"
-        raise UsageError(f"there is no time zone {name!r}; there is {close}")
+        raise UsageError(f"time zone {name!r} does not exist; there is {close}")
     with importlib.resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
         return ZoneInfo.from_file(file, key=name)
 
 
 @functools.cache
 def names() -> frozenset[str]:
-    """All IANA names."""
+    """Returns all IANA names."""
     return frozenset(importlib.resources.files("tzdata").joinpath("zones").read_text().split())
 
 
 def offset(name: str, at: float) -> int:
-    """Seconds to add to UTC at this moment.
+    """Returns seconds to add to UTC at this moment.
 
     Raises:
         UsageError: The moment is outside the years that a date can have.
     """
     if not EARLIEST <= at < LATEST:
-        raise UsageError(f"{at} is no moment between the years 1 and 9998, in seconds since 1970")
+        raise UsageError(f"{at} is not a moment between the years 1 and 9998, in seconds since 1970")
     return _offset(zone(name), math.floor(at))
 
 
 def stretches(name: str, at: float) -> Iterator[Stretch]:
-    """The stretches from `at` on, one after the other until the end of dates; none is longer than a year."""
+    """Yields the stretches from `at` on, one after the other until the end of dates; none is longer than a year."""
     low, now = at, offset(name, at)
     for year in range(_year(at), _LAST_YEAR + 1):
         for change, after in _changes(name, year):
@@ -86,7 +86,7 @@ def stretches(name: str, at: float) -> Iterator[Stretch]:
 
 
 def instant(name: str, day: int, seconds: int) -> float:
-    """When a clock on the wall shows `seconds` after midnight of a day, counted from 1970-01-01.
+    """Returns the moment at which a wall clock shows `seconds` after midnight of a day, counted from 1970-01-01.
 
     As RFC 5545 (3.3.5) has it: a time that comes twice is the first one, and one that is skipped is taken with the
     offset before the gap, so it falls as long after the gap's end as it would after its beginning.

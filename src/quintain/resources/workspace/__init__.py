@@ -38,14 +38,14 @@ class _Clock(Protocol):
 
 
 class World(Protocol):
-    """Where time comes from."""
+    """World whose clock dates the files."""
 
     @property
     def clock(self) -> _Clock: ...
 
 
 class Snapshot:
-    """What a workspace held at one moment; `restore` brings it back, at any time and as often as wanted."""
+    """Content of a workspace at one moment; `restore` brings it back, at any time and any number of times."""
 
     __slots__ = ("image",)
 
@@ -89,13 +89,13 @@ class Workspace:
         return workspace
 
     def bind(self, world: World) -> None:
-        """Take the time from this world. A State does this for its fields, and for every copy."""
+        """Takes the time from this world. A State does this for its fields, and for every copy."""
         self._world = world
 
     # -- reading
 
     def read(self, path: str | bytes, *, offset: int = 0, size: int | None = None) -> bytes:
-        """Up to `size` bytes of a file from `offset`; all that follow without `size`."""
+        """Returns up to `size` bytes of a file from `offset`; all that follow without `size`."""
         at, entry = self._file(path)
         length = max(0, entry.content.size - offset) if size is None else min(size, entry.content.size)
         if offset < 0 or length < 0:
@@ -105,7 +105,7 @@ class Workspace:
         return entry.content.read(offset, length)
 
     def text(self, path: str | bytes) -> str:
-        """A file as UTF-8 text, line ends as they are."""
+        """Returns a file as UTF-8 text, line ends as they are."""
         data = self.read(path)
         try:
             return data.decode()
@@ -113,7 +113,7 @@ class Workspace:
             raise ToolError(f"{shown(path)!r} is no text: byte {error.start} of {len(data)} is no UTF-8") from error
 
     def exists(self, path: str | bytes) -> bool:
-        """Whether a path leads to something; a symlink that is broken does not."""
+        """True if a path leads to a file or folder; False for a broken symlink."""
         try:
             found(self.image, path)
         except ToolError:
@@ -121,7 +121,7 @@ class Workspace:
         return True
 
     def stat(self, path: str | bytes, *, follow: bool = True) -> Stat:
-        """What stands at a path; with `follow=False` of a symlink itself."""
+        """Returns the metadata of a path; with `follow=False`, those of a symlink itself."""
         return stat(*found(self.image, path, follow=follow))
 
     def list(self, path: str | bytes = "") -> builtins.list[str]:
@@ -134,13 +134,13 @@ class Workspace:
         return (stat(*each) for each in self.image.below(self._folder(path)))
 
     def glob(self, pattern: str) -> builtins.list[str]:
-        """Paths that a pattern names, sorted: `*` and `?` within a name, `[...]`, and `**` for any folders."""
+        """Returns paths that a pattern names, sorted: `*` and `?` within a name, `[...]`, and `**` for any folders."""
         return [text(path) for path in finding.glob(self.image, pattern)]
 
     def search(
         self, what: str | re.Pattern[str], path: str | bytes = "", *, glob: str = "**", limit: int = 1000
     ) -> builtins.list[Match]:
-        """Lines of text files that hold `what`, sorted by path and line, `limit` at most.
+        """Returns lines of text files that hold `what`, sorted by path and line, `limit` at most.
 
         Args:
             what: Text that is looked for as it is, or a compiled pattern. A pattern that the model wrote may take
@@ -155,62 +155,62 @@ class Workspace:
     # -- writing
 
     def write(self, path: str | bytes, data: str | bytes) -> None:
-        """Make a file, or replace what it holds; text as UTF-8."""
+        """Makes a file, or replaces what it holds; text as UTF-8."""
         made = content(_bytes(data))
         self._change(lambda image, now: writing.put(image, path, lambda _: made, now=now))
 
     def append(self, path: str | bytes, data: str | bytes) -> None:
-        """Add to the end of a file, which is made if it is missing."""
+        """Adds to the end of a file, which is made if it is missing."""
         more = _bytes(data)
         self._change(lambda image, now: writing.put(image, path, lambda old: old.extended(more), now=now))
 
     def make_folder(self, path: str | bytes) -> None:
-        """Make a folder; one that is there stays as it is."""
+        """Makes a folder; one that is there stays as it is."""
         self._change(lambda image, now: writing.folder(image, path, now=now))
 
     def link(self, path: str | bytes, target: str | bytes) -> None:
-        """Make a symlink at `path` that points to `target`, which may be missing but not outside."""
+        """Makes a symlink at `path` that points to `target`, which may be missing but not outside."""
         self._change(lambda image, now: writing.link(image, path, target, now=now))
 
     def move(self, source: str | bytes, target: str | bytes) -> None:
-        """Give a file, folder or symlink another path; a file that is there is replaced, a folder is not."""
+        """Gives a file, folder or symlink another path; a file that is there is replaced, a folder is not."""
         self._change(lambda image, now: writing.transfer(image, source, target, now=now, is_move=True))
 
     def copy(self, source: str | bytes, target: str | bytes) -> None:
-        """Copy a file, a whole folder, or a symlink as such; a file that is there is replaced, a folder is not."""
+        """Copies a file, a whole folder, or a symlink as such; a file that is there is replaced, a folder is not."""
         self._change(lambda image, now: writing.transfer(image, source, target, now=now, is_move=False))
 
     def delete(self, path: str | bytes, *, recursive: bool = False) -> None:
-        """Delete a file, a symlink, or a folder, which must be empty unless `recursive`."""
+        """Deletes a file, a symlink, or a folder, which must be empty unless `recursive`."""
         self._change(lambda image, _: writing.deletion(image, path, recursive=recursive))
 
     def chmod(self, path: str | bytes, mode: int) -> None:
-        """Set permission bits, 0 to 0o777. They bind programs; Python reads and writes regardless."""
+        """Sets permission bits, 0 to 0o777. They bind programs; Python reads and writes regardless."""
         self._change(lambda image, _: writing.permissions(image, path, mode))
 
     # -- a Resource
 
     def fork(self) -> Self:
-        """An independent twin, in O(1)."""
+        """Returns an independent twin, in O(1)."""
         twin = self._on(self.image, self.quota)
         twin._world = self._world
         return twin
 
     def dump(self) -> bytes:
-        """The name of the base and all that differs from it, with its bytes."""
+        """Returns the name of the base and all that differs from it, with its bytes."""
         return dumps.dump(self.image, self.quota)
 
     @classmethod
     def load(cls, data: bytes, *_: Any) -> Self:
-        """The inverse of `dump`, on any machine whose cache folder has the base.
+        """Loads a dump, on any machine whose cache folder has the base.
 
         Raises:
-            ImageError: It has not, or these are no bytes of a workspace.
+            ImageError: The base is missing, or the bytes are not a dump of a workspace.
         """
         return cls._on(*dumps.load(data))
 
     def weight(self) -> int:
-        """Bytes that its files have beyond those of its base, in O(1)."""
+        """Returns the number of bytes that its files have beyond those of its base, in O(1)."""
         return max(0, self.image.stored - self.image.base.stored)
 
     def digest(self) -> str:
@@ -229,31 +229,31 @@ class Workspace:
     # -- a tree of snapshots, differences, archives
 
     def snapshot(self) -> Snapshot:
-        """What it holds now."""
+        """Returns a snapshot of the content."""
         return Snapshot(self.image)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Hold again what a snapshot of any workspace holds."""
+        """Restores the content of a snapshot of any workspace."""
         self.image = snapshot.image
 
     def diff(self, other: Workspace) -> builtins.list[FileChange]:
-        """What turns this workspace into the other, by path. What differs only in the time is not listed.
+        """Returns the changes from this workspace to the other, by path, without those of the time alone.
 
-        Costs O(changes) when both stand on one base.
+        Costs O(changes) if both have one base.
         """
         return changes(self.image, other.image)
 
     def to_tar(self) -> bytes:
-        """A tar archive; equal workspaces give equal bytes."""
+        """Returns a tar archive; equal workspaces give equal bytes."""
         return archive.pack(self.image)
 
     @classmethod
     def from_tar(cls, data: bytes, *, quota: Quota | None = None) -> Self:
-        """What a tar archive holds, `.tar` or `.tar.gz`, with its times.
+        """Returns a workspace with the content of a tar archive, `.tar` or `.tar.gz`, with its times.
 
         Raises:
-            UsageError: It is no tar, or a member of it leads outside or is a device.
-            QuotaExceeded: It is too much.
+            UsageError: The bytes are not a tar, or a member of it leads outside or is a device.
+            QuotaExceeded: The content exceeds the quota.
         """
         workspace = cls(quota=quota)
         workspace.image = Image.on(bases.made(archive.unpack(data, workspace.quota)))
@@ -263,11 +263,11 @@ class Workspace:
     # -- inside
 
     def now(self) -> int:
-        """The time of what is written now: seconds since 1970, never before `image.floor`."""
+        """Returns the time of what is written now: seconds since 1970, never before `image.floor`."""
         return max(int(self._world.clock.now) if self._world else 0, self.image.floor)
 
     def commit(self, before: Image, delta: Delta, *, floor: int | None = None) -> Image:
-        """Replace `before` by what it is with these entries, and return that.
+        """Replaces `before` by what it is with these entries, and returns that.
 
         Raises:
             QuotaExceeded: It would be too much; nothing has changed.

@@ -24,7 +24,7 @@ _TYPES = {FILE: tarfile.REGTYPE, FOLDER: tarfile.DIRTYPE, SYMLINK: tarfile.SYMTY
 
 
 def pack(image: Image) -> bytes:
-    """A tar archive in the pax format, sorted by path, without owners.
+    """Returns a tar archive in the pax format, sorted by path, without owners.
 
     Raises:
         ToolError: It would be larger than the memory should hold: sparse files are written out.
@@ -44,11 +44,11 @@ def pack(image: Image) -> bytes:
 
 
 def unpack(source: bytes | IO[bytes], quota: Quota) -> dict[bytes, Entry]:
-    """What an archive holds; gzip is recognised. Of several members with one name the last counts.
+    """Returns the content of an archive; gzip is recognised. Of several members with one name the last counts.
 
     Raises:
-        UsageError: It is no tar, or a member leads outside, through a symlink or to a device.
-        QuotaExceeded: It is too much.
+        UsageError: The bytes are not a tar, or a member leads outside, through a symlink or to a device.
+        QuotaExceeded: The content exceeds the quota.
     """
     file: IO[bytes] = io.BytesIO(source) if isinstance(source, bytes) else source
     zipped = file.read(2) == b"\x1f\x8b"
@@ -68,10 +68,10 @@ def unpack(source: bytes | IO[bytes], quota: Quota) -> dict[bytes, Entry]:
 
 
 def with_folders(files: dict[bytes, Entry]) -> dict[bytes, Entry]:
-    """These entries and the folders that they stand in.
+    """Returns these entries and their parent folders.
 
     Raises:
-        UsageError: One stands in something that is no folder.
+        UsageError: The parent of an entry is not a folder.
     """
     everything: dict[bytes, Entry] = {}
     for path in sorted(files):

@@ -1,12 +1,12 @@
-"""What workspaces begin with, on disk: built once, named by its content, mapped by every process that needs it.
+"""First contents of workspaces, on disk: built once, named by their digest, mapped by every process that needs them.
 
-In the cache folder, which `QUINTAIN_CACHE` names (`~/.cache/quintain` when it is not set), stand
+In the cache folder, which `QUINTAIN_CACHE` names (default: `~/.cache/quintain`), are
 
-    workspaces/<digest>.base     chunks, then the list of entries, then where that list begins
-    workspaces/<digest>.tree/    the same as files, the read-only floor of an overlay; made when it is asked for
+    workspaces/<digest>.base     chunks, then the list of entries, then the offset of that list
+    workspaces/<digest>.tree/    the same as files, the read-only lower layer of an overlay; made on demand
 
 The digest is that of the list, which names every chunk by its bytes. Each is put there by one rename, so that processes
-may build at the same time, and one that is killed leaves nothing half-written under a name.
+may build at the same time, and a killed process leaves nothing half-written under a name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FORMAT = b"quintain workspace 1"
 _TAIL = 8 + len(_FORMAT)
 
 EMPTY = Base()
-"""What a workspace without files stands on."""
+"""Base of a workspace without files."""
 
 _opened: weakref.WeakValueDictionary[str, Base] = weakref.WeakValueDictionary()
 _recent: collections.deque[Base] = collections.deque(maxlen=16)
@@ -50,7 +50,7 @@ class Row(msgspec.Struct, array_like=True):
     target: bytes
     size: int
     chunks: list[tuple[int, bytes]]
-    """(number, digest)"""
+    """Pairs of number and digest."""
 
 
 def row(path: bytes, entry: Entry) -> Row:
@@ -60,7 +60,7 @@ def row(path: bytes, entry: Entry) -> Row:
 
 
 def made(entries: Mapping[bytes, Entry]) -> Base:
-    """The base that holds these entries, which come with all their folders: from the cache, or put there now.
+    """Returns the base that holds these entries, which come with all their folders: from the cache, or put there now.
 
     Raises:
         OSError: The cache folder cannot be written. Nothing is left in it then.
@@ -79,7 +79,7 @@ def made(entries: Mapping[bytes, Entry]) -> Base:
 
 
 def find(digest: str) -> Base:
-    """The base of this name.
+    """Returns the base of this name.
 
     Raises:
         ImageError: The cache folder does not have it, or has something else under its name.
@@ -95,11 +95,11 @@ def find(digest: str) -> Base:
 
 
 def entries(rows: Iterable[Row], chunks: Mapping[bytes, Chunk]) -> Iterator[tuple[bytes, Entry]]:
-    """The entries of a list, whose chunks are given by their digests.
+    """Yields the entries of a list, whose chunks are given by their digests.
 
     Raises:
         KeyError: A chunk is missing.
-        ValueError: A row is no entry.
+        ValueError: A row is not an entry.
     """
     for one in rows:
         names = one.path.split(b"/")

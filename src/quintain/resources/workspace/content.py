@@ -1,14 +1,14 @@
-"""What a file holds: chunks named by their bytes, which equal files share.
+"""Content of files: chunks named by their bytes, which equal files share.
 
-A file is cut at multiples of 1 MiB. A chunk of zeros is a hole: it is not kept, whoever wrote it and however a disk
-stores it, so a sparse file of a terabyte costs what stands in it. Chunks never change.
+A file is cut at multiples of 1 MiB. A chunk of zeros is a hole: it is never stored, so a sparse file of a terabyte
+costs what its other chunks cost. Chunks never change.
 
-    Chunk     bytes in memory; or, where it is a whole megabyte, in the spill
+    Chunk     bytes in memory; or, if it is a whole megabyte, in the spill
     Mapped    bytes in the file of a base, which all processes map (`bases.py`)
 
-The spill is one file without a name for each process, in the cache folder: memory stays small, and nothing is left over
-when the process ends, however it ends. A slot of it is used again when its chunk is gone, unless the process was forked
-since: then the child may still read it.
+The spill is one unnamed file for each process, in the cache folder: memory stays small, and nothing is left over when
+the process ends, however it ends. A slot is used again when its chunk is gone, unless the process was forked since:
+then the child may still read it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _ZEROS = bytes(CHUNK)
 
 
 class ImageError(QuintainError, ValueError):
-    """Bytes that are no workspace, or stand on a base that this machine does not have, or not any more."""
+    """Error for bytes that are not a workspace, or whose base is not, or no longer, on this machine."""
 
 
 def cache() -> Path:
-    """Where bases are kept."""
+    """Returns the folder of the bases."""
     return Path(os.environ.get("QUINTAIN_CACHE") or Path.home() / ".cache" / "quintain") / "workspaces"
 
 
@@ -49,10 +49,10 @@ class Spill:
         self.era = 0
 
     def put(self, data: bytes) -> tuple[int, int, int]:
-        """Keep these bytes; (descriptor, offset, era) of their slot.
+        """Stores these bytes; returns (descriptor, offset, era) of their slot.
 
         Raises:
-            OSError: The disk is full. Nothing is kept then.
+            OSError: The disk is full. Nothing is stored then.
         """
         with self._lock:
             if self._fd is None:
@@ -71,12 +71,12 @@ class Spill:
             return self._fd, slot * CHUNK, self.era
 
     def drop(self, offset: int, era: int) -> None:
-        """A chunk is gone."""
+        """Frees the slot of a chunk that is gone."""
         if era == self.era:
             self._free.append(offset // CHUNK)
 
     def forked(self) -> None:
-        """What stands in slots now is read by two processes; neither writes there again."""
+        """Freezes the present slots: two processes read them, so neither writes there again."""
         self._free, self.era = [], self.era + 1
 
     def inherited(self) -> None:
@@ -104,7 +104,7 @@ class Chunk:
             self._where, self._data = _spill.put(data), None
 
     def read(self) -> bytes:
-        """The bytes."""
+        """Returns its bytes."""
         if self._data is not None:
             return self._data
         assert self._where is not None
@@ -127,7 +127,7 @@ class Mapped(Chunk):
         self._where = None
 
     def read(self) -> bytes:
-        """The bytes.
+        """Returns the bytes.
 
         Raises:
             ImageError: The file was changed.
@@ -144,12 +144,12 @@ _known: weakref.WeakValueDictionary[bytes, Chunk] = weakref.WeakValueDictionary(
 
 
 def name(data: bytes) -> bytes:
-    """What bytes are called."""
+    """Returns the name of a chunk: a digest of its bytes."""
     return hashlib.blake2b(data, digest_size=20).digest()
 
 
 def chunk(data: bytes) -> Chunk | None:
-    """The chunk of these bytes; None for zeros. Whole megabytes are kept once for all who have them."""
+    """Returns the chunk of these bytes; None for zeros. Whole megabytes are kept once for all who have them."""
     if not data[0] and data == _ZEROS[: len(data)]:
         return None
     if len(data) < CHUNK:
@@ -178,7 +178,7 @@ class Content:
 
     @property
     def stored(self) -> int:
-        """Bytes that are kept."""
+        """Returns the number of bytes that are stored."""
         return sum(chunk.size for _, chunk in self.chunks)
 
     @property
@@ -192,7 +192,7 @@ class Content:
         return self._digest
 
     def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`."""
+        """Returns up to `size` bytes from `offset`."""
         end = min(self.size, offset + size)
         if offset >= end:
             return b""
@@ -209,7 +209,7 @@ class Content:
         return b"".join(pieces)
 
     def extended(self, data: bytes) -> Content:
-        """The same, with more at the end."""
+        """Returns the same, with more at the end."""
         if not data:
             return self
         whole = self.size // CHUNK
@@ -222,7 +222,7 @@ EMPTY = Content(0, ())
 
 
 def content(data: bytes) -> Content:
-    """The content of a file with these bytes."""
+    """Returns the content of a file with these bytes."""
     return Content(len(data), cut(data)) if data else EMPTY
 
 

@@ -1,4 +1,4 @@
-"""What may be said of a file, and what differs between two images."""
+"""Metadata of files, and the differences between two images."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Kind = Literal["file", "folder", "symlink"]
 
 
 class Stat(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands at a path.
+    """Metadata of a path.
 
     Attributes:
-        path: Relative to the workspace; empty for itself. Bytes that are no UTF-8 are surrogates: see `shown`.
+        path: Relative to the workspace; empty for itself. Bytes that are not UTF-8 are surrogates: see `shown`.
         kind: "file", "folder" or "symlink".
         mode: Permission bits, 0 to 0o777.
-        mtime: When it was last written, a folder when it was made: seconds since 1970.
+        mtime: Last write, for a folder its creation: seconds since 1970.
         size: Bytes of a file or of a symlink's target, 0 for a folder.
-        target: Where a symlink points, else empty.
-        digest: Names the bytes of a file, 40 hex digits; empty for others.
+        target: Target of a symlink, else empty.
+        digest: Digest of the bytes of a file, 40 hex digits; empty for others.
     """
 
     path: str
@@ -61,7 +61,7 @@ def stat(path: bytes, entry: Entry) -> Stat:
 
 
 def changes(before: Image, after: Image) -> list[FileChange]:
-    """Where they differ, sorted by path; what differs only in the time is left out."""
+    """Returns the changes between two images, sorted by path, without those of the time alone."""
     found: list[FileChange] = []
     for path in before.changed(after):
         old, new = before.get(path), after.get(path)

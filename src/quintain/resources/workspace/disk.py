@@ -1,8 +1,8 @@
-"""Trees of files on disk that somebody else may have filled: no symlink is followed, no path is too long.
+"""Trees of untrusted files on disk: no symlink is followed, no path is too long.
 
-A `Cursor` stands in one folder, holds one descriptor, and goes down and up by single names. So it follows no symlink,
-is bound by neither PATH_MAX nor the number of descriptors, and notices a folder that was moved away below it. A folder
-whose permissions keep us out is opened by changing them, and gets them back when the cursor leaves it.
+A `Cursor` is in one folder, holds one descriptor, and goes down and up by single names. So it follows no symlink, is
+bound by neither PATH_MAX nor the number of descriptors, and notices a folder that was moved away below it. A folder
+whose permissions keep this process out is opened by changing them, and gets them back when the cursor leaves it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class _Level(NamedTuple):
 
 
 class Cursor:
-    """Stands in one folder of the tree below `root`.
+    """Cursor in one folder of the tree below `root`.
 
     Args:
         root: The folder in which it begins.
-        mode: Permissions that the root gets first, where it has others.
+        mode: Permissions that the root gets first, if it has others.
     """
 
     def __init__(self, root: Path, *, mode: int | None = None) -> None:
@@ -61,15 +61,15 @@ class Cursor:
 
     @property
     def path(self) -> bytes:
-        """Where it stands."""
+        """Returns the path of the present folder."""
         return b"/".join(self._names)
 
     def join(self, name: bytes) -> bytes:
-        """The path of something in this folder."""
+        """Returns the path of something in this folder."""
         return b"/".join((*self._names, name))
 
     def down(self, name: bytes) -> None:
-        """Enter a folder.
+        """Enters a folder.
 
         Raises:
             FileNotFoundError, NotADirectoryError: There is none.
@@ -89,7 +89,7 @@ class Cursor:
         self._levels.append(_Level(_inode(os.fstat(fd)), mode))
 
     def up(self) -> None:
-        """Leave the folder.
+        """Leaves the folder.
 
         Raises:
             ImageError: It does not lie any more where it was entered.
@@ -105,7 +105,7 @@ class Cursor:
             raise ImageError("a folder was moved while it was read: a program is still at work in it")
 
     def go(self, folder: bytes) -> None:
-        """Enter any folder of the tree, by the shortest way."""
+        """Enters any folder of the tree, by the shortest way."""
         names = folder.split(b"/") if folder else []
         common = 0
         for mine, other in zip(self._names, names, strict=False):
@@ -118,7 +118,7 @@ class Cursor:
             self.down(name)
 
     def lstat(self, name: bytes) -> os.stat_result:
-        """What stands under a name in this folder."""
+        """Returns the status of a name in this folder."""
         return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
 
     def names(self) -> Iterator[tuple[bytes, os.stat_result]]:
@@ -128,7 +128,7 @@ class Cursor:
                 yield os.fsencode(each.name), each.stat(follow_symlinks=False)
 
     def opened(self, name: bytes) -> int:
-        """A descriptor to read a file; never of anything else."""
+        """Returns a descriptor to read a file; never of anything else."""
         try:
             return os.open(name, _READ, dir_fd=self.fd)
         except PermissionError:
@@ -137,7 +137,7 @@ class Cursor:
             return fd
 
     def remove(self, name: bytes) -> None:
-        """Delete whatever has this name here, with all that is in it; nothing may."""
+        """Deletes whatever has this name here, with all that is in it; nothing may."""
         try:
             is_folder = stat.S_ISDIR(self.lstat(name).st_mode)
         except FileNotFoundError:
@@ -159,7 +159,7 @@ class Cursor:
                 return
 
     def make(self, name: bytes, entry: Entry) -> None:
-        """Put an entry where nothing is. Its time is not set."""
+        """Puts an entry where nothing is. Its time is not set."""
         if entry.kind == SYMLINK:
             os.symlink(entry.target, name, dir_fd=self.fd)
         elif entry.kind == FOLDER:
@@ -174,7 +174,7 @@ class Cursor:
                 os.close(fd)
 
     def chmod(self, name: bytes, mode: int) -> None:
-        """Set the permissions of a file or folder."""
+        """Sets the permissions of a file or folder."""
         fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
         try:
             Path(f"/proc/self/fd/{fd}").chmod(mode)
@@ -182,11 +182,11 @@ class Cursor:
             os.close(fd)
 
     def date(self, name: bytes, nanoseconds: int) -> None:
-        """Set the times."""
+        """Sets the times."""
         os.utime(name, ns=(nanoseconds, nanoseconds), dir_fd=self.fd, follow_symlinks=False)
 
     def _emptied(self) -> bytes | None:
-        """Delete what is no folder here; the name of a folder that is left."""
+        """Deletes everything here but folders; returns the name of a folder that is left."""
         for name, status in list(self.names()):
             if stat.S_ISDIR(status.st_mode):
                 return name
@@ -194,7 +194,7 @@ class Cursor:
         return None
 
     def _forced(self, name: bytes, flags: int) -> tuple[int, int]:
-        """Open what its owner keeps himself out of; (descriptor, the permissions that it had)."""
+        """Opens a folder against its permissions; returns (descriptor, former permissions)."""
         held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
         try:
             mode = stat.S_IMODE(os.fstat(held).st_mode)
@@ -205,14 +205,14 @@ class Cursor:
 
 
 def content(fd: int, *, most: int) -> Content:
-    """What a file holds, as far as it reached when it was opened. Holes are not read.
+    """Returns the content of a file, up to its size at the beginning. Holes are not read.
 
     Args:
         fd: The file.
-        most: Bytes that may be kept.
+        most: Bytes that may be stored.
 
     Raises:
-        OverflowError: It would be more.
+        OverflowError: The file has more.
     """
     size = os.fstat(fd).st_size
     chunks: list[tuple[int, Chunk]] = []
@@ -238,7 +238,7 @@ def content(fd: int, *, most: int) -> Content:
 
 
 def _slice(fd: int, start: int, size: int) -> bytes:
-    """These bytes; zeros where the file has become shorter."""
+    """Returns bytes of a file, with zeros beyond its end."""
     data = os.pread(fd, size, start)
     while len(data) < size:
         more = os.pread(fd, size - len(data), start + len(data))
@@ -265,7 +265,7 @@ def _inode(status: os.stat_result) -> tuple[int, int]:
 
 
 def kind(status: os.stat_result) -> str | None:
-    """What of ours it is; None for devices, sockets and pipes."""
+    """Returns the kind of an entry; None for devices, sockets and pipes."""
     if stat.S_ISREG(status.st_mode):
         return FILE
     if stat.S_ISDIR(status.st_mode):

@@ -45,10 +45,10 @@ def dump(image: Image, quota: Quota) -> bytes:
 
 
 def load(data: bytes) -> tuple[Image, Quota]:
-    """The inverse.
+    """Returns the image and the quota of a dump.
 
     Raises:
-        ImageError: These are no bytes of a workspace, or the cache folder does not have the base.
+        ImageError: The bytes are not a dump of a workspace, or the cache folder does not have the base.
     """
     try:
         dumped = codec.loads(data, _Dump)
@@ -75,7 +75,7 @@ def _hangs_together(image: Image, delta: Delta) -> None:
         if entry is not None and (parent is None or parent.kind != FOLDER):
             raise ValueError(f"{path!r} stands in no folder")
         if (entry is None or entry.kind != FOLDER) and next(image.below(path), None) is not None:
-            raise ValueError(f"{path!r} is no folder, and something is in it")
+            raise ValueError(f"{path!r} is not a folder, and something is in it")
 
 
 def digest(image: Image, quota: Quota) -> str:

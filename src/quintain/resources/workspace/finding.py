@@ -33,7 +33,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 def glob(image: Image, pattern: str) -> Iterator[bytes]:
-    """Paths that a pattern names, rising.
+    """Returns paths that a pattern names, rising.
 
     Raises:
         ToolError: The pattern leads outside.
@@ -51,7 +51,7 @@ def glob(image: Image, pattern: str) -> Iterator[bytes]:
 
 
 def search(image: Image, what: str | re.Pattern[str], at: bytes, *, glob: str, limit: int) -> list[Match]:
-    """Lines of the files below `at`, or of the file `at`, that hold something."""
+    """Returns lines of the files below `at`, or of the file `at`, that hold something."""
     if not what:
         raise ToolError("there is nothing to search for")
     holds = _holder(what)
@@ -89,7 +89,7 @@ def _holder(what: str | re.Pattern[str]) -> Callable[[str], bool]:
 
 
 def _matcher(names: list[bytes]) -> Callable[[bytes], bool]:
-    """Whether a path fits a pattern. Names are matched one by one, so no pattern takes exponential time."""
+    """Returns a test of paths against a pattern. Names are matched one by one, so no pattern takes exponential time."""
     wanted = [None if name == b"**" else re.compile(fnmatch.translate(text(name))) for name in names]
 
     def fits(path: bytes) -> bool:

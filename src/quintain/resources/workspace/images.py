@@ -29,14 +29,14 @@ _MODULUS = 2**256
 
 
 class Entry:
-    """What stands at a path.
+    """File, folder or symlink.
 
     Attributes:
         kind: "file", "folder" or "symlink".
         mode: Permission bits, 0 to 0o777; those of a symlink are 0o777.
-        mtime: When it was last written, a folder when it was made: seconds since 1970.
-        content: What a file holds.
-        target: Where a symlink points.
+        mtime: Last write, for a folder its creation: seconds since 1970.
+        content: Content of a file.
+        target: Target of a symlink.
     """
 
     __slots__ = ("_path", "_weight", "content", "kind", "mode", "mtime", "target")
@@ -51,7 +51,7 @@ class Entry:
         self._weight = 0
 
     def weigh(self, path: bytes) -> int:
-        """What it adds to the sum; kept for the path that it was asked for first."""
+        """Returns its weight in the sum; cached for the first path."""
         if self._path == path:
             return self._weight
         block = codec.dumps((path, self.kind, self.mode, self.mtime, self.content.digest, self.target))
@@ -61,7 +61,7 @@ class Entry:
         return weight
 
     def like(self, other: Entry | None) -> bool:
-        """Whether they are equal but for the time."""
+        """True if both are equal except for the time."""
         return self is other or (
             other is not None
             and (self.kind, self.mode, self.target) == (other.kind, other.mode, other.target)
@@ -69,7 +69,7 @@ class Entry:
         )
 
     def at(self, mtime: int, *, mode: int | None = None) -> Entry:
-        """The same at another time, or with other permissions."""
+        """Returns the same at another time, or with other permissions."""
         bits = self.mode if mode is None else mode
         return Entry(self.kind, bits, mtime, content=self.content, target=self.target)
 
@@ -93,12 +93,12 @@ class Layer(dict[bytes, "Entry | None"]):
         return Layer({**self, **newer})
 
     def below(self, folder: bytes) -> Iterator[bytes]:
-        """Its paths anywhere in a folder, rising."""
+        """Returns an iterator over its paths anywhere in a folder, ascending."""
         paths = self.paths()
         return iter(paths[slice(*_span(paths, folder))])
 
     def children(self, folder: bytes) -> Iterator[bytes]:
-        """Its paths directly in a folder, rising. Those further down are skipped, not looked at."""
+        """Yields its paths directly in a folder, ascending, without reading those further down."""
         paths = self.paths()
         start, end = _span(paths, folder)
         skip = len(folder) + 1 if folder else 0
@@ -112,14 +112,14 @@ class Layer(dict[bytes, "Entry | None"]):
                 start = bisect.bisect_left(paths, path[:slash] + b"0", start, end)
 
     def paths(self) -> list[bytes]:
-        """All its paths, rising."""
+        """Returns all its paths, rising."""
         if self._paths is None:
             self._paths = sorted(self)
         return self._paths
 
 
 def _span(paths: list[bytes], folder: bytes) -> tuple[int, int]:
-    """Where the paths in a folder begin and end. "0" comes after "/"."""
+    """Returns the start and end of the paths in a folder. "0" comes after "/"."""
     if not folder:
         return 0, len(paths)
     start = bisect.bisect_left(paths, folder + b"/")
@@ -127,15 +127,15 @@ def _span(paths: list[bytes], folder: bytes) -> tuple[int, int]:
 
 
 class Base:
-    """What images stand on.
+    """Content under many images.
 
     Attributes:
-        digest: Names the content; empty for the base that has none.
+        digest: Digest of the content; empty for the base that has none.
         layer: Its entries.
-        total: What they weigh.
-        stored: Bytes that its files keep.
+        total: Sum of their weights.
+        stored: Bytes that its files store.
         floor: The second after the latest of its times.
-        held: What keeps its bytes alive.
+        held: Owner of the mapped bytes.
     """
 
     __slots__ = ("__weakref__", "_chunks", "digest", "floor", "held", "layer", "stored", "total")
@@ -152,7 +152,7 @@ class Base:
 
     @property
     def chunks(self) -> dict[bytes, Chunk]:
-        """What its files hold, by digest."""
+        """Returns the chunks of its files by digest."""
         if self._chunks is None:
             contents = [entry.content for entry in self.layer.values() if entry]
             self._chunks = {chunk.digest: chunk for held in contents for _, chunk in held.chunks}
@@ -160,15 +160,15 @@ class Base:
 
 
 class Image(msgspec.Struct, frozen=True, eq=False):
-    """The content of a workspace at one moment. Two names of one image have one content.
+    """Content of a workspace at one moment; it never changes.
 
     Attributes:
-        base: What it stands on.
+        base: The base.
         entries: Its entries by path, without the root.
-        count: Entries.
-        stored: Bytes that its files keep.
-        total: What its entries weigh.
-        floor: The earliest time that the next entry may have, so that it is newer than what a program made before.
+        count: Number of entries.
+        stored: Bytes that its files store.
+        total: Sum of the weights of its entries.
+        floor: Earliest time of the next entry, so that it is newer than those of programs before.
     """
 
     base: Base
@@ -180,15 +180,15 @@ class Image(msgspec.Struct, frozen=True, eq=False):
 
     @classmethod
     def on(cls, base: Base) -> Image:
-        """What a base holds."""
+        """Returns the image of a base."""
         return cls(base, LayeredMap(base.layer), len(base.layer), base.stored, base.total, base.floor)
 
     def get(self, path: bytes) -> Entry | None:
-        """The entry at a path; the empty path is the workspace."""
+        """Returns the entry at a path; the empty path is the workspace."""
         return self.entries.get(path) if path else ROOT
 
     def write(self, delta: Delta, *, floor: int | None = None) -> Image:
-        """The image in which these paths hold these entries, or None: nothing."""
+        """Returns the image in which these paths hold these entries, or None: nothing."""
         count, stored, total = self.count, self.stored, self.total
         for path, entry in delta.items():
             old = self.get(path)
@@ -204,15 +204,15 @@ class Image(msgspec.Struct, frozen=True, eq=False):
         return codec.digest(codec.dumps((self.count, self.floor, (self.total % _MODULUS).to_bytes(32, "little"))))
 
     def below(self, folder: bytes) -> Iterator[tuple[bytes, Entry]]:
-        """Everything in a folder, rising by path."""
+        """Yields everything in a folder, ascending by path."""
         return self._found(layer.below(folder) for layer in self._layers())
 
     def children(self, folder: bytes) -> Iterator[tuple[bytes, Entry]]:
-        """What stands directly in a folder, rising by path."""
+        """Yields the entries directly in a folder, ascending by path."""
         return self._found(layer.children(folder) for layer in self._layers())
 
     def changed(self, other: Image) -> list[bytes]:
-        """Paths at which two images differ, if only in the time. Layers that both have are not looked at."""
+        """Returns the paths at which two images differ, also in the time alone. Does not read layers that both have."""
         candidates = self.entries.candidates(other.entries)
         return sorted(path for path in candidates if not _same(self.get(path), other.get(path), path))
 

@@ -21,10 +21,11 @@ _NAME = 255
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True):
-    """What a workspace may hold.
+    """Limits of a workspace.
 
     Attributes:
-        bytes: Sum over its files, in bytes. Megabytes of zeros between data are free; what forks share counts in each.
+        bytes: Sum over its files, in bytes. Megabytes of zeros between data are free; data that forks share counts in
+            each.
         inodes: Files, folders and symlinks.
         path_length: Bytes of one path.
         file_size: Bytes of one file, its holes included.
@@ -41,18 +42,18 @@ class QuotaExceeded(ToolError):
 
 
 def shown(path: str | bytes) -> str:
-    """A path as text that can be encoded: bytes that are no UTF-8 appear as hexadecimal escapes."""
+    """Returns a path as text that can be encoded: bytes that are not UTF-8 become hexadecimal escapes."""
     raw = path.encode("utf-8", "surrogateescape") if isinstance(path, str) else path
     return raw.decode("utf-8", "backslashreplace")
 
 
 def text(path: bytes) -> str:
-    """A path as str that names the same file again; it can be encoded if the path is UTF-8."""
+    """Returns a path as str that names the same file again; it can be encoded if the path is UTF-8."""
     return path.decode("utf-8", "surrogateescape")
 
 
 def raw(path: str | bytes) -> bytes:
-    """The bytes of a path.
+    """Returns the bytes of a path.
 
     Raises:
         ToolError: They hold a NUL, or the text is none.
@@ -76,7 +77,7 @@ def encoded(words: str, *, errors: str = "strict") -> bytes:
 
 
 def parts(path: bytes, *, of: bytes = b"") -> list[bytes]:
-    """The names of a path, without empty ones and dots; relative to the workspace.
+    """Returns the names of a path, without empty ones and dots; relative to the workspace.
 
     Args:
         path: Relative, or below `/workspace`.
@@ -98,16 +99,16 @@ def parts(path: bytes, *, of: bytes = b"") -> list[bytes]:
 
 
 def resolve(image: Image, path: str | bytes, *, follow: bool = True, made: bool = False) -> bytes:
-    """Where a path leads; what it names need not be there.
+    """Returns the destination of a path, which need not exist.
 
     Args:
-        image: What is there.
+        image: The files.
         path: As the model wrote it.
-        follow: Whether a symlink at its end is followed.
-        made: Whether folders on the way may be missing.
+        follow: True to follow a symlink at its end.
+        made: True if folders on the way may be missing.
 
     Raises:
-        ToolError: It leads outside, in circles, or through something that is missing or no folder.
+        ToolError: The path leads outside, in circles, or through a missing folder or a file.
     """
     given = raw(path)
     todo = parts(given)[::-1]
@@ -140,10 +141,10 @@ def resolve(image: Image, path: str | bytes, *, follow: bool = True, made: bool 
 
 
 def found(image: Image, path: str | bytes, *, follow: bool = True) -> tuple[bytes, Entry]:
-    """Where a path leads, and what is there.
+    """Returns the destination of a path, and its entry.
 
     Raises:
-        ToolError: Nothing is.
+        ToolError: The destination does not exist.
     """
     at = resolve(image, path, follow=follow)
     entry = image.get(at)
@@ -153,7 +154,7 @@ def found(image: Image, path: str | bytes, *, follow: bool = True) -> tuple[byte
 
 
 def missing(path: bytes) -> ToolError:
-    """The error for a path at which nothing is."""
+    """Returns the error for a path that does not exist."""
     return ToolError(f"there is no {shown(path)!r}")
 
 

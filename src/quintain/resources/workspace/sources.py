@@ -1,4 +1,4 @@
-"""Where the files of a workspace come from: a mapping, a folder on disk, a tar archive."""
+"""Sources of a workspace's files: a mapping, a folder on disk, a tar archive."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Entries = dict[bytes, Entry]
 
 
 def entries(files: object, quota: Quota) -> Entries:
-    """What a workspace begins with, with all folders.
+    """Returns the first entries of a workspace, with all folders.
 
     Raises:
-        UsageError: It is nothing that a workspace can begin with.
-        QuotaExceeded: It is too much.
+        UsageError: The object is not a source.
+        QuotaExceeded: The content exceeds the quota.
     """
     if files is None:
         return {}
@@ -48,7 +48,7 @@ def _mapping(files: Mapping[object, object]) -> Entries:
         except ToolError as error:
             raise UsageError(f"the path {path!r}: {error}") from error
         if not names or b".." in names:
-            raise UsageError(f"{path!r} is no path of a file in a workspace")
+            raise UsageError(f"{path!r} is not a path of a file in a workspace")
         if not isinstance(data, str | bytes):
             raise UsageError(f"{path!r} holds a {type(data).__name__}, where text or bytes were expected")
         held = content(data if isinstance(data, bytes) else encoded(data))
@@ -57,7 +57,7 @@ def _mapping(files: Mapping[object, object]) -> Entries:
 
 
 def _folder(root: Path, quota: Quota) -> Entries:
-    """A folder on disk. What is neither file, folder nor symlink is refused, since the author put it there."""
+    """Returns a folder on disk. What is neither file, folder nor symlink is refused, since the author put it there."""
     found: Entries = {}
     kept = 0
     todo = [b""]

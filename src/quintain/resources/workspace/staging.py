@@ -1,17 +1,17 @@
 """A workspace as a folder on disk, in which programs work.
 
-    stage      lay a folder out: for an overlay what differs from the base, else everything
-    restage    push what Python changed since                   O(changes)
-    collect    take over what programs changed since            O(what differs from the base); a copy is looked at whole
+    stage      write a folder: for an overlay the differences from the base, else everything
+    restage    push the changes of Python since                 O(changes)
+    collect    take over the changes of programs since          O(differences from the base); a copy is read whole
 
-A program finds the workspace's times, and what it changes gets the world's time when it is collected, on disk too: so
-neither `ls -l` nor `make` depends on the hour of the machine. Among files that one collect brings, a few nanoseconds
-keep their order on disk.
+A program finds the workspace's times, and its changes get the world's time when they are collected, on disk too: so
+neither `ls -l` nor `make` depends on the time of the machine. Among the files of one collect, a few nanoseconds keep
+their order on disk.
 
-What a program leaves may be hostile; see `disk.py`. Sockets, pipes and devices are no part of a workspace and are left
+Files from a program may be hostile; see `disk.py`. Sockets, pipes and devices are not part of a workspace and are left
 where they are. Hard links become files of their own, set-user-id bits are dropped, and so are owners, extended
 attributes and access lists. While an overlay is mounted, only `collect` may be called, and only when no program runs;
-what `restage` pushes would not be seen in it.
+the overlay does not show files that `restage` pushes.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ class _Found(NamedTuple):
     """None where nothing of ours is: a whiteout, a socket."""
     status: os.stat_result
     is_written: bool = False
-    """Whether its bytes were, or it is new."""
+    """True if its bytes were written, or it is new."""
     is_opaque: bool = False
     is_known: bool = False
-    """Whether it looks as it did."""
+    """True if its status is unchanged."""
 
     @property
     def hides(self) -> bool:
-        """Whether what stood below it is gone, but for what was found there."""
+        """True if the former entries below it are gone, except those that were found there."""
         return self.entry is None or self.entry.kind != FOLDER or self.is_opaque
 
 
 def stage(workspace: Workspace, folder: Path, *, overlay: bool, userxattr: bool = False) -> Stage:
-    """Lay a workspace out in a folder, which is made if it is missing.
+    """Lays a workspace out in a folder, which is made if it is missing.
 
     Args:
         workspace: What it holds.
@@ -98,11 +98,11 @@ def stage(workspace: Workspace, folder: Path, *, overlay: bool, userxattr: bool 
 
 
 def restage(workspace: Workspace, stage: Stage) -> None:
-    """Push what Python changed since the last stage, restage or collect. What programs changed must be collected first.
+    """Pushes the changes of Python since the last stage, restage or collect. Collect those of programs first.
 
     Raises:
-        UsageError: The workspace stands on another base than the stage.
-        OSError: The disk is full, or refuses. The next `restage` lays everything out anew.
+        UsageError: The workspace has another base than the stage.
+        OSError: The disk is full, or refuses. The next `restage` writes everything anew.
     """
     tree = stage.tree
     if stage.lower is not None and workspace.image.base is not tree.base:
@@ -115,10 +115,10 @@ def restage(workspace: Workspace, stage: Stage) -> None:
 
 
 def collect(workspace: Workspace, stage: Stage) -> list[FileChange]:
-    """Let the workspace hold what the folder holds; what that changed, sorted by path.
+    """Takes the content of the folder over into the workspace; returns the changes, sorted by path.
 
     Raises:
-        QuotaExceeded: It is too much. The workspace is as before, and the next `restage` lays it out anew.
+        QuotaExceeded: The content exceeds the quota. The workspace is as before, and the next `restage` writes it anew.
         UsageError: The workspace was changed since the last `restage`, or that failed.
         ImageError: A program is still at work and moves folders.
     """
@@ -228,7 +228,7 @@ class _Reader:
 
 
 def _delta(tree: Tree, found: dict[bytes, _Found]) -> Changes:
-    """Where what was found differs from what the tree held."""
+    """Returns the differences between the found entries and the tree's image."""
     before = tree.image
     new: Changes = {}
     for path, one in found.items():
@@ -255,7 +255,7 @@ def _is_hidden(path: bytes, found: dict[bytes, _Found]) -> bool:
 
 
 def _settle(tree: Tree, found: dict[bytes, _Found]) -> None:
-    """Give what was written its new time on disk, and remember how everything looks."""
+    """Gives what was written its new time on disk, and remembers how everything looks."""
     times = {one.status.st_mtime_ns for one in found.values() if one.is_written}
     order = {time: rank for rank, time in enumerate(sorted(times))}
     tree.opaque = {path for path, one in found.items() if one.is_opaque}

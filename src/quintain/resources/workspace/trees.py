@@ -18,22 +18,22 @@ from .disk import Cursor
 from .images import FOLDER, ROOT, Base, Entry, Image, Layer
 
 SECOND = 10**9
-"""Nanoseconds."""
+"""One second in nanoseconds."""
 
 
 class Seen(NamedTuple):
-    """How a file looked when it was in step with the image; equal again, it was not touched since."""
+    """Status of a file when it agreed with the image; if equal, it was not touched since."""
 
     inode: int
     size: int
     mtime: int
-    """Nanoseconds."""
+    """Modification time in nanoseconds."""
     ctime: int
-    """Nanoseconds."""
+    """Change time in nanoseconds."""
 
 
 def look(status: os.stat_result) -> Seen:
-    """How something looks now."""
+    """Returns the present status of a file."""
     return Seen(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
@@ -60,11 +60,11 @@ class Tree:
         self.opaque: set[bytes] = set()
 
     def cursor(self) -> Cursor:
-        """Stands in the root, whose permissions are fixed: a program may have changed them."""
+        """Returns a cursor in the root, whose permissions are reset: a program may have changed them."""
         return Cursor(self.root, mode=0o755)
 
     def push(self, after: Image) -> None:
-        """Hold another image. Costs O(changes)."""
+        """Changes the folder to another image. Costs O(changes)."""
         paths = self.image.changed(after)
         if paths:
             touched: set[bytes] = set()
@@ -78,7 +78,7 @@ class Tree:
         self.image = after
 
     def clear(self) -> None:
-        """Delete everything, so that what it holds is known again: the base."""
+        """Deletes everything, so that what it holds is known again: the base."""
         with self.cursor() as cursor:
             for name, _ in list(cursor.names()):
                 cursor.remove(name)
@@ -86,7 +86,7 @@ class Tree:
         self.seen, self.opaque = {}, set()
 
     def is_whiteout(self, cursor: Cursor, name: bytes, status: os.stat_result) -> bool:
-        """Whether something says that the base's path is gone."""
+        """True if the entry is a whiteout, which deletes a path of the base."""
         if not self._overlays():
             return False
         if stat.S_ISCHR(status.st_mode):
@@ -100,7 +100,7 @@ class Tree:
             os.close(fd)
 
     def is_opaque(self, cursor: Cursor) -> bool:
-        """Whether the cursor stands in a folder through which the base does not show."""
+        """True if the cursor is in a folder that hides the base's."""
         name = f"{self.prefix}.overlay.opaque"
         return self._overlays() and name in os.listxattr(cursor.fd) and os.getxattr(cursor.fd, name) == b"y"
 
@@ -108,7 +108,7 @@ class Tree:
         return bool(self.below)
 
     def _remove(self, cursor: Cursor, paths: list[bytes], *, after: Image, touched: set[bytes]) -> None:
-        """Take away what is gone, or becomes something else."""
+        """Removes entries that are gone, or change their kind."""
         gone: set[bytes] = set()
         for path in paths:
             old, new = self.image.get(path), after.get(path)
@@ -128,7 +128,7 @@ class Tree:
             touched.add(folder)
 
     def _shows(self, folder: bytes) -> bool:
-        """Whether the base shows through a folder. In one that is opaque, a whiteout would be seen as it is."""
+        """True if the base shows through a folder. In an opaque one, a whiteout would be visible to programs."""
         while folder and self.opaque:
             if folder in self.opaque:
                 return False
@@ -161,11 +161,11 @@ class Tree:
         self.see(path, cursor.lstat(name))
 
     def see(self, path: bytes, status: os.stat_result) -> None:
-        """Remember how something looks."""
+        """Records the status of an entry."""
         self.seen[path] = look(status)
 
     def _enter(self, cursor: Cursor, folder: bytes, *, image: Image, touched: set[bytes]) -> None:
-        """Go to a folder, which is taken up from the base where only that has it."""
+        """Goes to a folder, which is taken up from the base where only that has it."""
         if not self._overlays() or folder == cursor.path:
             cursor.go(folder)
             return
@@ -194,7 +194,7 @@ class Tree:
 
 
 def floor(base: Base) -> Path:
-    """The files of a base, read-only for all who stand on it; written now where nobody has yet.
+    """Returns the folder of a base's files, read-only and shared; written at the first call.
 
     Raises:
         OSError: The cache folder cannot be written. Nothing is left in it then.
@@ -221,7 +221,7 @@ def floor(base: Base) -> Path:
 
 
 def _placed(temporary: Path, path: Path) -> bool:
-    """Give a tree its name; False where another process was first."""
+    """Gives a tree its name; False where another process was first."""
     try:
         temporary.rename(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""What a write changes: from an image and a call to the entries that take the place of others."""
+"""Writes, each as a function from an image and a call to the changed entries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Changes = dict[bytes, Entry | None]
 
 
 def put(image: Image, path: str | bytes, change: Callable[[Content], Content], *, now: int) -> Changes:
-    """A file is made, or holds something else."""
+    """Returns the changes that make a file, or replace its content."""
     at = resolve(image, path, made=True)
     entry = image.get(at)
     if entry is not None and entry.kind != FILE:
@@ -26,7 +26,7 @@ def put(image: Image, path: str | bytes, change: Callable[[Content], Content], *
 
 
 def folder(image: Image, path: str | bytes, *, now: int) -> Changes:
-    """A folder is made, if it is not there."""
+    """Returns the changes that make a folder, if it is missing."""
     at = resolve(image, path, made=True)
     entry = image.get(at)
     if entry is not None:
@@ -39,7 +39,7 @@ def folder(image: Image, path: str | bytes, *, now: int) -> Changes:
 
 
 def link(image: Image, path: str | bytes, target: str | bytes, *, now: int) -> Changes:
-    """A symlink is made."""
+    """Returns the changes that make a symlink."""
     at = _vacant(image, path)
     if image.get(at) is not None:
         raise ToolError(f"{shown(at)!r} is there already")
@@ -53,7 +53,7 @@ def link(image: Image, path: str | bytes, target: str | bytes, *, now: int) -> C
 
 
 def transfer(image: Image, source: str | bytes, target: str | bytes, *, now: int, is_move: bool) -> Changes:
-    """A file, folder or symlink gets another path, or stands at a second one."""
+    """Returns the changes that move or copy a file, folder or symlink."""
     start, entry = found(image, source, follow=False)
     end = _vacant(image, target)
     if start == end:
@@ -71,7 +71,7 @@ def transfer(image: Image, source: str | bytes, target: str | bytes, *, now: int
 
 
 def deletion(image: Image, path: str | bytes, *, recursive: bool) -> Changes:
-    """A path, and what is below it, is gone."""
+    """Returns the changes that delete a path, and everything below it."""
     at, _ = found(image, path, follow=False)
     if not at:
         raise ToolError("the workspace itself cannot be deleted")
@@ -82,7 +82,7 @@ def deletion(image: Image, path: str | bytes, *, recursive: bool) -> Changes:
 
 
 def permissions(image: Image, path: str | bytes, mode: int) -> Changes:
-    """A file or folder has other permission bits."""
+    """Returns the changes that set the permission bits of a file or folder."""
     at, entry = found(image, path)
     if not 0 <= mode <= 0o777:
         raise ToolError(f"permission bits are 0 to 0o777, got {mode:#o}")
@@ -92,7 +92,7 @@ def permissions(image: Image, path: str | bytes, mode: int) -> Changes:
 
 
 def folders(image: Image, path: bytes, *, now: int) -> Changes:
-    """The folders above a path that are missing."""
+    """Returns the folders above a path that are missing."""
     delta: Changes = {}
     above = path.rpartition(b"/")[0]
     while above and image.get(above) is None:
@@ -102,10 +102,10 @@ def folders(image: Image, path: bytes, *, now: int) -> Changes:
 
 
 def check(after: Image, delta: Delta, quota: Quota, *, before: Image | None = None) -> None:
-    """That an image is within a quota, or has at least not grown beyond it.
+    """Checks that an image is within a quota, or has not grown beyond it.
 
     Raises:
-        QuotaExceeded: It is not.
+        QuotaExceeded: The image is beyond the quota.
     """
     for path, entry in delta.items():
         if entry is None:
@@ -123,7 +123,7 @@ def check(after: Image, delta: Delta, quota: Quota, *, before: Image | None = No
 
 
 def _vacant(image: Image, path: str | bytes) -> bytes:
-    """Where something new may stand, or replace a file."""
+    """Returns the place of a new entry, or of a file to replace."""
     at = resolve(image, path, follow=False, made=True)
     entry = image.get(at)
     if entry is not None and entry.kind == FOLDER:

@@ -38,7 +38,7 @@ class Owners:
         self._can_map = True
 
     def lower(self, source: str) -> str:
-        """Where a base tree is bound as a layer of overlays, relative to the keeper's folder."""
+        """Returns the mount point of a base tree as a layer of overlays, relative to the supervisor's folder."""
         seen = os.stat(source)  # noqa: PTH116  # a system call, not a question about a name
         key = (source, seen.st_dev, seen.st_ino)
         if key not in self._lowers:
@@ -49,7 +49,7 @@ class Owners:
         return self._lowers[key]
 
     def layers(self, folder: str) -> str:
-        """The name of the folder in a new sandbox where the program's own layers will be."""
+        """Returns the name of the folder in a new sandbox where the program's own layers will be."""
         if self.uid and self._can_map:
             Path(f"{folder}/layers").mkdir()
             try:
@@ -62,11 +62,11 @@ class Owners:
 
     @property
     def has_to_renew(self) -> bool:
-        """Whether the program does not own what is put there later."""
+        """True if the program does not own files that are added later."""
         return bool(self.uid) and not self._can_map
 
     def renew(self, folder: str) -> None:
-        """Give the program what was put there since."""
+        """Makes the program the owner of the files that were added since."""
         if self.has_to_renew:
             for inner in Path(f"{folder}/stage").iterdir():
                 kernel.own(str(inner), self.uid)
@@ -124,10 +124,10 @@ class Box:
             os.close(waits)
         self.outer: tuple[int, int] | None = (os.pidfd_open(self._seed.pid), self._seed.pid)
 
-    # -- what it is told
+    # -- requests
 
     def mount(self, what: dict[str, Any]) -> None:
-        """Show the program what lies in stage/, and bound what it may write."""
+        """Mounts the files of stage/ for the program, and bounds its writes."""
         self._owners.renew(self.folder)
         work, layers = f"{self.folder}/work", self._layers
         if what["lower"] is None:
@@ -141,7 +141,7 @@ class Box:
         self.bound(what)
 
     def bound(self, what: dict[str, Any]) -> None:
-        """Set the limits, which count from what is there already."""
+        """Sets the limits, which count from the present usage."""
         have = os.statvfs(self.folder)
         size = (have.f_blocks - have.f_bfree) * have.f_frsize + what["disk"]
         files = have.f_files - have.f_ffree + what["files"]
@@ -158,11 +158,11 @@ class Box:
         self.deadline(what["seconds"])
 
     def deadline(self, seconds: float | None) -> None:
-        """End it in so many seconds from now; None for never."""
+        """Ends it in so many seconds from now; None for never."""
         self.ends = None if seconds is None else time.monotonic() + seconds
 
     def start(self, message: int, fds: list[int], *, is_held: bool) -> int:
-        """Start bubblewrap as a message says; `fds` become the descriptors 0, 1, 2, 3... inside.
+        """Starts bubblewrap as a message says; `fds` become the descriptors 0, 1, 2, 3... inside.
 
         Returns where it says what it does. With `is_held` the program does not begin before `release`.
         """
@@ -173,9 +173,9 @@ class Box:
         return reads
 
     def release(self) -> None:
-        """Let the program begin."""
+        """Lets the program begin."""
         if self._hold >= 0:
-            with contextlib.suppress(BrokenPipeError):  # It has ended, and how is told by other ways.
+            with contextlib.suppress(BrokenPipeError):  # It has ended; its status comes by another way.
                 os.write(self._hold, b"+")
             os.close(self._hold)
             self._hold = -1
@@ -183,7 +183,7 @@ class Box:
     # -- what happens to it
 
     def heard(self, data: bytes) -> None:
-        """Take in what bubblewrap says about itself: the number of process 1, and how the program ended."""
+        """Handles bubblewrap's status messages: the number of process 1, and the exit status of the program."""
         self.status += data
         for line in self.status.split(b"\n"):
             with contextlib.suppress(json.JSONDecodeError):
@@ -196,7 +196,7 @@ class Box:
                 self.code = said.get("exit-code", self.code)
 
     def freeze(self, *, on: bool) -> bool:
-        """Let every process but process 1 stand still, or go on. Whether all of them do."""
+        """Stops every process except process 1, or lets them continue. True if all of them do."""
         if self.group.can_freeze:
             self.group.freeze(on=on)
             return not on or self.group.is_still()
@@ -213,16 +213,16 @@ class Box:
         return not on or all(_is_stopped(pid) for pid in signalled)
 
     def is_over(self) -> bool:
-        """Whether the program has ended and left nobody: bubblewrap alone is still there, for some milliseconds."""
+        """True if the program has ended without leaving a process: bubblewrap alone lives on for some milliseconds."""
         known = {target[1] for target in (self.init, self.outer) if target}
         return self.code is not None and self.group.is_empty_but(known)
 
     def is_over_cpu(self) -> bool:
-        """Whether it has used more CPU than it may."""
+        """True if the processes have used more CPU than they may."""
         return self.cpu_limit is not None and self.group.cpu() - self._cpu_before > self.cpu_limit
 
     def kill(self, reason: str = "") -> None:
-        """End every process in it. The first reason counts."""
+        """Ends every process in it. The first reason counts."""
         self.reason = self.reason or reason
         self._seed.close()
         if self.outer is None:
@@ -244,7 +244,7 @@ class Box:
             signal.pidfd_send_signal(target[0], number)
 
     def result(self) -> dict[str, Any]:
-        """How it ended, once all of its processes have."""
+        """Returns the exit status and the reason, once all processes have ended."""
         reason = self.reason
         if not reason and self.code == 128 + signal.SIGXCPU:
             reason = "cpu"
@@ -255,7 +255,7 @@ class Box:
         return {"exit": self.code, "reason": reason}
 
     def remove(self) -> None:
-        """Take away what is left of it; its processes are gone."""
+        """Removes the leftovers; all processes must be gone."""
         for fd in (self._hold, self._says):
             if fd >= 0:
                 os.close(fd)

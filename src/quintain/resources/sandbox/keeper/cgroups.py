@@ -57,7 +57,7 @@ def _make(folder: Path, name: str) -> Path | None:
 
 
 def find_v1(name: str) -> dict[str, Path]:
-    """A group of this name for each controller that can be had."""
+    """Returns a group of this name for each controller that can be had."""
     mounts, paths, found = _mounts(), _paths(), dict[str, Path]()
     for controller in CONTROLLERS:
         if controller in mounts and controller in paths:
@@ -73,7 +73,7 @@ def find_v1(name: str) -> dict[str, Path]:
 
 
 def find_v2(name: str) -> dict[str, Path]:
-    """A group of this name, as close to one's own as has the controllers, for each that it has."""
+    """Returns a group of this name, as close to one's own as has the controllers, for each that it has."""
     mount, path = _mounts().get(""), _paths().get("")
     if mount is None or path is None:
         return {}
@@ -124,11 +124,11 @@ class Groups:
         return Group(folders, is_v2=self.is_v2)
 
     def remove(self) -> None:
-        """Take the groups away; nothing may live in them."""
+        """Takes the groups away; nothing may live in them."""
         _forget(self.folders)
 
     def _sweep(self) -> None:
-        """Remove what a keeper left that was killed together with the process that it worked for."""
+        """Removes the leftovers of a supervisor that was killed together with its owner."""
         for parent in {folder.parent for folder in self.folders.values()}:
             for left in parent.glob(f"{_NAME}*"):
                 pid = left.name.removeprefix(_NAME).split("-")[0]
@@ -137,7 +137,7 @@ class Groups:
 
 
 def _is_visible(folder: Path) -> bool:
-    """Whether whoever lives there has a number here: else its keeper may live too, in another container."""
+    """True if all processes of a group have a number here; else its supervisor may live on in another container."""
     with contextlib.suppress(FileNotFoundError):
         return all("0" not in (group / "cgroup.procs").read_text().split() for group in (folder, *folder.glob("*/")))
     return False
@@ -149,7 +149,7 @@ def _forget(folders: dict[str, Path]) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove a group and those in it, killing what lives there. One that is gone already is no trouble."""
+    """Removes a group and those in it, killing their processes. A missing group is not an error."""
     with contextlib.suppress(FileNotFoundError):
         for inner in [entry for entry in folder.iterdir() if entry.is_dir()]:
             discard(inner)
@@ -168,7 +168,7 @@ def discard(folder: Path) -> None:
 
 
 def of(pid: int) -> Group:
-    """The groups that a process lives in, whoever made them. A kind that does not count there is missing."""
+    """Returns the groups of a process, whoever made them. A controller that does not count there is missing."""
     mounts, paths = _mounts(), _paths(pid)
     names = {
         False: {"memory": "memory.limit_in_bytes", "pids": "pids.max", "cpuacct": "cpuacct.usage"},
@@ -190,11 +190,11 @@ class Group:
 
     @property
     def can_freeze(self) -> bool:
-        """Whether `freeze` does anything."""
+        """True if `freeze` has an effect."""
         return "freezer" in self._folders
 
     def doors(self) -> list[str]:
-        """The files that a process writes "0" into, to be in these groups."""
+        """Returns the files that a process writes "0" into, to be in these groups."""
         return [f"{folder}/cgroup.procs" for folder in set(self._folders.values())]
 
     def _write(self, kind: str, value: object, *, v1: str, v2: str) -> None:
@@ -209,7 +209,7 @@ class Group:
             self._write("memory", 1, v1="", v2="memory.oom.group")
 
     def bounds(self, memory: int, processes: int) -> set[str]:
-        """Which of their kinds hold these limits; "cpuacct" where they count."""
+        """Returns the controllers that enforce these limits; "cpuacct" if CPU is counted."""
         found = {"cpuacct"} & self._folders.keys()
         for kind, name, most in (
             ("memory", "memory.max" if self._is_v2 else "memory.limit_in_bytes", memory),
@@ -221,24 +221,24 @@ class Group:
         return found
 
     def freeze(self, *, on: bool) -> None:
-        """Let all of them stand still, or go on. What stands still is returned to once it does."""
+        """Stops all processes, or lets them continue. Returns once they have stopped."""
         if self.can_freeze:
             kernel.write(f"{self._folders['freezer']}/cgroup.freeze", str(int(on)))
 
     def is_still(self) -> bool:
-        """Whether all of them stand still; False where groups cannot do that."""
+        """True if all processes have stopped; False if groups cannot do that."""
         if "freezer" not in self._folders:
             return False
         return "frozen 1" in kernel.read(f"{self._folders['freezer']}/cgroup.events")
 
     def is_empty_but(self, pids: set[int]) -> bool:
-        """Whether nobody else lives there; False where there are no groups to say so."""
+        """True if no other process lives there; False without groups."""
         for door in self.doors():
             return set(map(int, kernel.read(door).split())) <= pids
         return False
 
     def cpu(self) -> float:
-        """Seconds of CPU they have used; 0 where groups do not count."""
+        """Returns seconds of CPU they have used; 0 where groups do not count."""
         if "cpuacct" not in self._folders:
             return 0.0
         folder = self._folders["cpuacct"]
@@ -247,7 +247,7 @@ class Group:
         return int(kernel.read(f"{folder}/cpuacct.usage")) / 1e9
 
     def was_refused(self, kind: str) -> bool:
-        """Whether memory ("memory") or another process ("pids") was wanted beyond the limit, and not given."""
+        """True if the limit of memory ("memory") or of processes ("pids") was reached."""
         if kind not in self._folders:
             return False
         v1, v2, word = {
@@ -258,6 +258,6 @@ class Group:
         return any(line.split()[0] == word and int(line.split()[1]) > 0 for line in lines)
 
     def remove(self) -> None:
-        """Take the groups away, and whatever lives in them."""
+        """Takes the groups away, and whatever lives in them."""
         for folder in set(self._folders.values()):
             discard(folder)

@@ -25,7 +25,7 @@ _SET_FLAGS, _UP = 0x8914, 1
 _EXITING = 4
 _WORDS = {"ro": RDONLY, "nosuid": NOSUID, "nodev": NODEV, "noexec": NOEXEC, "nosymfollow": 1 << 8, "noatime": 1 << 10,
           "nodiratime": 1 << 11, "relatime": 1 << 21}  # fmt: skip
-"""How `mountinfo` writes what holds for one mount."""
+"""Flags of one mount, as `mountinfo` writes them."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -38,24 +38,24 @@ def _check(result: int, what: str) -> int:
 
 
 def unshare(flags: int) -> None:
-    """Leave some of the namespaces that this process shares with others."""
+    """Leaves some of the namespaces that this process shares with others."""
     _check(_libc.unshare(flags), f"unshare({flags:#x})")
 
 
 def mount(source: str, target: str, kind: str | None, *, flags: int = 0, data: str = "") -> None:
-    """A file system at a place, or a change of what is mounted there."""
+    """Mounts a file system at a place, or changes a mount there."""
     kind_bytes = kind.encode() if kind else None
     done = _libc.mount(source.encode(), target.encode(), kind_bytes, ctypes.c_ulong(flags), data.encode())
     _check(done, f"mount {kind or source} on {target}")
 
 
 def unmount(target: str) -> None:
-    """Take a mount away; what still uses it keeps it until then."""
+    """Takes a mount away; what still uses it keeps it until then."""
     _check(_libc.umount2(target.encode(), _DETACH), f"unmount {target}")
 
 
 def narrow(place: str, flags: int) -> None:
-    """Add these flags to whatever is mounted at a place and below it; those that are there stay."""
+    """Adds these flags to whatever is mounted at a place and below it; those that are there stay."""
     for line in read("/proc/self/mountinfo").splitlines():
         name, words = line.split()[4:6]
         target = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), name)
@@ -65,25 +65,25 @@ def narrow(place: str, flags: int) -> None:
 
 
 def raise_loopback() -> None:
-    """Let a new network namespace reach itself, at 127.0.0.1 and ::1."""
+    """Lets a new network namespace reach itself, at 127.0.0.1 and ::1."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sH14x", b"lo", _UP))
 
 
 def become_subreaper() -> None:
-    """Be the parent of whatever loses its own below this process."""
+    """Makes this process the parent of its orphaned descendants."""
     _check(_libc.prctl(_SUBREAPER, 1, 0, 0, 0), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def die_with(parent: int) -> None:
-    """Be killed when the parent dies; at once when it has. A change of user undoes this."""
+    """Makes the kernel kill this process when the parent dies; at once if it has. A change of user undoes this."""
     _check(_libc.prctl(_PARENT_DEATH, int(signal.SIGKILL), 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def enter_namespaces() -> bool:
-    """Live in a mount namespace of one's own. Whether that took a user namespace as well.
+    """Enters a mount namespace of its own. True if that took a user namespace as well.
 
     Raises:
         OSError: The kernel lets this user have neither.
@@ -103,7 +103,7 @@ def enter_namespaces() -> bool:
 
 
 def fix_time() -> None:
-    """Let the clocks that count from the machine's start begin at 0, for what this process becomes and its children.
+    """Lets the clocks that count from the machine's start begin at 0, for what this process becomes and its children.
 
     It must have left the time of others by `unshare(NEWTIME)`, and not begun anything since.
     """
@@ -115,7 +115,7 @@ def fix_time() -> None:
 
 
 def can_fix_time() -> bool:
-    """Whether `fix_time` works here."""
+    """True if `fix_time` works here."""
     child = os.fork()
     if child == 0:
         try:
@@ -128,7 +128,7 @@ def can_fix_time() -> bool:
 
 
 def mapping(uid: int) -> int:
-    """A user namespace, as a descriptor, that shows the files of user and group 0 as those of `uid`.
+    """Returns a user namespace, as a descriptor, that shows the files of user and group 0 as those of `uid`.
 
     What user 0 itself makes there is shown as its own, and is user 1's in truth: overlayfs makes its working folder so.
     """
@@ -164,7 +164,7 @@ class _Attributes(ctypes.Structure):
 
 
 def mount_mapped(source: str, target: str, userns: int) -> None:
-    """Bind a folder, its files owned as the user namespace says. Needs Linux 5.12 and a file system that can."""
+    """Binds a folder, its files owned as the user namespace says. Needs Linux 5.12 and a file system that can."""
     tree = _check(
         _libc.syscall(_OPEN_TREE, _AT_FDCWD, source.encode(), _CLONE | _CLOEXEC | _RECURSIVE), f"open_tree {source}"
     )
@@ -180,7 +180,7 @@ def mount_mapped(source: str, target: str, userns: int) -> None:
 
 
 def read(path: str) -> str:
-    """All of a file of the kernel's; in fewer calls, and a fifth of the time, than a file object needs."""
+    """Returns all of a file of the kernel's; in fewer calls, and a fifth of the time, than a file object needs."""
     fd = os.open(path, os.O_RDONLY)
     try:
         parts = list(iter(lambda: os.read(fd, 65536), b""))
@@ -190,7 +190,7 @@ def read(path: str) -> str:
 
 
 def write(path: str, text: str) -> None:
-    """Tell the kernel something, in one call."""
+    """Writes a text to a file of the kernel, in one call."""
     fd = os.open(path, os.O_WRONLY)
     try:
         os.write(fd, text.encode())
@@ -199,7 +199,7 @@ def write(path: str, text: str) -> None:
 
 
 def own(folder: str, uid: int) -> None:
-    """Give everything below a folder, and the folder, to a user. Follows no link, crosses into nothing else."""
+    """Gives everything below a folder, and the folder, to a user. Follows no link, crosses into nothing else."""
     pending = [folder]
     os.chown(folder, uid, uid, follow_symlinks=False)
     while pending:
@@ -216,14 +216,14 @@ def own(folder: str, uid: int) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that ended and that nobody has asked about yet does not."""
+    """True if a process runs; False for a zombie."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     return False
 
 
 def is_ending(pid: int) -> bool:
-    """Whether a process has begun to end, or has ended: it closes its files before others see that it is gone."""
+    """True if a process has begun to end, or has ended: it closes its files before others see that it is gone."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return words[0] in "ZX" or bool(int(words[6]) & _EXITING)
@@ -231,7 +231,7 @@ def is_ending(pid: int) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that this process started, directly."""
+    """Returns the processes that this process started, directly."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return [int(word) for word in read(f"/proc/{pid}/task/{pid}/children").split()]
     return []

@@ -1,10 +1,10 @@
-"""What the keeper does all day: it waits for messages, for processes to end, and for limits to be reached.
+"""Main loop of the supervisor: it waits for messages, for processes to end, and for limits to be reached.
 
-Its owner holds one socket for the keeper and one for each sandbox. A sandbox lives as long as its socket is open, the
-keeper as long as its own socket and the process that started it. So whatever way the owner ends, even by kill -9,
-every process is killed, every mount and group taken away, and the keeper ends last.
+Its owner holds one socket for the supervisor and one for each sandbox. A sandbox lives as long as its socket is open,
+the supervisor as long as its own socket and the process that started it. So however the owner ends, even by kill -9,
+every process is killed, every mount and group removed, and the supervisor ends last.
 
-    owner to keeper     "+" and a socket: a new sandbox; answered on that socket with {"box": n}
+    owner to supervisor "+" and a socket: a new sandbox; answered on that socket with {"box": n}
                         "?" and a socket: closed when nothing is left of the sandboxes that have been closed
     owner to sandbox    "mount" "own" "bound" "start" "deadline" "freeze" "thaw" "kill"; answered with {"done": ...}
                         with "mount" may come a socket, which gets a byte when the files are there
@@ -37,7 +37,7 @@ from .roots import Root
 _TICK = 0.02
 """Seconds between two looks at the CPU that sandboxes with a limit on it have used."""
 _REST = 0.001
-"""Seconds for which bubblewrap is not listened to once it has begun to tell what it does."""
+"""Seconds for which bubblewrap's messages wait after its first one."""
 _FREEZING = 5.0
 """Seconds that processes may take to stand still."""
 _MOST = 16
@@ -55,7 +55,7 @@ class Client:
         self.reads = -1
 
     def say(self, **words: Any) -> None:
-        """Tell the owner; one that has gone needs to know nothing."""
+        """Sends a message to the owner, unless it has gone."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.line.send(json.dumps(words).encode())
 
@@ -138,7 +138,7 @@ class Keeper:
             size = os.fstat(fds[0]).st_size
             words = json.loads(os.pread(fds[0], size, 0))
             getattr(self, f"_do_{words.pop('do')}")(client, words, fds)
-        except Exception as error:  # noqa: BLE001  # it is told, and the owner raises it
+        except Exception as error:  # noqa: BLE001  # the owner gets it, and raises it
             client.say(error=f"{type(error).__name__}: {error}")
         finally:
             for fd in fds:
@@ -148,7 +148,7 @@ class Keeper:
         client.box.mount(words)
         client.box.release()
         for waiting in fds[1:]:
-            with contextlib.suppress(BrokenPipeError):  # It has ended, and how is told by other ways.
+            with contextlib.suppress(BrokenPipeError):  # It has ended; its status comes by another way.
                 os.write(waiting, b"+")
         client.say(done="mount", has_to_renew=self._owners.has_to_renew)
 

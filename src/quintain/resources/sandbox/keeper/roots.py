@@ -1,11 +1,11 @@
-"""What a program sees as `/`, built before it is needed and but for `/proc`, so that bubblewrap has one mount to make.
+"""Root file system of a program, built before it is needed and without `/proc`, so that bubblewrap makes one mount.
 
-    root/           a file system in memory, so that a program that asks how full its root is learns of nothing else
-      skeleton/     folders, links and small files; whatever is mounted has its place here
-      tree/         the same, read-only, with what it shows of the machine: `/usr`, devices, some of `/etc`
-    <n>/root/       a copy of the tree with what is one program's own, in a mount namespace that nobody else has
+    root/           a file system in memory, so that a program that reads how full its root is learns nothing else
+      skeleton/     folders, links and small files; mount points
+      tree/         the same, read-only, with parts of the machine: `/usr`, devices, some of `/etc`
+    <n>/root/       a copy of the tree with one program's own files, in a mount namespace of its own
 
-What is mounted by this process is beyond a program's reach: to the user namespace of a sandbox it is locked.
+Mounts of this process are beyond a program's reach: they are locked for the user namespace of a sandbox.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from . import kernel
 
 HOME = "/workspace"
-"""Where a program finds the workspace."""
+"""Path of the workspace for a program."""
 UID = 1000
 """The user that a program is, inside."""
 _ROOT = ("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin")
@@ -44,10 +44,10 @@ _TERMINALS = "newinstance,ptmxmode=0666,mode=620"
 
 
 class Root:
-    """What is the same for all programs of a keeper.
+    """Files that all programs of a supervisor share.
 
     Attributes:
-        filter: Where its owner puts the seccomp filter.
+        filter: Path of the seccomp filter, which the owner writes.
     """
 
     def __init__(self, home: str) -> None:
@@ -60,7 +60,7 @@ class Root:
         _furnish(self._place)
 
     def refresh(self) -> None:
-        """Show what the machine's loader knows now."""
+        """Copies the present state of the machine's loader."""
         for path in _COPIED:
             seen = _look(path)
             if self._seen.get(path) != seen:
@@ -68,11 +68,11 @@ class Root:
                 self._seen[path] = seen
 
     def show(self, folder: str, places: Mapping[str, bool] | None = None) -> None:
-        """Build the root of one sandbox at `root` in its folder. The mounts of this process must be its own.
+        """Builds the root of one sandbox at `root` in its folder. Needs a mount namespace of its own.
 
         Args:
-            folder: Of the sandbox.
-            places: Where bubblewrap is to mount more, and whether that is a folder.
+            folder: Folder of the sandbox.
+            places: Further mount points of bubblewrap, each True for a folder.
         """
         root, tree = f"{folder}/root", f"{self._place}/tree"
         if places:
@@ -121,7 +121,7 @@ def _look(path: str) -> tuple[int, int, int] | None:
 
 
 def _copy(path: str, place: str) -> None:
-    """Show a file as it is now; who reads the old one goes on with that."""
+    """Replaces a file by its present content; open readers keep the old one."""
     shown = Path(f"{place}/skeleton{path}")
     new = shown.with_name(f".{shown.name}")
     new.write_bytes(Path(path).read_bytes())

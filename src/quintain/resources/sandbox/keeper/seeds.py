@@ -28,7 +28,7 @@ _EVER = 1 << 20
 
 
 class Seed:
-    """A child of the keeper, in its control groups and namespaces, that waits to be told what to become.
+    """Child of the supervisor, in its control groups and namespaces, that waits for its program.
 
     The namespaces are those that take long to make and that bubblewrap would make in the same way: of the network, of
     IPC, and of mounts with the root of the program.
@@ -50,12 +50,12 @@ class Seed:
                 self._wait(theirs.fileno(), doors, ends)
 
     def grow(self, message: int, fds: list[int]) -> None:
-        """Let it become what the message says, a file, with `fds` as the program's descriptors 0, 1, 2, 3..."""
+        """Starts the program of a message, a file, with `fds` as its descriptors 0, 1, 2, 3..."""
         socket.send_fds(self._line, [b"+"], [message, *fds])
         self._line.close()
 
     def close(self) -> None:
-        """It is not wanted: without its line it ends."""
+        """Ends the child, which was not needed, by closing its socket."""
         self._line.close()
 
     def _wait(self, fd: int, doors: list[str], ends: tuple[int, int]) -> NoReturn:
@@ -83,7 +83,7 @@ class Seed:
             os._exit(125)
 
     def _prepare(self) -> OSError | None:
-        """Do what does not depend on the program. What went wrong is told when somebody listens."""
+        """Does the work that does not depend on the program. Returns an error for the first message."""
         try:
             kernel.unshare(kernel.NEWNS | kernel.NEWNET | kernel.NEWIPC)
             kernel.mount("none", "/", None, flags=kernel.REC | kernel.SLAVE)
@@ -131,7 +131,7 @@ class Seed:
 
 
 def memory(data: bytes) -> int:
-    """A file in memory that holds this."""
+    """Returns a file in memory that holds this."""
     fd = os.memfd_create("quintain", os.MFD_CLOEXEC)
     os.write(fd, data)
     os.lseek(fd, 0, os.SEEK_SET)
