@@ -266,7 +266,7 @@ def test_a_refusal_that_leaving_out_does_not_cure_is_forgotten() -> None:
     [
         ({"base_url": "localhost:8000"}, "must be like http://localhost:8000/v1"),
         ({"base_url": "ftp://x/v1"}, "must be like"),
-        ({"base_url": "http://[::1"}, "no URL"),
+        ({"base_url": "http://[::1"}, "not a URL"),
         ({"api_key": "two words"}, "printable"),
         ({"api_key": "line\nbreak"}, "printable"),
         ({"retries": -1}, "retries >= 0"),

@@ -71,7 +71,7 @@ def test_seeds_from_files(tmp_path: Path) -> None:
     with pytest.raises(qn.DefinitionError, match="'orders' refers to a row of 'customers'"):
         Database(Customer, Order, seed=script)
     (foreign := tmp_path / "x.db").write_bytes(b"no database" * 200)
-    with pytest.raises(qn.DefinitionError, match="no SQLite database"):
+    with pytest.raises(qn.DefinitionError, match="not a SQLite database"):
         Database(seed=foreign)
     with pytest.raises(qn.DefinitionError, match="its own schema"):
         Database(Customer, seed=foreign)

@@ -276,7 +276,7 @@ def test_weekdays_may_be_lists_and_go_round() -> None:
         (lambda: OFFICE.is_open(1e13), "is not a moment between the years 1 and 9998"),
         (lambda: OFFICE.local(float("nan")), "nan is not a moment"),
         (lambda: OFFICE.moment("2026-12-25"), "'' is not a time from '00:00' to '23:59'"),
-        (lambda: OFFICE.moment("2026-12-25 24:00"), "'24:00' is no time"),
+        (lambda: OFFICE.moment("2026-12-25 24:00"), "'24:00' is not a time"),
     ],
 )
 def test_nonsense_is_refused(wrong: object, says: str) -> None:

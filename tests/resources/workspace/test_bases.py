@@ -83,11 +83,11 @@ def test_a_folder_is_bound_by_the_quota(cache: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"../a": ""}, "no path of a file"),
+        ({"../a": ""}, "not a path of a file"),
         ({"/etc/passwd": ""}, "outside"),
-        ({"": ""}, "no path of a file"),
+        ({"": ""}, "not a path of a file"),
         ({"a\0": ""}, "NUL"),
-        ({7: ""}, "no path of a file"),
+        ({7: ""}, "not a path of a file"),
         ({"a": 7}, "holds a int"),
         ({"a": "", "a/b": ""}, "stands in 'a', which is a file"),
         (["a"], "not with a list"),
