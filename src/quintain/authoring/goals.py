@@ -27,13 +27,13 @@ class Checklist(Generic[S]):
     """Evaluates the goals of a task, once for each content of the world.
 
     Args:
-        goals: Truth of a task to its goals; `truth.goals` by default.
+        goals: Truth of a task to its goals; by default `truth.goals`, or the truth itself.
         content: World to a key that is equal for worlds in which the same goals hold.
     """
 
     def __init__(
         self,
-        goals: Callable[[Any], Sequence[Goal[S]]] = lambda truth: truth.goals,
+        goals: Callable[[Any], Sequence[Goal[S]]] = lambda truth: getattr(truth, "goals", truth),
         *,
         content: Callable[[S], Hashable] = content_of,
     ) -> None:

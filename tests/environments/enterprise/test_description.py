@@ -9,9 +9,8 @@ import pytest
 
 import quintain as qn
 from quintain.environments.enterprise import env
-from quintain.environments.enterprise.description import DEPARTMENTS, Action, company
+from quintain.environments.enterprise.description import DEPARTMENTS, FOLDER, Action, company, read
 from quintain.environments.enterprise.harness import RULES, Office
-from quintain.environments.enterprise.reading_lines import read_column, read_line
 from quintain.environments.enterprise.reference import reference
 from quintain.environments.enterprise.stories import STORIES
 
@@ -113,16 +112,28 @@ def test_effects_fill_every_column_that_must_have_a_value() -> None:
     assert found > 20
 
 
-@pytest.mark.parametrize("line", ["name", "amount euros 1 2", ""])
-def test_a_column_that_means_nothing_is_refused(line: str) -> None:
-    with pytest.raises(qn.DefinitionError, match="things"):
-        read_column(line, "things")
+MEANINGLESS = [
+    ('type = "date"', 'type = "day"', r"Invalid enum value 'day' - at `\$.tables\[\d\].columns\[\d\].type`"),
+    (
+        'type = "ref", table = "roles"',
+        'type = "ref"',
+        r"of type 'ref' needs 'table' - at `\$.tables\[1\].columns",
+    ),
+    ('type = "date"', 'type = "date", table = "roles"', r"must not have 'table' - at `\$.tables\[1\].columns\[3\]`"),
+    ('options = ["active", "revoked"]', 'options = ["active"], shares = [1, 2]', "1 options and 2 shares"),
+    ("rows = 26", 'rows = "26"', r"Expected `int`, got `str` - at `\$.tables\[0\].rows`"),
+    ('kind = "find"', 'kid = "find"', r"unknown field `kid` - at `\$.tables\[0\].tools\[0\]`"),
+    ("sql = ", "says_not = ", r"at `\$.tables\[1\].actions\[0\].rules\[0\]`"),
+    ("[[tables]]", "[[tables]", r"at line \d+"),
+]
 
 
-@pytest.mark.parametrize("line", ["create title | owner", "close open > closed > gone"])
-def test_an_action_that_means_nothing_is_refused(line: str) -> None:
-    with pytest.raises(qn.DefinitionError, match=re.escape(line)):
-        read_line(line)
+@pytest.mark.parametrize(("sound", "wrong", "place"), MEANINGLESS)
+def test_a_description_without_meaning_is_refused_with_its_place(sound: str, wrong: str, place: str) -> None:
+    text = (FOLDER / "it.toml").read_text("utf-8")
+    assert sound in text
+    with pytest.raises(qn.DefinitionError, match=rf"^company/it\.toml: .*{place}"):
+        read("it", text.replace(sound, wrong, 1))
 
 
 def test_the_reference_has_every_table_tool_and_role() -> None:

@@ -1,63 +1,56 @@
-"""What the company is: tables, tools, rules and roles, read from `company/*.toml`, one file per department.
+"""Description of the company, read from `company/*.toml`, one file per department.
 
-Everything else is made from these values: the SQL schema, the seed, the tools, who may use them, and the reference.
-A column is a line `name kind arguments [unique] [each] [?]`; `?` may be empty, `each` takes the seed's values in turn:
-
-    text POOL          a name or title              money LOW HIGH     whole euros
-    note POOL          free text                    count, int, signed LOW HIGH
-    > TABLE            a reference                  date LOW HIGH      days from today
-    state A B C        moved by tools only          time               when the row was made
-    one A B C          a choice                     flag PERCENT       yes or no
-
-An action is a line, or a table `do.VERB` when it has rules and effects in SQL:
-
-    find COLUMN...                              filters
-    get CHILD...                                one record with those that refer to it
-    create COLUMN... | COLUMN=EXPRESSION...     given, and set by the system
-    edit COLUMN... when STATE|STATE
-    remove
-    VERB STATE|STATE > STATE with COLUMN... | COLUMN=EXPRESSION...
-
-each followed by `by ROLE` and `own COLUMN`: who may, and whose employee may too.
+Everything else is made from these values: the SQL schema, the seed, the tools, who may use them, and the reference. A
+file has `roles`, SQL that settles the seed, `tables` and `reports`. A table has `columns`, `tools` of one line each,
+and `actions`, which are tools with rules and effects. msgspec reads the files, and names the place of a value that it
+refuses, such as `$.tables[3].columns[1].type`.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal
 
 import msgspec
 
 from quintain.errors import DefinitionError
 
-from .reading_lines import Line, read_column, read_line
-
 FOLDER = Path(__file__).parent / "company"
 DEPARTMENTS = ("people", "finance", "sales", "support", "it", "procurement", "logistics", "corporate")
 
+ColumnKind = Literal["text", "note", "ref", "state", "one", "money", "count", "int", "signed", "date", "time", "flag"]
 Kind = Literal["find", "get", "create", "change", "remove", "report"]
 
+_RENAMED = {
+    "kind": "type",
+    "is_optional": "optional",
+    "is_unique": "unique",
+}
 
-class Column(msgspec.Struct, frozen=True, kw_only=True):
+
+class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=_RENAMED):
     """A column of a table, or a parameter of a tool.
 
     Attributes:
-        kind: text, note, ref, state, one, money, count, int, signed, date, time or flag.
-        table: What a reference refers to.
+        kind: `type` in the files. A `state` is moved by tools only, `one` is a choice, `note` free text, `money` whole
+            euros, `time` when the row was made.
+        table: Target of a reference.
         options: The values of a choice or state, the first one being that of a new row.
-        shares: How frequent each is in the seed.
-        low, high: The range in the seed; of a date in days from today.
-        pool: Where the seed takes text from.
+        shares: How frequent each is in the seed; equal by default.
+        low, high: The range in the seed; of a date in days from today; of a flag, `high` is the percentage of yes.
+        pool: Words of `pools.toml` from which the seed takes text.
         in_turn: The seed takes values one after the other and not by chance.
-        doc: What it means, where its name does not say it.
+        doc: Meaning, where the name does not give it.
+
+    Raises:
+        ValueError: A reference without a table, or a choice without options; or either on another type.
     """
 
     name: str
-    kind: str
+    kind: ColumnKind
     table: str = ""
     options: tuple[str, ...] = ()
     shares: tuple[int, ...] = ()
@@ -69,14 +62,24 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     in_turn: bool = False
     doc: str = ""
 
+    def __post_init__(self) -> None:
+        for field, value, kinds in (("table", self.table, {"ref"}), ("options", self.options, {"state", "one"})):
+            if bool(value) != (self.kind in kinds):
+                verb = "must not have" if value else "needs"
+                raise ValueError(f"column {self.name!r} of type {self.kind!r} {verb} {field!r}")
+        if self.options and not self.shares:
+            msgspec.structs.force_setattr(self, "shares", (1,) * len(self.options))
+        if len(self.shares) != len(self.options):
+            raise ValueError(f"column {self.name!r} has {len(self.options)} options and {len(self.shares)} shares")
+
     @property
     def is_free(self) -> bool:
-        """Whether a verdict does not depend on the value."""
+        """True if a verdict does not depend on the value."""
         return self.kind in {"note", "time"}
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """A condition in SQL over the record, the arguments, `:me` and `:today`, and what is said when it does not hold."""
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Condition in SQL over the record, the arguments, `:me` and `:today`, and the refusal when it does not hold."""
 
     says: str
     sql: str
@@ -182,109 +185,167 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
 
 
+class _Tool(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename={"source": "from", "target": "to", "sets": "set"},
+):
+    """A tool or an action as a file has it.
+
+    Attributes:
+        verb: Its kind by default. The name of the tool is made of it.
+        columns: Parameters that are columns of the table; of these, `optional` may be left out.
+        role: The department's staff by default, where it writes; "any" for every employee.
+        parameters: Further ones.
+    """
+
+    kind: Literal["find", "get", "create", "change", "remove"]
+    verb: str = ""
+    name: str = ""
+    doc: str = ""
+    columns: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+    source: tuple[str, ...] = ()
+    target: str = ""
+    role: str = ""
+    own: str = ""
+    sets: dict[str, str] = {}
+    parameters: tuple[Column, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    effects: tuple[str, ...] = ()
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table as a file has it; see `Table`."""
+
+    name: str
+    code: str
+    about: str
+    rows: int
+    columns: tuple[Column, ...]
+    one: str = ""
+    private: str = ""
+    reader: str = ""
+    is_settled: bool = False
+    is_log: bool = False
+    unique: tuple[tuple[str, ...], ...] = ()
+    checks: tuple[str, ...] = ()
+    tools: tuple[_Tool, ...] = ()
+    actions: tuple[_Tool, ...] = ()
+
+
+class _Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A report as a file has it; see `Action`."""
+
+    name: str
+    doc: str
+    sql: str
+    role: str = ""
+    parameters: tuple[Column, ...] = ()
+
+
+class _Department(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One file."""
+
+    title: str
+    roles: dict[str, str]
+    tables: tuple[_Table, ...]
+    settle: tuple[str, ...] = ()
+    reports: tuple[_Report, ...] = ()
+
+
 @functools.cache
 def company() -> Company:
     """The company, read once.
 
     Raises:
-        DefinitionError: A file does not say what it should; the message names the table.
+        DefinitionError: A file does not say what it should; the message names the file and the place in it.
     """
     texts = {name: (FOLDER / f"{name}.toml").read_text("utf-8") for name in DEPARTMENTS}
-    parsed = {name: tomllib.loads(text) for name, text in texts.items()}
-    tables: dict[str, Table] = {}
-    for department, content in parsed.items():
-        for name, entry in _tables(content):
-            tables[name] = _table(department, name, entry)
+    files = {name: read(name, text) for name, text in texts.items()}
+    tables = {entry.name: _table(name, entry) for name, file in files.items() for entry in file.tables}
     actions: dict[str, Action] = {}
-    for department, content in parsed.items():
-        for action in _actions(department, content, tables):
+    for department, file in files.items():
+        for action in _actions(department, file, tables):
             if action.name in actions:
                 raise DefinitionError(f"two tools are named {action.name}")
             actions[action.name] = action
-    roles = {f"{name}.{role}": says for name, content in parsed.items() for role, says in content["role"].items()}
-    settle = tuple(sql for content in parsed.values() for sql in content.get("settle", ()))
+    roles = {f"{name}.{role}": says for name, file in files.items() for role, says in file.roles.items()}
+    settle = tuple(sql for file in files.values() for sql in file.settle)
     whole = Company(tables=tables, actions=actions, roles=roles, settle=settle, digest=_digest(texts))
     _check(whole)
     return whole
+
+
+def read(department: str, text: str) -> _Department:
+    """Reads the file of a department.
+
+    Raises:
+        DefinitionError: It is not TOML, or a value is not what it should be.
+    """
+    try:
+        return msgspec.toml.decode(text, type=_Department)
+    except msgspec.DecodeError as error:
+        raise DefinitionError(f"company/{department}.toml: {error}") from error
 
 
 def _digest(texts: Mapping[str, str]) -> str:
     return hashlib.blake2b("\0".join(texts.values()).encode(), digest_size=16).hexdigest()
 
 
-def _tables(content: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    entries = ((name, cast("dict[str, Any]", entry)) for name, entry in content.items() if isinstance(entry, dict))
-    return ((name, entry) for name, entry in entries if "columns" in entry)
+def _table(department: str, entry: _Table) -> Table:
+    fields = {name: getattr(entry, name) for name in _Table.__struct_fields__ if name not in {"tools", "actions"}}
+    fields |= {
+        "department": department,
+        "one": entry.one or entry.name.removesuffix("s"),
+        "columns": {column.name: column for column in entry.columns},
+    }
+    return Table(**fields)
 
 
-def _table(department: str, name: str, entry: Mapping[str, Any]) -> Table:
-    columns = [Column(**read_column(line, name)) for line in entry["columns"].strip().splitlines()]
-    return Table(
-        name=name,
-        department=department,
-        code=entry["code"],
-        one=entry.get("one", name.removesuffix("s")),
-        about=entry["about"],
-        rows=entry["rows"],
-        columns={column.name: column for column in columns},
-        private=entry.get("private", ""),
-        reader=entry.get("reader", ""),
-        is_settled=entry.get("settled", False),
-        is_log=entry.get("log", False),
-        unique=tuple(tuple(names.split()) for names in entry.get("unique", ())),
-        checks=tuple(entry.get("checks", ())),
-    )
-
-
-def _actions(department: str, content: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Action]:
-    for name, entry in _tables(content):
-        table = tables[name]
-        for line in entry.get("tools", "").strip().splitlines():
-            yield _action(table, read_line(line), {})
-        for verb, more in entry.get("do", {}).items():
-            yield _action(table, read_line(f"{verb} {more['step']}"), more)
-    for verb, more in content.get("report", {}).items():
-        parameters = tuple(Column(**read_column(line, verb)) for line in more.get("args", "").splitlines())
+def _actions(department: str, file: _Department, tables: Mapping[str, Table]) -> Iterator[Action]:
+    for table in file.tables:
+        for tool in (*table.tools, *table.actions):
+            yield _action(tables[table.name], tool)
+    for report in file.reports:
         yield Action(
-            name=f"{department}_{verb}",
+            name=f"{department}_{report.name}",
             kind="report",
             department=department,
-            verb=verb,
-            doc=more["doc"],
-            role=more.get("by", ""),
-            parameters=parameters,
-            sql=more["sql"],
+            verb=report.name,
+            doc=report.doc,
+            role=report.role,
+            parameters=report.parameters,
+            sql=report.sql,
         )
 
 
-def _action(table: Table, line: Line, more: Mapping[str, Any]) -> Action:
-    kind: Kind = line.kind
-    own = [_parameter(table, word) for word in line.columns if kind != "get"]
-    others = [Column(**read_column(text, table.name)) for text in more.get("args", "").strip().splitlines()]
-    noun = table.name if kind == "find" else table.parameter
-    if kind == "find" or line.verb == "edit":
-        own = [msgspec.structs.replace(column, is_optional=True) for column in own]
-    role = (
-        more.get("by")
-        or line.role
-        or (f"{table.department}.staff" if kind in {"create", "change", "remove"} and not line.own else "")
-    )
+def _action(table: Table, entry: _Tool) -> Action:
+    verb = entry.verb or entry.kind
+    all_optional = entry.kind == "find" or verb == "edit"
+    own = [_parameter(table, name, is_optional=all_optional or name in entry.optional) for name in entry.columns]
+    writes = entry.kind in {"create", "change", "remove"}
+    role = entry.role or (f"{table.department}.staff" if writes and not entry.own else "")
+    noun = table.name if entry.kind == "find" else table.parameter
     return Action(
-        name=more.get("name") or f"{table.department}_{_named(line.verb, noun)}",
-        kind=kind,
+        name=entry.name or f"{table.department}_{_named(verb, noun)}",
+        kind=entry.kind,
         department=table.department,
-        verb=line.verb,
-        doc=more.get("doc", ""),
+        verb=verb,
+        doc=entry.doc,
         table=table.name,
         role="" if role == "any" else role,
-        own=line.own,
-        parameters=(*own, *others),
-        source=line.source,
-        target=line.target,
-        sets={**line.sets, **more.get("set", {})},
-        rules=tuple(Rule(*(part.strip() for part in text.split(" | ", 1))) for text in more.get("rules", ())),
-        effects=tuple(more.get("also", ())),
-        children=line.columns if kind == "get" else (),
+        own=entry.own,
+        parameters=(*own, *entry.parameters),
+        source=entry.source,
+        target=entry.target,
+        sets=entry.sets,
+        rules=entry.rules,
+        effects=entry.effects,
+        children=entry.children,
     )
 
 
@@ -294,12 +355,11 @@ def _named(verb: str, noun: str) -> str:
     return "_".join(filter(None, (first, noun, rest)))
 
 
-def _parameter(table: Table, word: str) -> Column:
-    name = word.removesuffix("?")
+def _parameter(table: Table, name: str, *, is_optional: bool) -> Column:
     if name not in table.columns:
         raise DefinitionError(f"table {table.name!r} has no column {name!r}")
     column = table.columns[name]
-    return msgspec.structs.replace(column, is_optional=column.is_optional or word.endswith("?"))
+    return msgspec.structs.replace(column, is_optional=column.is_optional or is_optional)
 
 
 def _check(whole: Company) -> None:
