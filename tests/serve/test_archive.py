@@ -145,7 +145,7 @@ def test_what_nobody_asked_for_any_more_is_expired(tmp_path: Path) -> None:
             await lives[1].ready()
             await expire(host)
             assert host.open == 0
-            host.crew.close()
+            host.executor.close()
         return [await again(counter, trace) for trace in records(tmp_path)]
 
     (trace,) = asyncio.run(play())
@@ -230,7 +230,7 @@ def test_a_full_disk_is_told_and_ends_no_call(tmp_path: Path, caplog: pytest.Log
             host = Host([counter], archive=Archive({"counter": folder}))
             live = await host.create(Wanted(task=0), ANYONE)
             answer = await live.answer("done")
-            host.crew.close()
+            host.executor.close()
             return answer.reward
 
     assert asyncio.run(play()) is not None
@@ -248,7 +248,7 @@ def test_a_run_that_is_played_again_is_told_its_own_numbers_and_kept_as_other_at
                     live = await host.create(Wanted(split="test", task=task, member=1, after=after), ANYONE)
                     await live.answer("done")
                     assert (live.trace.member, live.trace.attempt) == (1, 0)
-            host.crew.close()
+            host.executor.close()
 
     asyncio.run(play())
     assert [(trace.attempt, trace.continues and trace.continues[1]) for trace in records(tmp_path)] == [
@@ -277,7 +277,7 @@ def test_numbers_that_are_played_often_are_kept_without_looking_through_all_that
             for _ in range(times):
                 live = await host.create(Wanted(split="test", task=0, member=1), ANYONE)
                 await live.answer("done")
-            host.crew.close()
+            host.executor.close()
             assert folder.found <= 2 * times
             assert len(archive._moved) == 1
 

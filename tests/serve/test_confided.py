@@ -140,7 +140,7 @@ def void(env: qn.Environment[Any], asked: ToolCall, **most: Any) -> Trace:
             await live.call(asked.name, asked.arguments)
         assert PART not in str(told.value)
         assert PART not in "".join(one.text for one in live.messages)
-        host.crew.close()
+        host.executor.close()
         return live.trace
 
     try:
@@ -172,18 +172,18 @@ def test_no_turn_is_kept_that_tells_it(harness: qn.ToolLoop, tool: str) -> None:
 def test_no_question_is_asked_that_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who looks at the episode meanwhile would read it."""
     told: list[str] = []
-    enter, check = Live._enter, Secrets.check
+    begin, check = Live._begin, Secrets.check
     lives: list[Live] = []
 
-    async def entered(live: Live, episode: Episode[Any]) -> None:
+    async def begun(live: Live) -> None:
         lives.append(live)
-        await enter(live, episode)
+        await begin(live)
 
     def checked(secrets: Secrets, episode: Episode[Any]) -> None:
         told.extend(one.text for live in lives if live.question for one in live.question.messages)
         check(secrets, episode)
 
-    monkeypatch.setattr(Live, "_enter", entered)
+    monkeypatch.setattr(Live, "_begin", begun)
     monkeypatch.setattr(Secrets, "check", checked)
     assert void(ENV, call("told")).failure is not None
     assert told == ["Open it."]
@@ -213,7 +213,7 @@ def test_the_reason_of_an_end_has_stars() -> None:
         live = await host.create(Wanted(task=0), ANYONE, secrets=Secrets({"KEY": KEY}))
         answer = await live.call("ends", "{}")
         assert answer.meta["dev.quintain/reason"] == live.trace.reason == "opened with ***"
-        host.crew.close()
+        host.executor.close()
 
     asyncio.run(play())
 

@@ -53,7 +53,7 @@ def played(
         name = next(iter(env.tools))
         await live.call(name, '{"by": 1}' if name == "add" else "{}")
         await end(live)
-        host.crew.close()
+        host.executor.close()
         return await again(env, live.trace)
 
     return asyncio.run(play())
@@ -157,7 +157,7 @@ def test_what_a_tool_told_a_simulated_user_is_not_asked_of_his_model() -> None:
         host = Host([env], user=user)
         live = await host.create(Wanted(task=0), ANYONE, secrets=Secrets({"WORD": "open sesame"}))
         await live.ready()
-        host.crew.close()
+        host.executor.close()
         return live.trace
 
     trace = asyncio.run(play())
@@ -225,7 +225,7 @@ def test_a_turn_of_a_program_that_made_half_its_calls_goes_on_at_a_server() -> N
         await live.act(Move(Message("assistant", calls=(second,)), before=(Tell(0, (Message("user", "Go on."),)),)))
         await live.change((Terminate("enough"),))
         await live.judge()
-        host.crew.close()
+        host.executor.close()
         return await again(env, live.trace)
 
     trace = asyncio.run(play())
@@ -242,7 +242,7 @@ def test_a_harness_that_asks_from_a_task_of_its_own_is_told_why_it_cannot() -> N
         host = Host([counter.replace(harness=Both())])
         live = await host.create(Wanted(task=0), ANYONE)
         await live.ready()
-        host.crew.close()
+        host.executor.close()
         return live.trace
 
     trace = asyncio.run(play())
@@ -280,6 +280,6 @@ def test_an_end_comes_once() -> None:
             )
             == 1
         )
-        host.crew.close()
+        host.executor.close()
 
     asyncio.run(play())

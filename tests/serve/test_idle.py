@@ -10,8 +10,7 @@ import pytest
 
 from quintain.serve.closing import PATIENCE_S
 from quintain.serve.episodes.host import Host, Wanted
-from quintain.serve.episodes.live import Live
-from quintain.serve.episodes.views import BUILT_S
+from quintain.serve.episodes.live import BUILD_S, Live
 from quintain.serve.errors import Gone, Unknown
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
@@ -46,7 +45,7 @@ def test_an_episode_is_idle_from_the_end_of_its_last_call_on(
         live.touched -= LONG_S
         await expire(host)
         assert host.open == 0
-        host.crew.close()
+        host.executor.close()
 
     asyncio.run(play())
 
@@ -64,7 +63,7 @@ def test_while_its_world_is_built_an_episode_is_in_use_but_not_for_ever(
         live, hangs = await host.create(wanted, ANYONE), await host.create(wanted, ANYONE)
         await asyncio.to_thread(gates.await_entry, "start")
         live.touched -= 61.0
-        hangs.touched -= BUILT_S + 1
+        hangs.touched -= BUILD_S + 1
         await expire(host)
         assert (live.status, hangs.status) == ("starting", "closed")
         gates.open("start")
@@ -74,7 +73,7 @@ def test_while_its_world_is_built_an_episode_is_in_use_but_not_for_ever(
         live.touched -= 61.0
         await expire(host)
         assert host.open == 0
-        host.crew.close()
+        host.executor.close()
 
     asyncio.run(play())
 
@@ -96,7 +95,7 @@ def test_a_session_is_in_use_while_it_is_reset(tmp_path: Path, monkeypatch: pyte
         gates.open("start")
         await resetting
         assert not session.is_idle(60.0)
-        host.crew.close()
+        host.executor.close()
 
     asyncio.run(play())
 
@@ -127,7 +126,7 @@ def test_an_episode_is_kept_by_who_asks_for_it_and_then_gone_for_all(ask: Callab
             await live.call("add", '{"by": 1}')
         assert not live.trace.turns
         assert host.owner(live.token) is None
-        host.crew.close()
+        host.executor.close()
 
     asyncio.run(play())
 
@@ -149,6 +148,6 @@ def test_who_closes_an_episode_does_not_wait_for_what_runs_in_it(
         gates.open("long")
         await host.closing.end()
         assert calling.done()
-        host.crew.close()
+        host.executor.close()
 
     asyncio.run(play())

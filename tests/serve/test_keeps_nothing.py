@@ -101,7 +101,7 @@ def test_what_is_answered_is_forgotten(kind: Callable[[Ask, int], Awaitable[None
         for number in range(TIMES, 2 * TIMES):
             await kind(post, number)
         gc.collect()
-        host.crew.close()
+        host.executor.close()
         return tracemalloc.get_traced_memory()[0]
 
     try:

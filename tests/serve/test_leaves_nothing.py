@@ -36,7 +36,7 @@ def test_what_is_closed_is_gone(last_words: str) -> None:
                 await asyncio.sleep(0)
         finally:
             gc.enable()
-            host.crew.close()
+            host.executor.close()
         return [one() is None for one in gone]
 
     assert asyncio.run(play()) == [True] * 6

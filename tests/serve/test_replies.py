@@ -117,7 +117,7 @@ def test_a_reply_of_which_the_harness_makes_no_turn_is_answered_nevertheless(kno
         assert (last.finished, last.reward, last.meta["dev.quintain/reason"]) == (True, 1.0, "it calls nothing")
         assert await live.again("last") == [last]
         assert (live.trace.validity, len(live.trace.turns)) == ("valid", knocks)
-        host.crew.close()
+        host.executor.close()
 
     asyncio.run(play())
 
@@ -131,7 +131,7 @@ def test_where_another_speaks_first_the_agent_reads_what_came_of_its_own_words()
             assert (told.content, told.seq) == ("Who is there?", 2 * number)
             assert (await live.again(f"{number}") or [])[0].content == told.content
         assert [turn.role for turn in live.trace.turns] == ["user", "agent"] * 2
-        host.crew.close()
+        host.executor.close()
 
     asyncio.run(play())
 
@@ -151,7 +151,7 @@ def test_of_many_requests_of_one_key_one_is_done_though_the_first_was_refused() 
         told = [(await task)[0].content for task in (before, after, *rest)]
         assert told == ["The count is 1.", "The count is 2.", "The count is 3.", "The count is 3."]
         assert len(live.trace.turns) == 3
-        host.crew.close()
+        host.executor.close()
 
     asyncio.run(play())
 
@@ -167,7 +167,7 @@ def test_an_episode_that_was_closed_in_its_last_call_is_closed() -> None:
         GATE.set()
         assert (await leaving).finished
         assert live.status == "closed"
-        host.crew.close()
+        host.executor.close()
 
     GATE.clear()
     asyncio.run(play())

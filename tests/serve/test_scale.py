@@ -22,7 +22,7 @@ from quintain.resources.workspace import Workspace
 from quintain.serve.episodes.actions import Change, Join, Move, Rewrite, Tell
 from quintain.serve.episodes.host import Host, Wanted
 from quintain.serve.episodes.live import Live
-from quintain.serve.episodes.size import Scale
+from quintain.serve.episodes.size import SizeLimit
 from quintain.serve.errors import Void
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
@@ -84,7 +84,7 @@ def test_a_record_or_a_world_that_grows_too_large_is_void(tool: str) -> None:
                 calls += 1
         await modest.call(tool, '{"size": 4000}')
         await modest.answer("done")
-        host.crew.close()
+        host.executor.close()
         return greedy, modest, calls
 
     greedy, modest, calls = asyncio.run(play())
@@ -181,7 +181,7 @@ def test_resources_that_grow_too_large_make_it_void_and_what_they_share_weighs_n
             for _ in range(64):
                 await greedy.call(tool, '{"size": 10000}')
                 calls += 1
-        host.crew.close()
+        host.executor.close()
         return greedy, calls
 
     greedy, calls = asyncio.run(play())
@@ -261,12 +261,12 @@ def test_what_is_weighed_is_about_what_is_held(what: str) -> None:
         live = await talking(host, what)
         await send(live, what, 0, steps=True)
         gc.collect()
-        held, weighed = tracemalloc.get_traced_memory()[0], live._scale.record
+        held, weighed = tracemalloc.get_traced_memory()[0], live._size.record
         for n in range(1, 50):
             await send(live, what, n, steps=True)
         gc.collect()
-        held, weighed = tracemalloc.get_traced_memory()[0] - held, live._scale.record - weighed
-        host.crew.close()
+        held, weighed = tracemalloc.get_traced_memory()[0] - held, live._size.record - weighed
+        host.executor.close()
         return weighed / held
 
     tracemalloc.start()
@@ -286,7 +286,7 @@ def test_whatever_is_sent_makes_it_void_when_it_is_too_much(what: str) -> None:
                 await send(live, what, n)
             if live.finished:
                 break
-        host.crew.close()
+        host.executor.close()
         return live
 
     failure = asyncio.run(play()).failure
@@ -306,8 +306,8 @@ def test_a_copy_weighs_what_it_was_copied_from() -> None:
         data = (await (await live.ready()).snapshot()).to_bytes()
         twin = await host.create(Wanted(task=0, led=True, origin=data), ANYONE)
         await twin.ready()
-        assert 0.9 < twin._scale.record / live._scale.record < 1.1
-        host.crew.close()
+        assert 0.9 < twin._size.record / live._size.record < 1.1
+        host.executor.close()
 
     asyncio.run(play())
 
@@ -320,11 +320,11 @@ def test_an_episode_that_is_made_anew_is_not_weighed_twice() -> None:
         for n in range(9):
             await send(live, "words", n)
             episodes.append(await (await live.ready()).fork())
-        host.crew.close()
+        host.executor.close()
         return episodes[3], episodes[8]
 
     early, late = asyncio.run(play())
-    scale = Scale(1 << 20)
+    scale = SizeLimit(1 << 20)
     scale.check(late)
     weighed = scale.record
     for episode in (early, late):
@@ -342,7 +342,7 @@ def test_a_hundred_megabytes_at_once_are_void_and_gone() -> None:
             with pytest.raises(Void):
                 await greedy.call("keep", '{"size": 100000000}')
             await host.close(greedy.id, ANYONE)
-        host.crew.close()
+        host.executor.close()
         gc.collect()
         return memory() - before
 
@@ -360,7 +360,7 @@ def test_without_a_limit_nothing_is_weighed() -> None:
         for _ in range(8):
             await live.call("say", '{"size": 100000}')
         await live.answer("done")
-        host.crew.close()
+        host.executor.close()
         return live.reward
 
     assert asyncio.run(play()) == 1.0

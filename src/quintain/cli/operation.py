@@ -83,7 +83,7 @@ class Operation(msgspec.Struct, kw_only=True):
             UsageError: The journal cannot be used, or the folder of records.
         """
         from quintain.serve.episodes.host import Host
-        from quintain.serve.journal.database import Journal, agree
+        from quintain.serve.journal.database import Journal
         from quintain.serve.journal.entries import Forgetful
 
         with contextlib.ExitStack() as held:
@@ -97,7 +97,6 @@ class Operation(msgspec.Struct, kw_only=True):
             if self.journal is None:
                 yield Host(offer.envs, log=Forgetful(), **more), ()
                 return
-            agree(self.journal, 1)
             journal = held.enter_context(contextlib.closing(Journal(self.journal, sync=self.sync)))
             pasts = journal.pasts()
             if archive is not None:

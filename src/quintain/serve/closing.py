@@ -6,7 +6,7 @@ import asyncio
 
 from .episodes.actions import Stop
 from .episodes.live import Live
-from .episodes.recovered_episode import Returned
+from .episodes.recovered_episode import RecoveredEpisode
 from .journal.entries import Closed, Log
 
 PATIENCE_S = 10.0
@@ -34,7 +34,7 @@ class Closing:
             live: The episode.
             why: What its record says, if it goes on.
         """
-        if isinstance(live, Returned):
+        if isinstance(live, RecoveredEpisode):
             live.recall()
         self._log.write(Closed(live.id))
         live.close()

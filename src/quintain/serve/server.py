@@ -158,7 +158,7 @@ async def _served(
     finally:
         reaping.cancel()
         await _leave(host)
-        host.crew.close()
+        host.executor.close()
     if leaving.status:
         raise SystemExit(leaving.status)
 
@@ -217,7 +217,7 @@ async def _reap(host: Host) -> None:
     while True:
         await asyncio.sleep(REAP_S)
         await expire(host)
-        host.crew.rest()
+        host.executor.drop_idle()
 
 
 async def expire(host: Host) -> None:

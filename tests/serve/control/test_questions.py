@@ -78,7 +78,7 @@ def test_who_looks_on_takes_nothing_of_a_question_away_from_who_plays() -> None:
             finally:
                 GATE.set()
             question = (await calling).json()["question"]
-        host.crew.close()
+        host.executor.close()
         assert [one["role"] for one in whole["added"]] == ["user", "assistant", "tool"]
         assert question["keep"] == len(episode["question"]["added"]) == 1
         assert question["added"] == whole["added"][1:]

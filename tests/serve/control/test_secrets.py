@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +21,7 @@ from quintain.errors import EpisodeError, UsageError
 from quintain.models import Scripted
 from quintain.serve.episodes.host import Wanted
 from quintain.serve.episodes.secrets import packed
-from quintain.serve.journal.entries import Created, Entry
-from quintain.serve.journal.wal import Wal
+from quintain.serve.journal.entries import Created
 from quintain.trace import Message, Reply, ToolCall
 from tests.serve.leaks import places
 from tests.serve.mcp.episodes import Wire
@@ -230,9 +231,9 @@ def test_what_is_written_down_cannot_be_tried(tmp_path: Path) -> None:
         for secrets in ({"PIN": "1234"}, {"PIN": "5678"}, {"CODE": "1234"}):
             ask(server, EPISODES, {**body, "secrets": secrets}, **{"Idempotency-Key": uuid.uuid4().hex})
         server.kill()
-    kind: Any = Entry
-    entries = [codec.loads(data, kind) for _, data in Wal(tmp_path / "journal" / "0.journal").records()]
-    wanted = [codec.loads(one.wanted, Wanted) for one in entries if isinstance(one, Created)]
+    with contextlib.closing(sqlite3.connect(tmp_path / "journal" / "0.journal")) as journal:
+        written = journal.execute("SELECT body FROM events WHERE kind = 'created' ORDER BY number").fetchall()
+    wanted = [codec.loads(codec.loads(body, Created).wanted, Wanted) for (body,) in written]
     assert [one.secrets for one in wanted] == [("PIN",), ("PIN",), ("CODE",)]
     digests = [one.request for one in wanted]
     assert digests[0] == digests[1] != digests[2]

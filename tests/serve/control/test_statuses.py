@@ -70,7 +70,7 @@ def asked(host: Host, ask: Callable[[httpx.AsyncClient], Coroutine[Any, Any, Any
             try:
                 return await ask(http)
             finally:
-                host.crew.close()
+                host.executor.close()
 
     return asyncio.run(play())
 

@@ -53,7 +53,7 @@ async def served(
     finally:
         server.should_exit = True
         await listening
-        host.crew.close()
+        host.executor.close()
 
 
 async def until(there: Callable[[], object]) -> None:

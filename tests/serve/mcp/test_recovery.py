@@ -1,4 +1,4 @@
-"""A server that was killed in the middle of a call knows it again when the agent asks once more."""
+"""A call whose server was killed is known to the next one by its Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("modern", [False, True], ids=["handshake", "stateless"])
-def test_a_call_that_killed_its_server_is_one_call(*, modern: bool, tmp_path: Path) -> None:
+def test_call_with_a_key_is_one_call_when_its_server_is_killed(*, modern: bool, tmp_path: Path) -> None:
     with mortal(tmp_path, "gated") as server:
         body = {"environment": "gated", "split": "train", "index": 0}
         status, _, said = server.ask("POST", "/v1/episodes", body=body)
@@ -26,6 +26,7 @@ def test_a_call_that_killed_its_server_is_one_call(*, modern: bool, tmp_path: Pa
 
         async def play() -> None:
             async with Wire(url, modern=modern) as wire:
+                wire.http.headers["idempotency-key"] = "first"
                 asking = asyncio.create_task(wire.call(1, "hold", {"gate": "g"}))
                 await until(lambda: server.gates.entered("g"))
                 server.kill()
@@ -34,7 +35,10 @@ def test_a_call_that_killed_its_server_is_one_call(*, modern: bool, tmp_path: Pa
             server.gates.open("g")
             server.start()
             async with Wire(url, modern=modern) as wire:
-                told = [await wire.call(1, "hold", {"gate": "g"}), await wire.call(2, "mark", {"label": "m"})]
+                wire.http.headers["idempotency-key"] = "first"
+                told = [await wire.call(1, "hold", {"gate": "g"})]
+                wire.http.headers["idempotency-key"] = "second"
+                told.append(await wire.call(2, "mark", {"label": "m"}))
             assert [one["result"]["content"][0]["text"] for one in told] == ["Through g.", "Marked 2."]
 
         asyncio.run(play())

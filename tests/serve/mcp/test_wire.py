@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 import pytest
 
-from quintain.serve.episodes import undelivered as unheard
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
 from tests.serve.environments import Gates, counter, gated
@@ -36,7 +35,7 @@ def test_a_call_that_has_a_name_is_one_call_whatever_brings_it(*, modern: bool) 
 
 @eras
 @pytest.mark.parametrize("tool", ["hold", "hold_awaiting"])
-def test_a_call_whose_client_left_goes_on_and_is_found_again(
+def test_call_whose_client_left_goes_on_and_is_answered_by_its_key(
     tool: str, *, modern: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QUINTAIN_TEST_FOLDER", str(tmp_path))
@@ -44,42 +43,23 @@ def test_a_call_whose_client_left_goes_on_and_is_found_again(
     async def play() -> None:
         async with served(gated) as here:
             live, url = await here.open("at once")
+            key = {"idempotency-key": "first"}
             async with Wire(url, modern=modern) as wire:
+                wire.http.headers.update(key)
                 waiting = asyncio.create_task(wire.call(1, tool, {"gate": "a"}))
                 await until(lambda: Gates().entered("a"))
                 waiting.cancel()
-            await until(lambda: live.asked)
             async with Wire(url, modern=modern) as wire:
+                wire.http.headers.update(key)
                 again = asyncio.create_task(wire.call(1, tool, {"gate": "a"}))
                 Gates().open("a")
                 result = (await again)["result"]
                 assert result["content"][0]["text"] == "Through a."
                 assert Gates().entered("a") == 1
                 assert len(live.trace.turns) == 1
-                await wire.call(2, tool, {"gate": "a"})  # Delivered by now: another wish.
+                del wire.http.headers["idempotency-key"]
+                await wire.call(1, tool, {"gate": "a"})  # Without a key it is another call.
             assert Gates().entered("a") == 2
-
-    asyncio.run(play())
-
-
-def test_a_call_that_nobody_asks_for_again_in_time_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QUINTAIN_TEST_FOLDER", str(tmp_path))
-    monkeypatch.setattr(unheard, "AGAIN_S", 0.0)
-
-    async def play() -> None:
-        async with served(gated) as here:
-            live, url = await here.open("at once")
-            async with Wire(url, modern=True) as wire:
-                waiting = asyncio.create_task(wire.call(1, "hold_awaiting", {"gate": "a"}))
-                await until(lambda: Gates().entered("a"))
-                waiting.cancel()
-            await until(lambda: live.asked)
-            Gates().open("a")
-            await until(lambda: any(over < unheard.FOREVER for _, _, over in live.asked.values()))
-            async with Wire(url, modern=True) as wire:
-                await wire.call(2, "hold_awaiting", {"gate": "a"})
-            assert Gates().entered("a") == 2
-            assert not live.asked
 
     asyncio.run(play())
 

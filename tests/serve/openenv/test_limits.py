@@ -41,7 +41,7 @@ def limited(**limits: Any) -> Generator[tuple[str, Host]]:
     host = Host([counter], limits=Limits(**limits))
     with serving(build(host, Open())) as url:
         yield url, host
-    host.crew.close()
+    host.executor.close()
 
 
 def test_more_sockets_than_allowed_are_refused_with_their_number() -> None:
@@ -155,7 +155,7 @@ def test_a_session_is_not_forgotten_over_a_long_call(tmp_path: Path, monkeypatch
         assert found == {"long": 200, "unused": 404}
         Gates().open("g")
         held.join()
-    host.crew.close()
+    host.executor.close()
 
 
 class Names:
@@ -198,7 +198,7 @@ def test_what_one_key_has_begun_is_unknown_to_another() -> None:
         with pytest.raises(InvalidStatus) as refused, connect(f"{url.replace('http', 'ws')}/openenv/counter/ws"):
             pass
         assert refused.value.response.status_code == 401
-    host.crew.close()
+    host.executor.close()
 
 
 def test_a_session_goes_on_in_a_server_that_finds_its_episode_again() -> None:
@@ -216,7 +216,7 @@ def test_a_session_goes_on_in_a_server_that_finds_its_episode_again() -> None:
         begun = http.post("/reset", json={"session_id": session}).json()
         assert begun["metadata"]["dev.quintain/episode"] == f"{session}-2"
         assert host.open == 1
-    host.crew.close()
+    host.executor.close()
 
 
 def test_sessions_that_nobody_uses_are_forgotten_though_nobody_else_comes() -> None:

@@ -51,7 +51,7 @@ def test_words_go_out_and_theirs_come_back() -> None:
         assert (last["reward"], last["done"]) == (1.0, True)
         assert last["metadata"][f"{KEY}reason"] == "the user ended the conversation"
         assert wire.ask("state")["step_count"] == 4
-    host.crew.close()
+    host.executor.close()
 
 
 def test_an_episode_without_anybody_to_talk_with_cannot_be_begun() -> None:
@@ -60,4 +60,4 @@ def test_an_episode_without_anybody_to_talk_with_cannot_be_begun() -> None:
         void = wire.refused("reset")
         assert void["code"] == "EXECUTION_ERROR"
         assert "--user" in void["message"]
-    host.crew.close()
+    host.executor.close()

@@ -21,23 +21,26 @@ from quintain.serve.control import app
 from quintain.serve.journal.database import Journal
 
 wish = Path(os.environ["QUINTAIN_TEST_FOLDER"], "wish")
-write, said = Journal.write, app.said
+commit, said = Journal._commit, app.said
 
 def at(moment):
     if wish.exists() and wish.read_text() == moment:
         wish.unlink()
         os.kill(os.getpid(), signal.SIGKILL)
 
-def writing(self, entry):
-    at(f"before {type(entry).__name__}")
-    write(self, entry)
-    at(f"after {type(entry).__name__}")
+def committing(self, *more):
+    names = [type(entry).__name__ for entry, _ in (*self._batch, *more)]
+    for name in names:
+        at(f"before {name}")
+    commit(self, *more)
+    for name in names:
+        at(f"after {name}")
 
 def saying(route, value):
     at("before the answer")
     return said(route, value)
 
-Journal.write, app.said = writing, saying
+Journal._commit, app.said = committing, saying
 """
 """What a server runs first that is to die, as by kill -9, at the moment that the file `wish` names."""
 

@@ -100,7 +100,7 @@ def up(folder: Path, env: qn.Environment[Luck] = LUCK, **more: Any) -> Generator
         archive.recover(pasts)
         host = Host([env], log=journal, archive=archive, **more)
         yield host, pasts
-        host.crew.close()
+        host.executor.close()
 
 
 async def drawn(folder: Path, times: int = 3) -> None:
@@ -253,7 +253,7 @@ def test_one_that_another_version_wrote_down_otherwise_hinders_no_start(
             host = Host([LUCK], log=journal, archive=archive)
             await host.recover(journal.pasts())
             assert [live.id for live in host.lives(ANYONE)] == ["new"]
-            host.crew.close()
+            host.executor.close()
         assert "episode old cannot be had again" in caplog.text
 
     asyncio.run(play())

@@ -144,7 +144,7 @@ def answered(breaks: Break, monkeypatch: pytest.MonkeyPatch, *, path: str = "/e/
         host = Host([counter])
         scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": []}
         await build(host, Open())(scope, receive, send)
-        host.crew.close()
+        host.executor.close()
 
     monkeypatch.setattr(Mcp, "handle", handle)
     asyncio.run(run())

@@ -57,7 +57,7 @@ async def create_episode(asked: Asked) -> Detail:
         start=await _world(after) if after is not None else None,
     )
     gone = after.secrets.names if after is not None else ()
-    return await _created(asked, wanted, secrets=asked.secrets.again(lost=gone))
+    return await _created(asked, wanted, secrets=asked.secrets.copy(lost=gone))
 
 
 async def get_episode(asked: Asked) -> Detail:
@@ -184,7 +184,7 @@ async def restore(asked: Asked) -> Detail:
         attempt=trace.attempt,
         agent=trace.agent,
     )
-    return await _created(asked, wanted, secrets=asked.secrets.again(lost=frozen.secrets))
+    return await _created(asked, wanted, secrets=asked.secrets.copy(lost=frozen.secrets))
 
 
 async def fork(asked: Asked) -> Detail:

@@ -37,4 +37,4 @@ class _Now:
         yield episodes
         yield GaugeMetricFamily("quintain_episodes_limit", "Most episodes at once.", value=host.limits.episodes)
         yield GaugeMetricFamily("quintain_draining", "1 while the server shuts down.", value=int(host.draining))
-        yield GaugeMetricFamily("quintain_threads_lost", "Threads that hang in a tool.", value=host.crew.lost)
+        yield GaugeMetricFamily("quintain_threads_lost", "Threads that hang in a tool.", value=host.executor.abandoned)

@@ -10,7 +10,7 @@ import msgspec
 
 from quintain.harness import Request
 from quintain.serve.episodes.live import Live
-from quintain.serve.episodes.views import Answer, blamed, given, named
+from quintain.serve.episodes.views import Answer, blamed, named, visible_rewards
 from quintain.serve.keys import Caller
 from quintain.trace import Message, Trace, Turn
 
@@ -31,7 +31,7 @@ def detail(asked: Asked, live: Live) -> Detail:
     trace = live.trace
     return Detail(
         **_standing(live, asked.caller),
-        rewards=given(trace.every_reward(), trace, asked.caller),
+        rewards=visible_rewards(trace.every_reward(), trace, asked.caller),
         question=_question(live, {}),
         prompt=tuple(live.messages) if live.led else (),
         roles=live.task.roles if live.led else {},
@@ -74,7 +74,9 @@ def _turn(turn: Turn, trace: Trace, caller: Caller) -> Turn:
     if caller.role != "agent":
         return turn
     steps = tuple(msgspec.structs.replace(step, fault=None) for step in turn.steps)
-    return msgspec.structs.replace(turn, steps=steps, state_digest="", rewards=given(turn.rewards, trace, caller))
+    return msgspec.structs.replace(
+        turn, steps=steps, state_digest="", rewards=visible_rewards(turn.rewards, trace, caller)
+    )
 
 
 def verdict(trace: Trace, caller: Caller) -> Verdict:
@@ -83,7 +85,7 @@ def verdict(trace: Trace, caller: Caller) -> Verdict:
         validity=trace.validity,
         failure=trace.failure and blamed(trace.failure, caller),
         score=trace.score,
-        rewards=given(trace.every_reward(), trace, caller),
+        rewards=visible_rewards(trace.every_reward(), trace, caller),
         state_digest=_state_digest(trace, caller),
     )
 

@@ -17,17 +17,14 @@ from quintain.environment import Environment, settings, sources
 from quintain.episode import ActorSession, Episode
 from quintain.errors import EpisodeError, Failure, ReplayDivergence
 from quintain.harness import CallSource, Harness, Model, Request
-from quintain.replay import ReplayHarness, ReplayModel, find_divergence, replay_env, set_failure, trace_metadata
+from quintain.replay import ReplayModel, find_divergence, replay_env, set_failure, trace_metadata
 from quintain.rollout import play_episode
 from quintain.serve.errors import Conflict, Finished, Refused
-from quintain.serve.journal.user_model_log import Kept
-from quintain.serve.limits import patience_s
 from quintain.state import State
 from quintain.task import Task
 from quintain.trace import Message, Reply, Trace, Turn
 
 from .secrets import shown
-from .timeout import lengthen
 
 R = TypeVar("R", bound=Reply)
 S = TypeVar("S", bound=State)
@@ -164,9 +161,14 @@ Stop = Change | EpisodeError
 LEFT = Terminate("the agent left")
 """End of an episode that its client closes while it goes on."""
 LOST = EpisodeError("the client's connection was lost", component="C", kind="transport_peer_drop")
-"""End of an episode whose client vanishes, so that nobody knows whether the agent was done."""
+"""End of an episode whose client vanishes, so that it is unknown whether the agent was done."""
 SHUTDOWN = EpisodeError("the server was shut down", component="C", kind="shutdown")
 """End of an episode that does not outlive its server."""
+
+
+def abandoned(reason: str) -> EpisodeError:
+    """Returns the end of an episode whose client left without closing it: a failure, so that it has no score."""
+    return EpisodeError(reason, component="C", kind="transport_peer_drop")
 
 
 def cut(episode: Episode[Any], why: Stop) -> None:
@@ -257,35 +259,6 @@ class Again(Episode[S]):
         context.close(turn)
         self.trace.turns.append(turn)
         return turn
-
-
-def hearing(episode: Episode[Any], others: Model | None) -> Model | None:
-    """Those who play the other roles, to a fresh harness that runs up to where the episode stands."""
-    known = episode.known if isinstance(episode, Again) else ()
-    if isinstance(others, Kept):
-        others.rewind(sum(turn.role != "agent" for turn in known))
-    return episode.remembering(others) if isinstance(episode, Again) else others
-
-
-async def rebuilt(episode: Episode[S], turns: Sequence[Turn]) -> Again[S]:
-    """Another episode where this one stood after these turns: its world is made anew, and they are played in it.
-
-    They may take their time again, beside that of what is done then.
-
-    Raises:
-        EpisodeError: The world did not do again what it did.
-        Exception: Whatever it raises when it is made.
-    """
-    old = episode.trace
-    lengthen(patience_s(old.config, sum(len(turn.steps) for turn in turns)))
-    names = {name: getattr(old, name) for name in ("seed", "member", "attempt", "continues", "split", "agent")}
-    twin = await Episode[S].begin(episode.env, episode.task, episode.start if old.continues else None, **names)
-    record = msgspec.structs.replace(old, turns=list(turns), end=None, reason="", failure=None)
-    await ReplayHarness(record).play(twin.session, ReplayModel(record))
-    shown().strike(twin.trace)
-    if codec.dumps(twin.trace.turns) != codec.dumps(record.turns):
-        raise EpisodeError("the world did not do again what it did", component="S", kind="quintain:replay_diverged")
-    return Again(twin.env, twin.task, state=twin.state, start=twin.start, trace=twin.trace)
 
 
 async def compared(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> ReplayDivergence | None:

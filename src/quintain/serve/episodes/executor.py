@@ -1,240 +1,289 @@
-"""Where worlds run. Tools are an author's code, and may block: the event loop must not wait for them.
+"""Runs the work of episodes: on the event loop while its kind is quick, on threads otherwise.
 
-Work whose kind has been quick so far, and has never waited, is done on the event loop itself, for going to a thread
-costs more than the work. Any other goes to a thread, which has an event loop of its own for what it awaits. An episode
-that has once waited for real is bound to the loop on which it did, and goes on there: that is the event loop itself
-only for one in which a kind of work has waited for the first time after it had come to be done there. Whatever stalls
-on the event loop is interrupted, and done again from its beginning on a thread.
+Tools are an author's code and may block. A kind of work that was quick in its first runs and never waited runs on the
+event loop, because a thread costs more than the work. Any other kind runs on a thread with an event loop of its own.
+Nothing is interrupted and nothing is run twice: slow work on the event loop finishes, is logged, and its kind moves to
+threads. Work on a thread that exceeds its limit is abandoned with its thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
+import logging
 import math
+import os
 import threading
 import time
 import weakref
 from collections.abc import Callable, Coroutine, Generator, Hashable
+from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
 from quintain import deadline
 
 from .secrets import NOTHING, Secrets, shown
-from .timeout import Leash
-from .watchdog import Interrupted, Watchdog
 
 T = TypeVar("T")
 
 QUICK_S = 0.002
-"""Work that holds its thread no longer, on average, may be done on the event loop."""
+"""Longest average, in seconds, of a kind of work that runs on the event loop."""
 TRIALS = 8
-"""Times it is done on a thread before."""
+"""Runs on threads before a kind of work may run on the event loop."""
+STALL_S = 0.5
+"""Seconds on the event loop after which a kind of work counts as slow for good."""
 IDLE_S = 30.0
-"""Seconds after which a thread without work is let go."""
-FEW = 4
-"""Threads that are kept nevertheless."""
-_FADE = 1 / 16
-"""Weight of the latest time in the average: one hiccup of the machine is not taken for slow work, a hang is."""
+"""Seconds without work after which a thread ends."""
+MIN_THREADS = 4
+"""Idle threads that do not end."""
+EXIT_STATUS = 75
+"""Exit status of a server whose event loop is blocked for good: EX_TEMPFAIL of sysexits.h."""
+_WEIGHT = 1 / 16
+"""Weight of the latest run in the average."""
+
+_log = logging.getLogger(__name__)
 
 
-class Overdue(BaseException):
-    """Raised in the thread that works for longer than was allowed; not an Exception, so that tools let it through."""
+class ToolTimeout(TimeoutError):
+    """Work that exceeded its limit and was abandoned with its thread."""
 
 
-class GivenUp(TimeoutError):
-    """Work took longer than it may."""
-
-
-_OURS = (Exception, SystemExit, asyncio.CancelledError, Overdue, Interrupted)
-"""What goes through as it is: what is expected of an author's code, and what is raised in it from here."""
-
-
-class Place:
-    """Where the work of one episode is done: anywhere, until it has waited on some loop.
+class Affinity:
+    """Where the work of one episode has to run: anywhere until it has waited on some event loop.
 
     Args:
         secrets: What that work may read.
-
-    Attributes:
-        off_loop: Whether it may not be done on the event loop, because it cannot be done anew.
     """
 
-    __slots__ = ("hand", "off_loop", "on_main", "secrets")
+    __slots__ = ("on_loop", "secrets", "thread")
 
     def __init__(self, secrets: Secrets = NOTHING) -> None:
-        self.secrets = secrets if secrets.names else NOTHING  # What is shown where nobody shows any.
-        self.hand: _Hand | None = None
-        self.on_main = False
-        self.off_loop = False
+        self.secrets = secrets if secrets.names else NOTHING
+        self.thread: _WorldThread | None = None
+        self.on_loop = False
 
 
-class Crew:
+class Executor:
     """Runs work for one event loop.
 
     Args:
-        threads: Most threads at once; more work than that waits.
+        threads: Most threads at once, at least 1; more work than that waits.
+        exits: Whether the process exits when its event loop is blocked beyond the limit of the work that blocks it, so
+            that a supervisor starts it again. Without a journal that would lose all episodes.
     """
 
-    def __init__(self, threads: int = 64) -> None:
-        self._threads = threads
-        self._hands: list[_Hand] = []
+    def __init__(self, threads: int = 64, *, exits: bool = False) -> None:
+        self._max_threads = threads
+        self._threads: list[_WorldThread] = []
+        self._abandoned: list[_WorldThread] = []
         self._paces: dict[Hashable, _Pace] = {}
-        self._watchdog = Watchdog()
-        self.lost = 0
-        """Threads that hang in work whose time is over."""
+        self._watchdog = Watchdog(exits=exits)
 
     async def run(
         self,
-        place: Place,
+        affinity: Affinity,
         kind: Hashable,
         work: Callable[[], Coroutine[Any, Any, T]],
         *,
         limit_s: float | None = None,
-        redo: Callable[[], Coroutine[Any, Any, T]] | None = None,
+        paused: bool = False,
     ) -> T:
-        """Do some work and wait for it.
+        """Runs some work once and returns its result.
 
         Args:
-            place: Of the episode that it belongs to.
-            kind: What is done, such as the name of a tool: work of one kind is expected to take alike.
+            affinity: Of the episode that the work belongs to.
+            kind: Groups work that takes alike, such as the calls of one tool.
             work: Begins it.
-            limit_s: Seconds that it may take on a thread, until it says otherwise, see `Leash`; None means any time.
-            redo: Begins it anew after it was interrupted anywhere; None where `work` does.
+            limit_s: Seconds that it may take on a thread; None for any time.
+            paused: Whether the limit counts only from the first reply of another role's model on.
 
         Raises:
-            GivenUp: It took longer. Its thread is told to stop, and is not used again.
-            Exception: Whatever it raises.
+            ToolTimeout: It took longer.
+            Exception: Whatever the work raises.
         """
-        if place.secrets is not shown():
-            with place.secrets.shown():
-                return await self.run(place, kind, work, limit_s=limit_s, redo=redo)
+        if affinity.secrets is not shown():
+            with affinity.secrets.shown():
+                return await self.run(affinity, kind, work, limit_s=limit_s, paused=paused)
         pace = self._paces.get(kind) or self._paces.setdefault(kind, _Pace())
-        if place.on_main or (place.hand is None and pace.quick and self._watchdog.here and not place.off_loop):
-            watched = _Watched(work(), pace, self._watchdog)
-            try:
-                return await watched
-            except Interrupted:
-                watched.waited = False  # What comes of it has not.
-                place.on_main = place.on_main and redo is None  # In a world that is made anew nothing has waited.
-                work = redo or work
-            finally:
-                pace.note(watched.held_s)
-                place.on_main = place.on_main or watched.waited
-        return await self._on_thread(place, work, pace=pace, limit_s=limit_s)
-
-    async def _on_thread(
-        self, place: Place, work: Callable[[], Coroutine[Any, Any, T]], *, pace: _Pace, limit_s: float | None
-    ) -> T:
-        if place.hand is not None and place.hand.lost:
-            place.hand = None  # What waits there waits for ever.
-        hand = place.hand or self._idle()
-        hand.load += 1
-        watched = _Watched(work(), pace)
-        leash = Leash(scope := asyncio.timeout(limit_s))
-        with leash.put_on():
-            future = asyncio.run_coroutine_threadsafe(_plain(watched), hand.loop)
+        if not (affinity.on_loop or (affinity.thread is None and pace.is_quick)):
+            return await self._run_on_thread(affinity, work, pace, _Timeout(limit_s, paused=paused))
+        watched = _Watched(work(), pace, self._watchdog, (kind, limit_s))
         try:
-            async with scope:
-                result = await asyncio.wrap_future(future)
-        except TimeoutError as error:
-            if future.done() and not future.cancelled():
-                raise  # The work's own.
-            self._give_up(hand)
-            raise GivenUp("it did not end in time") from error
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and not task.cancelling():
-                raise RuntimeError("it cancelled itself, and nobody asked for that") from error
-            if hand in self._hands:  # It may hang in what nobody waits for any more: nobody else is sent there.
-                self._hands.remove(hand)
+            return await watched
+        finally:
+            affinity.on_loop = affinity.on_loop or watched.waited
+            pace.note(watched.held_s)
+            if watched.held_s > STALL_S:
+                pace.is_slow = True
+                _log.warning("%s held the event loop for %.1f s; it runs on threads from now on", kind, watched.held_s)
+
+    async def _run_on_thread(
+        self, affinity: Affinity, work: Callable[[], Coroutine[Any, Any, T]], pace: _Pace, limit: _Timeout
+    ) -> T:
+        if affinity.thread is not None and affinity.thread.is_abandoned:
+            affinity.thread = None
+        thread = affinity.thread or self._free_thread()
+        thread.load += 1
+        watched = _Watched(work(), pace)
+        token = _timeout.set(limit)
+        future = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(watched), thread.loop))
+        _timeout.reset(token)
+        try:
+            while not future.done():
+                await asyncio.wait({future}, timeout=limit.check_s)
+                if limit.is_over and not future.done():
+                    self._abandon(thread)
+                    raise ToolTimeout("it did not end in time")
+        except asyncio.CancelledError:
+            future.cancel()
+            if thread in self._threads:  # The work may block; no other work may wait for it.
+                self._threads.remove(thread)
             raise
         finally:
-            leash.drop()
-            hand.load -= 1
-            hand.used = time.monotonic()
+            thread.load -= 1
+            thread.used = time.monotonic()
             if watched.waited:
-                place.hand = hand
+                affinity.thread = thread
             pace.note(watched.held_s)
-        return result
+        if future.cancelled():
+            raise RuntimeError("the work cancelled itself, which nothing outside of it had asked for")
+        return future.result()
+
+    @property
+    def abandoned(self) -> int:
+        """Number of threads that hang in work which exceeded its limit."""
+        self._abandoned = [thread for thread in self._abandoned if thread.is_alive]
+        return len(self._abandoned)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """True if a quarter of the threads hang, so that the process should be restarted."""
+        return self.abandoned >= max(1, self._max_threads // 4)
 
     def close(self) -> None:
-        """Stop all threads that are not at work; the others end with the process."""
+        """Stops all idle threads; the others end with the process."""
         self._watchdog.close()
-        for hand in self._hands:
-            _stop(hand.loop)
-        self._hands = []
+        for thread in self._threads:
+            _stop(thread.loop)
+        self._threads = []
 
-    def rest(self) -> None:
-        """Let go of threads that nobody has needed in a while, but for a few; one that an episode needs goes on."""
+    def drop_idle(self) -> None:
+        """Drops threads that have been idle for long, except a few and those that an episode is bound to."""
         before = time.monotonic() - IDLE_S
-        kept = [hand for hand in self._hands if hand.load or hand.used > before]
-        idle = [hand for hand in self._hands if not (hand.load or hand.used > before)]
-        self._hands = kept + idle[: max(0, FEW - len(kept))]
+        busy = [thread for thread in self._threads if thread.load or thread.used > before]
+        idle = [thread for thread in self._threads if not (thread.load or thread.used > before)]
+        self._threads = busy + idle[: max(0, MIN_THREADS - len(busy))]
 
-    def _idle(self) -> _Hand:
-        best = min(self._hands, key=lambda hand: hand.load, default=None)
-        if best is None or (best.load and len(self._hands) < self._threads):
-            best = _Hand()
-            self._hands.append(best)
+    def _free_thread(self) -> _WorldThread:
+        best = min(self._threads, key=lambda thread: thread.load, default=None)
+        if best is None or (best.load and len(self._threads) < self._max_threads):
+            best = _WorldThread()
+            self._threads.append(best)
         return best
 
-    def _give_up(self, hand: _Hand) -> None:
-        if hand in self._hands:
-            self._hands.remove(hand)
-            self.lost += 1
-        hand.lost = True
-        hand.interrupt()
+    def _abandon(self, thread: _WorldThread) -> None:
+        if thread in self._threads:
+            self._threads.remove(thread)
+        if not thread.is_abandoned:
+            thread.is_abandoned = True
+            self._abandoned.append(thread)
+        _stop(thread.loop)
+
+
+class _Timeout:
+    """Time limit of work on a thread, paused while the model of another role is awaited.
+
+    Args:
+        seconds: None for any time.
+        paused: Whether it begins with the first `resume`.
+    """
+
+    def __init__(self, seconds: float | None, *, paused: bool) -> None:
+        self._seconds = seconds
+        self._until = math.inf if seconds is None or paused else time.monotonic() + seconds
+        self._waits = 0
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._until
+
+    @property
+    def check_s(self) -> float | None:
+        """Seconds after which it may be over, at the earliest; None if it has no limit."""
+        until = self._until
+        return self._seconds if math.isinf(until) else max(until - time.monotonic(), 0.001)
+
+    def pause(self) -> None:
+        self._waits += 1
+        self._until = math.inf
+
+    def resume(self, seconds: float | None) -> None:
+        self._waits -= 1
+        if not self._waits and seconds is not None:
+            self._until = time.monotonic() + seconds
+
+
+_timeout: ContextVar[_Timeout | None] = ContextVar("timeout", default=None)
+
+
+@contextlib.contextmanager
+def unlimited(then_s: Callable[[], float | None]) -> Generator[None]:
+    """Pauses the limit of the running work while another role's model is awaited.
+
+    Args:
+        then_s: Returns the seconds that the work may take afterwards; None for any time.
+    """
+    timeout = _timeout.get()
+    if timeout is not None:
+        timeout.pause()
+    try:
+        yield
+    finally:
+        if timeout is not None:
+            timeout.resume(then_s())
 
 
 class _Pace:
-    """How long work of one kind has taken, and whether any of it ever waited."""
+    """Seconds that work of one kind takes, and whether any of it waited."""
 
-    __slots__ = ("average_s", "times", "waits")
+    __slots__ = ("average_s", "is_slow", "runs", "waits")
 
     def __init__(self) -> None:
-        self.times = 0
+        self.runs = 0
         self.average_s = 0.0
-        self.waits = False
+        self.waits = self.is_slow = False
 
     @property
-    def quick(self) -> bool:
-        return self.times >= TRIALS and self.average_s <= QUICK_S and not self.waits
+    def is_quick(self) -> bool:
+        return self.runs >= TRIALS and self.average_s <= QUICK_S and not (self.waits or self.is_slow)
 
     def note(self, seconds: float) -> None:
-        self.times += 1
-        share = _FADE if self.times * _FADE > 1 else 1 / self.times
-        self.average_s += (seconds - self.average_s) * share
+        self.runs += 1
+        weight = _WEIGHT if self.runs * _WEIGHT > 1 else 1 / self.runs
+        self.average_s += (seconds - self.average_s) * weight
 
 
-class _Hand:
-    """A thread with an event loop. It ends when nobody holds this any more: neither the crew nor an episode."""
+class _WorldThread:
+    """Thread with an event loop; it ends when neither the executor nor an episode refers to it."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.lost = False
+        self.is_abandoned = False
         self.load = 0
         self.used = time.monotonic()
-        self._thread = threading.Thread(target=_turn, args=(self.loop,), name="quintain-world", daemon=True)
+        self._thread = threading.Thread(target=_run_loop, args=(self.loop,), name="quintain-world", daemon=True)
         self._thread.start()
         weakref.finalize(self, _stop, self.loop).atexit = False
 
-    def interrupt(self) -> None:
-        """Raise Overdue in the thread, as soon as it runs Python; then its loop ends."""
-        ident = self._thread.ident
-        if ident is not None:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Overdue))
-        _stop(self.loop)
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
 
 
-def _turn(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a loop until it is stopped."""
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
-    except Overdue:
-        return  # It came between two pieces of work; there is nothing to undo.
     finally:
         loop.close()
 
@@ -244,47 +293,100 @@ def _stop(loop: asyncio.AbstractEventLoop) -> None:
         loop.call_soon_threadsafe(loop.stop)
 
 
-class _Watched(Generic[T]):
-    """Work that is awaited: for how long it held its thread at a stretch, and whether it ever waited."""
+class Watchdog:
+    """Thread that reports work which blocks the event loop, while it does.
 
-    def __init__(self, work: Coroutine[Any, Any, T], pace: _Pace, watchdog: Watchdog | None = None) -> None:
+    Args:
+        exits: Whether the process exits once such work has exceeded its limit.
+
+    Attributes:
+        held: Since when, in seconds of `time.monotonic()`, which kind of work runs on the event loop, and its limit.
+    """
+
+    def __init__(self, *, exits: bool) -> None:
+        self.held: tuple[float, Hashable, float | None] = _NOT_HELD
+        self._exits = exits
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Starts the thread, unless it runs."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, name="quintain-watchdog", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._ended.set()
+
+    def _watch(self) -> None:
+        reported = math.inf
+        while not self._ended.wait(STALL_S / 2):
+            since, kind, limit_s = self.held
+            seconds = time.monotonic() - since
+            if seconds > STALL_S and since != reported:
+                _log.warning("%s blocks the event loop; nothing else is answered meanwhile", kind)
+                reported = since
+            if self._exits and limit_s is not None and seconds > limit_s:
+                _log.critical("%s blocks the event loop for %.1f s, at most %g are allowed: exiting, so that the "
+                              "supervisor starts the server again", kind, seconds, limit_s)  # fmt: skip
+                logging.shutdown()
+                os._exit(EXIT_STATUS)
+
+
+_NOT_HELD = (math.inf, None, None)
+
+
+class _Watched(Generic[T]):
+    """Awaitable that measures the longest time for which work held its thread, and whether it waited."""
+
+    def __init__(
+        self,
+        work: Coroutine[Any, Any, T],
+        pace: _Pace,
+        watchdog: Watchdog | None = None,
+        named: tuple[Hashable, float | None] = (None, None),
+    ) -> None:
         self._work = work.__await__()
         self._pace = pace
         self._watchdog = watchdog
+        self._named = named
         self.held_s = 0.0
         self.waited = False
+        if watchdog is not None:
+            watchdog.start()
 
     def __await__(self) -> Generator[Any, Any, T]:
         resume: Callable[[Any], Any] = self._work.send
-        what: Any = None
+        value: Any = None
         while True:
             started = time.monotonic()
             if self._watchdog is not None:
-                self._watchdog.since = started
+                self._watchdog.held = (started, *self._named)
                 deadline.watched = True
             try:
-                wish = resume(what)
+                pending = resume(value)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]  # what the work returned
-            except _OURS:
+            except (Exception, SystemExit, asyncio.CancelledError):
                 raise
             except BaseException as error:
-                if error is what:
+                if error is value:
                     raise
-                # An author's code may run what others wrote. Nothing they raise ends a thread, or what is served on it.
-                raise RuntimeError(f"{type(error).__name__} was raised, which is no Exception: {error}") from error
+                # Nothing that an author's code raises may end a thread or the server.
+                raise RuntimeError(f"{type(error).__name__} was raised, which is not an Exception: {error}") from error
             finally:
                 if self._watchdog is not None:
-                    self._watchdog.since = math.inf
+                    self._watchdog.held = _NOT_HELD
                     deadline.watched = False
                 self.held_s = max(self.held_s, time.monotonic() - started)
             self.waited = self._pace.waits = True
             try:
-                what = yield wish
+                value = yield pending
                 resume = self._work.send
             except BaseException as error:  # noqa: BLE001  # thrown in from outside, and meant for the work
-                resume, what = self._work.throw, error
+                resume, value = self._work.throw, error
 
 
-async def _plain(watched: _Watched[T]) -> T:
+async def _awaited(watched: _Watched[T]) -> T:
     return await watched

@@ -17,11 +17,11 @@ from quintain.harness import Harness, Model, Request
 from quintain.serve.limits import patience_s
 from quintain.trace import Message, Reply
 
+from .executor import unlimited
 from .secrets import shown
-from .timeout import hold, lift
 
 
-class Driven:
+class HarnessRun:
     """One play of a harness.
 
     Args:
@@ -46,7 +46,7 @@ class Driven:
         self._task: asyncio.Task[Any] | None = None
         self._play: Generator[Any, Any, None] = harness.play(_Side(session), self._model).__await__()
 
-    def run(self, reply: Reply | None = None) -> Awaitable[None]:
+    def resume(self, reply: Reply | None = None) -> Awaitable[None]:
         """Go on, with a reply where one was asked for, until the next question or the end.
 
         Raises:
@@ -75,16 +75,14 @@ class Driven:
                 kind="agent_run_error",
             )
         calls = 0
-        lift()
-        try:
-            reply = await self._others(request)
+        with unlimited(lambda: patience_s(self._episode.env.config, calls)):
+            try:
+                reply = await self._others(request)
+            except EpisodeError:
+                raise
+            except Exception as error:
+                raise ModelError(f"the {request.role}: {type(error).__name__}: {error}") from error
             calls = len(reply.message.calls)
-        except EpisodeError:
-            raise
-        except Exception as error:
-            raise ModelError(f"the {request.role}: {type(error).__name__}: {error}") from error
-        finally:
-            hold(patience_s(self._episode.env.config, calls))
         return reply
 
     def _check_place(self) -> None:
@@ -167,14 +165,14 @@ class _Until(Sequence[Message]):
 class _Leg:
     """From one question to the next, as something that can be awaited."""
 
-    __slots__ = ("_driven", "_reply")
+    __slots__ = ("_reply", "_run")
 
-    def __init__(self, driven: Driven, reply: Reply | None) -> None:
-        self._driven = driven
+    def __init__(self, run: HarnessRun, reply: Reply | None) -> None:
+        self._run = run
         self._reply = reply
 
     def __await__(self) -> Generator[Any, Any, None]:
-        return self._driven._go(self._reply)  # pyright: ignore[reportPrivateUsage]  # its other half
+        return self._run._go(self._reply)  # pyright: ignore[reportPrivateUsage]  # its other half
 
 
 class _Question:

@@ -23,7 +23,7 @@ from quintain.serve.counts import Counts
 from quintain.serve.errors import Conflict, Refused, Unavailable, Unknown
 from quintain.serve.journal.database import Past
 from quintain.serve.journal.entries import FORGETFUL, Created, Log
-from quintain.serve.journal.user_model_log import Kept
+from quintain.serve.journal.user_model_log import UserModelLog
 from quintain.serve.keys import Caller
 from quintain.serve.limits import Limits, Room
 from quintain.serve.names import Ids, named
@@ -31,9 +31,9 @@ from quintain.task import Task
 
 from .actions import LEFT, Stop, making
 from .archive import Archive
-from .executor import Crew, Place
+from .executor import Affinity, Executor
 from .live import Live
-from .recovered_episode import Returned
+from .recovered_episode import RecoveredEpisode
 from .secrets import NOTHING, Secrets
 
 T = TypeVar("T")
@@ -110,7 +110,7 @@ class Host:
     ) -> None:
         self.environments = named(environments)
         self.limits = limits or Limits()
-        self.crew = Crew(self.limits.threads)
+        self.executor = Executor(self.limits.threads, exits=log.keeps)
         self.room = Room(self.limits)
         self.counts = Counts([env.name for env in self.environments.values()], archive)
         self.ids = Ids(shard)
@@ -147,7 +147,7 @@ class Host:
         Raises:
             Exception: What it raises.
         """
-        return await self.crew.run(Place(secrets), kind, work)
+        return await self.executor.run(Affinity(secrets), kind, work)
 
     def environment(self, name: str) -> Environment[Any]:
         """An environment by its name, in any case; the first one for an empty name.
@@ -187,7 +187,9 @@ class Host:
         split = self.split(env, split)
         listed = self._splits.get((env.name, split))
         if listed is None:
-            listed = self._splits[env.name, split] = await self.crew.run(Place(), (env.name, "tasks", split), make)
+            listed = self._splits[env.name, split] = await self.executor.run(
+                Affinity(), (env.name, "tasks", split), make
+            )
         return listed
 
     async def task(self, env: Environment[Any], split: str, wanted: str | int) -> Task[Any]:
@@ -217,7 +219,7 @@ class Host:
                 return env.task(split, wanted)
 
         try:
-            task = await self.crew.run(Place(), (env.name, "task"), make)
+            task = await self.executor.run(Affinity(), (env.name, "task"), make)
         except UsageError as error:
             raise Unknown(str(error)) from error
         self._tasks[env.name, split, wanted] = task
@@ -297,7 +299,7 @@ class Host:
                 if (now := env.fingerprint) != (before := created.fingerprint):
                     words = f"the environment is of another version now: {now}, not {before}"
                     known["lost"] = EpisodeError(words, component="C", kind="session_lost")
-                live = self._live(Returned, env, await self.task(env, wanted.split, wanted.task), **known)
+                live = self._live(RecoveredEpisode, env, await self.task(env, wanted.split, wanted.task), **known)
             except BROKEN as error:
                 _log.warning("episode %s cannot be had again: %s", created.id, error)
                 continue
@@ -331,7 +333,7 @@ class Host:
             env=env,
             task=task,
             owner=owner,
-            crew=self.crew,
+            executor=self.executor,
             others=self._others(task, wanted),
             log=self.log,
             counts=self.counts,
@@ -339,7 +341,7 @@ class Host:
             led=wanted.led,
             everyone=wanted.everyone,
             home=wanted.split,
-            most=self.limits.episode_bytes,
+            max_bytes=self.limits.episode_bytes,
             **names,
             **more,
         )
@@ -389,4 +391,4 @@ class Host:
         if self._user is None:
             return None
         model = self._user.model(task, wanted.seed)
-        return Kept(model, wanted.id, self.log) if self.log.keeps else model
+        return UserModelLog(model, wanted.id, self.log) if self.log.keeps else model

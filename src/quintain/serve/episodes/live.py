@@ -1,66 +1,79 @@
-"""One served episode: calls one after the other, each of them once, and what is told about it."""
+"""One served episode: calls one after the other, each made once, and its verdict."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
-from functools import partial
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal, TypeVar
+
+import msgspec
 
 from quintain import codec
 from quintain.environment import Environment
 from quintain.episode import BROKEN, Episode, blank
-from quintain.errors import EpisodeError
-from quintain.harness import Model
+from quintain.errors import EpisodeError, Failure, Stage, blame
+from quintain.harness import Model, Request
 from quintain.serve.counts import Counts
 from quintain.serve.errors import Finished, Gone, Starting, Void
 from quintain.serve.journal.entries import FORGETFUL, Acted, Done, Ended, Log, Settled, digest
-from quintain.serve.journal.user_model_log import Kept
+from quintain.serve.journal.user_model_log import UserModelLog
 from quintain.serve.keys import Caller
 from quintain.serve.limits import patience_s
 from quintain.task import Task
-from quintain.trace import Message, Reply, ToolCall, Trace
+from quintain.tools import Tool
+from quintain.trace import End, Message, Reply, ToolCall, Trace
 
-from . import views as told
-from .actions import Again, Change, Make, Move, Stop, Terminate, checked, cut, hearing, move, rebuilt, recordable, text
-from .executor import Crew, GivenUp, Place
-from .harness_run import Driven
+from . import views
+from .actions import Again, Change, Make, Move, Stop, Terminate, abandoned, checked, cut, move, recordable, text
+from .executor import Affinity, Executor, ToolTimeout
+from .harness_run import HarnessRun
 from .secrets import NOTHING, Secrets
-from .size import Scale
-from .views import Answer, Shown
+from .size import SizeLimit
+from .views import Answer
 
 T = TypeVar("T")
 
+BUILD_S = 900.0
+"""Seconds without a request for which an episode stays open while its world is being built."""
 
-class Live(Shown):
-    """An episode that is played over a wire by its environment's own harness.
+
+class Live:
+    """Episode that is played over a wire by its environment's own harness.
 
     Args:
         id: Its name on the wire.
         token: Its unguessable name, for addresses that are secrets themselves.
         env: The environment.
         task: One of its tasks.
-        owner: Whose it is.
-        crew: Where its world runs.
-        others: Who answers for other roles; None where nobody does.
-        log: Where what is asked is written down first.
-        counts: Is told of its end.
-        make: Makes the episode, where that is not a fresh one.
-        led: Whether a harness of the caller's plays, a `Move` at a time, and not the environment's own.
-        everyone: Whether the questions of all roles are the caller's to answer.
-        home: The split that the task is in, whatever the record calls it.
-        most: Bytes that it may hold, see `Scale`; None for any number.
-        secrets: What its tools and judges may read and nobody else.
+        owner: The caller that it belongs to.
+        executor: Runs its work.
+        others: Model of the other roles; None if there is none.
+        log: Where what is asked is written first.
+        counts: Counts its end.
+        make: Makes the episode; None for a fresh one.
+        led: Whether a client's harness plays it, a `Move` at a time, and not the environment's own.
+        everyone: Whether the caller answers the questions of all roles.
+        home: The split of the task, whatever the record calls it.
+        max_bytes: That it may hold, see `SizeLimit`; None for any number.
+        secrets: What its tools and scoring functions may read.
         names: Fields of the Trace: seed, member, attempt, after, split, agent.
 
     Attributes:
-        first: What the agent was told before its first reply.
-        secrets: As given; an episode that goes on from this one may be given them.
-        asked: Calls whose answer was not delivered yet, by key.
-        touched: When somebody last asked for it or was answered, in seconds of `time.monotonic()`.
+        first: The agent's messages before its first reply.
+        secrets: As given; an episode that goes on from this one may get them.
+        touched: When it was last asked for or answered, in seconds of `time.monotonic()`.
         status: "starting" until the first question, "open" until the end, "ended", and "closed" when it is gone.
+        is_new: True if it was recovered before any call was made in it, so that its creator may not have got its name.
+        broken: Key of the call over which it failed; empty if none.
+        request: Digest of the request whose key named it; empty if none did.
+        is_counted: Whether it takes one of the places that episodes have.
     """
+
+    is_new: bool = False
+    broken: str = ""
+    request: str = ""
+    is_counted: bool = True
 
     def __init__(
         self,
@@ -70,7 +83,7 @@ class Live(Shown):
         env: Environment[Any],
         task: Task[Any],
         owner: Caller,
-        crew: Crew,
+        executor: Executor,
         others: Model | None = None,
         log: Log = FORGETFUL,
         counts: Counts | None = None,
@@ -78,7 +91,7 @@ class Live(Shown):
         led: bool = False,
         everyone: bool = False,
         home: str = "",
-        most: int | None = None,
+        max_bytes: int | None = None,
         secrets: Secrets = NOTHING,
         **names: Any,
     ) -> None:
@@ -92,35 +105,32 @@ class Live(Shown):
         self.led = led
         self.everyone = everyone
         self.split = home
-        self._scale = Scale(most)
+        self._size = SizeLimit(max_bytes)
         self.trace: Trace = blank(env, task, **names)
         self._episode: Episode[Any] | None = None
-        self._driven: Driven | None = None
-        self._crew = crew
-        self.secrets = secrets.again()
-        self._place = Place(self.secrets)
+        self._run: HarnessRun | None = None
+        self._executor = executor
+        self.secrets = secrets.copy()
+        self._affinity = Affinity(self.secrets)
         self._others = others
         self._log = log
         self._counts = counts or Counts([env.name])
-        self._is_copy = make is not None
         self._make: Make = make or (lambda: Episode[Any].begin(env, task, **names))
         self._started: asyncio.Event = asyncio.Event()
         self._lock = asyncio.Lock()
         self._turns: dict[str, int] = {}
         self._running: dict[str, asyncio.Future[None] | None] = {}
         self.first: list[Message] = []
-        self.asked, self.lost = {}, {}
 
     async def begin(self) -> None:
-        """Build the world and play to the first question. What breaks is the episode's failure, and does not raise."""
+        """Builds the world and plays to the first question. A failure becomes the episode's and is not raised."""
         start: object = self.task.start
         kind = (self.env.name, "begin", getattr(start, "__code__", type(start)))
+        limit_s = patience_s(self.env.config, 1)
         async with self._lock:
             try:
-                self._place.off_loop = self.led or self._is_copy  # Of a copy there is no second beginning.
-                await self._crew.run(self._place, kind, self._begin)
-                self._place.off_loop = self.led
-            except GivenUp as error:  # By a tool of who speaks before the agent.
+                await self._executor.run(self._affinity, kind, self._begin, limit_s=limit_s, paused=True)
+            except ToolTimeout as error:  # By a tool of a role that speaks before the agent.
                 self._fail(error, component="S", kind="quintain:tool_timeout")
             except BROKEN as error:
                 self._fail(error, component="T", kind="quintain:reset_failed", stage="seed")
@@ -128,31 +138,25 @@ class Live(Shown):
                 self.status = "ended" if self.trace.end is not None else "open"
             if self.status == "ended" and self.trace.score is None:
                 await self._verify()
-        self._begun()
+        self._mark_started()
 
     async def _begin(self) -> None:
-        episode = await self._make()
-        await self._enter(episode)
+        episode = self._episode = await self._make()
+        self.trace = episode.trace
+        self._size.enter(episode, led=self.led)
+        if not (self.led or episode.ended):
+            others = episode.remembering(self._others) if isinstance(episode, Again) else self._others
+            run = self._run = HarnessRun(self.env.harness, episode.session, others=others, everyone=self.everyone)
+            await self._drive(None)
+            while isinstance(episode, Again) and episode.is_behind and run.question is not None:
+                await self._drive(await episode.recall(run.question))
         self.first = list(episode.session.messages)
 
-    async def _enter(self, episode: Episode[Any]) -> None:
-        """Play this one from now on, with a fresh harness that runs up to where it stands."""
-        self._episode = episode
-        self.trace = episode.trace
-        self._scale.enter(episode, led=self.led)
-        if not (self.led or episode.ended):
-            others = hearing(episode, self._others)
-            driven = Driven(self.env.harness, episode.session, others=others, everyone=self.everyone)
-            self._driven = driven
-            await self._drive(None)
-            while isinstance(episode, Again) and episode.is_behind and driven.question is not None:
-                await self._drive(await episode.recall(driven.question))
-
     async def ready(self, seconds: float | None = None) -> Episode[Any]:
-        """The episode, once it has begun.
+        """Returns the episode once it has begun.
 
         Args:
-            seconds: How long to wait; None means without end.
+            seconds: How long to wait; None for any time.
 
         Raises:
             Starting: It takes longer.
@@ -174,24 +178,24 @@ class Live(Shown):
     # -- what is done
 
     async def call(self, name: str, arguments: str, *, key: str = "") -> Answer:
-        """Call a tool: a turn with one call.
+        """Calls a tool: a turn with one call.
 
         Args:
             name: The tool.
             arguments: JSON text.
-            key: Names this call; a second one of the same key gets the first one's answer, and nothing is done.
+            key: Names this call; a second call of the same key gets the answer of the first, and nothing is done.
 
         Raises:
             Finished: The episode has ended.
             Void: It has failed, now or before.
-            Refused: No record can hold the call.
+            Refused: A record cannot hold the call.
             Gone, Starting: As for `ready`.
         """
         call = ToolCall(f"call_{len(self.trace.turns)}", text(name), text(arguments))
         return (await self._once(Reply(Message("assistant", calls=(call,))), key))[0]
 
     async def answer(self, words: str, *, key: str = "") -> Answer:
-        """Say something without calling anything: last words, or words to whoever the agent talks with.
+        """Replies with text and without a call: the final answer, or text for the simulated user.
 
         Raises:
             Finished, Void, Refused, Gone, Starting: As for `call`.
@@ -199,7 +203,7 @@ class Live(Shown):
         return (await self._once(Reply(Message("assistant", text(words))), key))[-1]
 
     async def act(self, reply: Reply, *, key: str = "") -> list[Answer]:
-        """Play a whole reply: an answer for each of its calls, or one where it has none.
+        """Plays a whole reply; returns an answer for each of its calls, or one if it has none.
 
         Raises:
             Finished, Void, Refused, Gone, Starting: As for `call`.
@@ -207,12 +211,12 @@ class Live(Shown):
         return await self._once(recordable(reply), key)
 
     async def again(self, key: str) -> list[Answer] | None:
-        """The answers to what was asked under this key before, when they are there; None where nothing was.
+        """Returns the answers to the call of this key, once they exist; None if there was no such call.
 
         Raises:
             Void: The episode failed over it.
         """
-        while key in self._running:  # Of several who wait for one that was refused, one tries, and the others wait.
+        while key in self._running:  # Of several requests that wait for a refused one, one tries and the others wait.
             waiting = self._running[key] or asyncio.get_running_loop().create_future()
             self._running[key] = waiting
             await asyncio.shield(waiting)
@@ -221,36 +225,52 @@ class Live(Shown):
             return None
         if self.trace.failure is not None and (index >= len(self.trace.turns) or key == self.broken):
             raise Void(self._failure)
-        return told.answers(self, index=index, context=self.messages)
+        return views.answers(self, index=index, context=self.messages)
 
     def room(self, size: int) -> None:
-        """Make sure that a call of so many bytes can be written down.
+        """Checks that the journal can hold a call of so many bytes.
 
         Raises:
-            Unavailable: It cannot, so it would not be done.
+            Unavailable: It cannot, so the call must not be made.
         """
         self._log.room(size)
 
     async def end(self, reason: str) -> None:
-        """End the episode by the rules of the game, and score it; of one that has ended, nothing changes.
+        """Ends the episode by the rules of the game and scores it; nothing changes if it has ended.
 
         Raises:
             Gone, Starting, Void: As for `ready`.
         """
+        await self._end(Terminate(reason))
+
+    async def abandon(self, reason: str) -> None:
+        """Ends the episode as invalid, because its client left without closing it; nothing changes if it has ended.
+
+        Args:
+            reason: What happened, for the failure's message.
+
+        Raises:
+            Gone, Starting, Void: As for `ready`.
+        """
+        await self._end(abandoned(reason))
+
+    async def _end(self, why: Stop) -> None:
         episode = await self.ready()
         async with self._lock:
             if self.status == "open":
-                self._log.write(Ended(self.id, reason))
-                cut(episode, Terminate(reason))
+                if isinstance(why, Terminate):
+                    self._log.write(Ended(self.id, why.reason))
+                cut(episode, why)
                 await self._finish()
 
     async def change(self, changes: tuple[Change, ...], *, key: str = "") -> int:
-        """Do what a caller's harness did beside its steps; returns how many conversations there were before.
+        """Applies what a client's harness did beside its steps; returns the number of conversations before.
 
-        Of one that plays here, only its end can be told. What has a key is done once, as for `call`.
+        In an episode that the environment's own harness plays, a change can only be the end. A key is used once, as
+        for `call`.
 
         Raises:
-            Refused, Conflict: No record can hold them, or they do not fit.
+            Refused, Conflict: A record cannot hold them, or they do not fit.
             Gone, Starting, Void: As for `ready`.
         """
         episode = await self.ready()
@@ -261,48 +281,125 @@ class Live(Shown):
                 before = len(episode.sessions)
                 self._turns |= {key: before} if key else {}
                 await move(episode, wanted, led=self.led)
-                self._scale.check(episode, wanted)
+                self._size.check(episode, wanted)
                 if self.trace.end is not None and self.status == "open":
                     await self._finish()
             return before
 
     async def judge(self) -> None:
-        """Score an episode that a caller's harness ended, which only he knows to be over."""
+        """Scores an episode that a client's harness ended."""
         async with self._lock:
             if self.led and self._episode and self.trace.end is not None and not self.trace.criteria:
                 await self._verify()
 
     async def work(self, kind: str, work: Callable[[Episode[Any]], Coroutine[Any, Any, T]]) -> T:
-        """Something that is done with the whole episode between two turns.
+        """Runs work on the whole episode between two turns.
 
         Raises:
             Gone, Starting, Void: As for `ready`.
-            Exception: What it raises.
+            Exception: Whatever the work raises.
         """
         episode = await self.ready()
         async with self._lock:
-            return await self._crew.run(self._place, (self.env.name, kind), lambda: work(episode))
+            return await self._executor.run(self._affinity, (self.env.name, kind), lambda: work(episode))
 
     def close(self) -> None:
-        """Do nothing more; whoever waits is told so. What runs now cannot be undone, but nothing is written of it."""
+        """Refuses everything from now on. What runs cannot be undone, but nothing of it is written."""
         self.status = "closed"
-        self._log = FORGETFUL  # Its name may be another's from now on.
-        if isinstance(self._others, Kept):
+        self._log = FORGETFUL  # Another episode may get its name.
+        if isinstance(self._others, UserModelLog):
             self._others.close()
         self._started.set()
 
     async def unwind(self, why: Stop) -> None:
-        """Forget the world once what runs has come to its end, and keep the record of what goes on."""
+        """Drops the world once what runs has ended, and archives the record of an open episode."""
         async with self._lock:
             if self._episode is not None and self._counts.wants(self.trace):
                 cut(self._episode, why)
                 await self._verify()
-            self._forget()
+            if self._episode is not None:
+                self._episode.sessions.clear()  # They refer back to it and would wait for the garbage collector.
+            self._close_run()
+            self._episode = None
+
+    # -- what is known
+
+    def touch(self, caller: Caller) -> None:
+        """Notes a request; the owner's role is the one that its key has now."""
+        self.touched = time.monotonic()
+        if caller.name == self.owner.name:
+            self.owner = caller
+
+    def knows(self, key: str) -> bool:
+        """True if a call has or had this key."""
+        return key in self._turns or key in self._running
+
+    def place(self, key: str) -> int | None:
+        """Returns the turn of the call of this key, or the conversations before the change; None if there is none."""
+        return self._turns.get(key)
+
+    def clashes(self, key: str) -> bool:
+        """True if an earlier process used this key, except for its last word, for another request."""
+        return False
+
+    @property
+    def is_busy(self) -> bool:
+        """True if something runs in it; its beginning does not count."""
+        return self._lock.locked() and self._started.is_set()
+
+    def is_idle(self, seconds: float) -> bool:
+        """True if there was no request for so long."""
+        if self.is_busy:
+            return False
+        bound = max(seconds, BUILD_S) if self._lock.locked() else seconds
+        return self.touched < time.monotonic() - bound
+
+    async def woken(self, seconds: float) -> None:
+        """Waits until a recovered episode stands where it stood when its process ended."""
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The agent's context as its model would see it now, not to be changed; empty before the beginning."""
+        return self._episode.session.context.messages if self._episode else ()
+
+    @property
+    def question(self) -> Request | None:
+        """The open question of the environment's own harness; None if there is none, or a client's harness plays."""
+        return self._run.question if self._run else None
+
+    @property
+    def seed(self) -> int:
+        """Seed for sampling the agent's next reply."""
+        return self._episode.session.request().seed if self._episode else 0
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Tools that the agent may call."""
+        return self.env.tools_of("agent")
+
+    @property
+    def finished(self) -> bool:
+        return self.trace.end is not None
+
+    @property
+    def reward(self) -> float | None:
+        """The score of a valid episode that has ended, else None."""
+        return views.reward(self.trace)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The episode's metadata, by prefixed key, as its owner may read it."""
+        return views.about(self.id, self.trace, self.owner)
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why there is no reward, as its owner may read it."""
+        return self.trace.failure and views.blamed(self.trace.failure, self.owner)
 
     # -- inside
 
     async def _once(self, reply: Reply, key: str) -> list[Answer]:
-        """Play a reply that a record can hold, unless its key was used before."""
+        """Plays a reply that a record can hold, unless its key was used before."""
         if self.status == "starting":
             await self.ready()
         if key:
@@ -314,40 +411,45 @@ class Live(Shown):
                 return await self._act(reply, key)
         finally:
             self.touched = time.monotonic()
-            waited_for = self._running.pop(key, None)
-            if waited_for is not None:
-                waited_for.set_result(None)
+            waiting = self._running.pop(key, None)
+            if waiting is not None:
+                waiting.set_result(None)
 
     async def _act(self, reply: Reply, key: str) -> list[Answer]:
+        self._check_open()
+        if isinstance(reply, Move) and self._episode is not None:
+            checked(self._episode, reply)
+        if self._log.keeps:
+            await self._log.append(Acted(self.id, key, codec.dumps(reply), led=isinstance(reply, Move)))
+            if self.status == "closed":
+                raise Gone("this episode was closed")
+        index = len(self.trace.turns)
+        if key:
+            self._turns[key] = index
+        await self._play(reply)
+        if self._log.keeps:
+            await self._log.append(Done(self.id, digest(self.trace, index)))
+        if self.trace.failure is not None:
+            self.broken = key
+            raise Void(self._failure)
+        return views.answers(self, index=index, context=self.messages)
+
+    def _check_open(self) -> None:
         if self.trace.failure is not None:
             raise Void(self._failure)
         if self.status == "closed":
             raise Gone("this episode was closed")
         if self.status == "ended":
             raise Finished(f"the episode has ended: {self.trace.reason}")
-        if isinstance(reply, Move) and self._episode is not None:
-            checked(self._episode, reply)
-        if self._log.keeps:
-            self._log.write(Acted(self.id, key, codec.dumps(reply), led=isinstance(reply, Move)))
-        index = len(self.trace.turns)
-        if key:
-            self._turns[key] = index
-        await self._play(reply)
-        if self._log.keeps:
-            self._log.write(Done(self.id, digest(self.trace, index), key if key in self.lost else ""))
-        if self.trace.failure is not None:
-            self.broken = key
-            raise Void(self._failure)
-        return told.answers(self, index=index, context=self.messages)
 
     async def _play(self, reply: Reply) -> None:
         calls = reply.message.calls
-        is_known = len(calls) == 1 and calls[0].name in self.env.tools  # What else agents call is without number.
+        is_known = len(calls) == 1 and calls[0].name in self.env.tools  # Unknown names are without number.
         kind = (self.env.name, calls[0].name if is_known else "")
-        limit, again = patience_s(self.env.config, len(calls)), partial(self._redo, reply, len(self.trace.turns))
+        limit_s = patience_s(self.env.config, len(calls))
         try:
-            await self._crew.run(self._place, kind, lambda: self._drive(reply), limit_s=limit, redo=again)
-        except GivenUp as error:
+            await self._executor.run(self._affinity, kind, lambda: self._drive(reply), limit_s=limit_s)
+        except ToolTimeout as error:
             self._fail(error, component="S", kind="quintain:tool_timeout")
         except BROKEN as error:
             self._fail(error, component="H", kind="agent_run_error")
@@ -355,42 +457,34 @@ class Live(Shown):
             await self._finish()
 
     async def _drive(self, reply: Reply | None) -> None:
-        """Let the harness go on, here or elsewhere; what one raises here is its failure."""
-        driven, episode = self._driven, self._episode
-        if episode is None or (driven is None and not isinstance(reply, Move)):
+        """Lets the harness go on, here or at the client; what it raises here is its failure."""
+        run, episode = self._run, self._episode
+        if episode is None or (run is None and not isinstance(reply, Move)):
             raise EpisodeError("the episode has no harness any more", component="H", kind="session_lost")
         try:
             if isinstance(reply, Move):
                 await move(episode, reply, led=self.led)
-            elif driven is not None:
-                await driven.run(reply)
+            elif run is not None:
+                await run.resume(reply)
             self.secrets.check(episode)
-            self._scale.check(episode, reply)
+            self._size.check(episode, reply)
         except BROKEN as error:
             episode.fail(self.secrets.found(episode) or error, component="H", kind="agent_run_error")
-        if driven is not None and driven.done and not episode.ended:
+        if run is not None and run.done and not episode.ended:
             episode.terminate("the harness returned")
 
-    async def _redo(self, reply: Reply, count: int) -> None:
-        """Play a reply anew that was interrupted: in another episode, for its own world is lost."""
-        lost = self._played
-        await self._enter(await rebuilt(lost, lost.trace.turns[:count]))
-        await self._drive(reply)
-
     async def _finish(self) -> None:
-        """Let a harness that goes on after the end run out, and score the episode."""
-        self._over()
-        if self._driven is not None and not self._driven.done:
-            self._driven.close()
-        self._driven = None
+        """Closes the harness and scores the episode."""
+        self._mark_ended()
+        self._close_run()
         self.secrets.strike(self.trace)
-        if not self.led:  # Another's harness may still say how it ended.
+        if not self.led:  # A client's harness may still change how it ended.
             await self._verify()
 
     async def _verify(self) -> None:
         episode = self._episode
         if episode is not None and self.trace.failure is None:
-            await self._crew.run(self._place, (self.env.name, "verify"), episode.verify)
+            await self._executor.run(self._affinity, (self.env.name, "verify"), episode.verify)
         elif episode is not None:
             self.trace.criteria = tuple(one.name for one in self.env.verifier.criteria)
         self.secrets.strike(self.trace)
@@ -398,3 +492,33 @@ class Live(Shown):
             self._log.write(Settled(self.id, self.trace.to_bytes()))
         self._counts.end(self.id, self.trace)
         await self._counts.keep(self.id, self.trace, episode)
+
+    def _close_run(self) -> None:
+        if self._run is not None:
+            self._run.close()
+        self._run = None
+
+    def _mark_started(self) -> None:
+        self.touched = time.monotonic()
+        self._started.set()
+
+    def _mark_ended(self) -> None:
+        if self.status != "closed":
+            self.status = "ended"
+
+    def _fail(self, error: BaseException, *, component: Any, kind: str, stage: Stage = "agent") -> None:
+        if self._episode is not None:
+            self._episode.fail(self.secrets.found(self._episode) or error, component=component, kind=kind, stage=stage)
+            self._episode.trace.interrupted = True  # The harness did not end it.
+            # An abandoned thread may still change that record, but not this one.
+            self.trace = msgspec.structs.replace(self._episode.trace, turns=list(self._episode.trace.turns))
+            return
+        self.trace.failure = blame(error, component=component, kind=kind, stage=stage, turn=0)
+        self.trace.end, self.trace.reason = End.FAILED, self.trace.failure.kind
+
+    @property
+    def _failure(self) -> Failure:
+        failure = self.failure
+        if failure is None:
+            raise Gone("this episode is not there any more")
+        return failure

@@ -1,7 +1,7 @@
-"""Episodes that outlive their process: at the first use each is played again from what was written down of it.
+"""Episodes that outlive their process: each is replayed from the journal when it is first used.
 
-What is told of an episode is told for good. So what comes of its calls must be what came of them before, or the episode
-has failed; and the verdict of one that had ended stands, whatever its judges would say today.
+Clients have read the results of its calls and its verdict. So the replay must give the same results, or the episode
+fails; and a verdict stands, whatever the scoring functions would say now.
 """
 
 from __future__ import annotations
@@ -17,24 +17,23 @@ from quintain.episode import BROKEN, Episode
 from quintain.errors import EpisodeError
 from quintain.serve.errors import Finished, Gone, Void
 from quintain.serve.journal.database import Past
-from quintain.serve.journal.entries import Acted, Done, Ended, Entry, Met, Missed, Said, Settled, digest
-from quintain.serve.journal.user_model_log import Kept, diverged
+from quintain.serve.journal.entries import Acted, Done, Ended, Entry, Said, Settled, digest
+from quintain.serve.journal.user_model_log import UserModelLog, diverged
 from quintain.trace import Reply, Trace
 
 from .actions import Change, Move, Stop, Terminate, cut
 from .live import Live
-from .undelivered import deadline
 from .views import Answer
 
 _log = logging.getLogger(__name__)
 
 
-class Returned(Live):
-    """An episode that was open when a process ended.
+class RecoveredEpisode(Live):
+    """Episode that was open when a process ended.
 
     Args:
-        past: What was written down of it.
-        lost: Why it cannot go on, where that is known already.
+        past: Its journal.
+        lost: Why it cannot go on; None if it can.
         rest: As for a Live.
     """
 
@@ -57,24 +56,23 @@ class Returned(Live):
             self._started.set()
 
     async def change(self, changes: tuple[Change, ...], *, key: str = "") -> int:
-        """As for a Live; from then on the episode is not new."""
+        """Applies changes as a Live does; the episode is not new any more."""
         self.is_new = False
         return await super().change(changes, key=key)
 
-    async def end(self, reason: str) -> None:
-        """As for a Live; from then on the episode is not new."""
+    async def _end(self, why: Stop) -> None:
         self.is_new = False
-        await super().end(reason)
+        await super()._end(why)
 
     async def _once(self, reply: Reply, key: str) -> list[Answer]:
         self.is_new = False
         return await super()._once(reply, key)
 
     async def ready(self, seconds: float | None = None) -> Episode[Any]:
-        """The episode, once it is where it was.
+        """Returns the episode once it stands where it stood.
 
         Args:
-            seconds: How long to wait; None means without end.
+            seconds: How long to wait; None for any time.
 
         Raises:
             Starting, Gone, Void: As for a Live.
@@ -90,7 +88,7 @@ class Returned(Live):
             raise
 
     async def woken(self, seconds: float) -> None:
-        """Wait until it is where it was, whatever comes of it.
+        """Waits until it stands where it stood, or has failed.
 
         Raises:
             Starting: It takes longer.
@@ -98,51 +96,44 @@ class Returned(Live):
         with contextlib.suppress(Void, Gone, Finished):
             await self.ready(seconds)
 
-    def gave(self, key: str) -> bool:
-        """Whether a process gave this key to a call, and was killed before it began with it."""
-        return key[:16] in self._log.marks
-
     def clashes(self, key: str) -> bool:
-        """Whether a process that is gone did something under this key, but for its last word: another request."""
+        """True if an earlier process used this key, except for its last word, for another request."""
         name, _, request = key.rpartition(" ")
         return self._requests.get(name, request) != request
 
     def recall(self) -> None:
-        """Have at hand what was written of it, which the journal is about to let go: its record may need it."""
+        """Reads its journal, whose rows are about to be deleted, if its record is to be archived."""
         is_over = self._settled is not None or self._started.is_set()
         if self._entries is None and self._counts.keeps and not (is_over or self.is_new):
             self._entries = self._past.entries()
 
     async def unwind(self, why: Stop) -> None:
-        """As for a Live. Where its record is kept, and nobody has asked for it since, it is played again first."""
+        """Drops the world as a Live does; first replays an episode whose record is archived."""
         if self._waking is None and self._entries:
             await self.begin()
         await super().unwind(why)
 
     async def begin(self) -> None:
-        """Play it again; where that does not lead to where it was, it has failed."""
+        """Replays the episode; it fails if that does not lead to where it stood."""
         entries = self._past.entries() if self._entries is None else self._entries
         self._entries = ()
-        if isinstance(self._others, Kept):
+        if isinstance(self._others, UserModelLog):
             said = [entry for entry in entries if isinstance(entry, Said)]
-            self._others.remember(said, is_over=self._settled is not None)
+            self._others.replay(said, is_over=self._settled is not None)
         async with self._lock:
             await self._replay(entries)
             if self._is_due:
                 await self._verify()
             if self.status == "starting":
                 self.status = "ended" if self.trace.end is not None else "open"
-        self.lost.update(dict.fromkeys(_unheard(entries), deadline()))  # Up to now its clients were told to wait.
-        self._begun()
+        self._mark_started()
 
     async def _replay(self, entries: Sequence[Entry]) -> None:
         self._is_behind = True
         try:
-            self._place.off_loop = True  # A copy runs up to where it was made, and there is no second one.
-            await self._crew.run(self._place, (self.env.name, "again"), self._begin)
-            self._place.off_loop = self.led
-            if self.trace.end is not None and self.trace.score is None:  # It ended before anything was asked.
-                self._over()
+            await self._executor.run(self._affinity, (self.env.name, "replay"), self._begin)
+            if self.trace.end is not None and self.trace.score is None:  # It ended before the first call.
+                self._mark_ended()
                 await self._verify()
             await self._follow(entries)
         except BROKEN as error:
@@ -155,9 +146,18 @@ class Returned(Live):
 
     async def _follow(self, entries: Sequence[Entry]) -> None:
         index = 0
-        for entry in entries:
+        calls = [place for place, entry in enumerate(entries) if isinstance(entry, Acted)]
+        finished = [place for place, entry in enumerate(entries) if isinstance(entry, Done | Settled | Ended)]
+        for place, entry in enumerate(entries):
             match entry:
                 case Acted():
+                    if self.secrets.names and place == calls[-1] and not any(other > place for other in finished):
+                        raise EpisodeError(
+                            "a call was running when the server ended, and is not repeated: with the secrets of the "
+                            "caller its tool may have acted outside of the world",
+                            component="C",
+                            kind="session_lost",
+                        )
                     index = len(self.trace.turns)
                     await self._repeat(entry, index)
                     await asyncio.sleep(0)  # There may be many, and others go on meanwhile.
@@ -172,7 +172,7 @@ class Returned(Live):
                     continue
 
     async def _repeat(self, entry: Acted, index: int) -> None:
-        """Play a reply again; of one over which the episode broke there is no turn."""
+        """Replays one call; a call over which the episode broke left no turn."""
         reply = codec.loads(entry.reply, Move) if entry.led else codec.loads(entry.reply, Reply)
         is_change = isinstance(reply, Move) and not reply.plays
         if entry.key:
@@ -188,7 +188,7 @@ class Returned(Live):
             self.broken = entry.key
 
     def _adopt(self) -> None:
-        """The record is the one that was told; the world must be the one that it speaks of."""
+        """Takes the scored record over, if the replayed world is the one that it speaks of."""
         if self._settled is None or self._episode is None:
             return
         if codec.dumps(self._episode.trace.turns) != codec.dumps(self._settled.turns):
@@ -197,42 +197,18 @@ class Returned(Live):
         self._episode.trace = self.trace = self._settled
         self._settled = None
         self._is_due = False
-        self._over()
-        if self._driven is not None:
-            self._driven.close()
-        self._driven = None
+        self._mark_ended()
+        self._close_run()
 
     def _lose(self, why: str) -> None:
         _log.warning("the world of episode %s cannot be built again, but its verdict stands: %s", self.id, why)
         if self._settled is not None:
             self.trace = self._settled
         self._episode = None
-        self._over()
+        self._mark_ended()
 
     async def _verify(self) -> None:
-        """Judge it; while it is played again only note that, for what follows may say that it went another way."""
+        """Scores it after the replay, because what follows may show that the replay went another way."""
         self._is_due = self._is_behind
         if self._settled is None and not self._is_behind:
             await super()._verify()
-
-
-def _unheard(entries: Sequence[Entry]) -> set[str]:
-    """Keys of the calls whose answers nobody got, or over which a process was killed before it could tell them."""
-    found: set[str] = set()
-    acted = ""
-    for entry in entries:
-        match entry:
-            case Acted():
-                found.add(acted)
-                acted = entry.key
-            case Done():
-                found.add(entry.key)
-                acted = ""
-            case Missed():
-                found.add(entry.key)
-            case Met():
-                found.discard(entry.key)
-                acted = "" if acted == entry.key else acted
-            case _:
-                continue
-    return {*found, acted} - {""}

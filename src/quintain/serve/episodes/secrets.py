@@ -72,7 +72,7 @@ class Secrets:
             )
         return self._values.get(name)
 
-    def again(self, lost: Iterable[str] = ()) -> Secrets:
+    def copy(self, lost: Iterable[str] = ()) -> Secrets:
         """The same for another episode.
 
         Args:

@@ -24,7 +24,7 @@ TURN, MESSAGE, CALL, BLOCK, ACTOR = 350, 64, 60, 60, 400
 """Bytes of each, counted likewise, beside the text that it holds."""
 
 
-class Scale:
+class SizeLimit:
     """Weighs one episode: its record turn by turn, its world in the first turns and then now and then.
 
     A Resource is weighed that has a `weight()`, its own bytes in memory, which it does not share with

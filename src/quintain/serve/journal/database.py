@@ -1,20 +1,22 @@
-"""A log on disk, `--journal DIR`: one file per process, from which a server that was killed goes on.
+"""The journal on disk, `--journal DIR`: an SQLite database from which a killed server goes on.
 
-The file grows by a record for every call and shrinks when most of what it holds is of closed episodes. At the start it
-is read once, to learn which episodes are open; what they did is read when somebody asks for one of them.
+One table of events holds the entries in the order in which they were written. The rows of a closed episode are deleted
+in batches. Every commit survives a killed process; with `sync` it survives a loss of power, too, because SQLite then
+waits for the disk (`synchronous=FULL`, otherwise `NORMAL`: the database stays intact, the latest commits may be lost).
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
+import asyncio
+import errno
 import functools
 import logging
 import os
+import resource
+import sqlite3
 import threading
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,32 +26,31 @@ from quintain import codec
 from quintain.errors import UsageError
 from quintain.serve.errors import Unavailable
 
-from .entries import Acted, Closed, Created, Done, Ended, Entry, Met, Missed, Opened, Passed, Settled, mark
-from .wal import Damaged, Wal, settle
+from .entries import Closed, Created, Done, Entry, Settled
 
-WASTE = 64 << 20
-"""Bytes of closed episodes that a journal may hold, beside as many as there are of open ones."""
-PATIENCE_S = 2.0
-"""Seconds that the process before may need to be gone."""
-SLACK = 1 << 20
-"""Beyond what a call is said to need: others write, too."""
+LOCK_S = 2.0
+"""Seconds that an earlier process may take to release the database."""
+ROOM = 1 << 20
+"""Bytes that must be free on the disk beyond the size of a call: others write, too."""
+DELETED_AT_ONCE = 1000
+"""Rows of closed episodes that are deleted together."""
+VERSION = 1
+"""Version of the table, as SQLite's `user_version`."""
 
 _log = logging.getLogger(__name__)
-
-
-_ENTRY: Any = Entry  # To a decoder a union is a type.
-_WORDS: dict[type, str] = {Closed: "closed", Done: "played", Settled: "judged", Missed: "not heard", Met: "heard"}
-"""Of what has happened already."""
+_ENTRY: Any = Entry  # A union is a type to the decoder.
+_DONE: dict[type, str] = {Closed: "closed", Done: "played", Settled: "scored"}
+"""Entries of what has happened already: it cannot be refused any more."""
 
 
 class Past(msgspec.Struct, frozen=True):
     """An episode that was open when the journal was read.
 
     Attributes:
-        created: How it began.
-        settled: Its record, where it had ended and was judged.
-        is_new: Whether nobody had acted in it.
-        entries: Reads all that was written of it since then, in order.
+        created: Its first entry.
+        settled: Its record, if it had ended and was scored.
+        is_new: True if no call was made in it.
+        entries: Reads its other entries, in order.
     """
 
     created: Created
@@ -59,239 +60,249 @@ class Past(msgspec.Struct, frozen=True):
 
 
 class Journal:
-    """A Log on disk.
+    """Log on disk.
 
     Args:
-        folder: Made where it is not there.
-        number: Of the process, among those that serve together.
-        sync: Whether calls wait for the disk, so that nothing is lost with the power.
-
-    Attributes:
-        marks: Of the processes that wrote it before.
-        passed: Digests of the requests that they passed on to others.
+        folder: Created if missing, readable for its owner alone.
+        sync: Whether commits wait for the disk.
 
     Raises:
-        UsageError: Another process has it; or the file is damaged, or cannot be made.
+        UsageError: Another process has it; or it is damaged, of another version, or cannot be made.
     """
 
     keeps = True
 
-    def __init__(self, folder: Path, *, number: int = 0, sync: bool = False) -> None:
-        self._path = folder / f"{number}.journal"
-        self._sync = sync
+    def __init__(self, folder: Path, *, sync: bool = False) -> None:
+        self.path = folder / "0.journal"
+        self._folder = str(folder)
         self._guard = threading.Lock()
-        self._size: Counter[str] = Counter()
-        self._waste = 0
-        self._places: dict[str, list[int]] = {}
-        self._acted: set[str] = set()
-        self._pressing: threading.Thread | None = None
-        with contextlib.ExitStack() as undo:
-            try:
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._lock = _locked(folder / f"{number}.lock")
-                undo.callback(os.close, self._lock)
-                self._path.with_suffix(".new").unlink(missing_ok=True)
-                self._wal = Wal(self._path, sync=sync)
-                if sync:  # What is in a file is worth as much as its name.
-                    settle(folder)
-                    settle(folder.absolute().parent)
-            except (OSError, Damaged) as error:
-                raise UsageError(f"the journal in {folder} cannot be used: {error}") from error
-            undo.pop_all()
-            undo.callback(self.close)
-            self.marks: list[str] = []
-            self.passed: dict[str, str] = {}
-            self._pasts = self._read()
-            if self._waste > min(WASTE, sum(self._size.values())):
-                self._press()
-            self.write(Opened(mark()))
-            undo.pop_all()
+        self._rows: dict[str, array[int]] = {}
+        self._dead = array("q")
+        self._batch: list[tuple[Entry, asyncio.Future[int] | None]] = []
+        self._pasts: dict[str, tuple[Created, bytes | None, bool]] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._database = sqlite3.connect(self.path, LOCK_S, isolation_level=None, check_same_thread=False)
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(f"the journal in {folder} cannot be used: {error}") from error
+        try:
+            self._open(sync=sync)
+            self._last = self._read()
+        except (sqlite3.Error, UsageError) as error:
+            self._database.close()
+            if isinstance(error, UsageError):
+                raise
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+                words = f"another server writes the journal in {folder}: end it, or name another folder"
+                raise UsageError(words) from error
+            raise UsageError(
+                f"the journal in {folder} cannot be used: {self.path} is damaged, or of another version: go on with "
+                f"the version that wrote it, or move the file away to begin without what it holds: {error}"
+            ) from error
 
     def pasts(self) -> list[Past]:
-        """The episodes that were open when the journal was read."""
+        """Returns the episodes that were open when the journal was read."""
         return [
-            Past(created, settled, name not in self._acted, functools.partial(self._entries, name))
-            for name, (created, settled) in self._pasts.items()
+            Past(created, settled, is_new, functools.partial(self._entries, self._rows[name][1:]))
+            for name, (created, settled, is_new) in self._pasts.items()
         ]
 
     def write(self, entry: Entry) -> None:
-        """Keep an entry; what tells of something that has happened is kept where that is possible.
+        """Commits an entry, with all that waits, from any thread. What has happened already is logged if that fails.
 
         Raises:
-            Unavailable: The disk is full, or broken.
+            Unavailable: The disk is full or broken.
         """
-        body = codec.dumps(entry)
         with self._guard:
-            try:
-                self._wal.append(body, durable=not isinstance(entry, Done | Missed | Met))
-            except OSError as error:
-                if type(entry) not in _WORDS:
-                    raise Unavailable(f"the journal cannot be written: {error.strerror}") from error
-                _log.warning("%s lacks that an episode was %s: %s", self._path, _WORDS[type(entry)], error.strerror)
-            self._account(entry, len(body))
-            if self._waste > max(WASTE, sum(self._size.values())) and self._pressing is None:
-                self._pressing = threading.Thread(target=self._press, name="quintain-journal", daemon=True)
-                self._pressing.start()
+            self._commit((entry, None))
+
+    async def append(self, entry: Entry) -> None:
+        """Commits an entry together with all others of this pass of the event loop.
+
+        Raises:
+            Unavailable: The disk is full or broken.
+        """
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[int] = loop.create_future()
+        with self._guard:
+            if not self._batch:
+                loop.call_soon(self._flush)
+            self._batch.append((entry, waiting))
+        try:
+            await waiting
+        except asyncio.CancelledError:
+            if type(entry) not in _DONE and waiting.done() and not waiting.cancelled() and waiting.exception() is None:
+                with self._guard:  # It is committed, and what it announces will not be done.
+                    self._database.execute("DELETE FROM events WHERE number = ?", (waiting.result(),))
+            raise
 
     def room(self, size: int) -> None:
-        """Make sure that an entry of so many bytes can be kept.
+        """Checks that an entry of so many bytes can be kept.
 
         Raises:
-            Unavailable: The disk is full, or broken.
+            Unavailable: The disk is full, or the process may not write files of this size.
         """
-        with self._guard:
-            try:
-                self._wal.room(size + SLACK)
-            except OSError as error:
-                raise Unavailable(f"the journal cannot be written: {error.strerror}") from error
+        disk = os.statvfs(self._folder)
+        largest = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        if disk.f_bavail * disk.f_frsize < size + ROOM or (largest >= 0 and self._size + size + ROOM > largest):
+            raise _unavailable(os.strerror(errno.ENOSPC))
+
+    @property
+    def _size(self) -> int:
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return max(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:
-        """Close the file; nothing can be written any more."""
-        if (pressing := self._pressing) is not None:
-            pressing.join()
-        self._wal.close()
-        os.close(self._lock)
+        """Commits what waits and closes the file; nothing can be written any more."""
+        with self._guard:
+            self._commit()
+            self._database.close()
 
     # -- inside
 
-    def _read(self) -> dict[str, tuple[Created, bytes | None]]:
-        pasts: dict[str, tuple[Created, bytes | None]] = {}
-        for place, body in self._wal.records():
-            entry = _entry(self._path, body)
-            if isinstance(entry, Opened):
-                self.marks.append(entry.id)
-            elif isinstance(entry, Passed):
-                self.passed[entry.id] = entry.request
-            elif isinstance(entry, Created):
-                pasts[entry.id] = (entry, None)
-                self._acted.discard(entry.id)
-                self._places[entry.id] = []
-            elif isinstance(entry, Closed):
-                pasts.pop(entry.id, None)
-                self.passed.pop(entry.id, None)
-            elif entry.id in pasts:
-                if isinstance(entry, Settled):
-                    pasts[entry.id] = (pasts[entry.id][0], entry.trace)
-                if isinstance(entry, Acted | Ended):
-                    self._acted.add(entry.id)
-                self._places[entry.id].append(place)
-            self._account(entry, len(body))
-        return pasts
+    def _open(self, *, sync: bool) -> None:
+        execute = self._database.execute
+        execute("PRAGMA locking_mode = EXCLUSIVE")
+        execute("PRAGMA journal_mode = WAL")
+        execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+        (version,) = execute("PRAGMA user_version").fetchone()
+        if version not in (0, VERSION):
+            raise UsageError(
+                f"{self.path} was written by another version ({version}, this is {VERSION}): go on with that one, or "
+                "move the file away"
+            )
+        if not version:
+            execute("BEGIN IMMEDIATE")
+            execute(
+                "CREATE TABLE IF NOT EXISTS events (number INTEGER PRIMARY KEY, episode TEXT, kind TEXT, body BLOB)"
+            )
+            execute(f"PRAGMA user_version = {VERSION}")
+            execute("COMMIT")
 
-    def _account(self, entry: Entry, size: int) -> None:
-        if isinstance(entry, Closed):
-            self._waste += size + self._size.pop(entry.id, 0)
-            self._places.pop(entry.id, None)
-        elif isinstance(entry, Opened | Created | Passed) or entry.id in self._size:
-            self._size[entry.id] += size
-        else:
-            self._waste += size  # A call ended after its episode was closed.
+    def _read(self) -> int:
+        """Learns which episodes are open; returns the number of the last row."""
+        number = 0
+        for number, name, kind, body in self._database.execute("SELECT * FROM events ORDER BY number"):
+            if kind == "created":
+                self._pasts[name] = (self._decoded(body, Created), None, True)
+            elif kind == "closed":
+                self._pasts.pop(name, None)
+            elif kind == "settled" and name in self._pasts:
+                created, _, is_new = self._pasts[name]
+                self._pasts[name] = (created, self._decoded(body, Settled).trace, is_new)
+            elif kind in {"acted", "ended"} and name in self._pasts:
+                self._pasts[name] = (*self._pasts[name][:2], False)
+            self._count(number, name, kind)
+        if self._dead:
+            self._insert([])
+        (pages,), (free,) = (self._database.execute(f"PRAGMA {what}_count").fetchone() for what in ("page", "freelist"))
+        if free > max(pages / 2, ROOM / 4096):
+            self._database.execute("VACUUM")
+        return number
 
-    def _entries(self, id: str) -> list[Entry]:
-        """What was written of an episode; it is read once."""
+    def _count(self, number: int, name: str, kind: str) -> None:
+        """Notes a row: of an open episode, or of one that is closed."""
+        if kind == "created":
+            self._dead += self._rows.pop(name, array("q"))
+            self._rows[name] = array("q")
+        rows = self._dead if kind == "closed" else self._rows.get(name, self._dead)
+        rows.append(number)
+        if kind == "closed":
+            self._dead += self._rows.pop(name, array("q"))
+
+    def _flush(self) -> None:
         with self._guard:
-            places = self._places.pop(id, [])
-            return [_entry(self._path, self._wal.read(place)) for place in places]
+            self._commit()
 
-    def _press(self) -> None:
-        """Write what is of open episodes into another file, which then takes this one's place."""
+    def _commit(self, *more: tuple[Entry, None]) -> None:
+        """Writes all that waits, and more, in one transaction."""
+        batch = [
+            (entry, waiting)
+            for entry, waiting in (*self._batch, *more)
+            if waiting is None or type(entry) in _DONE or not waiting.cancelled()
+        ]
+        self._batch = []
+        if not batch:
+            return
+        entries = [entry for entry, _ in batch]
+        rows = [
+            (number, entry.id, entry.__struct_config__.tag, codec.dumps(entry))
+            for number, entry in enumerate(entries, self._last + 1)
+        ]
+        failure: Unavailable | None = None
         try:
-            with self._guard:
-                old, end, alive = self._wal, self._wal.end, set(self._size)
-            path = self._path.with_suffix(".new")
-            path.unlink(missing_ok=True)
-            new = Wal(path, sync=self._sync)
-            moved: dict[int, int] = {}
-            try:
-                moved |= old.copy(self._of(alive, old, until=end), new)
-                with self._guard:
-                    moved |= old.copy((place for place, _ in old.records(end)), new)
-                    new.flush()
-                    path.replace(self._path)
-                    new.path = self._path
-                    self._wal = new
-                    self._places = {name: [moved[one] for one in places] for name, places in self._places.items()}
-                    self._waste = 0
-                    if self._sync:  # Before anything is written to it, its name must lead to it for good.
-                        settle(self._path.parent)
-            except BaseException:
-                if self._wal is not new:
-                    new.close()
-                    path.unlink(missing_ok=True)
-                raise
-            old.close(tidy=False)
-        except OSError as error:
-            _log.warning("%s cannot be made smaller: %s", self._path, error.strerror)
-            self._waste = 0  # Tried again after as much more of it.
-        finally:
-            self._pressing = None
-
-    def _of(self, alive: set[str], wal: Wal, *, until: int) -> Iterator[int]:
-        for place, body in wal.records():
-            if place >= until:
-                return
-            if _entry(self._path, body).id in alive:
-                yield place
-
-
-def agree(folder: Path, count: int) -> None:
-    """Make sure that a journal is of as many processes as are to go on with it, for each has its own episodes.
-
-    Raises:
-        UsageError: It is of another number; or it cannot be written.
-    """
-    file = folder / "workers"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not file.exists():
-            _put(file, f"{count}\n")
-        before = int(file.read_text())
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the journal in {folder} cannot be used: {error}") from error
-    if before != count:
-        raise UsageError(
-            f"the journal in {folder} is of {before} processes, each with its own episodes: "
-            f"go on with --workers {before}, or name another folder and begin without them"
-        )
-
-
-def _put(file: Path, text: str) -> None:
-    """Have a file with this text, or none, whenever the process is killed or the power goes."""
-    part = file.with_suffix(".new")
-    with part.open("w") as written:
-        written.write(text)
-        written.flush()
-        os.fsync(written.fileno())
-    part.replace(file)
-
-
-def _entry(path: Path, body: bytes) -> Entry:
-    try:
-        found: Entry = codec.loads(body, _ENTRY)
-    except msgspec.DecodeError as error:
-        raise UsageError(
-            f"{path} was written by another version: go on with that one, or move the file away: {error}"
-        ) from error
-    return found
-
-
-def _locked(path: Path) -> int:
-    """Hold a file as long as this process lives.
-
-    Raises:
-        UsageError: Another process does.
-    """
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    limit = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            if time.monotonic() > limit:
-                os.close(lock)
-                raise UsageError(
-                    f"another server writes the journal in {path.parent}: end it, or name another folder"
-                ) from error
-            time.sleep(0.02)
+            self._insert(rows)
+        except sqlite3.Error as error:
+            failure = _unavailable(_reason(error))
+            for entry in entries:
+                if type(entry) in _DONE:
+                    _log.warning("%s lacks that an episode was %s: %s", self.path, _DONE[type(entry)], _reason(error))
         else:
-            return lock
+            self._last += len(rows)
+            for number, name, kind, _ in rows:
+                self._count(number, name, str(kind))
+        for number, (entry, waiting) in enumerate(batch, self._last + 1 - len(batch)):
+            if waiting is not None:
+                _settle(waiting, number if failure is None or type(entry) in _DONE else failure)
+        if failure is not None and any(type(entry) not in _DONE for entry, _ in more):
+            raise failure
+
+    def _insert(self, rows: Sequence[tuple[int, str, Any, bytes]]) -> None:
+        dead = self._dead if len(self._dead) >= DELETED_AT_ONCE or not rows else array("q")
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            self._database.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
+            self._database.executemany("DELETE FROM events WHERE number = ?", ((number,) for number in dead))
+            self._database.execute("COMMIT")
+        except sqlite3.Error:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise
+        if dead:
+            self._dead = array("q")
+
+    def _entries(self, rows: array[int]) -> list[Entry]:
+        with self._guard:
+            found = (
+                self._database.execute("SELECT body FROM events WHERE number = ?", (row,)).fetchone() for row in rows
+            )
+            return [self._decoded(row[0], _ENTRY) for row in found if row is not None]
+
+    def _decoded(self, body: bytes, type_: Any) -> Any:
+        try:
+            return codec.loads(body, type_)
+        except msgspec.DecodeError as error:
+            raise UsageError(
+                f"{self.path} was written by another version: go on with that one, or move the file away: {error}"
+            ) from error
+
+
+def _settle(waiting: asyncio.Future[int], outcome: int | Unavailable) -> None:
+    """Ends the wait for a commit, which another thread may have made."""
+
+    def settle() -> None:
+        if waiting.done():
+            return
+        if isinstance(outcome, int):
+            waiting.set_result(outcome)
+        else:
+            waiting.set_exception(outcome)
+
+    try:
+        is_here = asyncio.get_running_loop() is waiting.get_loop()
+    except RuntimeError:
+        is_here = False
+    if is_here:
+        settle()
+    else:
+        waiting.get_loop().call_soon_threadsafe(settle)
+
+
+def _unavailable(reason: str) -> Unavailable:
+    return Unavailable(f"the journal cannot be written: {reason}")
+
+
+def _reason(error: sqlite3.Error) -> str:
+    full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    return os.strerror(errno.ENOSPC) if full else str(error)

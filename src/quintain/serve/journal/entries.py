@@ -1,12 +1,7 @@
-"""What is written down of an episode before it is done, and after; from this it can be played again."""
+"""Journal entries: what is written of an episode before it is done, and after; it is replayed from them."""
 
 from __future__ import annotations
 
-import functools
-import os
-import secrets
-from collections.abc import Collection, Mapping
-from types import MappingProxyType
 from typing import Protocol
 
 import msgspec
@@ -16,30 +11,15 @@ from quintain.serve.keys import Caller
 from quintain.trace import Reply, Trace
 
 
-@functools.cache
-def mark() -> str:
-    """What keys that this process gives to calls begin with."""
-    return secrets.token_hex(8)
-
-
-os.register_at_fork(after_in_child=mark.cache_clear)
-
-
-class Opened(msgspec.Struct, frozen=True, tag="opened"):
-    """A process begins to write; its id is its mark."""
-
-    id: str
-
-
 class Created(msgspec.Struct, frozen=True, tag="created"):
     """An episode is about to be opened.
 
     Attributes:
-        id: Its name, which all that is written of it has.
+        id: Its name, which all of its entries have.
         token: Its secret name.
-        owner: Whose it is.
+        owner: The caller that it belongs to.
         fingerprint: Of the environment that plays it.
-        wanted: Canonical bytes of a Wanted, with all that it leaves out filled in.
+        wanted: Canonical bytes of a Wanted with all defaults filled in.
     """
 
     id: str
@@ -53,7 +33,7 @@ class Acted(msgspec.Struct, frozen=True, tag="acted"):
     """A reply is about to be played.
 
     Attributes:
-        key: Under which its answer can be asked for again; empty for none.
+        key: Idempotency key under which its answer can be read again; empty for none.
         reply: Canonical bytes of a Reply, or of a Move where `led`.
     """
 
@@ -64,37 +44,18 @@ class Acted(msgspec.Struct, frozen=True, tag="acted"):
 
 
 class Said(msgspec.Struct, frozen=True, tag="said"):
-    """Somebody who plays another role has replied."""
+    """The model of another role has replied."""
 
     id: str
     role: str
     reply: Reply
 
 
-class Done(msgspec.Struct, frozen=True, tag="done", omit_defaults=True):
-    """What was acted was played, and is about to be told; the digest names the task and the turns that came of it.
-
-    Attributes:
-        key: Its key, where whoever asked does not know that: until it is `Met`, nobody may have got the answer.
-    """
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """A reply was played and is about to be answered; the digest names the task and its turns."""
 
     id: str
     digest: str
-    key: str = ""
-
-
-class Missed(msgspec.Struct, frozen=True, tag="missed"):
-    """The answer to a call found nobody: the same request, sent again without its key, is that one."""
-
-    id: str
-    key: str
-
-
-class Met(msgspec.Struct, frozen=True, tag="met"):
-    """An answer that nobody had got was told after all, or not asked for in time: the same request is another one."""
-
-    id: str
-    key: str
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
@@ -105,60 +66,47 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
 
 class Settled(msgspec.Struct, frozen=True, tag="settled"):
-    """The episode has ended and is judged: the canonical bytes of its record, which is not judged again."""
+    """The episode has ended and is scored: the canonical bytes of its record, which is not scored again."""
 
     id: str
     trace: bytes
 
 
 class Closed(msgspec.Struct, frozen=True, tag="closed"):
-    """Nobody may ask for the episode any more."""
+    """The episode is gone, and with it all of its entries."""
 
     id: str
 
 
-class Passed(msgspec.Struct, frozen=True, tag="passed"):
-    """Another process is about to make the episode that would have this name here.
-
-    Attributes:
-        request: Digest of the request by whose key it would.
-    """
-
-    id: str
-    request: str
-
-
-Entry = Opened | Created | Acted | Said | Done | Missed | Met | Ended | Settled | Closed | Passed
+Entry = Created | Acted | Said | Done | Ended | Settled | Closed
 
 
 class Log(Protocol):
-    """Keeps entries beyond the end of the process."""
+    """Journal as episodes see it."""
 
     @property
     def keeps(self) -> bool:
-        """Whether it does."""
-        ...
-
-    @property
-    def marks(self) -> Collection[str]:
-        """Of the processes that wrote it before."""
-        ...
-
-    @property
-    def passed(self) -> Mapping[str, str]:
-        """Digests of the requests that they passed on to others, by what these would have made here, oldest first."""
+        """True if entries outlive the process."""
         ...
 
     def write(self, entry: Entry) -> None:
-        """Keep an entry.
+        """Commits an entry, from any thread.
 
         Raises:
-            Unavailable: It cannot be kept, so what it announces must not be done.
+            Unavailable: It cannot be kept, so that what it announces must not be done.
+        """
+        ...
+
+    async def append(self, entry: Entry) -> None:
+        """Commits an entry together with all others of this pass of the event loop.
+
+        Raises:
+            Unavailable: As for `write`.
         """
         ...
 
     def room(self, size: int) -> None:
-        """Make sure that an entry of so many bytes can be kept.
+        """Checks that an entry of so many bytes can be kept.
 
         Raises:
             Unavailable: It cannot.
@@ -167,22 +115,23 @@ class Log(Protocol):
 
 
 class Forgetful:
-    """The log of a server whose episodes end with it."""
+    """Log of a server whose episodes end with it."""
 
     keeps = False
-    marks = frozenset[str]()
-    passed = MappingProxyType[str, str]({})
 
     def write(self, entry: Entry) -> None:
-        """Forget it."""
+        """Drops the entry."""
+
+    async def append(self, entry: Entry) -> None:
+        """Drops the entry."""
 
     def room(self, size: int) -> None:
-        """There is always room."""
+        """Accepts any size."""
 
 
 FORGETFUL = Forgetful()
 
 
 def digest(trace: Trace, since: int) -> str:
-    """Names the task of an episode and its turns from one on."""
+    """Returns a digest of the task of an episode and of its turns from `since` on."""
     return codec.digest(codec.dumps((trace.task_digest, trace.turns[since:])))

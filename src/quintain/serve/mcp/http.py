@@ -1,7 +1,7 @@
 """`/e/{token}/mcp`: one SDK server, and one of its session managers, for all episodes of a host.
 
 Nothing is kept per episode or per client. The SDK's manager runs without sessions, so that an episode is its address
-alone: clients of both eras may come, go and come back, and none of them can end it by saying goodbye.
+alone: clients of both eras may connect, leave and come back, and none of them ends it by leaving.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from typing import Any
 
 from quintain import codec
 from quintain.serve import sdk
-from quintain.serve.asgi import Event, Request
-from quintain.serve.episodes import undelivered as unheard
+from quintain.serve.asgi import Request
 from quintain.serve.episodes.live import Live
 
-from .desk import Asked, Context, Desk
+from .handlers import Context, Handlers, Target
 
-_ASKED = "dev.quintain.asked"
+_TARGET = "dev.quintain.target"
 
 
 class Address:
@@ -27,74 +26,19 @@ class Address:
     """
 
     def __init__(self, most: int) -> None:
-        self._manager = sdk.Manager(Desk(_asked).server, most=most)
+        self._manager = sdk.Manager(Handlers(_target).server, most=most)
 
     async def handle(self, request: Request, live: Live) -> None:
-        """Answer one request, a POST to this episode's address."""
+        """Answers one request, a POST to this episode's address."""
         key = request.header(b"idempotency-key")
-        named = codec.digest(key.encode()) if key else ""
-        answers = Answers(live, request)
-        asked = Asked(live, request.gone, answers.put, named)
+        target = Target(live, codec.digest(key.encode()) if key else "")
         headers = [(name, value.strip(b" \t")) for name, value in request.scope["headers"]]
-        scope = {**request.scope, "headers": headers, _ASKED: asked}
-        try:
-            await self._manager.handle(scope, request.receive, answers.send)
-        finally:
-            answers.end()
+        await self._manager.handle(
+            {**request.scope, "headers": headers, _TARGET: target}, request.receive, request.send
+        )
 
 
-class Answers:
-    """What a request gets for the calls that it makes. The SDK sends it, and says nothing of when it has.
-
-    Args:
-        live: The episode.
-        request: It.
-    """
-
-    def __init__(self, live: Live, request: Request) -> None:
-        self._live = live
-        self._request = request
-        self._calls: list[tuple[str, bytes]] = []
-        self._is_over = False
-
-    def put(self, key: str, what: bytes) -> None:
-        """A call has an answer."""
-        self._live.asked[key] = (what, self._request.gone, unheard.FOREVER)
-        self._calls.append((key, what))
-        if self._is_over:
-            self._settle(is_told=False)
-
-    async def send(self, event: Event) -> None:
-        """Send a part of what the request gets.
-
-        That answers are told is written down right before, not after: whoever reads one may act on it at once. Who
-        leaves later has read it, though the stream was not at its end.
-        """
-        says = event["type"] == "http.response.body" and bool(event.get("body"))
-        if says and not self._request.gone():
-            for key, _ in self._calls:
-                unheard.heard(self._live, key)
-        if not says:
-            await self._request.send(event)
-            return
-        self._settle(is_told=await self._request.deliver(event["body"]))
-        if not event.get("more_body"):
-            await self._request.send({"type": "http.response.body"})
-
-    def end(self) -> None:
-        """Nothing more is sent."""
-        self._is_over = True
-        self._settle(is_told=False)
-
-    def _settle(self, *, is_told: bool) -> None:
-        """Whether what was sent had somebody who took it."""
-        for key, what in self._calls:
-            if not is_told:
-                unheard.left(self._live, key, what)
-        self._calls.clear()
-
-
-def _asked(context: Context) -> Asked:
+def _target(context: Context) -> Target:
     carried: Any = context.request
-    asked: Asked = carried.scope[_ASKED]
-    return asked
+    target: Target = carried.scope[_TARGET]
+    return target

@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import select
 import signal
 import sys
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
@@ -24,7 +25,6 @@ from pydantic_core import ErrorDetails
 from quintain.environment import Environment
 from quintain.errors import UsageError
 from quintain.harness import Agent
-from quintain.serve.episodes import undelivered as unheard
 from quintain.serve.episodes.actions import LEFT
 from quintain.serve.episodes.host import Host, Wanted
 from quintain.serve.episodes.live import Live
@@ -32,7 +32,7 @@ from quintain.serve.errors import Void
 from quintain.serve.keys import ANYONE
 from quintain.trace import Trace
 
-from .desk import Asked, Desk
+from .handlers import Handlers, Target
 
 _log = logging.getLogger(__name__)
 
@@ -62,28 +62,45 @@ async def play(env: Environment[Any], wanted: Wanted, *, user: Agent | None = No
         serving = asyncio.create_task(_serve(live))
         await _until_left(serving)
         with contextlib.suppress(Void):  # Its trace says so.
-            await live.end(LEFT.reason)
+            await _end(live)
         if kept is not None:
             kept.write(live.trace.to_json() + b"\n")
             os.fsync(kept.fileno())
         if not serving.done():
             os._exit(0)  # A thread waits for input that no signal can call off; everything that matters is written.
         await serving
-        host.crew.close()
+        host.executor.close()
         return live.trace
 
 
-async def _serve(live: Live) -> None:
-    def told(key: str, _: bytes) -> None:
-        unheard.heard(live, key)  # Of a pipe nobody can know more.
+async def _end(live: Live) -> None:
+    """Ends the episode: as invalid if the client vanished, else by the rules of the game.
 
-    asked = Asked(live, lambda: False, told, alone=True)
-    server = Desk(lambda _: asked).server
-    messages, heard = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    A client closes its side properly by closing stdin while it still reads stdout, after it has made a call.
+    """
+    if not any(turn.role == "agent" for turn in live.trace.turns):
+        await live.abandon("the client left before it made a call")
+    elif _is_unread(sys.stdout.fileno()):
+        await live.abandon("the client is gone: nothing reads the answers any more")
+    else:
+        await live.end(LEFT.reason)
+
+
+def _is_unread(file: int) -> bool:
+    """True if the other end of a pipe or socket is closed."""
+    poll = select.poll()
+    poll.register(file, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+async def _serve(live: Live) -> None:
+    target = Target(live, has_ids=True)
+    server = Handlers(lambda _: target).server
+    messages, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
     try:
         async with stdio_server() as (read, write), asyncio.TaskGroup() as tasks:
             tasks.create_task(_sort(read, messages, write.send))
-            await server.run(heard, write, server.create_initialization_options())
+            await server.run(received, write, server.create_initialization_options())
     except* BrokenPipeError:
         _log.info("the agent reads no answers any more, so it has left")
 

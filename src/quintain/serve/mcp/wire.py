@@ -9,18 +9,27 @@ import mcp_types as types
 
 from quintain.environment import Environment
 from quintain.serve import sdk
-from quintain.serve.episodes import words
 from quintain.serve.episodes.live import Live
-from quintain.serve.episodes.views import FAILURE, PREFIX, REWARDS, STATE_DIGEST, WITHHELD, Answer, last_words
+from quintain.serve.episodes.views import (
+    ANSWER_DESCRIPTION,
+    ANSWER_SCHEMA,
+    FAILURE,
+    PREFIX,
+    REWARDS,
+    STATE_DIGEST,
+    WITHHELD,
+    Answer,
+    answer_tool,
+)
 from quintain.trace import Message, plain
 
 PROMPT = types.Prompt(name="task", description="What is to be done in this episode.")
 """The one prompt that an episode has."""
 
 
-def words_tool(env: Environment[Any]) -> types.Tool:
+def spoken_tool(env: Environment[Any]) -> types.Tool:
     """The tool by which an agent says something without calling another."""
-    return types.Tool(name=last_words(env), description=words.DESCRIPTION, input_schema=words.SCHEMA)
+    return types.Tool(name=answer_tool(env), description=ANSWER_DESCRIPTION, input_schema=ANSWER_SCHEMA)
 
 
 def result(answer: Answer) -> types.CallToolResult:

@@ -11,12 +11,11 @@ import time
 from typing import Any
 
 from quintain.environment import Environment
-from quintain.serve.episodes import words
 from quintain.serve.episodes.actions import LEFT, Stop
 from quintain.serve.episodes.host import Host, Wanted
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.secrets import NOTHING
-from quintain.serve.episodes.views import PREFIX, Answer, last_words
+from quintain.serve.episodes.views import PREFIX, Answer, answer_text, answer_tool
 from quintain.serve.errors import Finished, Gone, Refused, ServeError, Void
 from quintain.serve.keys import Caller
 
@@ -133,7 +132,7 @@ class Session:
         live = self.current
         if move.kind == "say":
             answer = await live.answer(move.text, key=key)
-        elif move.name == last_words(self.env):
+        elif move.name == answer_tool(self.env):
             answer = await self._say(live, move.text, key)
         else:
             answer = await live.call(move.name, move.text, key=key)
@@ -145,7 +144,7 @@ class Session:
     async def _say(self, live: Live, arguments: str, key: str) -> Answer:
         """Say the words that a tool call has for arguments; where it has others, the agent reads what is wrong."""
         try:
-            text = words.said(arguments)
+            text = answer_text(arguments)
         except Refused as error:
             if not live.finished:
                 self.steps += 1

@@ -11,9 +11,8 @@ import msgspec
 from quintain.environment import Environment
 from quintain.errors import Failure
 from quintain.harness import ToolLoop
-from quintain.serve.episodes import words
 from quintain.serve.episodes.live import Live
-from quintain.serve.episodes.views import PREFIX, Answer, last_words
+from quintain.serve.episodes.views import ANSWER_DESCRIPTION, ANSWER_SCHEMA, PREFIX, Answer, answer_tool
 from quintain.serve.errors import Refused
 from quintain.state import State, parts
 from quintain.tools import Tool
@@ -252,7 +251,7 @@ def tools(env: Environment[Any]) -> list[dict[str, Any]]:
     """The tools of an environment as the reference lists them, with one for words where no other ends an episode."""
     found = [_tool(tool) for tool in env.tools_of("agent")]
     if not _ends_by_tool(env):
-        spoken = {"name": last_words(env), "description": words.DESCRIPTION, "input_schema": words.SCHEMA}
+        spoken = {"name": answer_tool(env), "description": ANSWER_DESCRIPTION, "input_schema": ANSWER_SCHEMA}
         found.append(spoken)
     return found
 

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from quintain.environment import Environment
-from quintain.serve.episodes import words
-from quintain.serve.episodes.views import last_words
+from quintain.serve.episodes.views import ANSWER_ARGUMENT, ANSWER_DESCRIPTION, ANSWER_SCHEMA, answer_tool
 from quintain.task import Task
 from quintain.tools import Tool
 from quintain.trace import Content, Message, Text
@@ -102,10 +101,10 @@ def task(one: Task[Any], split: str, index: int) -> dict[str, Any]:
 
 def listed(env: Environment[Any]) -> dict[str, Any]:
     """The tools of an environment, and the one by which an agent that can only call tools says something."""
-    spoken = {"name": last_words(env), "description": words.DESCRIPTION}
+    spoken = {"name": answer_tool(env), "description": ANSWER_DESCRIPTION}
     return {
-        "tools": [*map(spec, env.tools_of("agent")), {**spoken, "input_schema": words.SCHEMA}],
-        "terminal_tool": {**spoken, "arg": words.ARGUMENT},
+        "tools": [*map(spec, env.tools_of("agent")), {**spoken, "input_schema": ANSWER_SCHEMA}],
+        "terminal_tool": {**spoken, "arg": ANSWER_ARGUMENT},
         "supports_score_group": False,
         "message_block_types": ["text", "image"],
     }

@@ -1,9 +1,8 @@
-"""A tool that blocks its thread is given up: the episode is void in every protocol, and its record is kept."""
+"""A tool that blocks its thread is abandoned: the episode is void in every protocol, and its record is kept."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import threading
@@ -17,7 +16,6 @@ import quintain as qn
 from quintain.harness import Dialogue, Model, Request
 from quintain.record import read_traces
 from quintain.serve import limits
-from quintain.serve.episodes.executor import Overdue
 from quintain.serve.episodes.host import Host, Wanted
 from quintain.serve.episodes.live import Live
 from quintain.serve.errors import Void
@@ -32,7 +30,7 @@ KIND = "quintain:tool_timeout"
 HASTY = "import quintain.serve.limits as limits\nlimits.GRACE_S = 0.1"
 
 
-def test_every_protocol_tells_it_and_the_record_is_kept(tmp_path: Path) -> None:
+def test_tool_timeout_is_a_failure_in_every_protocol_and_record(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / stuck.PIPE)
     options = ("--out", str(tmp_path / "out"))
     with serve("env", folder=tmp_path, file=Path(stuck.__file__), options=options, before=HASTY) as served:
@@ -65,8 +63,7 @@ class Door(qn.State):
     def stick(self) -> str:
         """Try it while it is locked."""
         while not GATE.is_set():  # A thread that runs no Python hangs the tracer of coverage in 3.11.
-            with contextlib.suppress(Overdue):  # It will not be told.
-                GATE.wait(0.01)
+            GATE.wait(0.01)
         return "open"
 
     @qn.tool(roles=("user",))
@@ -131,7 +128,7 @@ async def begun(user: Caller) -> tuple[Host, Live]:
 
 
 @pytest.mark.parametrize("by", ["agent", "user"])
-def test_a_tool_that_blocks_for_good_is_given_up_where_a_simulated_user_plays_too(hasty: None, by: str) -> None:
+def test_blocking_tool_is_abandoned_beside_a_simulated_user(hasty: None, by: str) -> None:
     async def play() -> None:
         host, live = await begun(Caller(*(["stick"] if by == "user" else [])))
         async with asyncio.timeout(20):
@@ -140,19 +137,19 @@ def test_a_tool_that_blocks_for_good_is_given_up_where_a_simulated_user_plays_to
                 await live.call("stick", "{}")
         assert live.trace.failure is not None
         assert (live.trace.failure.component, live.trace.failure.kind) == ("S", KIND)
-        assert (live.status, host.crew.lost) == ("ended", 1)
+        assert (live.status, host.executor.abandoned) == ("ended", 1)
         GATE.set()
-        host.crew.close()
+        host.executor.close()
 
     asyncio.run(play())
 
 
 @pytest.mark.parametrize("holds", [False, True])
-def test_a_user_may_take_his_time_and_each_of_his_tools_its_own(hasty: None, holds: bool) -> None:
+def test_simulated_user_has_no_limit_and_each_of_its_tools_has_one(hasty: None, holds: bool) -> None:
     async def play() -> None:
         host, live = await begun(Caller(*["push"] * 5, holds=holds))
         assert (await live.answer("Is it open?")).content == "Open it."
-        assert (len(live.trace.turns), live.trace.failure, host.crew.lost) == (8, None, 0)
-        host.crew.close()
+        assert (len(live.trace.turns), live.trace.failure, host.executor.abandoned) == (8, None, 0)
+        host.executor.close()
 
     asyncio.run(play())
