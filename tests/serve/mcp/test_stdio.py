@@ -130,18 +130,29 @@ def test_an_episode_is_played_scored_and_kept(mode: str, tmp_path: Path) -> None
     assert again.to_bytes() == trace.to_bytes()
 
 
-@pytest.mark.slow
-def test_an_agent_that_leaves_ends_its_episode_and_traces_gather_in_a_file(tmp_path: Path) -> None:
+def test_client_that_leaves_without_a_call_has_no_score(tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
     for place in ("0", "1"):
         options = ("--task", place, "--trace", str(file))
         done = run(tmp_path, *command(f"{ENVIRONMENTS}:counter", *options), said=HELLO)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["result"]["instructions"].startswith("Be exact.")
-    assert [(one.task, one.score, one.reason) for one in read_traces(file)] == [
-        ("test-1", 0.0, "the agent left"),
-        ("test-2", 0.0, "the agent left"),
+    traces = list(read_traces(file))
+    assert [(one.task, one.score, one.validity, one.reason) for one in traces] == [
+        ("test-1", None, "invalid", "transport_peer_drop"),
+        ("test-2", None, "invalid", "transport_peer_drop"),
     ]
+    assert traces[0].failure is not None
+    assert (traces[0].failure.component, traces[0].failure.message) == ("C", "the client left before it made a call")
+
+
+def test_client_that_closes_stdin_after_a_call_gets_its_score(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    options = ("--task", "0", "--trace", str(file))
+    done = run(tmp_path, *command(f"{ENVIRONMENTS}:counter", *options), said=HELLO + add(1))
+    assert done.returncode == 0, done.stderr
+    (trace,) = read_traces(file)
+    assert (trace.score, trace.validity, trace.reason) == (0.0, "valid", "the agent left")
 
 
 @pytest.mark.slow
@@ -221,7 +232,7 @@ def test_a_line_that_is_no_message_is_answered(tmp_path: Path) -> None:
         assert process.wait(SECONDS) == 0
 
 
-def test_an_agent_that_is_killed_leaves_no_noise(tmp_path: Path) -> None:
+def test_client_that_is_killed_has_no_score_and_leaves_no_noise(tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
     options = command(f"{ENVIRONMENTS}:gated", "--trace", str(file), "--task", "at once", "--split", "train")
     with conversation(tmp_path, *options) as process:
@@ -235,9 +246,11 @@ def test_an_agent_that_is_killed_leaves_no_noise(tmp_path: Path) -> None:
         process.stdout.close()
         process.stdin.close()
         Gates(tmp_path).open("a")
-        assert (process.wait(SECONDS), process.stderr.read()) == (0, "")
+        assert process.wait(SECONDS) == 0
+        (said,) = process.stderr.read().splitlines()
+        assert "the client is gone" in said
     (trace,) = read_traces(file)
-    assert (trace.validity, len(trace.turns)) == ("valid", 1)
+    assert (trace.validity, trace.reason, len(trace.turns)) == ("invalid", "transport_peer_drop", 1)
 
 
 def test_a_signal_ends_the_episode_in_order(tmp_path: Path) -> None:

@@ -106,8 +106,8 @@ class Executor:
                 return await self.run(affinity, kind, work, limit_s=limit_s, paused=paused)
         pace = self._paces.get(kind) or self._paces.setdefault(kind, _Pace())
         if not (affinity.on_loop or (affinity.thread is None and pace.is_quick)):
-            return await self._run_on_thread(affinity, work, pace, _Timeout(limit_s, paused=paused))
-        watched = _Watched(work(), pace, self._watchdog, (kind, limit_s))
+            return await self._run_on_thread(affinity, work, pace=pace, limit=_Timeout(limit_s, paused=paused))
+        watched = _Watched(work(), pace, self._watchdog, named=(kind, limit_s))
         try:
             return await watched
         finally:
@@ -118,7 +118,7 @@ class Executor:
                 _log.warning("%s held the event loop for %.1f s; it runs on threads from now on", kind, watched.held_s)
 
     async def _run_on_thread(
-        self, affinity: Affinity, work: Callable[[], Coroutine[Any, Any, T]], pace: _Pace, limit: _Timeout
+        self, affinity: Affinity, work: Callable[[], Coroutine[Any, Any, T]], *, pace: _Pace, limit: _Timeout
     ) -> T:
         if affinity.thread is not None and affinity.thread.is_abandoned:
             affinity.thread = None
@@ -285,6 +285,10 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
     finally:
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         loop.close()
 
 
@@ -345,6 +349,7 @@ class _Watched(Generic[T]):
         work: Coroutine[Any, Any, T],
         pace: _Pace,
         watchdog: Watchdog | None = None,
+        *,
         named: tuple[Hashable, float | None] = (None, None),
     ) -> None:
         self._work = work.__await__()

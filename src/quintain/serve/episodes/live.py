@@ -334,6 +334,11 @@ class Live:
         """True if a call has or had this key."""
         return key in self._turns or key in self._running
 
+    @property
+    def has_calls(self) -> bool:
+        """True if the agent has called or answered anything."""
+        return bool(self._turns or self._running) or any(turn.role == "agent" for turn in self.trace.turns)
+
     def place(self, key: str) -> int | None:
         """Returns the turn of the call of this key, or the conversations before the change; None if there is none."""
         return self._turns.get(key)

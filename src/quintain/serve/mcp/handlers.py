@@ -96,7 +96,7 @@ class Handlers:
         try:
             arguments = sdk.arguments(params)
             await live.ready()
-            key = _key(target, context, params.name, arguments)
+            key = _key(target, context.request_id, (params.name, arguments))
             question = live.question
             if question is not None and question.role != "agent" and not live.knows(key):
                 return wire.refusal(ANOTHERS_TURN, live)
@@ -143,11 +143,11 @@ class Handlers:
             call.exception()  # The episode's record says what went wrong, also if the client has left.
 
 
-def _key(target: Target, context: Context, name: str, arguments: str) -> str:
+def _key(target: Target, id: object, call: tuple[str, str]) -> str:
     """Returns the idempotency key of a call; empty if the request has none."""
     if target.key:
         return f"mcp/{target.key}"
     if not target.has_ids:  # Clients that connect one after the other all count their ids from the same number.
         return ""
-    request = hashlib.blake2b(json.dumps([name, arguments]).encode(), digest_size=16).hexdigest()
-    return f"mcp/{json.dumps(context.request_id)}/{request}"
+    request = hashlib.blake2b(json.dumps(call).encode(), digest_size=16).hexdigest()
+    return f"mcp/{json.dumps(id)}/{request}"

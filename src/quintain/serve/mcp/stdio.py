@@ -78,7 +78,7 @@ async def _end(live: Live) -> None:
 
     A client closes its side properly by closing stdin while it still reads stdout, after it has made a call.
     """
-    if not any(turn.role == "agent" for turn in live.trace.turns):
+    if not live.has_calls:
         await live.abandon("the client left before it made a call")
     elif _is_unread(sys.stdout.fileno()):
         await live.abandon("the client is gone: nothing reads the answers any more")
