@@ -44,8 +44,8 @@ from _triage_faults import (
 import quintain as qn
 from quintain.audit.bounds import bounds
 from quintain.audit.triage import Reading, triage
+from quintain.audit.triage.episode_log import of_trace
 from quintain.audit.triage.labels import OWNERS
-from quintain.audit.triage.played import of_trace
 from quintain.environments.sales import env as sales
 from quintain.environments.support import env as support
 from quintain.rollout import rollout

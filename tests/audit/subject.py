@@ -1,4 +1,4 @@
-"""A subject for the tests of the auditor's own machinery, as the text of a file, and a claim about it."""
+"""Subject for the tests of the auditor's machinery, as the text of a file, with a claim about it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from quintain.audit.probe import Record
 
 
 def stale(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The tool shows another stock than the state holds."""
+    """True if the tool shows another stock than the state holds."""
     look, state = (records[0].at(mark) for mark in evidence.marks)
     return look.fine and state.fine and look.value != state.value["stock"]["left"]
 

@@ -1,4 +1,4 @@
-"""Subjects in the forms that authors write, as one form; and what they raise."""
+"""Subjects in the forms that authors write, and the adapter's one form for them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Subject:
         return lambda *_: value
 
 
-def test_what_is_missing_is_named_on_both_sides() -> None:
+def test_missing_methods_are_named_in_the_error() -> None:
     class Half:
         def tasks(self) -> list[str]:
             return []
@@ -48,7 +48,7 @@ def test_what_is_missing_is_named_on_both_sides() -> None:
 
 
 @pytest.mark.parametrize("name", ["tasks", "reset", "score"])
-def test_what_is_async_is_refused(name: str) -> None:
+def test_async_methods_are_refused(name: str) -> None:
     async def later(*_: Any) -> Any:
         return []
 
@@ -58,20 +58,20 @@ def test_what_is_async_is_refused(name: str) -> None:
         SubjectAdapter(subject)
 
 
-def test_tasks_may_be_drawn_one_by_one_and_must_come_to_an_end() -> None:
+def test_tasks_may_be_an_iterator_but_not_an_endless_one() -> None:
     assert list(SubjectAdapter(Subject(tasks=iter(["a", "b"]))).tasks) == ["a", "b"]
     with pytest.raises(UsageError, match=r"tasks\(\) lists more than 1,000,000, perhaps without end"):
         _ = SubjectAdapter(Subject(tasks=itertools.count())).tasks
 
 
-def test_offers_are_methods_that_are_there_and_not_disowned() -> None:
+def test_offers_are_the_methods_that_are_not_declared_absent() -> None:
     adapter = SubjectAdapter(Subject(state={}, snapshot=1, absent=("snapshot",)))
     assert adapter.offers == {"tasks", "reset", "score", "state"}
     assert adapter.tools() == ()
     assert adapter.oracle("a") is None
 
 
-def test_tasks_by_name_are_handed_back_as_they_came() -> None:
+def test_tasks_keep_their_objects_by_name() -> None:
     listed = ["a", {"id": 7}, {"name": "n"}, {"task_id": "t"}, Named("x"), 3]
     adapter = SubjectAdapter(Subject(tasks=listed))
     assert list(adapter.tasks) == ["a", "7", "n", "t", "x", "task 5"]
@@ -106,19 +106,19 @@ def test_tasks_by_name_are_handed_back_as_they_came() -> None:
         {"f": {"description": "F.", "input_schema": {"x": {"type": "string", "optional": True}}}},
     ],
 )
-def test_tools_in_the_forms_of_the_field(form: Any) -> None:
+def test_tools_are_read_in_all_known_forms(form: Any) -> None:
     (tool,) = SubjectAdapter(Subject(tools=form)).tools()
     assert tool == ToolSpec("f", "F.", WHOLE)
     assert (tool.required, list(tool.properties)) == ([], ["x"])
 
 
-def test_a_tool_in_no_form() -> None:
+def test_a_tool_of_unknown_form_is_refused() -> None:
     assert SubjectAdapter(Subject(tools=["f"])).tools() == (ToolSpec("f"),)
     with pytest.raises(UsageError, match=r"tools\(\) gave 3"):
         SubjectAdapter(Subject(tools=[3])).tools()
 
 
-def test_steps_of_an_oracle() -> None:
+def test_oracle_steps_become_ops() -> None:
     steps: list[Any] = [["f", {"x": 1}], ("g",), {"name": "h", "arguments": {}}, {"tool": "i", "args": {"y": 2}},
                         {"answer": "yes"}, ["answer", "no"], "done"]  # fmt: skip
     wanted: list[Op] = [call("f", {"x": 1}), call("g"), call("h"), call("i", {"y": 2}), answer("yes"), answer("no"),
@@ -138,17 +138,17 @@ def test_steps_of_an_oracle() -> None:
         ({"a": 1}, {"score": None, "a": 1}), ({"score": None}, {"score": None}),
     ],
 )  # fmt: skip
-def test_a_verdict(score: Any, wanted: Any) -> None:
+def test_a_score_becomes_a_number_with_components(score: Any, wanted: Any) -> None:
     assert verdict(score) == wanted
 
 
-def test_a_verdict_that_is_no_number_stays_visible() -> None:
+def test_a_score_that_is_not_a_number_stays_visible() -> None:
     found = verdict(float("nan"))
     assert found is not None
     assert math.isnan(found["score"])
 
 
-def test_what_is_plain_stays_and_what_is_not_is_put_into_words() -> None:
+def test_plain_data_is_unchanged_and_other_values_become_text() -> None:
     assert plain({"a": [1, None, True, 1.5, "x"]}) == ({"a": [1, None, True, 1.5, "x"]}, False)
     value, odd = plain({"a": object()})
     assert odd
@@ -161,7 +161,7 @@ def test_what_is_plain_stays_and_what_is_not_is_put_into_words() -> None:
         assert isinstance(found, str)
 
 
-def test_keys_are_text_and_none_is_lost() -> None:
+def test_keys_become_text_without_collisions() -> None:
     assert with_text_keys([{3: {True: 1}}, 5]) == [{"3": {"True": 1}}, 5]
     assert with_text_keys({1: "a", "1": "b"}) == {"1": "a", "'1'": "b"}
 
@@ -198,13 +198,13 @@ class MyToolError(Exception):
         (lambda: [1].index(2), "crashed"), (lambda: int("x"), "crashed"), (lambda: 1 // 0, "crashed"),
     ],
 )  # fmt: skip
-def test_what_was_raised_on_purpose_is_a_refusal(act: Callable[[], Any], how: str) -> None:
+def test_a_deliberate_exception_is_a_refusal(act: Callable[[], Any], how: str) -> None:
     error = _raised(act)
     assert how_raised(error) == how
     assert where_raised(error).startswith(__file__)
 
 
-def test_a_helper_that_has_the_name_of_a_method_is_told() -> None:
+def test_a_helper_with_the_name_of_a_method_is_refused() -> None:
     class Quiz:
         def tasks(self) -> list[str]:
             return ["sum"]

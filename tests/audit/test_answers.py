@@ -1,4 +1,4 @@
-"""Answers in the forms of many frameworks, as one form; and which of them say that something did not work."""
+"""Answers in the forms of many frameworks, and the errors among them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quintain.audit.answers import answered, speaks_of_error
 
 
 class Result:
-    """As a package makes it: an object that can be dumped."""
+    """Answer as a package makes it: an object with `model_dump`."""
 
     content = ()
 
@@ -42,7 +42,7 @@ class Result:
         (("obs", 0.0, False, {}), ("obs", 0.0, False, {})),
     ],
 )
-def test_what_is_wrapped_around_an_answer_is_taken_off(value: Any, form: Any) -> None:
+def test_an_envelope_is_removed_from_the_answer(value: Any, form: Any) -> None:
     assert answered(value) == form
 
 
@@ -94,7 +94,7 @@ def test_data_is_left_as_it_is(value: Any) -> None:
         "'amount' is required",
     ],
 )
-def test_ways_to_say_that_it_did_not_work(value: Any) -> None:
+def test_answers_with_an_error_are_recognised(value: Any) -> None:
     assert speaks_of_error(value)
 
 
@@ -122,5 +122,5 @@ def test_ways_to_say_that_it_did_not_work(value: Any) -> None:
         False,
     ],
 )
-def test_what_says_nothing_of_an_error(value: Any) -> None:
+def test_answers_without_an_error_are_not_errors(value: Any) -> None:
     assert not speaks_of_error(value)

@@ -36,7 +36,7 @@ def test_ten_of_two_hundred_decide_nothing() -> None:
         (1, 20, 0.95, 0.0013, 0.2487),
     ],
 )
-def test_known_values(failures: int, n: int, confidence: float, low: float, high: float) -> None:
+def test_bounds_match_published_values(failures: int, n: int, confidence: float, low: float, high: float) -> None:
     assert bounds(failures, n, confidence) == pytest.approx((low, high), abs=1e-4)
 
 
@@ -45,7 +45,7 @@ def test_large_counts_stay_finite_and_narrow() -> None:
     assert 0.0486 < low < 0.05 < high < 0.0514
 
 
-def test_nothing_seen_is_nothing_known() -> None:
+def test_bounds_are_zero_and_one_without_trials() -> None:
     assert bounds(0, 0) == (0.0, 1.0)
 
 
@@ -80,7 +80,7 @@ def test_failures_and_successes_mirror_each_other(counts: tuple[int, int]) -> No
 
 
 @pytest.mark.parametrize(("failures", "n"), [(-1, 3), (4, 3), (0, -1)])
-def test_counts_that_cannot_be_are_refused(failures: int, n: int) -> None:
+def test_impossible_counts_are_refused(failures: int, n: int) -> None:
     with pytest.raises(ValueError, match="failures must be from 0 to n"):
         bounds(failures, n)
 

@@ -1,4 +1,4 @@
-"""A child's wall clock can be days ahead, while its monotonic clock goes as ever."""
+"""Wall clocks that are days ahead in a child process, beside an unchanged monotonic clock."""
 
 from __future__ import annotations
 

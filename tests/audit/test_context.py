@@ -1,4 +1,4 @@
-"""Child processes, the audit context, the discovery and the details, on one small shop."""
+"""Child processes, the audit context, discovery and details, on one small shop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quintain.audit.context import AuditContext, OutOfTime, paid, solves, tasks_
 from quintain.audit.details import detailed, details
 from quintain.audit.finding import Finding
 from quintain.audit.loader import Subject
-from quintain.audit.pool import Pool
+from quintain.audit.pool import WorkerPool
 from quintain.audit.probe import Context, Op, Probe, call, reset, score, state
 from quintain.audit.replay import replay_finding
 from quintain.errors import UsageError
@@ -34,15 +34,15 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pools(path: Path) -> Iterator[dict[str, Pool]]:
-    made = {name: Pool(Subject(f"{path}:{name}")) for name in ("Shop", "Cached", "Sometimes", "Wordless")}
+def pools(path: Path) -> Iterator[dict[str, WorkerPool]]:
+    made = {name: WorkerPool(Subject(f"{path}:{name}")) for name in ("Shop", "Cached", "Sometimes", "Wordless")}
     yield made
     for pool in made.values():
         pool.close()
 
 
 @pytest.fixture(scope="module")
-def abouts(pools: dict[str, Pool]) -> dict[str, Any]:
+def abouts(pools: dict[str, WorkerPool]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, pool in pools.items():
         with Child(pool.subject) as one:
@@ -51,7 +51,7 @@ def abouts(pools: dict[str, Pool]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def make(pools: dict[str, Pool], abouts: dict[str, Any]) -> Make:
+def make(pools: dict[str, WorkerPool], abouts: dict[str, Any]) -> Make:
     def ctx(name: str = "Shop", *, until: float | None = None) -> AuditContext:
         made = AuditContext(pools[name], abouts[name], abouts[name].tasks, seed=0, until=until, limit=5.0)
         made.check = Check(id="x.test", class_="stale_cache", run=lambda ctx: ())
@@ -64,7 +64,7 @@ def make(pools: dict[str, Pool], abouts: dict[str, Any]) -> Make:
 # --- a child ---
 
 
-def test_a_child_says_what_the_subject_is(abouts: dict[str, Any], path: Path) -> None:
+def test_a_child_describes_its_subject(abouts: dict[str, Any], path: Path) -> None:
     about = abouts["Shop"]
     assert about.kind == "plain"
     assert about.tasks == tuple(f"buy {n}" for n in range(5))
@@ -74,7 +74,7 @@ def test_a_child_says_what_the_subject_is(abouts: dict[str, Any], path: Path) ->
     assert [(source.path, source.part) for source in about.sources] == [(str(path), "S")]
 
 
-def test_what_happens_in_a_probe_stays_there(make: Make) -> None:
+def test_probes_do_not_affect_each_other(make: Make) -> None:
     ctx = make()
     crashed = ctx.play(reset("buy 0"), call("boom", mark="bang"), call("stock", mark="after"))
     assert (crashed.at("bang").how, crashed.at("bang").raised) == ("crashed", "KeyError: 'fuse'")
@@ -87,17 +87,17 @@ def test_what_happens_in_a_probe_stays_there(make: Make) -> None:
     hung = ctx.play(reset("buy 0"), call("sleep", mark="sleep"), limit=0.5)
     assert hung.died == "it had not come back after 0.5 s"
     assert ctx.play(Op("judge", mark="judge")).at("judge").how == "absent"
-    assert ctx.play(reset("nobody", mark="who")).at("who").raised.startswith("UsageError: no task 'nobody'")
+    assert ctx.play(reset("unlisted", mark="who")).at("who").raised.startswith("UsageError: no task 'unlisted'")
 
 
-def test_a_context_is_the_process_around(make: Make) -> None:
+def test_a_probe_context_sets_the_process_environment(make: Make) -> None:
     record = make().play(call("where", mark="where"), context=Context(hash_seed=5, zone="Asia/Tokyo"))
     zone, seed, folder = record.at("where").value
     assert (zone, seed) == ("Asia/Tokyo", "5")
     assert Path(folder).is_dir()
 
 
-def test_a_child_that_is_closed_leaves_nothing(path: Path) -> None:
+def test_a_closed_child_leaves_no_process_and_no_folder(path: Path) -> None:
     with Child(Subject(f"{path}:Shop")) as one:
         process = Path(f"/proc/{one._process.pid}")
         folder = Path(one.play(Probe((call("where", mark="where"),)), 5.0).at("where").value[2])
@@ -107,9 +107,9 @@ def test_a_child_that_is_closed_leaves_nothing(path: Path) -> None:
     assert not folder.exists()
 
 
-def test_what_is_not_there_is_usage_and_what_breaks_is_not(path: Path) -> None:
-    with pytest.raises(UsageError, match="Nobody"):
-        Child(Subject(f"{path}:Nobody"))
+def test_a_missing_subject_is_a_usage_error_and_a_broken_one_is_not(path: Path) -> None:
+    with pytest.raises(UsageError, match="Missing"):
+        Child(Subject(f"{path}:Missing"))
     broken = path.with_name("broken.py")
     broken.write_text("print('words before')\nraise ZeroDivisionError('mine')\n\ndef f(): ...\n")
     with pytest.raises((UsageError, SubjectBroken), match="ZeroDivisionError"):
@@ -122,7 +122,7 @@ def test_what_is_not_there_is_usage_and_what_breaks_is_not(path: Path) -> None:
 # --- the context ---
 
 
-def test_a_lab_knows_solutions_and_samples_evenly(make: Make) -> None:
+def test_the_context_has_solutions_and_samples_tasks_evenly(make: Make) -> None:
     ctx = make()
     assert ctx.oracle("buy 2") == (call("stock"), call("buy", {"count": 2}))
     assert ctx.solution_score("buy 2") == 1.0
@@ -142,21 +142,21 @@ def test_a_budget_that_is_spent_stops_every_probe(make: Make) -> None:
         ctx.play_all([STALE])
 
 
-def test_a_claim_that_holds_is_made_small_and_proven(make: Make) -> None:
+def test_a_claim_that_holds_is_minimised_and_proven(make: Make) -> None:
     ops = (reset("buy 1"), call("buy", {"count": 1}), call("stock"), call("buy", {"count": 2}), call("boom"))
     probe = Probe((*ops, call("stock", mark="look"), state()))
-    told: dict[str, Any] = {"relation": "tests.audit.subject:stale", "marks": ("look", "state")}
-    found = make("Cached").finding("it is stale", probe, expected=8, observed=10, **told)
+    fields: dict[str, Any] = {"relation": "tests.audit.subject:stale", "marks": ("look", "state")}
+    found = make("Cached").finding("it is stale", probe, expected=8, observed=10, **fields)
     assert found is not None
     assert (found.confidence, found.severity, found.part, found.check) == ("proven", "error", "S", "x.test")
     assert [line.get("name", line["do"]) for line in found.trajectory] == ["buy 1", "stock", "buy", "stock", "state"]
     again = replay_finding(found, plays=1)
     assert (again.held, again.plays) == (1, 1)
     assert again.trajectories[0][3]["observed"] == 10
-    assert make("Shop").finding("it is stale", probe, **told) is None
+    assert make("Shop").finding("it is stale", probe, **fields) is None
 
 
-def test_what_was_proven_once_is_not_proven_again(make: Make) -> None:
+def test_a_proven_title_is_not_proven_again(make: Make) -> None:
     ctx = make()
     found = [ctx.finding("so", Probe((reset(task), score())), marks=("score",)) for task in ("buy 1", "buy 2")]
     assert found[0] is not None
@@ -164,18 +164,18 @@ def test_what_was_proven_once_is_not_proven_again(make: Make) -> None:
     assert list(ctx.seen_in["x.test", "so"]) == ["buy 1", "buy 2"]
 
 
-def test_bytes_are_seen_again(make: Make) -> None:
+def test_bytes_are_equal_in_a_replay(make: Make) -> None:
     found = make().finding("it gives bytes", Probe((reset("buy 1"), call("bytes", mark="look"))), marks=("look",))
     assert found is not None
     assert found.confidence == "proven"
     assert found.trajectory[1]["observed"]["3"] != found.trajectory[1]["observed"]["3"]
 
 
-def test_an_accident_is_no_finding(make: Make) -> None:
+def test_a_claim_that_no_replay_shows_gives_no_finding(make: Make) -> None:
     assert make().finding("no", STALE, relation="pays", marks=("score",), data=1.0) is None
 
 
-def test_what_shows_only_once_is_at_most_likely(make: Make, path: Path) -> None:
+def test_a_claim_that_holds_once_is_at_most_likely(make: Make, path: Path) -> None:
     ctx = make("Sometimes")
     probe = Probe((reset("buy 1", mark="first"),))
     path.with_name("count").write_text("0")
@@ -185,7 +185,7 @@ def test_what_shows_only_once_is_at_most_likely(make: Make, path: Path) -> None:
     assert found.confidence == "likely"
 
 
-def test_what_was_read_is_at_most_likely_and_cannot_be_replayed(make: Make) -> None:
+def test_a_static_finding_is_at_most_likely_and_cannot_be_replayed(make: Make) -> None:
     found = make().finding("a bare except", where="f.py:3", severity="warning", at_most="hint")
     assert found is not None
     assert (found.confidence, found.severity, found.probes) == ("hint", "warning", ())
@@ -196,7 +196,7 @@ def test_what_was_read_is_at_most_likely_and_cannot_be_replayed(make: Make) -> N
 # --- discovery ---
 
 
-def test_the_survey_tells_readers_from_writers(make: Make) -> None:
+def test_discovery_separates_readers_from_writers(make: Make) -> None:
     discovery = make().discovery
     assert discovery.writers == ("buy",)
     assert discovery.readers == ("stock",)
@@ -208,7 +208,7 @@ def test_the_survey_tells_readers_from_writers(make: Make) -> None:
     assert "count" in discovery.values.names()
 
 
-def test_without_a_state_nobody_knows_who_writes(make: Make) -> None:
+def test_writers_are_unknown_without_a_state(make: Make) -> None:
     discovery = make("Wordless").discovery
     assert discovery.writers == ()
     assert {one.changed for one in discovery.calls} == {None}
@@ -225,13 +225,13 @@ def test_details_say_what_each_op_changed_and_why_it_was_paid(make: Make) -> Non
     }
 
 
-def test_details_are_of_each_op_not_since_the_start(make: Make) -> None:
+def test_details_are_changes_of_each_op_and_not_since_the_start(make: Make) -> None:
     buy = call("buy", {"count": 2})
     found = details(Probe((reset("buy 1"), buy, buy, reset("buy 1"), buy)), make())
     assert [change and change["stock/left"] for change in found["changes"]] == [None, [10, 8], [8, 6], None, [10, 8]]
 
 
-def test_details_of_two_sessions(make: Make) -> None:
+def test_details_name_the_session_of_each_change(make: Make) -> None:
     buy = call("buy", {"count": 1})
     ops = (reset("buy 1"), reset("buy 1", on="b"), buy.moved("b"), Op("together", lanes=((buy,), (buy.moved("b"),))))
     found = details(Probe(ops), make())["changes"]
@@ -240,7 +240,7 @@ def test_details_of_two_sessions(make: Make) -> None:
     assert found[3]["b: stock/left"] == [9, 8]
 
 
-def test_details_where_nothing_can_be_seen(make: Make) -> None:
+def test_details_are_empty_without_state_and_reasons(make: Make) -> None:
     ctx = make("Wordless")
     proven = ctx.finding("it is paid", Probe((reset("buy 0"), score())), marks=("score",))
     assert proven is not None
@@ -250,7 +250,7 @@ def test_details_where_nothing_can_be_seen(make: Make) -> None:
     assert details(STALE, make(until=time.monotonic() - 1)) == {}
 
 
-def test_only_what_is_proven_has_details(make: Make) -> None:
+def test_details_are_given_to_proven_findings_only(make: Make) -> None:
     ctx = make()
     probe = Probe((reset("buy 1"), call("buy", {"count": 3}), state()))
     one = ctx.finding("it is so", probe, marks=("state",))
@@ -263,8 +263,8 @@ def test_only_what_is_proven_has_details(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_where_most_probes_hang_each_gets_less_time_and_a_fresh_process_all(path: Path) -> None:
-    pool = Pool(Subject(f"{path}:Shop"))
+def test_probe_limits_shrink_when_most_probes_hang_except_in_fresh_processes(path: Path) -> None:
+    pool = WorkerPool(Subject(f"{path}:Shop"))
     hangs = Probe((reset("buy 0"), call("sleep")))
     try:
         died = [pool.play(hangs, 0.9).died for _ in range(4)]

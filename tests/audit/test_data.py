@@ -1,4 +1,4 @@
-"""How two states differ, by path; and values that fit their schema."""
+"""Differences of two states by path, and values that fit their schema."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TREES: st.SearchStrategy[Any] = st.recursive(
 
 
 def typed(value: Any) -> Any:
-    """A value that equals another one only when its types do; NaN is NaN."""
+    """Returns a value that equals another one only if their types are equal; NaN equals NaN."""
     if isinstance(value, dict):
         return {key: typed(item) for key, item in value.items()}
     return (
@@ -34,7 +34,7 @@ def typed(value: Any) -> Any:
 
 
 @given(TREES, TREES)
-def test_nothing_differs_where_and_only_where_values_are_the_same(before: Any, after: Any) -> None:
+def test_changes_are_empty_exactly_for_equal_values(before: Any, after: Any) -> None:
     assert (changes(before, after) == {}) == (typed(before) == typed(after))
     assert changes(before, before) == {}
 
@@ -51,7 +51,7 @@ def test_a_field_that_became_another_is_found_at_its_place(
 
 
 @given(TREES, TREES)
-def test_the_way_back_has_the_same_places(before: Any, after: Any) -> None:
+def test_changes_have_the_same_paths_in_both_directions(before: Any, after: Any) -> None:
     there, back = changes(before, after), changes(after, before)
     assert sorted(there) == sorted(back)
     assert all(typed(there[path]) == typed(back[path][::-1]) for path in there)
@@ -71,7 +71,7 @@ def test_ids_that_look_alike_are_two_rows() -> None:
     assert changes(before, [{"id": 1, "x": 5}, {"id": "1", "x": 1}]) == {"0/x": [1, 5]}
 
 
-def test_many_differences_are_counted() -> None:
+def test_differences_beyond_the_limit_are_counted() -> None:
     found = changes({str(n): 0 for n in range(MAX_CHANGES + 7)}, {str(n): 1 for n in range(MAX_CHANGES + 7)})
     assert len(found) == MAX_CHANGES + 1
     assert found["<more>"] == [None, 7]
@@ -149,7 +149,7 @@ def test_drawing_is_the_same_for_the_same_seed() -> None:
     assert len({json.dumps(arguments) for arguments in drawn[0]}) > 1
 
 
-def test_ids_that_were_seen_are_used() -> None:
+def test_seen_ids_are_used_as_arguments() -> None:
     values = Values()
     values.take({"orders": {"O-1": {"total": 3}}, "customers": [{"id": "C-9"}], "cities": [{"id": "P-4"}]})
     assert values.of("order_id") == ["O-1"]
@@ -170,7 +170,7 @@ def test_ids_that_were_seen_are_used() -> None:
         (1, {"anyOf": [{"type": "string"}, {"type": "integer"}]}, True),
     ],
 )  # fmt: skip
-def test_what_fits(value: Any, schema: dict[str, Any], wanted: bool) -> None:
+def test_a_value_fits_its_schema(value: Any, schema: dict[str, Any], wanted: bool) -> None:
     assert fits(value, schema) is wanted
 
 
@@ -193,7 +193,7 @@ def test_odd_calls_differ_from_the_good_one_in_one_place() -> None:
         [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}],
     ],
 )
-def test_a_world_that_is_one_table_is_named(world: Any) -> None:
+def test_a_state_that_is_one_table_is_put_under_rows(world: Any) -> None:
     assert tabled(world) == {"rows": world}
 
 
@@ -212,5 +212,5 @@ def test_a_world_that_is_one_table_is_named(world: Any) -> None:
         "a",
     ],
 )
-def test_any_other_world_is_left_as_it_is(world: Any) -> None:
+def test_a_state_of_several_tables_is_unchanged(world: Any) -> None:
     assert tabled(world) is world

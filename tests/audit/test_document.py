@@ -1,4 +1,4 @@
-"""Reports, findings and certificates as files: the documented form, whole, and read back as they were."""
+"""Reports, findings and certificates as files in the documented form, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.failure_rate import ENOUGH, LINE, Rate, failed
 from quintain.audit.finding import CLASSES, CheckResult, Evidence, Finding, shortened
 from quintain.audit.loader import About, Source, Subject
-from quintain.audit.pool import Pool
+from quintain.audit.pool import WorkerPool
 from quintain.audit.probe import OpResult, Probe, Record, call, reset, score
 from quintain.errors import DefinitionError, UsageError
 
@@ -30,7 +30,7 @@ ODD = {"more": [float("inf"), b"\xff"], "nan": float("nan"), "text": "x"}
 
 
 def finding(**more: Any) -> Finding:
-    """One that can be played again, with values that JSON has no form for."""
+    """Returns a finding that can be replayed, with values that JSON has no form for."""
     made: dict[str, Any] = {
         "check": "x.one", "class_": "races", "part": "S", "severity": "error", "confidence": "proven",
         "title": "it breaks", "tasks": ("a",),
@@ -77,18 +77,18 @@ def test_a_finding_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
     assert written["probes"][0]["ops"][1]["value"]["nan"] == {"$float": "nan"}
 
 
-def test_what_was_read_is_looked_at_again(tmp_path: Path) -> None:
+def test_a_static_finding_gets_an_audit_command(tmp_path: Path) -> None:
     saved = document.save(report(finding(probes=(), evidence=None)), tmp_path)
     assert saved.findings[0].replay == "quintain audit f.py:F --check x.one"
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_writable_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot write the report into"):
         document.save(report(), tmp_path / "file" / "folder")
 
 
-def test_a_report_without_such_a_finding(tmp_path: Path) -> None:
+def test_a_report_without_the_numbered_finding_is_a_usage_error(tmp_path: Path) -> None:
     document.save(report(finding()), tmp_path)
     for number in (None, 0, 2):
         with pytest.raises(UsageError, match="is a report with findings 1 to 1; say which: --number N"):
@@ -114,13 +114,13 @@ def test_a_long_value_is_shortened_and_says_so(text: str) -> None:
 # --- reports ---
 
 
-def test_only_a_proven_error_stops() -> None:
+def test_a_proven_error_alone_stops_a_run() -> None:
     assert report(finding()).stops
     assert not report(finding(severity="warning"), finding(confidence="likely")).stops
 
 
-def test_the_worst_first_and_each_once_with_all_its_tasks() -> None:
-    pool = Pool(Subject("f.py:F"))
+def test_findings_are_merged_over_tasks_with_the_worst_first() -> None:
+    pool = WorkerPool(Subject("f.py:F"))
     ctx = AuditContext(pool, report().about, ("a", "b"), seed=0, until=None, limit=1.0)
     pool.close()
     ctx.seen_in["x.one", "it breaks"] = {"a": None, "b": None}
@@ -139,7 +139,7 @@ def test_tasks_are_spread_from_the_first_to_the_last(tasks: list[str], count: in
         assert (found[0], found[-1]) == (tasks[0], tasks[-1])
 
 
-def test_a_finding_is_of_a_class() -> None:
+def test_a_finding_needs_a_known_class() -> None:
     with pytest.raises(UsageError, match=r"a finding is of one of the classes stale_cache, .*, got 'none'"):
         finding(class_="none")
 
@@ -147,7 +147,7 @@ def test_a_finding_is_of_a_class() -> None:
 # --- the failure rate ---
 
 
-def test_fifty_nine_are_enough_and_fifty_eight_are_not() -> None:
+def test_episodes_are_enough_from_fifty_nine() -> None:
     assert ENOUGH == 59
     assert Rate(0, 59, *bounds(0, 59, one_sided=True)).high < LINE
     assert Rate(0, 58, *bounds(0, 58, one_sided=True)).high > LINE
@@ -163,7 +163,7 @@ def test_fifty_nine_are_enough_and_fifty_eight_are_not() -> None:
         (Record((call("f"), score()), (OpResult(how="crashed"), OpResult({"score": 0.0}))), True),
     ],
 )  # fmt: skip
-def test_what_counts_as_a_failure(record: Record, wanted: bool) -> None:
+def test_an_episode_fails_by_crash_hang_or_missing_verdict(record: Record, wanted: bool) -> None:
     assert failed(record) is wanted
 
 
@@ -199,16 +199,16 @@ def test_any_digest_that_differs_voids(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"holds": true}'])
-def test_what_is_no_certificate(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_certificate_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "c.json").write_text(text)
-    with pytest.raises(UsageError, match="is no certificate"):
+    with pytest.raises(UsageError, match="is not a certificate"):
         certificate.load(tmp_path / "c.json")
 
 
 # --- checks ---
 
 
-def test_a_check_is_a_question_of_a_class() -> None:
+def test_a_check_needs_a_docstring_and_a_known_class() -> None:
     def asks(ctx: Any) -> tuple[()]:
         """Is it so?
 
@@ -235,7 +235,7 @@ def test_checks_by_value_and_each_id_once() -> None:
     assert chosen([one, two], [], []) == [one, two]
     with pytest.raises(UsageError, match="two checks are called 'a'"):
         ordered([one, Check(id="a", class_="races", run=one.run)])
-    with pytest.raises(UsageError, match="there is no check 'z', there is none like it; --list shows all 2"):
+    with pytest.raises(UsageError, match="unknown check 'z'; close ids: none; --list shows all 2"):
         chosen([one, two], ["z"], [])
     with pytest.raises(UsageError, match=re.escape("is neither a check nor a module with checks in it")):
         checks_of(3)

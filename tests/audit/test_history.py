@@ -1,4 +1,4 @@
-"""Each historical pair shows its bug before, and does not show it after."""
+"""Historical pairs: each shows its bug before the fix and not after it."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ QUEUE = "verifiers-math-queue"
 # --- the registry ---
 
 
-def test_the_registry_is_whole() -> None:
+def test_the_registry_lists_every_pair() -> None:
     assert len({pair.name for pair in PAIRS}) == len(PAIRS)
     assert set(SHOWS) | {QUEUE} == {pair.name for pair in REBUILT}
     assert all(pair.needs_install for pair in RELEASED)
@@ -186,14 +186,14 @@ def test_the_registry_is_whole() -> None:
 
 
 @pytest.mark.parametrize("name", SHOWS)
-def test_before_it_shows_and_after_it_does_not(name: str) -> None:
+def test_a_bug_shows_before_its_fix_and_not_after(name: str) -> None:
     pair, shows = named(name), SHOWS[name]
     assert shows(factory(pair.before))
     assert not shows(factory(pair.after))
 
 
 @pytest.mark.parametrize("pair", [pair for pair in REBUILT if not pair.cases], ids=lambda pair: pair.name)
-def test_what_is_mended_is_sound(pair: Pair) -> None:
+def test_mended_subjects_are_sound(pair: Pair) -> None:
     make = factory(pair.after)
     for task in make().tasks():
         assert play(make(), task) == 0.0
@@ -206,7 +206,7 @@ def test_what_is_mended_is_sound(pair: Pair) -> None:
 
 
 class Clock:
-    """The module `time`, and a worker for whom one waits a second, without waiting."""
+    """Module `time`, with a worker whose second passes without waiting."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -224,7 +224,7 @@ class Clock:
         pass
 
 
-def test_only_before_the_wait_for_a_worker_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_for_a_worker_counts_only_before_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     assert solved(graders.queue_before(), "12 * 12") == 1.0
     clock = Clock()
     monkeypatch.setattr(graders, "time", clock)

@@ -1,4 +1,4 @@
-"""The historical pairs that are two published versions, and how two versions live in one process."""
+"""Historical pairs of two published versions, which live in one process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.audit.history.play import Factory, cases, factory, named, play, solve
 
 @pytest.fixture
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, installed.Release]:
-    """Two releases of a package whose top does not import, as if they had been installed."""
+    """Makes two releases of a package whose top module cannot be imported, as if they were installed."""
     monkeypatch.setenv("QUINTAIN_CACHE", str(tmp_path))
     for version in ("1", "2"):
         package = tmp_path / "history" / f"quintain_toy-{version}-{sys.implementation.cache_tag}" / "quintain_toy"
@@ -37,7 +37,7 @@ def test_two_releases_live_side_by_side(toys: dict[str, installed.Release]) -> N
     assert sys.path == before
 
 
-def test_what_cannot_be_installed_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_cannot_be_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUINTAIN_CACHE", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(installed.Impossible, match=r"quintain_toy==9 cannot be installed: .*quintain_toy==9"):
@@ -45,7 +45,7 @@ def test_what_cannot_be_installed_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     assert list((tmp_path / "history").iterdir()) == []
 
 
-def test_what_takes_long_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_values_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUINTAIN_CACHE", str(tmp_path))
     made = iter([{"number": 1}])
     assert [installed.kept("numbers", lambda: next(made)) for _ in range(2)] == [{"number": 1}] * 2
@@ -105,14 +105,14 @@ def test_the_target_itself_is_paid(released: Released) -> None:
 
 
 @pytest.mark.slow
-def test_no_matrix_is_right(released: Released) -> None:
+def test_a_matrix_is_solvable_only_after_the_fix(released: Released) -> None:
     before, after = released("reasoning-gym-pool")
     assert {solved(before(), task) for task in before().tasks()} == {0.0}
     assert {solved(after(), task) for task in after().tasks()} == {1.0}
 
 
 @pytest.mark.slow
-def test_what_is_no_json_breaks_the_scorer(released: Released) -> None:
+def test_an_answer_that_is_not_json_breaks_the_old_scorer(released: Released) -> None:
     before, after = released("reasoning-gym-graph")
     with pytest.raises(json.JSONDecodeError):
         submit(before, "0", "green")

@@ -1,4 +1,4 @@
-"""An auditor that is killed can end nothing: what it started ends by itself."""
+"""Processes of a killed auditor, which cannot end them: they end by themselves."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Slow:
         return "Wait."
 
     def call(self, name, arguments):
-        with open(__file__.replace("slow.py", "told"), "w") as told:
-            print(os.getpid(), os.getppid(), file=told)
+        with open(__file__.replace("slow.py", "log"), "w") as log:
+            print(os.getpid(), os.getppid(), file=log)
         time.sleep(600)
 
     def score(self):
@@ -49,11 +49,11 @@ PATIENCE_MS = 60_000
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process cannot wait for two things")
-def test_what_hangs_ends_with_a_killed_auditor(tmp_path: Path) -> None:
+def test_a_hanging_probe_ends_when_its_auditor_is_killed(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
-    told = tmp_path / "told"
-    os.mkfifo(told)
-    pipe = os.open(told, os.O_RDWR | os.O_NONBLOCK)
+    log = tmp_path / "log"
+    os.mkfifo(log)
+    pipe = os.open(log, os.O_RDWR | os.O_NONBLOCK)
     auditor = subprocess.Popen([sys.executable, "-c", AUDITOR, f"{tmp_path}/slow.py:Slow"])
     assert _ready(pipe), "the call was made"
     started = [os.pidfd_open(int(pid)) for pid in os.read(pipe, 100).split()]
@@ -66,7 +66,7 @@ def test_what_hangs_ends_with_a_killed_auditor(tmp_path: Path) -> None:
 
 
 def _ready(fd: int) -> bool:
-    """Whether there is something to read, or a process ended, in time."""
+    """True if there is data to read, or a process ended, in time."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(PATIENCE_MS))

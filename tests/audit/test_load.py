@@ -1,4 +1,4 @@
-"""Poisson load: arrivals at the target rate, latency from the due time, and answers like those of the serial run."""
+"""Poisson load: arrivals at the target rate, latency from the due time, and answers equal to the serial run's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quintain.audit.probe import Op, call, reset, score
 
 
 class Counter:
-    """Counts its calls; a wrong one counts those of everybody."""
+    """Subject that counts its calls; a wrong one counts those of all sessions."""
 
     all_calls = 0
 
@@ -56,7 +56,7 @@ def test_a_sound_subject_answers_as_alone() -> None:
     assert point["achieved"] > 0
 
 
-def test_what_is_not_the_same_alone_is_not_compared() -> None:
+def test_unsteady_steps_are_not_compared() -> None:
     point = load.poisson(Player(lambda: Counter(wrong=True)), "a", _asked(call("count")))
     assert point["unsteady"] == 1
     assert point["compared"] < point["calls"]

@@ -1,4 +1,4 @@
-"""The adapters that show a subject to other checkers: one subject, as each of them would be shown it."""
+"""Views of a subject for other checkers: each checker gets its own form of one subject."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from quintain.audit.loader import LoadedSubject, Subject, load_subject
 from quintain.audit.probe import call
 
-# Benches have no types, and are imported so that nobody looks for any.
+# Benches have no types, so they are loaded without a static import.
 PLACES, PEERS, VIEW, CASES = (
     importlib.import_module(f"bench.audit.{name}") for name in ("_peer_install", "peers", "_peer_view", "detectors")
 )
@@ -85,7 +85,7 @@ def test_tasks_are_spread_over_the_list(door: LoadedSubject) -> None:
     assert shown[-1] == f"open-{20 * (VIEW.TASKS - 1) // VIEW.TASKS}"
 
 
-def test_what_is_done_begins_with_the_oracle(door: LoadedSubject) -> None:
+def test_deeds_begin_with_the_oracle(door: LoadedSubject) -> None:
     session = VIEW.view(door)
     steps = VIEW.solution(session, "open-0")
     assert VIEW.deeds(session, "open-0")[: len(steps)] == steps
@@ -107,7 +107,7 @@ def test_a_refused_call_is_read_and_a_crash_goes_through(tmp_path: Path) -> None
         broken.act(push)
 
 
-def test_nothing_to_do_is_no_miss(tmp_path: Path) -> None:
+def test_a_subject_without_actions_is_not_a_miss(tmp_path: Path) -> None:
     text = SOUND.replace("def tools", "def no_tools").replace("def oracle", "def no_oracle")
     session = VIEW.view(opened(tmp_path, text))
     with pytest.raises(VIEW.CannotLook, match="nothing to do"):
@@ -115,7 +115,7 @@ def test_nothing_to_do_is_no_miss(tmp_path: Path) -> None:
 
 
 def interpreter(tool: str) -> Path:
-    """One that has the tool; nothing is installed for a test."""
+    """Returns an interpreter that has the tool; no test installs one."""
     if importlib.util.find_spec(tool) is not None:
         return Path(sys.executable)
     found: Path = INSTALLED[tool]
@@ -147,7 +147,7 @@ def test_a_tool_is_silent_on_a_sound_subject_and_sees_what_it_is_made_for(tool: 
         worker.close()
 
 
-def test_a_subject_that_hangs_is_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_subject_is_reported_as_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PEERS, "LIMIT_S", 2)
     worker = PEERS.Worker("gymnasium", interpreter("gymnasium"))
     try:
@@ -178,7 +178,7 @@ CASE = CASES.Case("seeded", "bug", Subject("x.py:bug"), ("leak",), "sound")
         ({"found": [{"key": "a"}]}, {"found": [], "late": True}, True, False),
     ],
 )
-def test_found_is_what_the_sound_counterpart_has_not(
+def test_a_bug_is_found_if_its_sound_counterpart_has_no_finding(
     result: dict[str, object], sound: dict[str, object], looked: bool, found: bool
 ) -> None:
     assert PEERS.judged(CASE, result, sound)[1:] == (looked, found)

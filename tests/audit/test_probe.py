@@ -1,4 +1,4 @@
-"""Probes are plain data that says the same wherever it is read; records say what each op saw."""
+"""Probes as plain data that survives every encoding, and records with the result of each op."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_probe_is_the_same_after_json_and_messagepack(probe: Probe) -> None:
 
 
 @given(WILD)
-def test_what_json_cannot_hold_comes_back(value: Any) -> None:
+def test_values_without_a_json_form_are_restored(value: Any) -> None:
     found = restored(json.loads(json.dumps(exact(value))))
     assert repr(found) == repr(value)
 
@@ -74,7 +74,7 @@ def test_without_keeps_the_others_in_order(probe: Probe, gone: set[int]) -> None
     assert left.context == probe.context
 
 
-def test_ops_by_their_names() -> None:
+def test_constructors_make_ops() -> None:
     assert reset("a", seed=3) == Op("reset", "a", "a", seed=3)
     assert call("f") == Op("call", name="f", value={})
     assert answer("yes", on="b") == Op("answer", "b", value="yes")
@@ -87,7 +87,7 @@ def test_ops_by_their_names() -> None:
     assert call("f").marked("x").moved("b") == call("f", on="b", mark="x")
 
 
-def test_a_mark_that_was_not_reached_hung_and_one_that_is_not_there_raises() -> None:
+def test_an_unreached_mark_is_hung_and_an_unknown_one_raises() -> None:
     record = Record((reset("a"), score()), (OpResult("hello"),), died="it was killed")
     assert record.at("score") == OpResult(how="hung", raised="it was killed")
     with pytest.raises(KeyError, match=r"no op of this probe is marked 'state': \['score'\]"):
@@ -99,7 +99,7 @@ def test_a_mark_that_was_not_reached_hung_and_one_that_is_not_there_raises() -> 
     ]
 
 
-def test_a_record_knows_its_lanes_and_what_broke() -> None:
+def test_a_record_has_lanes_and_the_first_broken_op() -> None:
     lanes = msgspec.to_builtins(
         [[OpResult(1), OpResult(2)], [OpResult(raised="KeyError: x", how="crashed", where="f.py:3")]]
     )
@@ -115,9 +115,9 @@ def test_a_record_knows_its_lanes_and_what_broke() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "told"), [({"error": "no"}, True), ("no error", False), (None, False)])
-def test_an_op_saw_an_error_where_its_answer_says_so_or_it_was_refused(value: Any, told: bool) -> None:
-    assert OpResult(value).is_error is told
+@pytest.mark.parametrize(("value", "expected"), [({"error": "no"}, True), ("no error", False), (None, False)])
+def test_a_result_is_an_error_if_the_answer_says_so_or_the_call_was_refused(value: Any, expected: bool) -> None:
+    assert OpResult(value).is_error is expected
     assert OpResult(value, how="refused").is_error
 
 

@@ -23,7 +23,7 @@ TEXT: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "strin
         TEXT,
     ],
 )
-def test_short_forms_name_what_has_to_be_given(given: Any) -> None:
+def test_short_forms_name_the_required_properties(given: Any) -> None:
     assert schema_of(given) == TEXT
 
 
@@ -31,7 +31,7 @@ def test_short_forms_name_what_has_to_be_given(given: Any) -> None:
     "given",
     [{"type": "string", "default": "x"}, {"type": "string", "required": False}, {"type": "string", "optional": True}],
 )
-def test_what_may_be_left_out_is_optional(given: dict[str, Any]) -> None:
+def test_a_property_with_a_default_is_optional(given: dict[str, Any]) -> None:
     assert "required" not in schema_of({"text": given})
 
 

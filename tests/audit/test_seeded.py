@@ -1,4 +1,4 @@
-"""The seeded bugs of the benchmark are real, and the worlds that they were seeded in are sound."""
+"""Seeded bugs of the benchmark are real, and the worlds around them are sound."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parents[2] / "bench" / "audit" / "seeded"
 
 
 def load(file: str) -> Any:
-    """A file of the benchmark, as the command line loads it."""
+    """Loads a file of the benchmark as the command line does."""
     return plugins._from_file(FOLDER / file)
 
 
@@ -39,16 +39,16 @@ def clean(name: str) -> Any:
 
 @pytest.fixture
 def made() -> Iterator[Callable[[Any], Any]]:
-    """Makes laboratories, and closes what was made in them."""
+    """Makes laboratories, and closes everything in them."""
     labs: list[Any] = []
 
     def make(factory: Any) -> Any:
-        labs.append(LAB.AuditContext(factory))
+        labs.append(LAB.Lab(factory))
         return labs[-1]
 
     yield make
-    for ctx in labs:
-        ctx.close()
+    for lab in labs:
+        lab.close()
 
 
 Made = Callable[[Any], Any]
@@ -58,15 +58,15 @@ def key(task: Any) -> str:
     return str(task if isinstance(task, str) else task["id"])
 
 
-def episodes(ctx: Any) -> list[list[Any]]:
-    """A task, a seed and the oracle's calls, for every task that has an oracle."""
-    world = ctx.make()
+def episodes(lab: Any) -> list[list[Any]]:
+    """Yields task, seed and the oracle's calls, for every task with an oracle."""
+    world = lab.make()
     solved = [[task, 3, solution(world, task, 3)] for task in world.tasks()]
     return [one for one in solved if one[-1] is not None]
 
 
 def solution(world: Any, task: Any, seed: int) -> Any:
-    """The oracle's calls; of a world without one, those that its demonstrations know."""
+    """Returns the oracle's calls; in a world without one, those of its demonstrations."""
     if hasattr(world, "oracle"):
         return world.oracle(task)
     world.reset(task, seed)
@@ -85,9 +85,9 @@ def test_the_registry_is_as_large_and_as_wide_as_promised() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SEEDED.CLEAN))
 def test_the_oracle_is_paid_in_full_and_doing_nothing_is_not(name: str, made: Made) -> None:
-    ctx = made(clean(name))
-    world = ctx.make()
-    for task, seed, calls in episodes(ctx):
+    lab = made(clean(name))
+    world = lab.make()
+    for task, seed, calls in episodes(lab):
         world.reset(task, seed)
         assert LAB.paid(world) == 0.0, key(task)
         for call in calls:
@@ -99,23 +99,23 @@ def test_the_oracle_is_paid_in_full_and_doing_nothing_is_not(name: str, made: Ma
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SEEDED.CLEAN))
 def test_every_write_of_the_oracle_is_needed(name: str, made: Made) -> None:
-    ctx = made(clean(name))
+    lab = made(clean(name))
     reads = ("get_", "list_", "find_", "read_", "calculate", "quote_", "run_tests", "ask_customer")
-    for task, seed, calls in episodes(ctx)[:6]:
+    for task, seed, calls in episodes(lab)[:6]:
         for number, (tool, _) in enumerate(calls):
             if not tool.startswith(reads):
-                world, _ = ctx.play(key(task), calls[:number] + calls[number + 1 :], seed)
+                world, _ = lab.play(key(task), calls[:number] + calls[number + 1 :], seed)
                 assert LAB.paid(world) < 1.0, (key(task), tool)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SEEDED.CLEAN))
 def test_equal_calls_are_answered_equally_in_any_process(name: str, made: Made) -> None:
-    ctx = made(clean(name))
-    work = episodes(ctx)[:4]
+    lab = made(clean(name))
+    work = episodes(lab)[:4]
     elsewhere = {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
-    (there,) = ctx.children(work, elsewhere, folder="/")
-    world = ctx.make()
+    (there,) = lab.children(work, elsewhere, folder="/")
+    world = lab.make()
     for _ in range(2):  # the second round begins in a used session
         here = [
             [world.reset(task, seed), *(world.call(*call) for call in calls), world.score()]
@@ -132,9 +132,9 @@ ODD: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("name", sorted(SEEDED.CLEAN))
 def test_odd_arguments_are_answered_by_errors_that_change_nothing(name: str, made: Made) -> None:
-    ctx = made(clean(name))
-    task, seed, calls = episodes(ctx)[0]
-    world = ctx.make()
+    lab = made(clean(name))
+    task, seed, calls = episodes(lab)[0]
+    world = lab.make()
     world.reset(task, seed)
     for tool in world.tools():
         properties = tool["parameters"]["properties"]
@@ -151,10 +151,10 @@ def test_odd_arguments_are_answered_by_errors_that_change_nothing(name: str, mad
 
 
 @pytest.mark.parametrize("name", [name for name in sorted(SEEDED.CLEAN) if hasattr(clean(name), "snapshot")])
-def test_a_snapshot_brings_the_moment_back(name: str, made: Made) -> None:
-    ctx = made(clean(name))
-    task, seed, calls = episodes(ctx)[0]
-    world = ctx.make()
+def test_a_snapshot_restores_the_state(name: str, made: Made) -> None:
+    lab = made(clean(name))
+    task, seed, calls = episodes(lab)[0]
+    world = lab.make()
     world.reset(task, seed)
     saved, before = world.snapshot(), world.state()
     first = [world.call(*call) for call in calls]
@@ -165,7 +165,7 @@ def test_a_snapshot_brings_the_moment_back(name: str, made: Made) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in sorted(SEEDED.CLEAN) if hasattr(clean(name), "inject")])
-def test_faults_are_told(name: str, made: Made) -> None:
+def test_faults_are_reported(name: str, made: Made) -> None:
     world = made(clean(name)).make()
     world.reset(world.tasks()[0], 1)
     for call in world.oracle(world.tasks()[0]):
@@ -179,9 +179,9 @@ def test_faults_are_told(name: str, made: Made) -> None:
 
 
 def test_sessions_of_one_warehouse_do_not_lose_each_others_work(made: Made) -> None:
-    ctx = made(clean("warehouse"))
-    world = ctx.begin("ship-0")
-    call = next(call for call in ctx.oracle("ship-0") if call[0] == "reserve")
+    lab = made(clean("warehouse"))
+    world = lab.begin("ship-0")
+    call = next(call for call in lab.oracle("ship-0") if call[0] == "reserve")
     sku = call[1]["sku"]
     before = world.call("get_stock", {"sku": sku})["on_hand"]
     with LAB.eager_switches(), ThreadPoolExecutor(8) as pool:
@@ -189,9 +189,9 @@ def test_sessions_of_one_warehouse_do_not_lose_each_others_work(made: Made) -> N
     assert world.call("get_stock", {"sku": sku})["on_hand"] == before + 400
 
 
-def test_a_recount_leaves_what_is_put_aside(made: Made) -> None:
-    ctx = made(clean("warehouse"))
-    world, call = ctx.begin("ship-0"), next(call for call in ctx.oracle("ship-0") if call[0] == "reserve")
+def test_a_recount_leaves_reserved_stock(made: Made) -> None:
+    lab = made(clean("warehouse"))
+    world, call = lab.begin("ship-0"), next(call for call in lab.oracle("ship-0") if call[0] == "reserve")
     sku, quantity = call[1]["sku"], call[1]["quantity"]
     world.stock[sku] |= {"on_hand": quantity, "missing": 1}
     world.call(*call)
@@ -210,7 +210,7 @@ def test_a_room_that_is_free_can_be_booked(made: Made) -> None:
         assert "booking_id" in world.call("book", {**later, "room": room["name"], "title": "x"})
 
 
-def test_a_result_that_is_no_number_is_an_error(made: Made) -> None:
+def test_a_result_that_is_not_a_number_is_an_error(made: Made) -> None:
     world = made(clean("quiz")).begin("sum-0")
     assert "error" in world.call("calculate", {"left": 1e12, "operation": "/", "right": 5e-324})
 
@@ -247,15 +247,15 @@ def test_the_judge_of_reports_reads_its_own_grade_alone(made: Made) -> None:
 
 
 def test_every_seed_of_the_operations_desk_can_be_solved(made: Made) -> None:
-    ctx = made(clean("deploy"))
-    world = ctx.make()
-    for task, _, calls in episodes(ctx)[:10]:
+    lab = made(clean("deploy"))
+    world = lab.make()
+    for task, _, calls in episodes(lab)[:10]:
         for seed in range(5):
             world.reset(task, seed)
             assert all("error" not in world.call(*call) for call in calls), (task, seed)
             assert LAB.paid(world) == 1.0
             ill = [row["name"] for row in world.call("list_services", {})["services"] if row["status"] != "healthy"]
-            assert ill == ["fax-gateway"], "whom nobody minds"
+            assert ill == ["fax-gateway"], "an old fault that no task concerns"
 
 
 def test_the_worlds_that_show_production_look_like_it(made: Made) -> None:
@@ -311,7 +311,7 @@ def test_a_sound_scorer_gives_what_is_expected(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SEEDED.SCORERS if not name.endswith(("hash", "noise"))])
-def test_a_wrong_scorer_does_not(name: str) -> None:
+def test_a_wrong_scorer_gives_another_score(name: str) -> None:
     found = [
         outcome(
             getattr(load("scorers.py"), name), {field: value for field, value in case.items() if field != "expected"}

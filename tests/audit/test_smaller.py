@@ -1,4 +1,4 @@
-"""Delta debugging: what is left still shows it, and nothing in it could be left out."""
+"""Delta debugging: the minimised probe still shows the claim and has no superfluous part."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def probe(body: list[Op]) -> Probe:
 
 
 @given(BODIES, st.data())
-def test_what_is_left_still_holds_and_no_op_can_go(body: list[Op], data: st.DataObject) -> None:
-    """For a claim that needs some of the calls, in their order."""
+def test_a_minimised_probe_still_holds_and_has_no_superfluous_op(body: list[Op], data: st.DataObject) -> None:
+    """The claim needs some of the calls, in their order."""
     wanted = [op.name for op in body if data.draw(st.booleans())]
 
     def holds(candidate: Probe) -> bool:
@@ -38,7 +38,7 @@ def test_what_is_left_still_holds_and_no_op_can_go(body: list[Op], data: st.Data
 
 
 @given(BODIES.filter(bool), st.data())
-def test_no_argument_can_go(body: list[Op], data: st.DataObject) -> None:
+def test_minimised_calls_have_no_superfluous_argument(body: list[Op], data: st.DataObject) -> None:
     wanted = {(op.name, key) for op in body for key in op.value if data.draw(st.booleans())}
 
     def holds(candidate: Probe) -> bool:
@@ -51,7 +51,7 @@ def test_no_argument_can_go(body: list[Op], data: st.DataObject) -> None:
 
 
 @given(BODIES, st.integers(0, 30))
-def test_no_more_trials_than_allowed(body: list[Op], most: int) -> None:
+def test_minimising_plays_at_most_the_allowed_candidates(body: list[Op], most: int) -> None:
     trials = itertools.count()
 
     def holds(candidate: Probe) -> bool:
@@ -62,7 +62,7 @@ def test_no_more_trials_than_allowed(body: list[Op], most: int) -> None:
     assert next(trials) <= most
 
 
-def test_what_is_marked_and_resets_stay() -> None:
+def test_marked_ops_and_resets_stay() -> None:
     one = Probe((reset("a"), call("f", mark="seen"), call("g"), reset("b"), score()))
     assert smaller(one, lambda candidate: True, 100) == Probe((reset("a"), call("f", mark="seen"), reset("b"), score()))
 

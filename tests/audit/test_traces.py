@@ -1,4 +1,4 @@
-"""The audit of records alone: what they show is told, what they cannot show is not checked, nothing is proven."""
+"""Audit of records alone: facts are likely, other classes are not checked, and nothing is proven."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quintain.errors import UsageError
 
 
 def rows(*rewards: float | None, say: str = "done") -> str:
-    """Rollouts of another tool, two of each task."""
+    """Returns rollouts of another tool, two of each task."""
     lines = [
         {
             "prompt": [{"role": "user", "content": f"Task {n // 2}: refund order {n // 2}."}],
@@ -42,7 +42,7 @@ def test_a_missing_reward_is_a_failure_and_never_proven(tmp_path: Path) -> None:
     assert any(one.class_ == "silent_default" and one.confidence == "likely" for one in report.findings)
 
 
-def test_what_records_cannot_show_is_not_checked(tmp_path: Path) -> None:
+def test_classes_beyond_records_are_not_checked(tmp_path: Path) -> None:
     (tmp_path / "rollouts.jsonl").write_text(rows(1.0, 0.0))
     coverage = audit_traces(tmp_path, checks_of_traces()).coverage
     assert set(coverage) == set(CLASSES)
@@ -51,12 +51,12 @@ def test_what_records_cannot_show_is_not_checked(tmp_path: Path) -> None:
     assert coverage["stale_cache"] == "checked"
 
 
-def test_only_the_classes_that_were_asked_for(tmp_path: Path) -> None:
+def test_requested_classes_alone_are_reported(tmp_path: Path) -> None:
     (tmp_path / "rollouts.jsonl").write_text(rows(*[0.0] * 20))
     wanted = [one for one in checks_of_traces() if one.class_ == "leak"]
     assert audit_traces(tmp_path, wanted).findings == ()
 
 
-def test_a_folder_of_nothing_is_wrong_usage(tmp_path: Path) -> None:
+def test_an_empty_folder_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         audit_traces(tmp_path, checks_of_traces())

@@ -189,11 +189,11 @@ def test_a_list_runs_nothing(here: Path, call: Call) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["desks.py:Desk", "--check", "x.none"], "there is no check 'x.none', there is "),
-        (["desks.py:Desk", "--class", "none"], "there is no class 'none'; there are stale_cache, reward_hack"),
+        (["desks.py:Desk", "--check", "x.none"], "unknown check 'x.none'; close ids: "),
+        (["desks.py:Desk", "--class", "none"], "unknown class 'none'; the classes are stale_cache, reward_hack"),
         (["desks.py:Desk", "--plugin", "none.py"], "none.py"),
         (["desks.py:Desk", "--plugin", "desks.py"], "is neither a check nor a module with checks in it"),
-        (["desks.py:Desk", "--baseline", "mine.py"], "is no JSON object"),
+        (["desks.py:Desk", "--baseline", "mine.py"], "is not a JSON object"),
         (["desks.py:Desk", "--baseline", "none.json"], "cannot read 'none.json'"),
         (["desks.py:Desk", "--certificate", "none.json"], "cannot read 'none.json'"),
         (["desks.py:Desk", "--cases", "none.jsonl"], "file of cases 'none.jsonl' does not exist"),
@@ -277,7 +277,7 @@ def test_a_finding_whose_subject_is_gone_ends_with_4(there: Path, call: Call) ->
     [
         ("there/report.json", "is a report with findings 1 to 1; say which: --number N"),
         ("there/certificate.json", "holds no finding of this version"),
-        ("mine.py", "is no JSON object"),
+        ("mine.py", "is not a JSON object"),
         ("none.json", "cannot read 'none.json'"),
     ],
 )

@@ -142,7 +142,7 @@ def test_logs_of_other_tools_are_read_and_what_is_torn_is_counted(desk: Path, ca
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nowhere"], "there is no"),
+        (["nowhere"], "does not exist"),
         (["here", "--env", "nowhere.py:env"], "nowhere.py"),
         (["here", "--audit", "nowhere.json"], "not a report"),
         (["here", "--regrade", "0"], "--regrade"),

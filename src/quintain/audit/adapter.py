@@ -1,7 +1,7 @@
-"""One form for all subjects: what an object with `tasks`, `tools`, `reset`, `call` and `score` offers, made plain.
+"""Adapter that gives every subject one form: an object with `tasks`, `tools`, `reset`, `call` and `score`.
 
-Authors write these methods in the form that is natural to them; the checks see one form: tasks by name, tools with a
-JSON schema, a score as a number with components, an oracle as ops. Nothing is guessed: what cannot be read raises.
+Authors write these methods in the form that is natural to them. Checks see one form: tasks by name, tools with a JSON
+schema, a score as a number with components, an oracle as ops. The adapter never guesses: unreadable values raise.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ GIVEN = {
     "restore": "snapshot", "inject": "fault", "advance": "seconds", "judge": "task, answer, complete",
     "user": "task, said, complete", "reset": "task, seed",
 }  # fmt: skip
-"""What the methods are called with that take something."""
+"""Arguments of the methods that take any."""
 MAX_TASKS = 1_000_000
 ATTRIBUTES = ("shared", "volatile", "graded", "refusal_ok", "budget", "absent", "models")
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
-    """A tool as it is advertised.
+    """Tool as the subject advertises it.
 
     Attributes:
         parameters: JSON schema of an object.
@@ -58,13 +58,13 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class SubjectAdapter:
-    """An instance of the subject in the one form.
+    """Adapter for one instance of the subject.
 
     Args:
-        subject: What the factory returned.
+        subject: Object that the factory returned.
 
     Raises:
-        UsageError: It lacks a method without which nothing can be audited, or a method takes other arguments.
+        UsageError: A required method is missing, or a method takes other arguments.
     """
 
     def __init__(self, subject: Any) -> None:
@@ -83,10 +83,10 @@ class SubjectAdapter:
 
     @property
     def tasks(self) -> dict[str, Any]:
-        """The tasks by name, as the subject wants them back.
+        """Returns the subject's own task objects by task name.
 
         Raises:
-            UsageError: They are no list, or two have one name.
+            UsageError: `tasks()` does not return a list, or two tasks share a name.
         """
         if self._tasks is None:
             listed: list[Any] = list(itertools.islice(self.subject.tasks(), MAX_TASKS + 1))
@@ -105,31 +105,31 @@ class SubjectAdapter:
         return self.tasks[name]
 
     def tools(self) -> tuple[ToolSpec, ...]:
-        """What `tools()` advertises; empty where a subject has none.
+        """Returns the tools that `tools()` advertises; empty if the subject has none.
 
         Raises:
-            UsageError: A tool has a form that is neither ours, OpenAI's nor MCP's.
+            UsageError: A tool is neither in this project's form nor in OpenAI's or MCP's.
         """
         return tuple(map(_tool, _listed(self.subject.tools()))) if "tools" in self.offers else ()
 
     def oracle(self, name: str) -> list[Op] | None:
-        """The calls and words that solve a task; None when the subject knows none.
+        """Returns the calls and answers that solve a task, or None without an oracle solution.
 
         Raises:
-            UsageError: A call has a form that cannot be read.
+            UsageError: A step has an unreadable form.
         """
         solved = self.subject.oracle(self.task(name)) if "oracle" in self.offers else None
         return None if solved is None else [_solving(step) for step in solved]
 
     def prompt(self, name: str, first: Any) -> str:
-        """What the agent is told: `prompt(task)`, or the text that `reset` returned."""
+        """Returns the agent's prompt: `prompt(task)`, or the text that `reset` returned."""
         if "prompt" in self.offers:
             return str(self.subject.prompt(self.task(name)))
         return first if isinstance(first, str) else codec.json(plain(first)[0]).decode()
 
 
 def _must_be_called(subject: Any, name: str) -> None:
-    """Raise where a method cannot be called as it will be: often it is a helper that happens to have the name."""
+    """Raises UsageError if a method does not accept its arguments: often a helper happens to have the name."""
     method = getattr(subject, name)
     if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
         raise UsageError(f"{type(subject).__name__}.{name} is async, and no method of a subject is; run it to its end")
@@ -207,7 +207,7 @@ def _unreadable(step: Any) -> UsageError:
 
 
 def verdict(score: Any) -> dict[str, Any] | None:
-    """A score as {"score": number or None, component: value, ...}; None when there is no verdict."""
+    """Returns a score as {"score": number or None, component: value, ...}; None without a verdict."""
     if score is None:
         return None
     if is_dict(score):
@@ -224,7 +224,7 @@ def _float(value: Any) -> Any:
 
 
 def plain(value: Any) -> tuple[Any, bool]:
-    """The value as plain data, and whether it had to be put into words, being of a type that has no plain form."""
+    """Returns (plain data, is_odd); odd values have no plain form and become their repr."""
     odd = False
 
     def words(one: Any) -> Any:
@@ -242,7 +242,10 @@ def plain(value: Any) -> tuple[Any, bool]:
 
 
 def with_text_keys(value: Any) -> Any:
-    """Plain data whose keys are text, as in JSON: 3 becomes "3"; two keys that would be one keep their types' names."""
+    """Returns plain data with text keys, as in JSON: 3 becomes "3".
+
+    Keys that would collide keep the repr that shows their type.
+    """
     if is_list(value):
         return [with_text_keys(one) for one in value]
     if not is_dict(value):
@@ -256,10 +259,10 @@ _DELIBERATE = (ValueError, LookupError, PermissionError)
 
 
 def how_raised(error: BaseException) -> str:
-    """Whether the subject meant that the call was wrong ("refused"), or broke ("crashed").
+    """Returns "refused" if the subject rejected the call on purpose, else "crashed".
 
-    A ToolError, by any package's name, is meant. A ValueError, LookupError or PermissionError is when a `raise` stands
-    where it came from; a KeyError that a subscript raised by itself is an accident.
+    A ToolError of any package is a refusal. A ValueError, LookupError or PermissionError is one if a `raise` statement
+    produced it; a KeyError that a subscript raised is a crash.
     """
     if getattr(error, "is_failure", False):
         return "crashed"
@@ -278,7 +281,7 @@ def _on_purpose(trace: TracebackType | None) -> bool:
 
 
 def where_raised(error: BaseException) -> str:
-    """File and line of the last frame."""
+    """Returns "file:line" of the last frame; empty without a traceback."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

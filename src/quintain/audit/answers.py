@@ -1,4 +1,4 @@
-"""What a call answered, in one form: authors wrap it as their framework does, and say in many ways that it failed."""
+"""Normal form of tool answers: unwraps framework envelopes and recognises errors."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .data import is_dict, is_list, is_tuple, parsed
 _ENVELOPE = frozenset({"content", "isError", "is_error", "structuredContent", "meta", "_meta", "role", "type", "name",
                        "tool_call_id", "tool_use_id", "id", "status", "artifact", "additional_kwargs",
                        "response_metadata"})  # fmt: skip
-"""What stands around the content of an answer as MCP, OpenAI, Anthropic and LangChain write it."""
+"""Keys around the content of an answer as MCP, OpenAI, Anthropic and LangChain write it."""
 _ALONE = ("message", "detail", "msg", "result", "observation", "output")
 _SHORT = 2000
-"""Letters of an answer that may be the words of an error."""
+"""Longest answer, in characters, that may be an error message."""
 
 
 def answered(value: Any) -> Any:
-    """An answer without what is wrapped around it, and `{"error": ...}` where that says that it is an error.
+    """Returns an answer without its envelope; an answer that reports an error becomes `{"error": ...}`.
 
-    Read are the results of MCP, messages of tools as models are given them, lists of blocks of text, and pairs:
-    (result, error), one of which is None, and (whether it worked, result). Anything else is left as it is.
+    Handles results of MCP, tool messages, lists of text blocks, and pairs: (result, error) with one of them None, and
+    (is_ok, result). Anything else is returned unchanged.
     """
     if is_tuple(value):
         return _of_pair(*value) if len(value) == 2 else value
@@ -89,10 +89,10 @@ _ABSENT = re.compile(
 
 
 def speaks_of_error(value: Any) -> bool:
-    """Whether an observation says that it is an error: by a field, as data or as JSON text, or by how it begins.
+    """True if an observation reports an error, by a field or by its first words.
 
-    `{"error": ...}`, `{"ok": false}`, `{"success": false}`, a status of HTTP from 400 on; "error ...", "Invalid ...",
-    "KeyError: ...", "amount must be ...", "Order 7 not found.".
+    Examples: `{"error": ...}`, `{"ok": false}`, `{"success": false}`, an HTTP status from 400 on, as data or JSON text;
+    "error ...", "Invalid ...", "KeyError: ...", "amount must be ...", "Order 7 not found.".
     """
     if isinstance(value, str) and len(value) <= _SHORT:
         value = parsed(value)

@@ -1,4 +1,4 @@
-"""The audit itself: checks in the order of their worth, a few at a time, until all are done or the budget is spent."""
+"""Auditor: runs checks by descending value, several at a time, until all are done or the budget is spent."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from .details import detailed
 from .failure_rate import Rate, measure
 from .finding import CLASSES, CheckResult, Finding
 from .loader import About, Subject
-from .pool import WORKERS, Pool
+from .pool import WORKERS, WorkerPool
 from .probe import Context, reset
 
 TASKS = 100
-"""Tasks that are looked at when nobody says how many."""
+"""Default number of tasks to audit."""
 LIMIT_S = 30.0
-"""Seconds that one probe may take."""
+"""Default time limit of one probe, in seconds."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What an audit found, what it looked at, and what it did not.
+    """Result of an audit: findings, coverage and failure rate.
 
     Attributes:
-        digest: Of the subject: its fingerprint, or of its sources and tools.
-        checks: One entry for each check that was asked for.
-        tasks: How many were looked at, of how many there are.
-        failures: How often its episodes broke.
+        digest: Fingerprint of the subject, or digest of its sources and tools.
+        checks: One entry for each requested check.
+        tasks: Number of audited tasks, and number of tasks of the subject.
+        failures: Failure rate of its episodes.
         seconds: Wall time.
     """
 
@@ -54,20 +54,20 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def coverage(self) -> dict[str, str]:
-        """By class "checked", or "not_checked: " and why."""
+        """Returns "checked", or "not_checked: " and the reason, by class."""
         return {class_: _covered([one for one in self.checks if one.class_ == class_]) for class_ in CLASSES}
 
     @property
     def stops(self) -> bool:
-        """Whether there is a proven error."""
+        """True if the report has a proven error."""
         return any(one.stops for one in self.findings)
 
 
 BROKE = "the check itself broke:"
-"""How the reason of a check begins that raised what it should not."""
+"""Prefix of the reason of a check that raised an unexpected exception."""
 
 Watch = Callable[[Check, int, int], None]
-"""(check, its place, how many there are), when a check begins."""
+"""Callback (check, index, number of checks) at the start of each check."""
 
 
 def audit(
@@ -80,25 +80,25 @@ def audit(
     limit: float = LIMIT_S,
     watch: Watch = lambda check, place, count: None,
 ) -> Report:
-    """Ask all checks about a subject.
+    """Runs checks on a subject.
 
     Args:
-        subject: What to open.
-        checks: In the order in which they run.
-        tasks: So many of its tasks, spread evenly.
-        seed: Of everything that is drawn.
-        budget: Seconds for all of it; checks that do not fit are `not_checked`.
+        subject: Subject to load.
+        checks: Checks in the order in which they run.
+        tasks: Number of tasks to audit, spread evenly over all.
+        seed: Seed of all draws.
+        budget: Seconds for the whole audit; checks that do not fit are `not_checked`.
         limit: Seconds for one probe.
-        watch: Told of each check that begins.
+        watch: Called at the start of each check.
 
     Raises:
-        UsageError: There is no such subject.
-        SubjectBroken: It does not load.
+        UsageError: The subject does not exist.
+        SubjectBroken: The subject does not load.
     """
     started = time.monotonic()
     until = None if budget is None else started + budget
     about, _ = digest_of(subject)
-    pool = Pool(msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject)
+    pool = WorkerPool(msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject)
     try:
         ctx = AuditContext(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         ctx.digest = about.fingerprint or _digest(about)
@@ -123,7 +123,7 @@ def audit(
 
 
 def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list[CheckResult], list[Finding]]:
-    """As many at a time as there are cores, those that want the machine for themselves alone; results in order."""
+    """Runs checks on all cores, those marked `alone` one at a time, and returns results in order."""
 
     def one(placed: tuple[int, Check]) -> tuple[CheckResult, list[Finding]]:
         place, check = placed
@@ -136,14 +136,14 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
             for is_alone, group in itertools.groupby(enumerate(checks), lambda placed: placed[1].alone):
                 some = list(group)
                 results += map(one, some) if is_alone else executor.map(one, some)
-        except BaseException:  # Ctrl-C, mostly: nobody waits for checks that are still at work.
+        except BaseException:  # Ctrl-C, mostly: running checks must not delay the exit.
             ctx.stop()
             raise
     return [checked for checked, _ in results], [finding for _, found in results for finding in found]
 
 
 def _run(check: Check, ctx: AuditContext) -> tuple[CheckResult, list[Finding]]:
-    """One check. One that breaks is a bug of the check, not of the subject: it is said, and the others go on."""
+    """Runs one check; an exception in it is reported as a bug of the check, and the audit goes on."""
     started = time.monotonic()
     found: list[Finding] = []
     status: Literal["checked", "partly", "not_checked"] = "checked"
@@ -163,8 +163,8 @@ def _run(check: Check, ctx: AuditContext) -> tuple[CheckResult, list[Finding]]:
             status, reason = ("partly" if ctx.comparisons else "not_checked"), f"the subject broke: {error}"
         except Exception as error:  # noqa: BLE001 (somebody's plugin; the report names it)
             place = traceback.extract_tb(error.__traceback__)[-1]
-            told = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
-            status, reason = "not_checked", f"{BROKE} {told}"
+            message = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+            status, reason = "not_checked", f"{BROKE} {message}"
         if status == "checked" and not ctx.comparisons:
             status, reason = "not_checked", "there was nothing to compare"
     checked = CheckResult(
@@ -182,11 +182,7 @@ def _run(check: Check, ctx: AuditContext) -> tuple[CheckResult, list[Finding]]:
 
 
 def _begins(ctx: AuditContext) -> None:
-    """Whether any task can be begun at all, as far as the budget goes.
-
-    Raises:
-        SubjectBroken: None of three can.
-    """
+    """Raises SubjectBroken if none of three tasks can be reset within the budget."""
     broken = ""
     for task in ctx.sample_tasks(3):
         try:
@@ -202,11 +198,11 @@ def _begins(ctx: AuditContext) -> None:
 
 
 def digest_of(subject: Subject) -> tuple[About, str]:
-    """What a subject says of itself, and its digest.
+    """Returns the subject's description and digest.
 
     Raises:
-        UsageError: There is no such subject.
-        SubjectBroken: It does not load.
+        UsageError: The subject does not exist.
+        SubjectBroken: The subject does not load.
     """
     with Child(subject, Context()) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
@@ -219,7 +215,7 @@ def _spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:
 
 
 def _distinct(found: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
-    """The worst first; what one check says in one sentence is one finding, with every task that it was seen in."""
+    """Merges findings of one check with one title over their tasks, and returns the worst first."""
     kept: dict[str, Finding] = {}
     for one in found:
         kept.setdefault(one.key, one)
@@ -235,7 +231,7 @@ def _in_all(one: Finding, ctx: AuditContext) -> Finding:
 
 
 def _digest(about: About) -> str:
-    """Names a subject that has no fingerprint: what it advertises, and the text of its sources."""
+    """Returns the digest of a subject without a fingerprint: of its tools, tasks and source texts."""
     texts = [codec.digest(Path(source.path).read_bytes()) for source in about.sources]
     return codec.digest(codec.dumps((about.kind, about.tasks, about.tools, sorted(about.offers), texts)))
 

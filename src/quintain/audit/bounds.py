@@ -1,8 +1,8 @@
-"""How sure a rate is: exact binomial bounds, for failure rates and for the accuracy of what judges them.
+"""Exact binomial bounds, for failure rates and for the accuracy of judges.
 
-The bounds of Clopper and Pearson (Biometrika 26, 1934): the low one is the rate at which so many failures or more would
-still happen with probability alpha, the high one that at which so many or fewer would. They cover at least as often as
-they say, for every n, which a normal approximation does not near 0.
+The bounds of Clopper and Pearson (Biometrika 26, 1934): at the low bound, so many failures or more happen with
+probability alpha; at the high bound, so many or fewer do. Their coverage is at least nominal for every n, which a
+normal approximation does not give near 0.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from __future__ import annotations
 import math
 
 _HALVINGS = 60
-"""Of the interval [0, 1]: what is left is below the precision of a float."""
+"""Bisections of [0, 1]; the remainder is below the precision of a float."""
 _NEGLIGIBLE = 1e-17
 
 
 def bounds(failures: int, n: int, confidence: float = 0.95, *, one_sided: bool = False) -> tuple[float, float]:
-    """Low and high bound of a rate of which `failures` in `n` were seen; (0, 1) when n is 0.
+    """Returns the (low, high) bounds of a rate after `failures` in `n` trials; (0, 1) if n is 0.
 
     Args:
         failures: 0 to n.
         n: Independent trials, 0 and up.
-        confidence: In (0, 1). Of the interval; of each bound alone where `one_sided`.
-        one_sided: Give each bound the whole error, for who asks only whether a rate is above, or below, a limit.
+        confidence: In (0, 1). Of the interval; of each bound alone if `one_sided`.
+        one_sided: Give each bound the whole error probability, to test one limit.
 
     Raises:
-        ValueError: A count or the confidence is out of its range.
+        ValueError: A count or the confidence is out of range.
     """
     if not 0 <= failures <= n:
         raise ValueError(f"failures must be from 0 to n, got {failures} of {n}")
@@ -35,7 +35,7 @@ def bounds(failures: int, n: int, confidence: float = 0.95, *, one_sided: bool =
 
 
 def _high(k: int, n: int, alpha: float) -> float:
-    """The rate at which k or fewer of n happen with probability alpha; 1 when k is n."""
+    """Returns the rate at which k or fewer of n happen with probability alpha; 1 if k is n."""
     if k == n:
         return 1.0
     low, high = 0.0, 1.0
@@ -49,7 +49,7 @@ def _high(k: int, n: int, alpha: float) -> float:
 
 
 def at_most(k: int, n: int, rate: float) -> float:
-    """Probability that k or fewer of n happen: the binomial tail, summed from its term at k outwards.
+    """Returns the probability that k or fewer of n happen: the binomial tail, summed from its term at k outwards.
 
     Each term follows from its neighbour, C(n, i-1) p^(i-1) q^(n-i+1) = term(i) * i q / ((n - i + 1) p), so only the
     first needs logarithms of factorials.
@@ -64,7 +64,7 @@ def at_most(k: int, n: int, rate: float) -> float:
 
 
 def _outwards(k: int, n: int, rate: float) -> float:
-    """As `at_most`, for k at or below the mean, where terms fall on the way down to 0."""
+    """Returns `at_most` for k at or below the mean, where terms decrease towards 0."""
     choices = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
     term = math.exp(choices + k * math.log(rate) + (n - k) * math.log1p(-rate))
     terms = [term]

@@ -1,7 +1,7 @@
-"""A certificate: what of an environment was found sound, and for exactly which environment that was found.
+"""Certificate that an audit found no proven error in one exact version of an environment.
 
-It names the digests of E, lists what was checked and what was not, and bounds the failure rate. It is void as soon as
-any digest differs: it says nothing of another version, another set of tools, or another Quintain.
+It holds the digests of the environment, lists checked and unchecked classes, and bounds the failure rate. Any
+differing digest voids it: another version, another set of tools, or another Quintain.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .loader import About
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
-    """The file.
+    """Content of a certificate file.
 
     Attributes:
-        holds: No proven error was found, and the failure rate is certified to be below 5 %.
-        digests: Of the subject, its tools, its tasks' names, each of its sources, and the version of the auditor.
+        holds: The audit proved no error, and the failure rate is certified to be below 5 %.
+        digests: Digests of the subject, its tools, task names and sources, and the version of the auditor.
     """
 
     subject: str
@@ -39,7 +39,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def digests(about: About, digest: str) -> dict[str, str]:
-    """What a certificate stands on."""
+    """Returns the digests that a certificate depends on, by name."""
     found = {
         "subject": digest,
         "tools": codec.digest(codec.dumps(about.tools)),
@@ -50,7 +50,7 @@ def digests(about: About, digest: str) -> dict[str, str]:
 
 
 def certificate(report: Report) -> Certificate:
-    """What a report certifies."""
+    """Returns the certificate of a report."""
     proven = [one.title for one in report.findings if one.stops]
     rate = report.failures
     why_not = [f"proven: {title}" for title in proven]
@@ -75,21 +75,21 @@ def save(one: Certificate, path: Path) -> None:
 
 
 def load(path: Path) -> Certificate:
-    """A certificate from its file.
+    """Reads a certificate from its file.
 
     Raises:
-        UsageError: It is none.
+        UsageError: The file is unreadable or not a certificate.
     """
     try:
         return msgspec.json.decode(path.read_bytes(), type=Certificate)
     except OSError as error:
         raise UsageError(f"cannot read {str(path)!r}: {error.strerror}") from error
     except msgspec.DecodeError as error:
-        raise UsageError(f"{path} is no certificate: {error}") from error
+        raise UsageError(f"{path} is not a certificate: {error}") from error
 
 
 def void(one: Certificate, now: dict[str, str]) -> list[str]:
-    """Which digests differ from those that it was made for; empty while it is valid."""
+    """Returns one line per digest that differs from the certified one; empty while the certificate is valid."""
     names = sorted({*one.digests, *now})
     return [
         f"{name}: it was made for {one.digests.get(name, 'nothing of that name')}, now {now.get(name, 'it is gone')}"

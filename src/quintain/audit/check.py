@@ -1,10 +1,10 @@
-"""A check: a function that is given a `AuditContext` and yields findings, with what it needs written above it.
+"""Check: a function from an `AuditContext` to findings, declared by a decorator.
 
     @check("x.read_your_writes", "stale_cache", needs=("state",), value=60)
     def read_your_writes(ctx: AuditContext) -> Iterator[Finding]:
-        \"\"\"What was written is what is read, after each write, by each read.\"\"\"
+        '''Does each read show each write?'''
 
-It is registered by an entry point in the group `quintain.checks`, whose value is the check or a module of checks, or
+A check is registered by an entry point in the group `quintain.checks`, whose value is a check or a module of checks, or
 given to `quintain audit --plugin path/to/file.py`.
 """
 
@@ -31,21 +31,21 @@ Level = Literal["static", "dynamic", "trace"]
 
 
 class NotChecked(Exception):
-    """A check cannot say anything about this subject; the message says why."""
+    """Signal that a check cannot judge this subject; the message gives the reason."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One question to an environment.
+    """One question about an environment.
 
     Attributes:
-        id: As in OpenEnv's RFC 008 where it means the same, else "x." and a name.
-        class_: Slug of the class that it looks for.
+        id: As in OpenEnv's RFC 008 if it means the same, else "x." and a name.
+        class_: Slug of the class of bugs that the check looks for.
         level: "static" reads source and data; "dynamic" plays probes; "trace" reads traces.
         needs: Methods that the subject must offer; "a|b" for one of two; "sources" for readable code, "tools" for at
             least one tool, "tasks" for at least one task.
         value: Expected worth for its cost; checks run from the highest to the lowest.
-        severity: Of its findings, unless one says otherwise.
-        alone: No other check may run meanwhile: it measures time or memory.
+        severity: Default severity of its findings.
+        alone: Run without other checks at the same time, because the check measures time or memory.
         about: The question, for people.
     """
 
@@ -60,15 +60,15 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     about: str = ""
 
     def missing(self, offers: frozenset[str]) -> list[str]:
-        """What it needs and the subject does not offer."""
+        """Returns the needs that the subject does not offer."""
         return [need for need in self.needs if not set(need.split("|")) & offers]
 
 
 def check(id: str, class_: str, /, **fields: Any) -> Callable[[Run], Check]:
-    """Make a check of a function; its docstring's first line is the question.
+    """Makes a check of a function; the first line of its docstring is the question.
 
     Raises:
-        DefinitionError: No such class, or no docstring.
+        DefinitionError: The class is unknown, or the docstring is missing.
     """
     if class_ not in CLASSES:
         raise DefinitionError(f"check {id!r}: no class {class_!r}; there are {', '.join(CLASSES)}")
@@ -82,25 +82,25 @@ def check(id: str, class_: str, /, **fields: Any) -> Callable[[Run], Check]:
 
 
 def registered() -> list[Check]:
-    """Every check of every installed distribution, the most valuable first.
+    """Returns the checks of all installed distributions, the most valuable first.
 
     Raises:
-        UsageError: A plugin does not load, is no check, or two checks have one id.
+        UsageError: A plugin does not load or is not a check, or two checks share an id.
     """
     return ordered(one for name in plugins.names("checks") for one in checks_of(plugins.load("checks", name)))
 
 
 def from_file(path: Path) -> list[Check]:
-    """The checks in a Python file.
+    """Returns the checks in a Python file.
 
     Raises:
-        UsageError: It does not load or has none.
+        UsageError: The file does not load or has no check.
     """
     return checks_of(plugins.module(path))
 
 
 def checks_of(found: Any) -> list[Check]:
-    """A check, or those of a module."""
+    """Returns a check, or the checks of a module, as a list."""
     if isinstance(found, Check):
         return [found]
     there = [one for one in vars(found).values() if isinstance(one, Check)] if isinstance(found, ModuleType) else []
@@ -110,7 +110,7 @@ def checks_of(found: Any) -> list[Check]:
 
 
 def ordered(checks: Iterable[Check]) -> list[Check]:
-    """Most valuable first; each id once."""
+    """Returns checks by descending value, each id once."""
     by_id: dict[str, Check] = {}
     for one in checks:
         if by_id.setdefault(one.id, one) is not one and by_id[one.id] != one:
@@ -119,19 +119,19 @@ def ordered(checks: Iterable[Check]) -> list[Check]:
 
 
 def chosen(checks: Sequence[Check], ids: Sequence[str], classes: Sequence[str]) -> list[Check]:
-    """Those with one of the ids or classes; all when nothing is named.
+    """Returns the checks with one of the ids or classes; all if both are empty.
 
     Raises:
-        UsageError: No check has that id, or there is no such class.
+        UsageError: An id or a class is unknown.
     """
     for class_ in classes:
         if class_ not in CLASSES:
-            raise UsageError(f"there is no class {class_!r}; there are {', '.join(CLASSES)}")
+            raise UsageError(f"unknown class {class_!r}; the classes are {', '.join(CLASSES)}")
     known = {one.id for one in checks}
     for wanted in ids:
         if wanted not in known:
-            near = ", ".join(difflib.get_close_matches(wanted, sorted(known), n=3, cutoff=0.4)) or "none like it"
-            raise UsageError(f"there is no check {wanted!r}, there is {near}; --list shows all {len(known)}")
+            near = ", ".join(difflib.get_close_matches(wanted, sorted(known), n=3, cutoff=0.4)) or "none"
+            raise UsageError(f"unknown check {wanted!r}; close ids: {near}; --list shows all {len(known)}")
     if not ids and not classes:
         return list(checks)
     return [one for one in checks if one.id in ids or one.class_ in classes]

@@ -1,4 +1,4 @@
-"""The auditor's side of a child process: started, asked, watched by a clock, and killed with all that it started."""
+"""Parent side of a worker process: starts, times and kills the process and all its descendants."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from quintain.errors import QuintainError, UsageError
 from .clock_skew import variables
 from .loader import About, Subject
 from .probe import HOME, OVERDUE, Context, OpResult, Probe, Record
-from .wire import Begun, Frame, Opening, Over, Receiver, Saw, send
+from .wire import EndFrame, Frame, LoadFrame, Receiver, ResultFrame, StartFrame, send
 
 LOAD_S = 120.0
-"""Seconds that a subject may take to load."""
+"""Time limit for loading a subject, in seconds."""
 
 
 class SubjectBroken(QuintainError):
-    """The subject could not be run at all; the message holds what it said."""
+    """Error of a subject that cannot be run at all; the message holds its output."""
 
 
 class Child:
-    """A process that has loaded the subject in a context.
+    """Process that has loaded the subject in a context.
 
     Args:
         wanted: The subject.
-        context: The process's environment.
+        context: Settings of the process.
 
     Attributes:
-        about: What the subject says of itself.
+        about: Description of the subject.
 
     Raises:
-        UsageError: There is no such subject.
-        SubjectBroken: It does not load.
+        UsageError: The subject does not exist.
+        SubjectBroken: The subject does not load.
     """
 
     def __init__(self, wanted: Subject, context: Context = HOME) -> None:
@@ -77,19 +77,19 @@ class Child:
         self._drain.start()
 
     def _listen(self) -> None:
-        """Keep the last words, so that a subject that prints megabytes neither blocks nor fills the memory."""
+        """Keeps only the last output, so that a subject that prints megabytes neither blocks nor fills the memory."""
         assert self._process.stdout is not None
         while chunk := os.read(self._process.stdout.fileno(), 4096):
             self._words.append(chunk)
 
     @property
     def words(self) -> str:
-        """The end of what the subject printed."""
+        """Returns the end of the subject's output."""
         return b"".join(self._words).decode(errors="replace")[-4000:]
 
     def _opened(self) -> About:
         try:
-            frame: Opening = self._receiver.receive(Opening, time.monotonic() + LOAD_S)
+            frame: LoadFrame = self._receiver.receive(LoadFrame, time.monotonic() + LOAD_S)
         except TimeoutError:
             raise SubjectBroken(f"the subject did not load within {LOAD_S:.0f} s; it printed: {self.words}") from None
         except EOFError:
@@ -101,11 +101,11 @@ class Child:
         return msgspec.convert(frame.about, About)
 
     def play(self, probe: Probe, limit: float) -> Record:
-        """Play a probe's ops.
+        """Plays a probe's ops.
 
         Args:
-            probe: Its context is not looked at; it should be this child's.
-            limit: Seconds for all of it.
+            probe: Its context is ignored; it should be this child's.
+            limit: Seconds for the whole probe.
 
         Raises:
             SubjectBroken: The process that plays probes is gone.
@@ -117,11 +117,11 @@ class Child:
             send(self._to, probe)
             while True:
                 frame: Any = self._receiver.receive(Frame, until)
-                if isinstance(frame, Begun):
+                if isinstance(frame, StartFrame):
                     pid = frame.pid
-                elif isinstance(frame, Saw):
+                elif isinstance(frame, ResultFrame):
                     seen.append(msgspec.convert(frame.seen, OpResult))
-                elif isinstance(frame, Over):
+                elif isinstance(frame, EndFrame):
                     return Record(probe.ops, tuple(seen), died or _how(frame.status), frame.left)
         except TimeoutError:
             died = f"{OVERDUE} {limit:.3g} s"
@@ -135,8 +135,8 @@ class Child:
         until = time.monotonic() + 10
         left = 0
         try:
-            while not isinstance(frame := self._receiver.receive(Frame, until), Over):
-                if isinstance(frame, Saw):
+            while not isinstance(frame := self._receiver.receive(Frame, until), EndFrame):
+                if isinstance(frame, ResultFrame):
                     seen.append(msgspec.convert(frame.seen, OpResult))
             left = frame.left
         except (TimeoutError, EOFError):
@@ -144,11 +144,11 @@ class Child:
         return Record(probe.ops, tuple(seen), died, left)
 
     def close(self) -> None:
-        """End the process and everything that it started; forget its folder."""
+        """Ends the process with all its descendants and removes its folder."""
         for fd in (self._to, self._from):
             with contextlib.suppress(OSError):
                 os.close(fd)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # It ends when nobody speaks to it, or is killed.
+        with contextlib.suppress(subprocess.TimeoutExpired):  # It ends when its pipe closes, or is killed.
             self._process.wait(2)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -178,7 +178,7 @@ _KEPT = ("PATH", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH", "HOME", "XDG_CA
 
 
 def _environment(context: Context, folder: str) -> dict[str, str]:
-    """Variables of the child: few, so that what a subject reads of its surroundings is what the context says."""
+    """Returns the child's environment variables: few, so that the context decides what a subject reads there."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     kept |= {name: value for name, value in os.environ.items() if name.startswith("QUINTAIN_")}
     settings = {

@@ -1,8 +1,8 @@
-"""A wall clock that is days ahead, for a child process alone: a library that is loaded before the C library answers.
+"""Wall clock that is days ahead in one child process, by a preloaded C library.
 
-`time`, `gettimeofday` and `clock_gettime(CLOCK_REALTIME)` are shifted; monotonic clocks are not, so that waiting takes
-as long as ever. The library is compiled once per machine with the C compiler that is there, into the cache folder that
-`QUINTAIN_CACHE` names (`~/.cache/quintain` when it is not set); without a compiler no clock can be shifted.
+It shifts `time`, `gettimeofday` and `clock_gettime(CLOCK_REALTIME)` but not monotonic clocks, so waiting takes as long
+as ever. The library is compiled once per machine with the installed C compiler, into the cache folder that
+`QUINTAIN_CACHE` names (`~/.cache/quintain` if it is unset). Without a compiler no clock can be shifted.
 """
 
 from __future__ import annotations
@@ -59,24 +59,24 @@ int gettimeofday(struct timeval *restrict now, void *restrict zone)
     return failed;
 }
 
-time_t time(time_t *told)
+time_t time(time_t *result)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (told)
-        *told = now.tv_sec;
+    if (result)
+        *result = now.tv_sec;
     return now.tv_sec;
 }
 """
 
 
 def cache() -> Path:
-    """Where the library stands."""
+    """Returns the folder of the compiled library."""
     return Path(os.environ.get("QUINTAIN_CACHE") or Path.home() / ".cache" / "quintain") / "audit"
 
 
 def shim() -> Path | None:
-    """The library, compiled now if it is not there yet; None where there is no C compiler or no preloading."""
+    """Returns the path of the library, compiled at first use; None without a C compiler or preloading."""
     return _shim(cache())
 
 
@@ -94,7 +94,7 @@ def _shim(folder: Path) -> Path | None:
 
 
 def _compile(compiler: str, path: Path) -> None:
-    """Compile beside it and rename, so that processes may do so at the same time."""
+    """Compiles into a temporary folder and renames, so that processes may do so at the same time."""
     with tempfile.TemporaryDirectory(dir=path.parent) as beside:
         source, built = Path(beside) / "clock.c", Path(beside) / path.name
         source.write_text(SOURCE, "ascii")
@@ -106,10 +106,10 @@ def _compile(compiler: str, path: Path) -> None:
 
 
 def variables(days: float) -> dict[str, str]:
-    """What a process needs in its environment to begin `days` ahead (or behind, when negative).
+    """Returns the environment variables of a process whose clock is `days` ahead; negative values are behind.
 
     Raises:
-        UsageError: There is no C compiler on this machine.
+        UsageError: This machine has no C compiler.
     """
     if not days:
         return {}

@@ -1,4 +1,4 @@
-"""What a check works with: the subject's description, probes that can be played, and findings that prove themselves."""
+"""Context of a check: the subject's description, playing of probes, and proof of findings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import relations
 from .check import Check, NotChecked
 from .finding import Confidence, Evidence, Finding, trajectory
 from .loader import About, Source, Subject
-from .pool import Pool
+from .pool import WorkerPool
 from .probe import HOME, Context, Op, Probe, Record, number, reset, score
 from .smaller import smaller
 
@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 
 class OutOfTime(Exception):
-    """The audit's budget is spent, or somebody has ended it."""
+    """Signal that the audit's budget is spent or the audit was stopped."""
 
 
-class _Shared:
-    """What the labs of one audit have in common."""
+class _AuditState:
+    """State that all contexts of one audit share."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -43,24 +43,24 @@ class _Shared:
 
 
 class AuditContext:
-    """One subject on the table.
+    """Subject under audit, as one check sees it.
 
     Args:
         pool: Plays probes.
-        about: What the subject says of itself.
-        tasks: The tasks that are looked at.
-        seed: Of everything that is drawn.
-        until: End of the budget on the monotonic clock; None for none.
+        about: Description of the subject.
+        tasks: Tasks to audit.
+        seed: Seed of all draws.
+        until: End of the budget on the monotonic clock; None for no limit.
         limit: Seconds that one probe may take.
 
     Attributes:
-        checking: The check that works with it, if any.
-        rng: Its draws.
-        seen_in: By check and title of a finding, the tasks in which it was seen.
+        check: The check that uses this context, if any.
+        rng: Random source of this context.
+        seen_in: Tasks in which a finding was seen, by check and title.
     """
 
     def __init__(
-        self, pool: Pool, about: About, tasks: Sequence[str], *, seed: int, until: float | None, limit: float
+        self, pool: WorkerPool, about: About, tasks: Sequence[str], *, seed: int, until: float | None, limit: float
     ) -> None:
         self.pool, self.about, self.tasks = pool, about, tuple(tasks)
         self.seed, self.until, self.limit = seed, until, limit
@@ -70,14 +70,14 @@ class AuditContext:
         self.rng = random.Random(seed)  # noqa: S311 (draws of probes, no secrets)
         self.seen_in: dict[tuple[str, str], dict[str, None]] = {}
         self._lock = threading.Lock()
-        self._shared = _Shared()
+        self._shared = _AuditState()
 
     def derive(self, name: str, check: Check | None = None) -> AuditContext:
-        """The same table for one piece of work: draws and counts of its own, all that is known shared.
+        """Returns a context with its own draws and counts that shares everything else.
 
         Args:
-            name: What the draws hang on, beside the seed.
-            check: Whose work it is.
+            name: Seeds the draws, together with the audit's seed.
+            check: Check that uses the new context.
         """
         own = copy.copy(self)
         own.check, own.probes, own.comparisons = check, 0, 0
@@ -86,11 +86,11 @@ class AuditContext:
         return own
 
     def once(self, key: tuple[str, ...], find: Callable[[AuditContext], T]) -> T:
-        """What one check finds out and others ask, too: found by the first that asks, while the others wait.
+        """Returns a value that checks share; the first caller computes it while the others wait.
 
         Args:
-            key: Its name; of one kind of thing the same type always.
-            find: Gets a lab whose draws hang on the key, not on who asks.
+            key: Name of the value; it also seeds the draws of `find`.
+            find: Computes the value with a context whose draws depend on the key, not on the caller.
         """
         with self._shared.lock:
             lock = self._shared.locks[key]
@@ -103,7 +103,7 @@ class AuditContext:
             return found
 
     def stop(self) -> None:
-        """Let no check go on: each meets `OutOfTime` at its next probe."""
+        """Stops all checks: each meets `OutOfTime` at its next probe."""
         self._shared.is_over = True
 
     # --- what is known of the subject ---
@@ -114,7 +114,7 @@ class AuditContext:
 
     @property
     def offers(self) -> frozenset[str]:
-        """Methods of the subject; "sources", "tools" and "tasks" where there are any."""
+        """Returns the subject's methods; with "sources", "tools" and "tasks" if it has any."""
         more = {"sources": self.about.sources, "tools": self.about.tools, "tasks": self.tasks}
         return (self.about.offers - {"tools", "tasks"}) | {name for name, there in more.items() if there}
 
@@ -123,38 +123,38 @@ class AuditContext:
         return self.about.sources
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """One of `handle.ATTRIBUTES`."""
+        """Returns the value of one of `adapter.ATTRIBUTES`."""
         return self.about.attributes.get(name, default)
 
     @property
     def volatile(self) -> tuple[str, ...]:
-        """Fields whose values may differ between equal runs, as the author declares."""
+        """Returns the fields that the author declares to differ between equal runs."""
         return tuple(self.attribute("volatile", ()))
 
     def oracle(self, task: str) -> tuple[Op, ...] | None:
-        """The ops that solve a task; None when nobody knows, or the oracle itself broke (`unsolvable` reports that)."""
+        """Returns the ops that solve a task; None without an oracle, or if it fails (`unsolvable` reports that)."""
         return self.once(("oracle", task), lambda ctx: _oracle(ctx, task)) if "oracle" in self.offers else None
 
     def solution_score(self, task: str) -> float | None:
-        """What the oracle is paid; None when it is not known or not paid."""
+        """Returns the score of the oracle's solution; None without a solution or a score."""
         return self.once(("solved", task), lambda ctx: _paid_for(ctx, task))
 
     @property
     def discovery(self) -> Discovery:
-        """Calls that are known to work, tools that read and tools that write."""
+        """Returns the calls that are known to work, the tools that read and the tools that write."""
         from .discovery import discover
 
         return self.once(("survey",), discover)
 
     @property
     def variations(self) -> Variations:
-        """Calls near those that are known to work, and what they did."""
+        """Returns calls that vary a working call, with their effects."""
         from .variations import vary
 
         return self.once(("trials",), vary)
 
     def sample_tasks(self, count: int) -> tuple[str, ...]:
-        """So many tasks, spread evenly over all that are looked at."""
+        """Returns `count` of the audited tasks, spread evenly."""
         if count >= len(self.tasks):
             return self.tasks
         return tuple(self.tasks[round(place * (len(self.tasks) - 1) / max(1, count - 1))] for place in range(count))
@@ -162,10 +162,10 @@ class AuditContext:
     # --- playing ---
 
     def play(self, *ops: Op, context: Context = HOME, limit: float | None = None) -> Record:
-        """Play ops in a fork of a warm process; what broke is in the record.
+        """Plays ops in a fork of a warm process; failures are part of the record.
 
         Raises:
-            OutOfTime: The budget is spent; a check lets it through.
+            OutOfTime: The budget is spent; a check lets it propagate.
         """
         return self.play_probe(Probe(ops, context), limit)
 
@@ -174,7 +174,7 @@ class AuditContext:
         return self.pool.play(probe, self._seconds(limit))
 
     def play_all(self, probes: Sequence[Probe], limit: float | None = None) -> list[Record]:
-        """Play many, on all cores."""
+        """Plays many probes, on all cores."""
         found: list[Record] = []
         for start in range(0, len(probes), 32):
             part = probes[start : start + 32]
@@ -183,12 +183,12 @@ class AuditContext:
         return found
 
     def count_comparisons(self, count: int = 1) -> None:
-        """Say that so many comparisons were made; a check that makes none is `not_checked`."""
+        """Adds to the number of comparisons; a check that makes none is `not_checked`."""
         with self._lock:
             self.comparisons += count
 
     def seconds_left(self) -> float:
-        """Seconds of the budget that are left."""
+        """Returns the seconds that are left of the budget."""
         if self._shared.is_over:
             return 0.0
         return float("inf") if self.until is None else max(0.0, self.until - time.monotonic())
@@ -206,7 +206,7 @@ class AuditContext:
         return min(self.limit if limit is None else limit, max(1.0, self.seconds_left()))
 
     def not_checked(self, reason: str) -> NotChecked:
-        """What a check raises when it has nothing to say: `raise ctx.not_checked("no tool writes")`."""
+        """Returns the exception of a check without a result: `raise ctx.not_checked("no tool writes")`."""
         return NotChecked(reason)
 
     # --- finding ---
@@ -220,23 +220,23 @@ class AuditContext:
         data: Any = None,
         tries: int = 1,
         minimise: int = 40,
-        **told: Any,
+        **fields: Any,
     ) -> Finding | None:
-        """A finding, made smaller and proved; None when it was an accident that nothing shows again.
+        """Minimises and proves a claim; returns the finding, or None if no replay shows the claim again.
 
         Args:
             title: The claim in one sentence.
-            probes: What shows it; none for a finding that was only read, which is a hint at most likely.
-            relation: See `quintain.audit.relations`; for "shows" with no `data`, what the first probe sees now.
-            marks: The ops that the relation looks at.
-            data: What else it must know.
-            tries: Plays of which one must show it, where chance or threads have a part.
-            minimise: Trials that may be spent on making it smaller.
-            told: Fields of Finding: part, tasks, expected, observed, teaches, where, severity, and `at_most`, the
-                confidence that it may not exceed.
+            probes: Probes that show the claim; none for a static finding, which is at most likely.
+            relation: Id of a registered relation; "shows" without `data` expects the present result.
+            marks: Ops that the relation reads.
+            data: Further plain data for the relation.
+            tries: Number of plays of which one must show the claim, for chance and threads.
+            minimise: Number of candidate probes that minimising may play.
+            fields: Fields of Finding: part, tasks, expected, observed, teaches, where, severity; and `at_most`, the
+                highest confidence.
         """
         assert self.check is not None, "findings are made while a check runs"
-        tasks = tuple(told.get("tasks", ())) or tasks_of(probes)
+        tasks = tuple(fields.get("tasks", ())) or tasks_of(probes)
         further = self.seen_in.setdefault((self.check.id, title), {})
         if further:  # One proof is enough; where else it is, is worth knowing.
             further.update(dict.fromkeys(tasks))
@@ -244,15 +244,15 @@ class AuditContext:
         evidence = Evidence(relation, tuple(marks), data, self.volatile, tries) if probes else None
         if evidence is None:
             further.update(dict.fromkeys(tasks or ("",)))
-            return self._told(title, "likely", (), evidence=None, records=[], **told)
+            return self._build(title, "likely", (), evidence=None, records=[], **fields)
         if relation == "shows" and data is None:
             evidence = self._as_seen(probes[0], evidence)
         probes = self._small(probes, evidence, minimise)
-        confidence, records = self._proved(probes, evidence, told.get("at_most", "proven"))
+        confidence, records = self._proved(probes, evidence, fields.get("at_most", "proven"))
         if not confidence:
             return None
         further.update(dict.fromkeys(tasks))
-        return self._told(title, confidence, probes, evidence=evidence, records=records, **told)
+        return self._build(title, confidence, probes, evidence=evidence, records=records, **fields)
 
     def _as_seen(self, probe: Probe, evidence: Evidence) -> Evidence:
         record = self.play_probe(probe)
@@ -271,7 +271,7 @@ class AuditContext:
         return (smaller(probes[0], holds, most), *probes[1:])
 
     def holds(self, probes: Sequence[Probe], evidence: Evidence, *, fresh: bool = False) -> bool:
-        """Whether a claim holds, in one of its tries."""
+        """True if a claim holds in one of its tries."""
         return self._records(probes, evidence, fresh=fresh) is not None
 
     def _records(self, probes: Sequence[Probe], evidence: Evidence, *, fresh: bool) -> list[Record] | None:
@@ -287,7 +287,7 @@ class AuditContext:
     def _proved(
         self, probes: tuple[Probe, ...], evidence: Evidence, at_most: Confidence
     ) -> tuple[Confidence | None, list[Record]]:
-        """Two fresh processes that show it are a proof; one makes it likely."""
+        """Returns "proven" if two fresh processes show the claim, "likely" if one does, else None; with its records."""
         if at_most != "proven":
             shown = self._records(probes, evidence, fresh=False)
             return (at_most, shown) if shown is not None else (None, [])
@@ -304,7 +304,7 @@ class AuditContext:
             return None, []
         return ("proven" if len(held) == 2 else "likely"), held[0]
 
-    def _told(
+    def _build(
         self,
         title: str,
         confidence: Confidence,
@@ -312,16 +312,16 @@ class AuditContext:
         *,
         evidence: Evidence | None,
         records: list[Record],
-        **told: Any,
+        **fields: Any,
     ) -> Finding:
         assert self.check is not None
         order = ("hint", "likely", "proven")
-        at_most = told.pop("at_most", "proven")
-        told.setdefault("severity", self.check.severity)
-        told.setdefault("part", "S")
+        at_most = fields.pop("at_most", "proven")
+        fields.setdefault("severity", self.check.severity)
+        fields.setdefault("part", "S")
         return Finding(
             check=self.check.id,
-            class_=told.pop("class_", self.check.class_),
+            class_=fields.pop("class_", self.check.class_),
             confidence=min(confidence, at_most, key=order.index),
             title=title,
             trajectory=trajectory(records[0]) if records else [],
@@ -334,8 +334,8 @@ class AuditContext:
             probes=probes,
             evidence=evidence,
             subject=self.subject,
-            tasks=tuple(told.pop("tasks", ())) or tasks_of(probes),
-            **told,
+            tasks=tuple(fields.pop("tasks", ())) or tasks_of(probes),
+            **fields,
         )
 
 
@@ -351,15 +351,15 @@ def _paid_for(ctx: AuditContext, task: str) -> float | None:
 
 
 def tasks_of(probes: Sequence[Probe]) -> tuple[str, ...]:
-    """The tasks that probes reset to."""
+    """Returns the tasks that probes reset to."""
     return tuple(dict.fromkeys(op.name for probe in probes for op in probe.ops if op.do == "reset"))
 
 
 def solves(task: str, ops: Sequence[Op], *, mark: str = "score") -> Probe:
-    """A probe that plays ops on a task and asks for the score."""
+    """Returns a probe that plays ops on a task and requests the score."""
     return Probe((reset(task), *ops, score(mark=mark)))
 
 
 def paid(record: Record) -> float | None:
-    """The score at the mark "score"."""
+    """Returns the score at the mark "score", or None."""
     return number(record.at("score"))

@@ -1,4 +1,4 @@
-"""Plain data of other people: what kind it is, for readers and for type checkers alike, and how two of them differ."""
+"""Helpers for plain data of unknown shape: type guards, and differences between two values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 MAX_CHANGES = 400
-"""Differences that are listed; beyond, they are counted."""
+"""Longest list of differences; the rest are counted."""
 _MORE = "<more>"
 
 
@@ -25,14 +25,14 @@ def is_tuple(value: object) -> TypeGuard[tuple[Any, ...]]:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """A number, and no truth value."""
+    """True if a value is a number and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def changes(before: Any, after: Any) -> dict[str, list[Any]]:
-    """What differs, by path ("tickets/7/status"), with both sides; None for what is not there.
+    """Returns the differences by path ("tickets/7/status"), each as [before, after]; None marks an absent side.
 
-    Rows of a list are known by their "id", or by the first field whose values are all different; else by their place.
+    Rows of a list are identified by "id", else by the first field with distinct values, else by position.
     """
     found: dict[str, list[Any]] = {}
     count = 0
@@ -69,7 +69,7 @@ def _equal(before: Any, after: Any) -> bool:
 
 
 def _key(*lists: list[Any]) -> str:
-    """The field that names the rows of all these lists; empty when they are no rows, or none does."""
+    """Returns the field that identifies the rows of all these lists; empty if none does."""
     rows = [row for rows in lists for row in rows]
     if not rows or not all(map(is_dict, rows)):
         return ""
@@ -83,19 +83,19 @@ def _key(*lists: list[Any]) -> str:
 
 
 def tabled(world: Any) -> Any:
-    """A world as tables and settings by name; one that is itself a table, of rows that are alike, is called "rows"."""
+    """Returns a state as tables and settings by name; a state that is one table is put under "rows"."""
     rows: list[Any] = world if is_list(world) else list(world.values()) if is_dict(world) else []
     named = is_dict(world) and (len(rows) > 2 or any(letter.isdigit() for key in world for letter in str(key)))
     return {"rows": world} if len(rows) > 1 and (named or is_list(world)) and _alike(rows) else world
 
 
 def _alike(rows: list[Any]) -> bool:
-    """Whether all are rows of one table: the same fields, of the same kinds, and not only numbers."""
+    """True if all values are rows of one table: same fields, same types, and not only numbers."""
     if not all(is_dict(row) and row.keys() == rows[0].keys() for row in rows):
         return False
     kinds = [{_kind(row[name]) for row in rows} - {"NoneType"} for name in rows[0]]
-    told = {kind for some in kinds for kind in some}
-    return all(len(some) < 2 for some in kinds) and bool(told - {"number", "list", "dict"})
+    seen_kinds = {kind for some in kinds for kind in some}
+    return all(len(some) < 2 for some in kinds) and bool(seen_kinds - {"number", "list", "dict"})
 
 
 def _kind(value: Any) -> str:
@@ -103,7 +103,7 @@ def _kind(value: Any) -> str:
 
 
 def glance(value: Any, most: int = 40) -> Any:
-    """A value with at most so many entries of each list and dict below the top, for who only wants examples."""
+    """Returns a value with at most `most` entries of each nested list and dict, as an example."""
     if is_dict(value):
         return {name: _short(one, most) for name, one in value.items()}
     return _short(value, most)
@@ -118,7 +118,7 @@ def _short(value: Any, most: int) -> Any:
 
 
 def parsed(value: Any) -> Any:
-    """A value that is JSON text, as data; any other as it is."""
+    """Returns JSON text as data, and any other value unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(value)

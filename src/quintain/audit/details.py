@@ -1,7 +1,7 @@
-"""What a proven finding did to the world: its first probe is played once more, and the state looked at after each op.
+"""Details of proven findings: state changes per op and the reasons of the score, from one more play.
 
-The probes of a finding are as small as they can be, so they do not look; a reader wants to see what each call changed
-and why the verdict came out as it did. This is an illustration: nothing here is part of the proof.
+The probes of a finding are minimal and do not read the state; readers want to see what each call changed and why the
+score came out as it did. This is an illustration and not part of the proof.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .finding import Finding, shortened
 from .probe import Op, Probe, Record
 
 MAX_FINDINGS = 30
-"""Findings that are played once more, the worst first."""
+"""Number of findings that are played once more, the worst first."""
 PATHS = 12
-"""Places in the state that are told for each op; beyond, they are counted."""
+"""State paths that are listed for each op; the rest are counted."""
 _VALUE = 300
 """Characters of each value."""
 _REASONS = 12_000
@@ -29,7 +29,7 @@ _ACTS = frozenset({"call", "answer", "advance", "restore", "together", "inject"}
 
 
 def detailed(findings: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
-    """The findings, the proven ones with their `details` where the subject shows its state or its reasons."""
+    """Returns the findings, with `details` on proven ones if the subject offers its state or its reasons."""
     found: list[Finding] = []
     left = MAX_FINDINGS
     for one in findings:
@@ -43,12 +43,12 @@ def detailed(findings: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
 
 
 def details(probe: Probe, ctx: AuditContext) -> dict[str, Any]:
-    """Play a probe once more and look.
+    """Plays a probe once more, with a look at the state after each op.
 
     Returns:
-        `changes`: for each op the places of the state that it changed, as {path: [before, after]}, in the order of
-        the probe's ops; None where nobody looked. `reasons`: what the subject's `explain()` says at the end, None
-        where it has none. Empty when the budget is spent, or the subject does not load any more.
+        `changes`: for each op the state paths that it changed, as {path: [before, after]}; None without a look.
+        `reasons`: result of the subject's `explain()` at the end, or None. Empty if the budget is spent or the subject
+        does not load any more.
     """
     ops, looks = _looking(probe, ctx.offers)
     try:
@@ -63,7 +63,7 @@ def details(probe: Probe, ctx: AuditContext) -> dict[str, Any]:
 
 
 def _looking(probe: Probe, offers: frozenset[str]) -> tuple[tuple[Op, ...], list[list[str]]]:
-    """The probe's ops with looks in between; by op, the instances that are looked at after it."""
+    """Returns the probe's ops with looks in between and, by op, the instances that are looked at."""
     ops: list[Op] = []
     looks: list[list[str]] = []
     begun: set[str] = set()
@@ -81,29 +81,29 @@ def _looking(probe: Probe, offers: frozenset[str]) -> tuple[tuple[Op, ...], list
 
 
 def _changes(record: Record, looks: Sequence[Sequence[str]]) -> Iterator[dict[str, Any] | None]:
-    """Differences from the start, told as what each op changed."""
+    """Yields, for each op, its own changes, from looks that give changes since the reset."""
     before: dict[str, dict[str, Any]] = {}
     ops = iter(enumerate(op for op in record.ops if not op.mark.startswith("details: ")))
     for (place, op), instances in zip(ops, looks, strict=True):
         if op.do == "reset":
             before.pop(op.on, None)
-        told: dict[str, Any] | None = None
+        found: dict[str, Any] | None = None
         for on in instances:
             seen = record.at(f"details: {place} {on}")
             if seen.fine and is_dict(seen.value):
-                told = (told or {}) | _told(before.get(on, {}), seen.value, on if len(instances) > 1 else "")
+                found = (found or {}) | _op_changes(before.get(on, {}), seen.value, on if len(instances) > 1 else "")
                 before[on] = seen.value
-        yield told
+        yield found
 
 
-def _told(before: dict[str, Any], after: dict[str, Any], on: str) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+def _op_changes(before: dict[str, Any], after: dict[str, Any], on: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     paths = [path for path in dict.fromkeys((*before, *after)) if before.get(path) != after.get(path)]
     for path in paths[:PATHS]:
         start = before.get(path) or after.get(path) or [None, None]
         now = after[path][1] if path in after else start[0]
         was = before[path][1] if path in before else start[0]
-        told[f"{on}: {path}" if on else path] = [shortened(was, _VALUE), shortened(now, _VALUE)]
+        found[f"{on}: {path}" if on else path] = [shortened(was, _VALUE), shortened(now, _VALUE)]
     if len(paths) > PATHS:
-        told["..."] = [None, f"{len(paths) - PATHS} more"]
-    return told
+        found["..."] = [None, f"{len(paths) - PATHS} more"]
+    return found

@@ -1,7 +1,7 @@
-"""A survey of the subject before the checks: calls that work and where, which tools read and which write.
+"""Discovery of a subject before the checks: calls that work, tools that read and tools that write.
 
-A few tasks are walked along their oracle, with the state looked at around each call; then every tool that was not met
-is called with arguments drawn from its schema and from what was seen so far.
+The oracle's solutions of a few tasks are played, with a look at the state after each call. Then each tool that they do
+not use is called with arguments drawn from its schema and from values seen so far.
 """
 
 from __future__ import annotations
@@ -20,30 +20,29 @@ if TYPE_CHECKING:
     from .context import AuditContext
 
 MAX_PLAYED_TASKS = 8
-"""Tasks whose oracle is walked, beside those that use tools which these do not."""
+"""Tasks whose solution is played, besides tasks that use further tools."""
 MAX_ORACLE_TASKS = 40
-"""Tasks whose oracle is read for such tools."""
+"""Tasks whose solution is read to find tasks that use further tools."""
 MAX_STATE_TASKS = 3
-"""Tasks whose start state is looked into."""
+"""Tasks whose start state is read."""
 MAX_DRAWN_CALLS = 12
-"""Calls that are tried for a tool that no oracle uses."""
+"""Calls that are tried for a tool that no solution uses."""
 MAX_DRAWN_TOOLS = 60
-"""Such tools that are tried; a world of hundreds is sampled by its oracles."""
+"""Tools without a known call that are tried; larger worlds are sampled by their solutions."""
 MAX_MIDWAY_TASKS, MAX_MIDWAY_WRITES = 3, 3
-"""Tasks in whose midst tools are tried that may work only once something has been done, and as many such tools; after
-so many writes of each task."""
+"""Tasks, and writes of each solution, after which tools are tried that may need earlier calls."""
 
 
 class KnownCall(msgspec.Struct, frozen=True):
-    """A call that worked.
+    """Call that works.
 
     Attributes:
-        task: In which.
+        task: Task in which the call was made.
         before: Ops between the reset and the call.
         op: The call.
-        seen: What it gave.
-        changed: Paths in the state that were other ones afterwards, without those that nearly every call changes (a
-            clock, a log of calls); None where the state cannot be seen.
+        seen: Its result.
+        changed: State paths that the call changed, without those that nearly every call changes (a clock, a log of
+            calls); None if the state is not visible.
     """
 
     task: str
@@ -54,18 +53,18 @@ class KnownCall(msgspec.Struct, frozen=True):
 
     @property
     def writes(self) -> bool | None:
-        """Whether it changed the world; None where nobody can see."""
+        """True if the call changed the state; None if the state is not visible."""
         return None if self.changed is None else bool(self.changed)
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """What was learned.
+    """Result of the discovery.
 
     Attributes:
-        calls: Those that worked, oracle's first.
+        calls: Calls that work, the oracle's first.
         values: Scalars seen in prompts, observations and states.
-        refused: Tools for which no call worked.
-        states: The start state of a few tasks, the first entries of each table, where states can be seen.
+        refused: Tools without a call that works.
+        states: Start states of a few tasks, with the first entries of each table, if states are visible.
         background: Top-level names in the state that nearly every call changes.
     """
 
@@ -77,17 +76,17 @@ class Discovery(msgspec.Struct, frozen=True):
 
     @property
     def writers(self) -> tuple[str, ...]:
-        """Tools of which some call changed the state."""
+        """Returns the tools of which some call changed the state."""
         return tuple(dict.fromkeys(one.op.name for one in self.calls if one.writes))
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """Tools that worked and never changed it; unknown where the state cannot be seen, then by what they answer."""
+        """Returns the tools that work and never changed the state."""
         writers = set(self.writers)
         return tuple(dict.fromkeys(one.op.name for one in self.calls if one.op.name not in writers))
 
     def of(self, tool: str) -> tuple[KnownCall, ...]:
-        """The calls of a tool that worked."""
+        """Returns the known calls of a tool."""
         return tuple(one for one in self.calls if one.op.name == tool)
 
     def writes(self) -> tuple[KnownCall, ...]:
@@ -99,7 +98,7 @@ class Discovery(msgspec.Struct, frozen=True):
 
 
 def discover(ctx: AuditContext) -> Discovery:
-    """Walk and draw. What it costs is shared by all checks."""
+    """Plays solutions and draws calls; all checks share the result."""
     values = Values()
     states: dict[str, Any] = {}
     tasks = _walked(ctx)
@@ -120,7 +119,7 @@ def discover(ctx: AuditContext) -> Discovery:
 
 
 def _walked(ctx: AuditContext) -> tuple[str, ...]:
-    """Tasks spread evenly, and one for each tool that only the oracle of another uses: kinds of tasks may alternate."""
+    """Returns tasks spread evenly, plus one for each tool that only other solutions use."""
     tasks = list(ctx.sample_tasks(MAX_PLAYED_TASKS))
     met = {op.name for task in tasks for op in ctx.oracle(task) or ()}
     for task in ctx.sample_tasks(MAX_ORACLE_TASKS):
@@ -132,7 +131,7 @@ def _walked(ctx: AuditContext) -> tuple[str, ...]:
 
 
 def sees(ctx: AuditContext) -> bool:
-    """Whether the world can be looked at past its tools."""
+    """True if the subject offers its state."""
     return "state" in ctx.offers
 
 
@@ -167,14 +166,14 @@ def _read(
 
 
 def _changed(before: Any, after: Any) -> tuple[str, ...] | None:
-    """Paths at which two differences from one start differ."""
+    """Returns the paths at which two differences from one start state differ."""
     if not (is_dict(before) and is_dict(after)):
         return None
     return tuple(path for path in dict.fromkeys((*before, *after)) if before.get(path) != after.get(path))
 
 
 def _draw(ctx: AuditContext, missing: Sequence[str], *, values: Values, tasks: Sequence[str]) -> list[KnownCall]:
-    """Calls of the tools that no oracle uses, each at the start of some task."""
+    """Returns working calls of tools that no solution uses, each at the start of a task."""
     if not tasks:
         return []
     specs = [tool for tool in ctx.about.tools if tool.name in set(missing)][:MAX_DRAWN_TOOLS]
@@ -189,11 +188,11 @@ def _draw(ctx: AuditContext, missing: Sequence[str], *, values: Values, tasks: S
         ]
     found = _tried(ctx, tried, values)
     met = {one.op.name for one in found}
-    return found + _tried(ctx, list(_told(ctx, [one for one in blind if one.name not in met], found)), values)
+    return found + _tried(ctx, list(_retried(ctx, [one for one in blind if one.name not in met], found)), values)
 
 
 def _tried(ctx: AuditContext, tried: Sequence[tuple[str, Op]], values: Values) -> list[KnownCall]:
-    """Of calls, each at the start of its task, those that work, of a tool three at most."""
+    """Returns the calls that work, at most three per tool."""
     found: list[KnownCall] = []
     kept: dict[str, int] = {}
     # Many calls share one probe: going back to its start costs less than beginning again.
@@ -212,22 +211,24 @@ def _tried(ctx: AuditContext, tried: Sequence[tuple[str, Op]], values: Values) -
     return found
 
 
-def _told(ctx: AuditContext, tools: Sequence[ToolSpec], found: Sequence[KnownCall]) -> Iterator[tuple[str, Op]]:
-    """Calls of tools that were tried before anything was known of their rows: with what was read since in a task."""
-    told: dict[str, Values] = {}
+def _retried(ctx: AuditContext, tools: Sequence[ToolSpec], found: Sequence[KnownCall]) -> Iterator[tuple[str, Op]]:
+    """Yields calls of tools whose first tries had no ids, with values that later reads of a task returned."""
+    by_task: dict[str, Values] = {}
     for one in found:
-        told.setdefault(one.task, Values()).take(parsed(one.seen.value), one.op.name)
+        by_task.setdefault(one.task, Values()).take(parsed(one.seen.value), one.op.name)
     for tool in tools:
-        tasks = [task for task, seen in told.items() if any(_seen(tool, name, seen) for name in tool.required)]
+        tasks = [task for task, seen in by_task.items() if any(_seen(tool, name, seen) for name in tool.required)]
         drawn = [
-            (task, valid(tool, told[task], ctx.rng)) for _ in range(MAX_DRAWN_CALLS) for task in tasks[:MAX_STATE_TASKS]
+            (task, valid(tool, by_task[task], ctx.rng))
+            for _ in range(MAX_DRAWN_CALLS)
+            for task in tasks[:MAX_STATE_TASKS]
         ]
         once = {f"{task} {one}": (task, call(tool.name, one)) for task, one in drawn}
         yield from list(once.values())[:MAX_DRAWN_CALLS]
 
 
 def _seen(tool: ToolSpec, name: str, values: Values) -> bool:
-    """Whether a value for a parameter is known."""
+    """True if a value for a parameter is known."""
     return any(fits(one, tool.properties.get(name) or {}, tool.parameters) for one in values.of(name))
 
 
@@ -249,7 +250,7 @@ def _tries(ctx: AuditContext, part: Sequence[tuple[str, Op]], *, goes_back: bool
 def _afterwards(
     ctx: AuditContext, calls: Sequence[KnownCall], *, values: Values, tasks: Sequence[str]
 ) -> list[KnownCall]:
-    """Calls that take back or go on with what a solution has done: in its midst, with the words of its calls."""
+    """Returns working calls in the middle of a solution, for tools that undo or continue its work."""
     met = {one.op.name for one in calls}
     wrote = {one.op.name for one in calls if one.writes is not False}
     tools = [one for one in ctx.about.tools if one.name not in met][:MAX_MIDWAY_TASKS]
@@ -279,22 +280,22 @@ def _afterwards(
 
 
 def _midst(ctx: AuditContext, task: str, tools: Sequence[ToolSpec], *, values: Values, wrote: set[str]) -> list[Op]:
-    """A solution, and after each of its first writes the tools that never worked; they alone are marked "op"."""
+    """Returns a solution with the unknown tools called after each of its first writes, under marks "op ..."."""
     goes_back = {"snapshot", "restore"} <= ctx.offers
     ops: list[Op] = []
-    told = Values()
+    used = Values()
     places = 0
     for step in ctx.oracle(task) or ():
         if step.do != "call":
             continue
         ops.append(step.marked(""))
-        told.take(step.value)
+        used.take(step.value)
         places += step.name in wrote
         if step.name not in wrote or places > MAX_MIDWAY_WRITES:
             continue
         ops += [Op("snapshot", name="here")] if goes_back else []
         for tool in tools:
-            near = {name: told.exactly(name)[-1] for name in tool.properties if told.exactly(name)}
+            near = {name: used.exactly(name)[-1] for name in tool.properties if used.exactly(name)}
             if not near:
                 continue
             mark = f"op {len(ops)}"
@@ -307,7 +308,7 @@ def _midst(ctx: AuditContext, task: str, tools: Sequence[ToolSpec], *, values: V
 
 
 def _background(calls: Sequence[KnownCall]) -> frozenset[str]:
-    """Top-level names that 8 of 10 calls of at least five different tools change."""
+    """Returns the top-level names that 8 of 10 calls of at least five different tools change."""
     seen = [one for one in calls if one.changed is not None]
     if len({one.op.name for one in seen}) < 5:
         return frozenset()

@@ -1,4 +1,4 @@
-"""The report as one JSON object: a stable form (docs/reference/audit-report.md), read back by `load`."""
+"""Report as one JSON object in a stable form (docs/reference/audit-report.md)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SCHEMA = 1
 
 
 def document(report: Report) -> dict[str, Any]:
-    """The report as plain data.
+    """Returns the report as plain data.
 
-    `coverage` says by class "checked", or "not_checked: " and why. `properties` repeats the findings under the names
-    of OpenEnv's RFC 008: check id, status ("pass", "fail", "skip"), severity, evidence.
+    `coverage` has "checked", or "not_checked: " and the reason, by class. `properties` repeats the findings under the
+    names of OpenEnv's RFC 008: check id, status ("pass", "fail", "skip"), severity, evidence.
     """
     return {
         "schema": SCHEMA,
@@ -61,13 +61,13 @@ def _properties(report: Report) -> list[dict[str, Any]]:
 
 
 def save(report: Report, folder: Path) -> Report:
-    """Write each finding to a file of its own, the whole to report.json and report.html.
+    """Writes one file per finding, and the whole report to report.json and report.html.
 
     Returns:
-        The report with its commands.
+        The report with the replay command of each finding.
 
     Raises:
-        UsageError: The folder cannot be written.
+        UsageError: The folder is not writable.
     """
     named: list[Finding] = []
     try:
@@ -92,13 +92,13 @@ def _plain(one: Finding) -> Any:
 
 
 def _again(one: Finding) -> str:
-    """The command for a finding that was read, not played."""
+    """Returns the command for a static finding."""
     spec = one.subject.spec if one.subject is not None else "ENV"
     return shlex.join(["quintain", "audit", spec, "--check", one.check])
 
 
 def load(path: Path, number: int | None = None) -> Finding:
-    """A finding from its own file, or the n-th of a report.
+    """Reads a finding from its own file, or finding `number` of a report.
 
     Raises:
         UsageError: The file holds neither, or has no such finding.
@@ -116,14 +116,14 @@ def load(path: Path, number: int | None = None) -> Finding:
 
 
 def known_before(path: Path) -> set[str]:
-    """Keys of the findings in an earlier report.
+    """Returns the keys of the findings in an earlier report.
 
     Raises:
-        UsageError: It is no report.
+        UsageError: The file is not a report.
     """
     whole = _read(path)
     if "findings" not in whole:
-        raise UsageError(f"{path} is no report of an audit: it has no findings")
+        raise UsageError(f"{path} is not a report of an audit: it has no findings")
     return {msgspec.convert(restored(one), Finding).key for one in whole["findings"]}
 
 
@@ -133,4 +133,4 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"cannot read {str(path)!r}: {error.strerror}") from error
     except msgspec.DecodeError as error:
-        raise UsageError(f"{path} is no JSON object: {error}") from error
+        raise UsageError(f"{path} is not a JSON object: {error}") from error

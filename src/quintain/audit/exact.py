@@ -1,8 +1,8 @@
-"""Plain data that JSON cannot hold, held by it all the same: no NaN becomes null, no number that is a key a text.
+"""Lossless JSON form of plain data with NaN, bytes or keys that are not text.
 
-A finding is played again from its file, and a call with NaN must stay one. What JSON has no form for is written as an
-object with one key, "$float", "$bytes", or "$map" for a dict whose keys are not all text; a dict that happens to look
-like one of these is written as a "$map", too.
+A finding is replayed from its file, and a call with NaN must stay one. Values without a JSON form become an object
+with one key: "$float", "$bytes", or "$map" for a dict whose keys are not all text. A dict that looks like one of
+these is written as "$map", too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .data import is_dict, is_list
 
 
 def exact(value: Any) -> Any:
-    """The value with nothing in it that JSON would change."""
+    """Returns the value with everything encoded that JSON would change."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"$float": repr(value)}
     if isinstance(value, bytes):
@@ -32,7 +32,7 @@ def exact(value: Any) -> Any:
 
 
 def restored(value: Any) -> Any:
-    """What `exact` was given; tuples come back as lists."""
+    """Returns the value that `exact` encoded; tuples come back as lists."""
     if is_list(value):
         return [restored(one) for one in value]
     if not is_dict(value):

@@ -1,4 +1,4 @@
-"""How often episodes of the subject break, with exact bounds. Each task is played by its oracle, where it has one."""
+"""Failure rate of a subject's episodes, with exact bounds; oracle solutions are played if there are any."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .context import AuditContext, OutOfTime
 from .probe import Probe, Record, number, reset, score
 
 LINE = 0.05
-"""Failure rate above which a run should stop; certified only when the upper bound is below."""
+"""Failure rate above which a run should stop; certified only if the upper bound is below."""
 ENOUGH = math.ceil(math.log(0.05) / math.log(1 - LINE))
-"""59: without a failure in so many episodes the rate is below the line with 95 % confidence."""
+"""Episodes without a failure that certify a rate below the line with 95 % confidence: 59."""
 _FIRST = 8
-"""Episodes that tell whether anything works: each that hangs costs the whole limit."""
+"""Episodes that are played first: if all fail, the rest are not played, because each hang costs the whole limit."""
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """How many episodes broke.
+    """Failure rate of episodes.
 
     Attributes:
         low, high: One-sided 95 % Clopper-Pearson bounds of the rate.
-        scores: How many episodes were paid how much, by the score's four digits; "none" had no verdict.
+        scores: Number of episodes by score, in four digits; "none" for episodes without a verdict.
     """
 
     failures: int = 0
@@ -38,14 +38,14 @@ class Rate(msgspec.Struct, frozen=True):
 
     @property
     def is_low(self) -> bool:
-        """Whether the rate is below the line, for all that these episodes can say."""
+        """True if the upper bound of the rate is below the line."""
         return self.high < LINE
 
 
 def measure(ctx: AuditContext) -> Rate:
-    """Play at least `ENOUGH` episodes, each task in turn under new seeds; a few when the first all fail.
+    """Plays at least `ENOUGH` episodes, each task in turn under new seeds; a few if the first all fail.
 
-    Nothing where no task, no time or no subject is left.
+    Returns an empty rate without tasks, time or a working subject.
     """
     if not ctx.tasks:
         return Rate()
@@ -72,6 +72,6 @@ def _scores(records: Sequence[Record]) -> dict[str, int]:
 
 
 def failed(record: Record) -> bool:
-    """Whether an episode broke: something crashed or hung, or there was no verdict."""
+    """True if an episode crashed, hung or had no verdict."""
     verdict = record.at("score")
     return bool(record.died or record.broken) or not verdict.fine or verdict.value is None

@@ -1,4 +1,4 @@
-"""What the audit says: findings with all that is needed to see them again, and the report that holds them."""
+"""Findings with all data that replaying them needs, and results of checks."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ CLASSES = {
     "unsolvable": "unsolvable or trivial",
     "flaky_verifier": "flaky verifier",
 }
-"""The thirteen classes in their order, with what a person calls them."""
+"""The thirteen classes in order, with their names for people."""
 
 Severity = Literal["error", "warning", "note"]
 Confidence = Literal["proven", "likely", "hint"]
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The claim that probes support: a relation, and what it is about.
+    """Claim that probes support: a relation and its data.
 
     Attributes:
-        relation: Name of a function in `quintain.audit.relations`, or "module:function"; it takes the probes' records
-            and this evidence and says whether the claim holds.
-        marks: Ops that it looks at.
-        data: What else it must know; plain data.
-        volatile: Fields that do not count.
-        tries: A claim about chance or threads holds when it does in one of so many plays.
+        relation: Id of a registered relation; a relation maps the probes' records and this evidence to True or False.
+        marks: Ops that the relation reads.
+        data: Further plain data for the relation.
+        volatile: Fields that comparisons ignore.
+        tries: Number of plays of which one must show a claim about chance or threads.
     """
 
     relation: str
@@ -52,27 +51,27 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"}):
-    """One thing that is wrong.
+    """One bug of the subject.
 
     Attributes:
         check: Id of the check.
         class_: Slug of one of `CLASSES`.
-        part: The letter to blame.
-        confidence: "proven": the claim held again in two fresh processes; "likely": the evidence is strong, but was
-            not or could not be played twice; "hint": a person should look.
+        part: Component to blame.
+        confidence: "proven": the claim held again in two fresh processes; "likely": the evidence is strong but was not
+            or could not be played twice; "hint": a person should look.
         title: The claim in one sentence.
-        tasks: Where it was seen.
-        trajectory: The ops of the first probe, each with what it gave.
-        beside: The same for the other probes, each with its context.
-        expected, observed: In words or values, side by side.
-        teaches: What a model would learn from it.
-        where: File and line, when it was read or raised there.
-        seed: Of the audit.
-        digest: Of the subject.
-        probes, evidence: What plays it again; empty for what was only read.
-        subject: What to open.
-        replay: The command that does.
-        details: What each op of the first probe changed, and why the reward is what it is: see `details.details`.
+        tasks: Tasks in which it was seen.
+        trajectory: Ops of the first probe, each with its result.
+        beside: Trajectories of the other probes, each with its context.
+        expected, observed: Words or values, side by side.
+        teaches: What a model would learn from the bug.
+        where: File and line, for findings in source and for crashes.
+        seed: Seed of the audit.
+        digest: Digest of the subject.
+        probes, evidence: Data for a replay; empty for static findings.
+        subject: Subject to load.
+        replay: Command that replays the finding.
+        details: State changes per op and reasons of the score; see `details.details`.
     """
 
     check: str
@@ -102,23 +101,23 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
 
     @property
     def stops(self) -> bool:
-        """Whether an environment that has this must not be trained on."""
+        """True if the finding is a proven error: the environment must not be trained on."""
         return self.severity == "error" and self.confidence == "proven"
 
     @property
     def key(self) -> str:
-        """What is the same for the same fault in two audits: baselines are compared by it."""
+        """Returns the identity of the bug across audits; baselines are compared by it."""
         return f"{self.check}/{self.class_}/{self.part}/{self.title}"
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"}):
-    """What became of one check.
+    """Result of one check.
 
     Attributes:
-        status: "checked"; "partly": the budget ended it, or some of what it needs is missing; "not_checked".
-        reason: Why it was not, or not wholly.
-        probes: How many it played.
-        looked: How many comparisons it made.
+        status: "checked"; "partly": the budget ended it, or some needs are missing; "not_checked".
+        reason: Why the check is not, or only partly, done.
+        probes: Number of probes played.
+        looked: Number of comparisons.
     """
 
     check: str
@@ -133,7 +132,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "
 
 
 def trajectory(record: Record) -> list[dict[str, Any]]:
-    """Ops beside what they gave, for people and for JSON."""
+    """Returns the ops with their results, for people and for JSON."""
     lines: list[dict[str, Any]] = []
     for place, op in enumerate(record.ops):
         seen = record.seen[place] if place < len(record.seen) else OpResult(how="hung", raised=record.died)
@@ -147,6 +146,6 @@ def trajectory(record: Record) -> list[dict[str, Any]]:
 
 
 def shortened(value: Any, limit: int = 1500) -> Any:
-    """A value as it is, or its beginning where it is long."""
-    told = str(value)
-    return value if len(told) <= limit else f"{told[:limit]}... ({len(told):,} characters)"
+    """Returns a value, or the beginning of its text if that is long."""
+    text = str(value)
+    return value if len(text) <= limit else f"{text[:limit]}... ({len(text):,} characters)"

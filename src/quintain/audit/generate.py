@@ -1,4 +1,4 @@
-"""Arguments for tools, drawn from their JSON schema and from values that the subject itself has shown."""
+"""Arguments for tools, drawn from their JSON schema and from values that the subject has shown."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ ODD: tuple[Any, ...] = (
     "line\nbreak", "../../etc/passwd", "/", "~", "'; DROP TABLE users; --", '" OR 1=1 --', "%s%n", "{0}", "${HOME}",
     "<script>", "1e999", "٣", "2026-02-30", "9999-99-99T99:99:99Z",
 )  # fmt: skip
-"""Values that break what was not written for them."""
+"""Unusual values that break careless code."""
 
 
 class Values:
-    """Values that were seen, by the name of the field that they stood in."""
+    """Values seen so far, by field name."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, dict[Any, None]] = defaultdict(dict)
 
     def take(self, value: Any, name: str = "", *, depth: int = 0) -> None:
-        """Remember every scalar in a value; keys of a dict of dicts count as ids of what they name."""
+        """Adds every scalar in a value; keys of a dict of dicts count as ids."""
         if depth > 6:
             return
         if is_dict(value):
@@ -53,7 +53,7 @@ class Values:
             found.setdefault(value, None)
 
     def of(self, name: str) -> list[Any]:
-        """Values seen under a field of this name, or of one that ends like it, or else of its ids or of many such."""
+        """Returns values of fields with this name, else with its ending, else of its ids or its plural."""
         exact = self.exactly(name)
         if exact:
             return exact
@@ -62,15 +62,15 @@ class Values:
         return near[:60] or self.exactly(f"{name}_id") or self.exactly(f"{name}s")
 
     def exactly(self, name: str) -> list[Any]:
-        """Values seen under a field of just this name."""
+        """Returns values of fields with exactly this name."""
         return list(self._by_name.get(name.lower(), ()))
 
     def names(self) -> set[str]:
-        """Every field that was seen."""
+        """Returns the names of all fields seen."""
         return set(self._by_name)
 
     def strings(self) -> list[str]:
-        """Every text that was seen."""
+        """Returns all texts seen."""
         return [one for values in self._by_name.values() for one in values if isinstance(one, str)]
 
 
@@ -84,10 +84,10 @@ def _singular(name: str) -> str:
 def valid(
     tool: ToolSpec, values: Values, rng: random.Random, *, optional: float = 0.3, root: Any = None
 ) -> dict[str, Any]:
-    """Arguments that fit the tool's schema; ids and names are taken from what was seen, where anything fits.
+    """Returns arguments that fit the tool's schema, from seen values if any fit.
 
-    Each optional parameter is given with the chance `optional`. What a schema refers to stands in `root`, the tool's
-    parameters unless it says otherwise.
+    Each optional parameter is given with probability `optional`. References of the schema resolve in `root`, by default
+    the tool's parameters.
     """
     arguments: dict[str, Any] = {}
     for name, schema in tool.properties.items():
@@ -97,7 +97,7 @@ def valid(
 
 
 def one(schema: Any, values: Values, rng: random.Random, *, name: str = "", root: Any = None) -> Any:
-    """A value that fits a schema."""
+    """Returns a value that fits a schema."""
     schema = _resolved(schema, root)
     if "const" in schema:
         return schema["const"]
@@ -137,7 +137,7 @@ def _scalar(kind: str, schema: Any, values: Values, *, rng: random.Random, name:
 
 
 def _whole(schema: Any) -> tuple[int, int]:
-    """The lowest and the highest integer that a schema allows, ten apart where it does not say."""
+    """Returns the lowest and the highest integer that a schema allows, ten apart by default."""
     lows = [math.ceil(schema["minimum"])] if is_number(schema.get("minimum")) else []
     highs = [math.floor(schema["maximum"])] if is_number(schema.get("maximum")) else []
     lows += [math.floor(schema["exclusiveMinimum"]) + 1] if is_number(schema.get("exclusiveMinimum")) else []
@@ -147,7 +147,7 @@ def _whole(schema: Any) -> tuple[int, int]:
 
 
 def _number(schema: Any, rng: random.Random) -> float:
-    """A number within a schema's bounds, with two digits where one such fits."""
+    """Returns a number within a schema's bounds, with two digits if one fits."""
     lows: list[float] = [schema[name] for name in ("minimum", "exclusiveMinimum") if is_number(schema.get(name))]
     highs: list[float] = [schema[name] for name in ("maximum", "exclusiveMaximum") if is_number(schema.get(name))]
     low = max(lows, default=min(0.0, *(high - 10 for high in highs)) if highs else 0.0)
@@ -169,7 +169,7 @@ def _resolved(schema: Any, root: Any) -> dict[str, Any]:
 
 
 def fits(value: Any, schema: Any, root: Any = None) -> bool:
-    """Whether a value fits a schema, as far as type, enum, const, bounds, required and additional properties go."""
+    """True if a value fits a schema: type, enum, const, bounds, required and additional properties."""
     schema = _resolved(schema, root)
     if "const" in schema and value != schema["const"]:
         return False
@@ -218,7 +218,7 @@ def _fits_object(value: dict[str, Any], schema: dict[str, Any], root: Any) -> bo
 
 
 def odd(tool: ToolSpec, base: dict[str, Any], values: Values, *, rng: random.Random) -> Iterator[dict[str, Any]]:
-    """Calls near a good one that are strange in one place: a value, a parameter too few, one too many."""
+    """Yields calls that differ from a good one in one place: an odd value, a missing or an extra parameter."""
     for name in tool.properties:
         for value in ODD:
             yield {**base, name: value}

@@ -1,4 +1,4 @@
-"""Histograms of rewards: a bound at which they pile up."""
+"""Histogram of rewards: detection of a bound at which rewards pile up."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 BINS = 10
 PILE, OVER = 0.3, 3
-"""Share of the values at a bound from which on they are a pile, and how many times those beside it: in the next bin, or
-at the next level where levels are few."""
+"""Least share of values at a bound that is a pile, and least ratio to the next bin or level."""
 LEVELS, LEAST = 5, 15
-"""Levels and values below which there is no histogram: a reward of few levels may be coarse on purpose."""
+"""Least numbers of levels and of values for a histogram: a reward of few levels may be coarse on purpose."""
 
 
 def atom(values: Sequence[float]) -> float | None:
-    """The bound at which far more values lie than beside it, the upper one first; None without."""
+    """Returns the bound at which values pile up, the upper one first; None without a pile."""
     if len({round(one, 9) for one in values}) < LEVELS or len(values) < LEAST:
         return None
     low, high = min(values), max(values)

@@ -1,8 +1,8 @@
-"""Load as users make it: calls arrive when they arrive, whether or not the ones before have been answered.
+"""Open-loop load: calls arrive at random times, whether or not earlier ones have been answered.
 
-Arrivals are a Poisson process of a target rate (an open loop), and latency counts from the moment at which a call was
-due, not from when a thread was free for it; otherwise a stall would hide the calls that it delayed ("coordinated
-omission", G. Tene 2013). Every answer is compared with what the same session gives when it runs alone.
+Arrivals are a Poisson process of a target rate, and latency counts from a call's due time, not from when a thread was
+free; otherwise a stall would hide the calls that it delayed ("coordinated omission", G. Tene 2013). Every answer is
+compared with the same session's answer in a serial run.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from .probe import Op, OpResult, Probe, ask, reset, same, score
 RATES = (1.0, 50.0, 200.0)
 SESSIONS, THREADS = 64, 32
 PATIENCE_S = 20.0
-"""Seconds after the last arrival in which all must have been answered."""
+"""Seconds after the last arrival in which all calls must have been answered."""
 
 
 def curve(ctx: AuditContext, rates: Sequence[float] = RATES, *, seconds: float = 3.0) -> list[dict[str, Any]]:
-    """What a subject does under each rate, one after the other; empty when it has no task.
+    """Returns measurements under each rate, one after the other; empty without a task.
 
     Args:
-        ctx: The subject on the table.
+        ctx: Context of the audit.
         rates: Calls per second.
-        seconds: Of arrivals for each; slow rates take as long as ten arrivals do, at most 5 s.
+        seconds: Arrival time for each rate; slow rates take as long as ten arrivals, at most 5 s.
 
     Returns:
         The points: see `poisson`.
@@ -47,7 +47,7 @@ def curve(ctx: AuditContext, rates: Sequence[float] = RATES, *, seconds: float =
 
 
 def probe(ctx: AuditContext, rate: float, seconds: float) -> Probe:
-    """Load of this rate (calls per second) on sessions of a few tasks."""
+    """Returns a probe that puts load of this rate (calls per second) on sessions of a few tasks."""
     tasks = ctx.sample_tasks(8)
     asked = {
         "rate": rate,
@@ -60,7 +60,7 @@ def probe(ctx: AuditContext, rate: float, seconds: float) -> Probe:
 
 
 def script(ctx: AuditContext, task: str) -> list[Op]:
-    """An episode: the oracle's, or calls that are known to work; and its score."""
+    """Returns an episode: the oracle's solution or known calls, then the score."""
     ops = ctx.oracle(task)
     if ops is None:
         ops = tuple(one.op for one in ctx.discovery.calls if one.task == task and not one.before)[:12]
@@ -68,7 +68,7 @@ def script(ctx: AuditContext, task: str) -> list[Op]:
 
 
 def poisson(player: Player, _on: str, value: Any) -> dict[str, Any]:
-    """Play episodes in many sessions at a target rate of calls, in this process.
+    """Plays episodes in many sessions at a target rate of calls, in this process.
 
     Args:
         player: Makes the sessions.
@@ -77,8 +77,8 @@ def poisson(player: Player, _on: str, value: Any) -> dict[str, Any]:
     Returns:
         "rate", "achieved" (calls per second from the first due time to the last answer), "calls", "p50_ms", "p95_ms",
         "p99_ms", "max_ms" (latency from the due time), "errors" (calls that crashed or never came back), "wrong"
-        (answers that are not those of the serial run), "compared", "unsteady" (steps that differ between two serial
-        runs, not compared), "first_wrong" (an example, or None), "cpu_s".
+        (answers that differ from the serial run), "compared", "unsteady" (steps that differ between two serial runs and
+        are not compared), "first_wrong" (an example, or None), "cpu_s".
     """
     scripts = [[msgspec.convert(op, Op) for op in one] for one in value["scripts"]]
     volatile = tuple(value.get("volatile", ()))
@@ -93,16 +93,16 @@ def poisson(player: Player, _on: str, value: Any) -> dict[str, Any]:
     who = [rng.randrange(len(sessions)) for _ in due]
     before = time.process_time()
     steps = _offered(sessions, due, who)
-    told = _told(steps, len(due), {"serial": serial, "steady": steady, "volatile": volatile})
-    return {"rate": value["rate"], **told, "cpu_s": round(time.process_time() - before, 4)}
+    summary = _summary(steps, len(due), {"serial": serial, "steady": steady, "volatile": volatile})
+    return {"rate": value["rate"], **summary, "cpu_s": round(time.process_time() - before, 4)}
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """One call that was answered.
+    """Call that was answered.
 
     Attributes:
-        latency: Seconds from when it was due.
-        ended: Seconds from the beginning.
+        latency: Seconds since the due time.
+        ended: Seconds since the start of the load.
     """
 
     script: int
@@ -114,7 +114,7 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 class _Session:
-    """One session that plays its script again and again, a step at a time."""
+    """Session that repeats its script, one step at a time."""
 
     def __init__(self, player: Player, on: str, ops: Sequence[Op], *, number: int) -> None:
         self._player, self._ops, self._script = player, [op.moved(on) for op in ops], number
@@ -122,7 +122,7 @@ class _Session:
         self._place = 0
 
     def step(self, start: float, due: float) -> _Step:
-        """The next step, after those before it."""
+        """Plays the next step after those before it."""
         with self._lock:
             place = self._place
             self._place = (place + 1) % len(self._ops)
@@ -136,7 +136,7 @@ def _alone(player: Player, ops: Sequence[Op], on: str) -> list[OpResult]:
 
 
 def arrivals(rng: random.Random, rate: float, seconds: float) -> list[float]:
-    """Due times of a Poisson process; at least one."""
+    """Returns the due times of a Poisson process; at least one."""
     due = [rng.expovariate(rate)]
     while (following := due[-1] + rng.expovariate(rate)) < seconds:
         due.append(following)
@@ -144,7 +144,7 @@ def arrivals(rng: random.Random, rate: float, seconds: float) -> list[float]:
 
 
 def _offered(sessions: Sequence[_Session], due: Sequence[float], who: Sequence[int]) -> list[_Step]:
-    """Offer each call when it is due; what was answered in time."""
+    """Submits each call at its due time and returns those answered in time."""
     executor = ThreadPoolExecutor(THREADS)
     start = time.monotonic()
     futures: list[Any] = []
@@ -156,7 +156,7 @@ def _offered(sessions: Sequence[_Session], due: Sequence[float], who: Sequence[i
     return [future.result() for future in futures if future in done]
 
 
-def _told(steps: Sequence[_Step], offered: int, serial: dict[str, Any]) -> dict[str, Any]:
+def _summary(steps: Sequence[_Step], offered: int, serial: dict[str, Any]) -> dict[str, Any]:
     wrong = [one for one in steps if _is_wrong(one, serial)]
     compared = sum(serial["steady"][one.script][one.place] for one in steps)
     unsteady = sum(not is_steady for one in serial["steady"] for is_steady in one)
@@ -194,7 +194,7 @@ def _example(one: _Step, serial: dict[str, Any]) -> dict[str, Any]:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that so many percent do not exceed (nearest rank), of values in order; 0 of none."""
+    """Returns the nearest-rank percentile of sorted values; 0 without values."""
     if not ordered:
         return 0.0
     return round(ordered[max(0, math.ceil(share / 100 * len(ordered)) - 1)], 3)

@@ -1,4 +1,4 @@
-"""From the words of a command line to a factory of sessions. Runs in the child: the auditor imports no subject."""
+"""Loader from a command-line spec to a factory of sessions; runs in the worker, so the auditor imports no subject."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from .adapter import ATTRIBUTES, Factory, SubjectAdapter, ToolSpec, plain
 from .mutants.loading import Mutant
 
 FOREIGN = ("gymnasium", "mcp", "openapi", "openenv", "ors", "verifiers")
-"""Prefixes of a spec, "KIND:TEXT"; the adapter is the module of that name in `quintain.audit.subjects`."""
+"""Prefixes of a spec "KIND:TEXT"; the adapter is the module of that name in `quintain.audit.subjects`."""
 SERVED = "remote"
-"""The adapter of a spec that is the URL of an environment behind `quintain serve`."""
+"""Adapter for the URL of an environment behind `quintain serve`."""
 HELD = frozenset({SERVED, "ors"})
-"""Kinds whose sessions a server holds until they are closed there, whatever becomes of the process that opened them."""
+"""Kinds whose sessions stay open on a server until they are closed there."""
 
 Component = Literal["T", "H", "V", "S", "C"]
 
 
 class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What stood on the command line.
+    """Subject as named on the command line.
 
     Attributes:
-        spec: As in `quintain.plugins.environment`, or "KIND:TEXT", or what names a factory of plain subjects.
-        options: Of the environment; `split` chooses its tasks.
-        cases: File of cases; then the spec names a scoring function.
-        names: Of its tasks, in order, when they are known: who is told can make one task without all before it.
-        mutant: A change of one of its files, for the process that opens it; see `mutants.loading`.
+        spec: As in `quintain.plugins.environment`, "KIND:TEXT", or the name of a factory of plain subjects.
+        options: Options of the environment; `split` chooses its tasks.
+        cases: File of cases; the spec then names a scoring function.
+        names: Names of its tasks in order, if known; a worker can then make one task without all before it.
+        mutant: Change of one of its files, for the process that loads it; see `mutants.loading`.
     """
 
     spec: str
@@ -47,10 +47,10 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A file that a subject is made of, to be read, not imported.
+    """File of the subject that is read and not imported.
 
     Attributes:
-        part: The letter whose code it is.
+        part: Component whose code the file holds.
         names: Top-level names in it that belong to the subject; empty for all.
     """
 
@@ -60,15 +60,15 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class About(msgspec.Struct, frozen=True):
-    """What a subject says of itself.
+    """Description of a subject.
 
     Attributes:
         kind: "environment", "plain", "scorer", "remote", or one of `FOREIGN`.
         tasks: Names, in order.
-        offers: Methods that it has.
-        attributes: Those of `handle.ATTRIBUTES` that it sets.
-        sources: Python files that can be read.
-        digest: Of E where it has one; else of its source text and tools.
+        offers: Methods of the subject.
+        attributes: Values of the `adapter.ATTRIBUTES` that it sets.
+        sources: Readable Python files.
+        fingerprint: Fingerprint of the environment; empty for other subjects.
     """
 
     kind: str
@@ -81,7 +81,7 @@ class About(msgspec.Struct, frozen=True):
 
 
 class LoadedSubject(msgspec.Struct, frozen=True):
-    """A subject, loaded."""
+    """Subject that is loaded and can make instances."""
 
     kind: str
     factory: Factory
@@ -89,9 +89,9 @@ class LoadedSubject(msgspec.Struct, frozen=True):
     fingerprint: str = ""
 
     def warm(self, tasks: Iterable[str]) -> None:
-        """Have what is slow to make made once, before many forks need it: tasks, connections, tables as data.
+        """Prepares tasks, connections and tables once, before many forks need them.
 
-        Only for environments of ours, whose worlds are made by pure functions.
+        Only for the project's own environments, whose worlds are made by pure functions.
         """
         if self.kind == "environment":
             subject = self.factory()
@@ -101,10 +101,10 @@ class LoadedSubject(msgspec.Struct, frozen=True):
 
 
 def load_subject(wanted: Subject) -> LoadedSubject:
-    """Load a subject; makes no instance.
+    """Loads a subject; makes no instance.
 
     Raises:
-        UsageError: Nothing of that name, or it is of no kind that can be audited.
+        UsageError: The subject does not exist, or its kind cannot be audited.
     """
     head, _, text = wanted.spec.partition(":")
     if head in {"http", "https"}:
@@ -126,7 +126,7 @@ def load_subject(wanted: Subject) -> LoadedSubject:
 
 
 def describe(opened: LoadedSubject) -> About:
-    """Ask an instance for what does not change."""
+    """Returns the description of the subject, read from a new instance."""
     adapter = SubjectAdapter(opened.factory())
     set_ = {name: getattr(adapter.subject, name) for name in ATTRIBUTES if hasattr(adapter.subject, name)}
     attributes = {name: plain(value)[0] for name, value in set_.items()}
@@ -177,7 +177,7 @@ def _adapter(kind: str) -> Any:
 
 
 def _letters(env: Environment[Any]) -> Iterator[Source]:
-    """The files of an environment's letters, each file of a class's own bases too, library code left out."""
+    """Yields the source files of an environment's components, with those of base classes, without library code."""
     judges: list[tuple[Any, Component]] = [(criterion.fn, "V") for criterion in env.verifier.criteria]
     things: list[tuple[Any, Component]] = [(env.state, "S"), (env.harness, "H"), (env.tasks, "T"), *judges]
     seen: set[tuple[str, str]] = set()

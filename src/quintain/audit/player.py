@@ -1,4 +1,4 @@
-"""Plays ops on instances of a subject, in this process: a child; nothing here protects it from the subject."""
+"""Player of ops on instances of a subject, in a worker process without protection from the subject."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from .probe import Op, OpResult
 from .subjects.failure import SubjectFailure
 
 LONGEST = 4_000_000
-"""Bytes of a value that are carried out of the child; a longer one is replaced by its size and digest."""
+"""Bytes of the largest value that leaves the worker; a larger one is replaced by its size and digest."""
 _PARTS = 30
-"""Of a wait."""
+"""Parts of a wait."""
 
 
 class Player:
-    """The instances of one probe.
+    """Player of one probe and owner of its instances.
 
     Attributes:
-        handles: Instances by name.
+        adapters: Instances by name.
     """
 
     def __init__(self, factory: Factory) -> None:
@@ -46,31 +46,31 @@ class Player:
         self._starts: dict[str, Any] = {}
 
     def adapter(self, on: str) -> SubjectAdapter:
-        """The instance of this name, made at its first use."""
+        """Returns the instance of this name, made at its first use."""
         with self._lock:
             if on not in self.adapters:
                 self.adapters[on] = SubjectAdapter(self._factory())
             return self.adapters[on]
 
     def play(self, ops: Sequence[Op], seen: Callable[[OpResult], None]) -> None:
-        """Do all ops, one after the other, and say of each what it gave."""
+        """Plays all ops in order and passes each result to `seen`."""
         for one in self.each(ops):
             seen(one)
 
     def each(self, ops: Sequence[Op]) -> Iterator[OpResult]:
-        """Do an op whenever somebody asks for what the next one gives."""
+        """Yields the result of each op, played on demand."""
         self._compared |= {op.on for op in ops if op.do == "changes"}
         for op in ops:
             yield self.do(op)
 
     def leave(self) -> None:
-        """Close the instances."""
+        """Closes the instances."""
         for adapter in self.adapters.values():
             with contextlib.suppress(SubjectFailure):  # Its server is gone, and the session with it.
                 adapter.subject.close()
 
     def do(self, op: Op) -> OpResult:
-        """Do one op; whatever the subject raises is part of what is seen."""
+        """Plays one op; an exception of the subject is part of the result."""
         started = time.perf_counter()
         try:
             if op.times == 1:
@@ -82,8 +82,8 @@ class Player:
             return OpResult(how="absent", raised=str(absent))
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 (it is what was seen)
             seconds = time.perf_counter() - started
-            told = f"{type(error).__name__}: {error}"[:2000]
-            return OpResult(raised=told, how=how_raised(error), where=where_raised(error), seconds=seconds)
+            raised = f"{type(error).__name__}: {error}"[:2000]
+            return OpResult(raised=raised, how=how_raised(error), where=where_raised(error), seconds=seconds)
         return OpResult(value, odd=odd, seconds=time.perf_counter() - started)
 
     def _value(self, op: Op) -> tuple[Any, bool]:
@@ -96,7 +96,7 @@ class Player:
         value, odd = plain(_DO[op.do](self, adapter, op))
         try:
             size = len(codec.dumps(value))
-        except TypeError:  # a key is no text
+        except TypeError:  # a key is not text
             value = with_text_keys(value)
             size = len(codec.dumps(value))
         if size > LONGEST:
@@ -104,7 +104,7 @@ class Player:
         return value, odd
 
     def reset(self, adapter: SubjectAdapter, op: Op) -> Any:
-        """Begin a task."""
+        """Begins a task."""
         first = adapter.subject.reset(adapter.task(op.name), op.seed)
         if op.on in self._compared and "state" in adapter.offers:
             start = adapter.subject.state()
@@ -113,31 +113,37 @@ class Player:
         return first
 
     def changes(self, adapter: SubjectAdapter, op: Op) -> dict[str, list[Any]]:
-        """What the world's state has become since the reset."""
+        """Returns the differences of the state since the reset."""
         return changes(self._starts[op.on], adapter.subject.state())
 
     def snapshot(self, adapter: SubjectAdapter, op: Op) -> None:
-        """Keep this moment of an instance under a label."""
+        """Stores a snapshot of an instance under a label."""
         self._snapshots[op.on, op.name] = adapter.subject.snapshot()
 
     def restore(self, adapter: SubjectAdapter, op: Op) -> None:
-        """Go back to a kept moment."""
+        """Restores a stored snapshot."""
         adapter.subject.restore(self._snapshots[op.on, op.name])
 
     def judge(self, adapter: SubjectAdapter, op: Op) -> Any:
-        """Value: {"answer": text, "says": what the judge's model replies, or "raises": ...}."""
+        """Grades an answer with a scripted model.
+
+        Value: {"answer": text, "says": replies} or {"answer": text, "raises": ...}.
+        """
         asked: list[str] = []
         grade = adapter.subject.judge(adapter.task(op.name), op.value["answer"], _model(op, asked))
         return {"grade": grade, "asked": asked}
 
     def user(self, adapter: SubjectAdapter, op: Op) -> Any:
-        """Value: {"said": the agent's words, "says": what the user's model replies, or "raises": ...}."""
+        """Runs the simulated user on an utterance with a scripted model.
+
+        Value: {"said": text, "says": replies} or {"said": text, "raises": ...}.
+        """
         asked: list[str] = []
         replied = adapter.subject.user(adapter.task(op.name), op.value["said"], _model(op, asked))
         return {"replied": replied, "asked": asked}
 
     def together(self, op: Op) -> Any:
-        """Play lanes at the same time, a thread each; what each of them saw."""
+        """Plays lanes at the same time, one thread each, and returns each lane's results."""
         lanes: list[list[OpResult]] = [[] for _ in op.lanes]
         users = Counter(on for lane in op.lanes for on in {one.on for one in lane})
         for on in sorted(on for on, lanes in users.items() if lanes > 1):
@@ -156,16 +162,13 @@ class Player:
         return msgspec.to_builtins(lanes)
 
     def ask(self, op: Op) -> Any:
-        """Run "module:function" as `function(player, on, value)`."""
+        """Calls a registered probe function as `function(player, on, value)`."""
         module, _, function = op.name.partition(":")
         return plain(getattr(importlib.import_module(module), function)(self, op.on, op.value))[0]
 
 
 def _model(op: Op, asked: list[str]) -> Callable[[str], str]:
-    """What stands for a language model: replies as the op says, and keeps what it was asked.
-
-    Several replies are given in turn, the last one from then on.
-    """
+    """Returns a scripted language model that records its inputs; the last reply repeats."""
 
     def complete(text: str) -> str:
         asked.append(text)
@@ -178,11 +181,11 @@ def _model(op: Op, asked: list[str]) -> Callable[[str], str]:
 
 
 class _Absent(Exception):
-    """The subject does not offer a method."""
+    """Error for a method that the subject does not offer."""
 
 
 def held() -> dict[str, int]:
-    """What this process holds: threads, open files, child processes, bytes of memory."""
+    """Returns this process's threads, open files, child processes and bytes of memory."""
     gc.collect()
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text("utf-8").splitlines())
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text("utf-8").split()
@@ -195,7 +198,7 @@ def held() -> dict[str, int]:
 
 
 def _wait(_player: Player, op: Op) -> None:
-    """In parts: a machine that is held up shortens one of them, not all the time that others have to get on."""
+    """Sleeps in parts, so that a machine that stalls shortens one part and not the whole wait."""
     for _ in range(_PARTS):
         time.sleep(float(op.value) / _PARTS)
 

@@ -1,4 +1,4 @@
-"""Child processes that are kept, by context, and handed out to whoever has a probe to play."""
+"""Pool of worker processes by context."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .probe import OVERDUE, Context, Probe, Record
 
 WORKERS = max(2, os.cpu_count() or 1)
 _KEPT = 3 * WORKERS
-"""Children that may wait for work."""
+"""Number of idle children to keep."""
 _SHORTEST_S = 0.5
-"""Seconds that a probe has at least, where most of them hang."""
+"""Shortest time limit of a probe, in seconds, if most of them hang."""
 
 
-class Pool:
-    """Plays probes of one subject, several at a time. Thread-safe.
+class WorkerPool:
+    """Pool that plays probes of one subject, several at a time. Thread-safe.
 
     Args:
-        subject: What to open.
+        subject: Subject to load.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -34,11 +34,7 @@ class Pool:
         self._played = self._overdue = 0
 
     def play(self, probe: Probe, limit: float) -> Record:
-        """Play a probe in a fork of a child that has the subject loaded.
-
-        Raises:
-            SubjectBroken: The subject does not load in this context, or ends the process around the probe.
-        """
+        """Plays a probe in a fork of a child that has loaded the subject; a record's `died` reports a broken one."""
         child = self._take(probe.context)
         try:
             record = child.play(probe, self._patience(limit))
@@ -53,9 +49,9 @@ class Pool:
         return record
 
     def _patience(self, limit: float) -> float:
-        """Seconds for a probe: ever fewer where at least half of them hang, so that the audit ends all the same.
+        """Returns the seconds for a probe, halved step by step if at least half of the probes hang.
 
-        What is proven is played in fresh processes, which have all the time there is.
+        Proofs are played in fresh processes, which always have the whole limit.
         """
         with self._lock:
             hangs = self._overdue > 1 and 2 * self._overdue >= self._played
@@ -67,7 +63,7 @@ class Pool:
             self._overdue += record.died.startswith(OVERDUE)
 
     def fresh(self, probe: Probe, limit: float) -> Record:
-        """Play it in a process that was started for it."""
+        """Plays a probe in a new process."""
         with Child(self.subject, probe.context) as child:
             try:
                 return child.play(probe, limit)
@@ -75,11 +71,11 @@ class Pool:
                 return Record(probe.ops, (), str(error))
 
     def play_all(self, probes: Sequence[Probe], limit: float) -> list[Record]:
-        """Play all, `WORKERS` at a time; records in the order of the probes."""
+        """Plays probes, `WORKERS` at a time, and returns records in the same order."""
         return list(self._executor.map(self.play, probes, itertools.repeat(limit)))
 
     def fresh_all(self, probes: Sequence[Probe], limit: float) -> list[Record]:
-        """The same, each in a process of its own."""
+        """Plays each probe in a new process, `WORKERS` at a time."""
         return list(self._executor.map(self.fresh, probes, itertools.repeat(limit)))
 
     def _take(self, context: Context) -> Child:
@@ -97,7 +93,7 @@ class Pool:
             old.close()
 
     def close(self) -> None:
-        """End all children."""
+        """Ends all children."""
         self._executor.shutdown(wait=True, cancel_futures=True)
         with self._lock:
             idle, self._idle = self._idle, []

@@ -1,8 +1,8 @@
-"""A probe: a short program on an environment, as plain data, so that whoever holds it can play it again.
+"""Probe: a short program on an environment as plain data, so that it can be played again.
 
-A probe is a sequence of ops on named *instances* (sessions of the subject, each made at its first use); playing it in
-a context gives a `Seen` per op. A claim about an environment is a relation between what a few probes saw
-(`relations.py`), and that is all a finding needs to be proved, made smaller and replayed.
+A probe is a sequence of ops on named *instances* (sessions of the subject, each made at its first use). Playing it in
+a context gives an `OpResult` per op. A claim about an environment is a relation between the records of a few probes
+(`relations.py`); a finding needs no more to be proved, minimised and replayed.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from .data import is_dict, is_list
 FAULTS = (
     "timeout", "refused", "500", "429", "empty", "truncated", "cancelled", "out_of_memory", "disk_full",
 )  # fmt: skip
-"""What `inject` may be asked for."""
+"""Faults that `inject` accepts."""
 
 
 class Op(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing done to an instance.
+    """One operation on an instance.
 
     Attributes:
         do: reset, call, answer, score, state, digest, explain, snapshot, restore, inject, advance, hidden, prompt,
-            oracle, production, tools, judge, user, close: methods of the subject; changes: how the state differs from
-            that at the reset; glance: the first entries of each table of the state; wait: real seconds pass;
-            resources: what the process holds; ask: a function of ours runs inside the process; together: lanes run at
-            the same time, each in a thread.
+            oracle, production, tools, judge, user, close: methods of the subject; changes: differences of the state
+            since the reset; glance: the first entries of each table of the state; wait: real seconds pass;
+            resources: threads, files, children and memory of the process; ask: a registered function runs inside the
+            process; together: lanes run at the same time, one thread each.
         on: The instance.
         name: Tool of a call, task of a reset, hidden, judge or user, label of a snapshot or restore, fault of an
-            inject, "module:function" of an ask.
+            inject, function of an ask.
         value: Arguments of a call, text of an answer, seconds of an advance or wait, argument of an ask.
-        seed: Of a reset.
-        times: Do it so often; beyond once, what is seen is the list of all values.
-        mark: Names what this op sees; a marked op is never taken away when a probe is made smaller.
-        lanes: Of a together.
+        seed: Seed of a reset.
+        times: Number of repetitions; beyond one, the result is the list of all values.
+        mark: Name of this op's result; minimising never removes a marked op.
+        lanes: Lanes of a together.
     """
 
     do: str
@@ -55,7 +55,7 @@ class Op(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, mark=mark)
 
     def moved(self, on: str) -> Op:
-        """The same, on another instance."""
+        """Returns this op on another instance."""
         return msgspec.structs.replace(self, on=on)
 
 
@@ -88,16 +88,16 @@ def ask(function: str, value: Any = None, *, on: str = "a", mark: str = "ask") -
 
 
 class Context(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The process in which a probe is played.
+    """Settings of the process in which a probe is played.
 
     Attributes:
         hash_seed: PYTHONHASHSEED.
         zone: TZ.
         locale: LC_ALL.
-        elsewhere: In another working folder, with another HOME and user name in its environment.
-        thread: Ops run in a thread that is not the main one.
-        loaded: Other threads and processes keep every core busy meanwhile.
-        days: The wall clock that Python reads is that many days ahead, to the second.
+        elsewhere: Use another working folder, HOME and user name.
+        thread: Run ops in a thread that is not the main one.
+        loaded: Keep every core busy meanwhile.
+        days: Days by which the wall clock is ahead.
     """
 
     hash_seed: int = 0
@@ -113,29 +113,29 @@ HOME = Context()
 
 
 class Probe(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Ops and where they are played."""
+    """Ops and the context in which they are played."""
 
     ops: tuple[Op, ...]
     context: Context = HOME
 
     def without(self, gone: Iterable[int]) -> Probe:
-        """The probe without the ops at these places."""
+        """Returns the probe without the ops at these places."""
         left = set(gone)
         kept = tuple(op for place, op in enumerate(self.ops) if place not in left)
         return msgspec.structs.replace(self, ops=kept)
 
 
 class OpResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one op gave.
+    """Result of one op.
 
     Attributes:
-        value: Plain data; None when it raised.
-        raised: "Type: message" of an exception; empty when there was none.
-        how: "" fine; "refused": the subject raised on purpose what means that the call was wrong; "crashed": anything
-            else that was raised; "absent": the subject does not offer this; "hung": it never came back.
+        value: Plain data; None if it raised.
+        raised: "Type: message" of an exception; empty without one.
+        how: "" for success; "refused": the subject rejected the call on purpose; "crashed": any other exception;
+            "absent": the subject does not offer the method; "hung": the op never returned.
         where: File and line of the exception's last frame.
         odd: The value was not plain data; `value` is its repr.
-        seconds: Wall time; no part of comparisons.
+        seconds: Wall time; comparisons ignore it.
     """
 
     value: Any = None
@@ -151,25 +151,25 @@ class OpResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_error(self) -> bool:
-        """The agent is told, in whatever way, that this did not work."""
+        """True if the agent sees an error, as an exception or in the observation."""
         return bool(self.how) or speaks_of_error(self.value)
 
     def content(self) -> tuple[Any, str, str]:
-        """What comparisons look at: the value, and the type of what was raised."""
+        """Returns what comparisons read: the value, the exception's type and `how`."""
         return self.value, self.raised.partition(":")[0], self.how
 
 
 OVERDUE = "it had not come back after"
-"""How a record says that its time was over."""
+"""Prefix of a record's `died` after a timeout."""
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What a probe saw, op by op.
+    """Results of a probe, op by op.
 
     Attributes:
-        seen: One per op; the last may have hung, then those after it are missing.
-        died: Why the process went away before the end; empty when it did not.
-        left: Processes that the probe left behind; they have been killed.
+        seen: One per op; after a hang the rest are missing.
+        died: Why the process ended early; empty if it did not.
+        left: Number of processes that the probe left behind; they have been killed.
     """
 
     ops: tuple[Op, ...]
@@ -178,7 +178,7 @@ class Record(msgspec.Struct, frozen=True):
     left: int = 0
 
     def at(self, mark: str) -> OpResult:
-        """What the op with this mark saw; "absent" when the probe never got there.
+        """Returns the result of the op with this mark; "hung" if the probe never reached it.
 
         Raises:
             KeyError: No op has that mark.
@@ -189,18 +189,18 @@ class Record(msgspec.Struct, frozen=True):
         raise KeyError(f"no op of this probe is marked {mark!r}: {[op.mark for op in self.ops if op.mark]}")
 
     def lane(self, mark: str, number: int) -> list[OpResult]:
-        """What one lane of a `together` saw."""
+        """Returns the results of one lane of a `together`."""
         lanes: list[Any] = self.at(mark).value or []
         return [msgspec.convert(one, OpResult) for one in lanes[number]] if number < len(lanes) else []
 
     @property
     def broken(self) -> OpResult | None:
-        """The first op that crashed or hung."""
+        """Returns the result of the first op that crashed or hung, or None."""
         return next((one for one in self.seen if one.how in ("crashed", "hung")), None)
 
 
 def number(seen: OpResult) -> float | None:
-    """The score that an op `score` gave; None when it gave none."""
+    """Returns the score that an op `score` gave, or None."""
     value: Any = seen.value
     if is_dict(value):
         value = value.get("score")
@@ -208,7 +208,7 @@ def number(seen: OpResult) -> float | None:
 
 
 def masked(value: Any, volatile: Iterable[str]) -> Any:
-    """The value with the fields of these names blotted out."""
+    """Returns the value with the fields of these names replaced by a constant."""
     names = frozenset(volatile)
 
     def walk(one: Any) -> Any:
@@ -222,7 +222,7 @@ def masked(value: Any, volatile: Iterable[str]) -> Any:
 
 
 def same(one: OpResult, other: OpResult, volatile: Iterable[str] = ()) -> bool:
-    """Whether two ops gave the same: equal values of equal types, order of lists and of dicts included in text only."""
+    """True if both results are equal in value and type. Dict order is ignored except inside text."""
     return _bytes(one, volatile) == _bytes(other, volatile)
 
 

@@ -15,20 +15,20 @@ Relation = Callable[[Sequence[Record], Evidence], bool]
 
 
 def find(name: str) -> Relation:
-    """The relation of this name."""
+    """Returns the relation of this name."""
     module, _, function = name.rpartition(":")
     found: Relation = getattr(importlib.import_module(module or __name__), function)
     return found
 
 
 def shows(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The first probe sees, at each mark, exactly what `data` holds for it."""
+    """True if the first probe's results at the marks equal those in `data`."""
     expected = {mark: msgspec.convert(seen, OpResult) for mark, seen in evidence.data.items()}
     return all(same(records[0].at(mark), expected[mark], evidence.volatile) for mark in evidence.marks)
 
 
 def differs(records: Sequence[Record], evidence: Evidence) -> bool:
-    """At some mark not all probes see the same."""
+    """True if the probes' results differ at some mark."""
     first, *others = records
     return any(
         not same(first.at(mark), other.at(mark), evidence.volatile) for other in others for mark in evidence.marks
@@ -36,7 +36,7 @@ def differs(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def varies(records: Sequence[Record], evidence: Evidence) -> bool:
-    """An op that was done several times gave more than one value."""
+    """True if an op that was repeated gave more than one value."""
     return any(
         not same(OpResult(one), OpResult(value[0]), evidence.volatile)
         for record in records
@@ -47,32 +47,32 @@ def varies(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def breaks(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The first probe crashes or hangs at the mark, in the way that `data` names ("crashed: KeyError", "hung")."""
+    """True if the first probe crashes or hangs at the mark as `data` says ("crashed: KeyError", "hung")."""
     seen = records[0].at(evidence.marks[0])
     return bool(breakage(seen) == evidence.data)
 
 
 def breakage(seen: OpResult) -> str:
-    """In what way an op broke; empty when it did not."""
+    """Returns how an op broke ("crashed: KeyError", "hung"); empty if it did not."""
     if seen.how == "crashed":
         return f"crashed: {seen.raised.partition(':')[0]}"
     return "hung" if seen.how == "hung" else ""
 
 
 def way_of(seen: OpResult) -> str:
-    """What became of an op that gave no answer, in a word."""
+    """Returns a phrase for an op without an answer: it breaks, never returns or ends the process."""
     if seen.how == "crashed":
         return "breaks"
     return "never comes back" if not seen.raised or seen.raised.startswith(OVERDUE) else "takes the process with it"
 
 
 def pays(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Every probe is paid at least `data` (a number) at the mark."""
+    """True if every probe scores at least `data` (a number) at the mark."""
     scores = [number(record.at(mark)) for record in records for mark in evidence.marks]
     return all(score is not None and score >= float(evidence.data) - 1e-9 for score in scores)
 
 
 def pays_less(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The first probe is paid less than `data` (a number), or nothing at all."""
+    """True if the first probe scores less than `data` (a number) or has no score."""
     score = number(records[0].at(evidence.marks[0]))
     return score is None or score < float(evidence.data) - 1e-9

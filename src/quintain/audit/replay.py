@@ -1,4 +1,4 @@
-"""Play a finding again: its probes, in fresh processes, and whether its claim still holds."""
+"""Replay of a finding: plays its probes in fresh processes and evaluates its claim."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from quintain.errors import UsageError
 
 from . import relations
 from .finding import Finding, trajectory
-from .pool import Pool
+from .pool import WorkerPool
 from .probe import Record
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """What came of it.
+    """Result of a replay.
 
     Attributes:
-        held: In how many of the plays the claim held.
-        trajectories: What the probes saw in the last play.
+        held: Number of plays in which the claim held.
+        trajectories: Results of each probe in the last play.
     """
 
     held: int
@@ -29,21 +29,21 @@ class Replay(msgspec.Struct, frozen=True):
 
 
 def replay_finding(finding: Finding, *, plays: int = 2, limit: float = 60.0) -> Replay:
-    """Play a finding's probes in fresh processes.
+    """Plays a finding's probes in fresh processes.
 
     Args:
-        finding: One that was played, not only read.
-        plays: How often.
+        finding: Finding with probes.
+        plays: Number of plays.
         limit: Seconds for one probe.
 
     Raises:
-        UsageError: The finding was read in source or data; or its subject is gone.
+        UsageError: The finding is static, its relation is not registered, or its subject is gone.
         SubjectBroken: The subject does not load any more.
     """
     if finding.subject is None or finding.evidence is None or not finding.probes:
         raise UsageError(f"this finding was read, not played: look with `{finding.replay or 'quintain audit'}`")
     holds = relations.find(finding.evidence.relation)
-    pool = Pool(finding.subject)
+    pool = WorkerPool(finding.subject)
     held = 0
     records: Sequence[Record] = ()
     try:

@@ -1,4 +1,4 @@
-"""A tool's parameters as one JSON schema of an object, in whatever shorter form they were written down."""
+"""Tool parameters as one JSON schema of an object, from several shorter forms."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ _TYPES = {
 
 
 def schema_of(parameters: Any) -> dict[str, Any]:
-    """The schema, where it is one; else of the properties alone, by name or as a list of those that have a name.
+    """Returns a JSON schema of an object; accepts a schema, properties by name, or a list of named properties.
 
-    Where nothing says that a property may be left out, as a default does, it has to be given: a short form has no place
-    for it.
+    A property without a default is required unless it says otherwise, because short forms have no place for `required`.
     """
     if is_list(parameters):
         named = [one for one in parameters if is_dict(one) and isinstance(one.get("name"), str)]

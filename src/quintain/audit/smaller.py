@@ -1,7 +1,7 @@
 """Delta debugging: the smallest probe for which a claim still holds (Zeller and Hildebrandt, TSE 2002, "ddmin").
 
-First over ops, in halves, quarters, eighths..., then over the arguments of the calls that are left. Marked ops, which
-the claim looks at, and resets stay.
+First over ops, in halves, quarters, eighths..., then over the arguments of the remaining calls. Marked ops, which the
+claim reads, and resets stay.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Holds = Callable[[Probe], bool]
 
 
 def smaller(probe: Probe, holds: Holds, most: int) -> Probe:
-    """A probe with no op that could be left out alone, as far as `most` trials go.
+    """Returns a probe from which no single op can be removed, as far as `most` candidates go.
 
     Args:
-        probe: For which the claim holds.
-        holds: Plays a candidate and says whether it still does.
-        most: Trials.
+        probe: Probe for which the claim holds.
+        holds: True if the claim still holds for a candidate.
+        most: Number of candidates to play.
     """
     left = [most]
 
@@ -70,7 +70,7 @@ def _arguments(probe: Probe, holds: Holds) -> Probe:
 
 
 def _simpler(op: Op) -> Iterator[Op]:
-    """A call with fewer arguments, and with shorter ones; the simplest first."""
+    """Yields the call with fewer and with shorter arguments, the simplest first."""
     arguments: Any = op.value
     if op.do != "call" or not is_dict(arguments):
         return

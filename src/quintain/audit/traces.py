@@ -1,7 +1,7 @@
-"""The audit of a folder of traces alone: what records show without the environment that made them.
+"""Audit of a folder of traces, without the environment that made them.
 
-Nothing can be played, so nothing is proven: what every record of a kind says is likely, what only the run as a whole
-suggests is a hint. The labels are those of triage.
+Nothing can be played, so nothing is proven: facts of records are likely, patterns over the whole run are hints. The
+labels are those of triage.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .finding import CheckResult, Finding
 from .loader import About, Component, Subject
 from .triage import read, triage
 from .triage import report as triaged
-from .triage.labels import Judged
+from .triage.labels import LabeledEpisode
 
 SHOWN: dict[str, str] = {
     "stale_cache": "a read that gave what an acknowledged write had replaced",
@@ -38,21 +38,21 @@ SHOWN: dict[str, str] = {
     "unsolvable": "many different ends that agree against the gold, tasks that all fail",
     "flaky_verifier": "equal ends with different rewards",
 }
-"""What records alone can show, by class."""
+"""Evidence that records alone can give, by class."""
 _NOT = "records alone do not show it"
 _PART: dict[str, Component] = {"env": "S", "verifier": "V", "task": "T", "simulator": "H", "trainer": "C"}
 
 
 def audit_traces(path: Path, checks: Sequence[Check], *, seed: int = 0) -> Report:
-    """Look at the records in a folder or file.
+    """Audits the records in a folder or file.
 
     Args:
-        path: A run folder of ours, a file of traces, or logs of other tools.
-        checks: Of `checks_of_traces`.
-        seed: Of the permutations.
+        path: A run folder of this project, a file of traces, or logs of other tools.
+        checks: Some of `checks_of_traces`.
+        seed: Seed of the permutations.
 
     Raises:
-        UsageError: There is nothing to read.
+        UsageError: The path has no readable trace.
     """
     started = time.monotonic()
     reading = read(path)
@@ -80,7 +80,7 @@ def audit_traces(path: Path, checks: Sequence[Check], *, seed: int = 0) -> Repor
 
 
 def checks_of_traces() -> list[Check]:
-    """One check for each class that records can show, to choose from."""
+    """Returns one check for each class that records can show."""
 
     def nothing(_ctx: object) -> tuple[()]:
         return ()
@@ -97,12 +97,12 @@ def _checked(one: Check, count: int, found: Sequence[Finding]) -> CheckResult:
     return CheckResult(check=one.id, class_=one.class_, status="checked", about=one.about, looked=count, findings=mine)
 
 
-def _rate(report: triaged.Report) -> Rate:
+def _rate(report: triaged.RunReport) -> Rate:
     failures = round(report.failures.rate * report.episodes)
     return Rate(failures, report.episodes, *bounds(failures, report.episodes, one_sided=True))
 
 
-def _findings(report: triaged.Report, subject: Subject, digest: str) -> list[Finding]:
+def _findings(report: triaged.RunReport, subject: Subject, digest: str) -> list[Finding]:
     found = [
         Finding(
             check=f"x.traces_{sign.class_}",
@@ -117,7 +117,7 @@ def _findings(report: triaged.Report, subject: Subject, digest: str) -> list[Fin
         )
         for sign in report.warnings
     ]
-    groups: dict[tuple[str, int, str], list[Judged]] = defaultdict(list)
+    groups: dict[tuple[str, int, str], list[LabeledEpisode]] = defaultdict(list)
     for judged in report.judged:
         for label in judged.labels:
             for class_ in label.classes if label.owner != "policy" else ():

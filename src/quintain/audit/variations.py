@@ -1,7 +1,7 @@
-"""Legal and illegal calls around those that are known to work: one parameter at a time, each from the same moment.
+"""Variations of calls that work: one parameter differs at a time, from the same base state.
 
-The survey knows a few calls; what a tool does with its arguments shows only when they change: to other rows of the
-same table, to the bounds of the schema, to each value of an enum, to names of things that do not exist.
+The discovery finds a few calls. The effect of an argument shows only when it changes: to other rows of the same table,
+to the bounds of the schema, to each value of an enum, to names of things that do not exist.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 MAX_BASE_CALLS = 2
 """Good calls of a tool that are varied."""
 MAX_FORM_CALLS = 2
-"""More of them, each with a text of a form that the others lack: a number, or what begins with a sign."""
+"""Further good calls, each with a text of a new form: a number, or a text that begins with a sign."""
 MAX_OTHER_ROWS = 4
-"""Other rows whose fields a call is given all at once."""
+"""Other rows whose fields are all given at once."""
 MAX_OTHER_VALUES = 6
-"""Other rows that a parameter is pointed at."""
+"""Other values that a parameter is set to."""
 MAX_TOOLS = 40
-"""Tools that are tried; of more, so many, spread evenly."""
+"""Tools that are varied; of more, so many are sampled evenly."""
 MAX_DRAWN_CALLS = 40
-"""Calls that are tried for a tool of which no call is known."""
+"""Calls that are drawn for a tool without a known call."""
 
 
 class BaseState(msgspec.Struct, frozen=True):
-    """Where a good call is made.
+    """State in which a good call is made.
 
     Attributes:
-        world: The state there, as tables; None where it cannot be seen.
-        strings: Columns of its tables (and what else is text) by "table/field", each with its values.
+        world: The state as tables; None if it is not visible.
+        columns: Values of each field of each table, by "table/field".
     """
 
     task: str
@@ -54,14 +54,14 @@ class BaseState(msgspec.Struct, frozen=True):
 
 
 class Variation(msgspec.Struct, frozen=True):
-    """A call near a good one.
+    """Call that differs from a good one in one parameter.
 
     Attributes:
-        good: The good call's arguments.
-        name: The parameter that differs from it; empty for the good call itself.
-        kind: "good"; "legal": fits the schema; "unknown": names what does not exist; "illegal": does not fit; "taken":
-            would make it like another row.
-        changes: By path what it changed, both sides; None where the state cannot be seen.
+        good: Arguments of the good call.
+        name: Parameter that differs; empty for the good call itself.
+        kind: "good"; "legal": fits the schema; "unknown": names something that does not exist; "illegal": does not fit;
+            "taken": would duplicate another row.
+        changes: State changes by path, as [before, after]; None if the state is not visible.
     """
 
     tool: ToolSpec
@@ -84,18 +84,18 @@ class Variation(msgspec.Struct, frozen=True):
 
     @property
     def made(self) -> frozenset[str]:
-        """Keys of the rows that it added."""
+        """Returns the keys of the rows that the call added."""
         return frozenset(path.rpartition("/")[2] for path, (old, _) in (self.changes or {}).items() if old is None)
 
     def probe(self, *after: Op, looks: bool = False) -> Probe:
-        """The call, marked "call", between the world as it was ("world") and what became of it ("was", "look")."""
+        """Returns a probe of the call ("call") with looks before ("was", "world") and after ("look")."""
         first = (Op("changes", mark="was"), Op("state", mark="world")) if looks else ()
         last = (Op("changes", mark="look"),) if looks else ()
         return Probe((*self.base_state.head, *first, self.op.marked("call"), *last, *after))
 
 
 class Variations(msgspec.Struct, frozen=True):
-    """All that was tried."""
+    """All variations that were played."""
 
     all: tuple[Variation, ...]
 
@@ -104,7 +104,7 @@ class Variations(msgspec.Struct, frozen=True):
 
 
 def vary(ctx: AuditContext) -> Variations:
-    """Vary good calls of every tool. What it costs is shared by the checks that read it."""
+    """Varies good calls of every tool; all checks share the result."""
     tools = ctx.about.tools[:: -(-len(ctx.about.tools) // MAX_TOOLS)] if ctx.about.tools else ()
     found: list[Variation] = []
     known = {tool.name: _bases(ctx.discovery.of(tool.name)) for tool in tools}
@@ -129,7 +129,7 @@ def vary(ctx: AuditContext) -> Variations:
 
 
 def _bases(known: Sequence[KnownCall]) -> list[KnownCall]:
-    """Good calls with little before them, the richest answers first, in different tasks where there are."""
+    """Returns good calls with few ops before them, the richest answers first."""
     ranked = sorted(known, key=lambda one: (len(one.before), -min(len(str(one.seen.value)), 2000)))
     chosen: list[KnownCall] = []
     for one in ranked:
@@ -143,7 +143,7 @@ def _bases(known: Sequence[KnownCall]) -> list[KnownCall]:
 
 
 def _forms(known: KnownCall) -> set[tuple[str, str]]:
-    """Parameters that got a number as text, or a text that begins with a sign, and which."""
+    """Returns (parameter, form) for arguments that are a number as text or begin with a sign."""
     texts = {name: one for name, one in known.op.value.items() if isinstance(one, str) and one}
     numbers = {(name, "number") for name, one in texts.items() if re.fullmatch(r"-?\d+(\.\d+)?", one)}
     return numbers | {(name, one[0]) for name, one in texts.items() if re.match(r"[^\w\s-]", one)}
@@ -166,7 +166,7 @@ def _moments(ctx: AuditContext, places: Sequence[tuple[str, tuple[Op, ...]]]) ->
 
 
 def columns_of(world: Any) -> dict[str, list[Any]]:
-    """The values of each field of each table of a state, by "table/field"; keys of dicts stand under "table/#"."""
+    """Returns the values of each field of each table, by "table/field"; dict keys stand under "table/#"."""
     found: dict[str, dict[Any, None]] = {}
     if not is_dict(world):
         return {}
@@ -183,7 +183,7 @@ def columns_of(world: Any) -> dict[str, list[Any]]:
 
 
 def tables_of(world: Any) -> dict[str, list[dict[str, Any]]]:
-    """The tables of a state: lists of rows, and dicts of rows by key."""
+    """Returns the tables of a state: lists of rows, and dicts of rows by key."""
     found: dict[str, list[dict[str, Any]]] = {}
     for table, rows in world.items() if is_dict(world) else ():
         entries: list[Any] = list(rows.values()) if is_dict(rows) else rows if is_list(rows) else []
@@ -196,7 +196,7 @@ def tables_of(world: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 def _searched(ctx: AuditContext, tool: ToolSpec) -> list[KnownCall]:
-    """Draw harder: for each text any value of the form that the description gives as an example."""
+    """Draws calls of a tool without a known call, with values like its descriptions' examples."""
     task = ctx.tasks[0] if ctx.tasks else ""
     if not task:
         return []
@@ -223,7 +223,7 @@ _EXAMPLE = re.compile(r"(?:such as|e\.?g\.?,?|for example,?|like) [`'\"]?([\w.@:
 
 
 def example_of(schema: Any) -> str:
-    """The value that a parameter's description gives as an example; empty for none."""
+    """Returns the value that a parameter's description gives as an example; empty without one."""
     if not is_dict(schema):
         return ""
     if schema.get("examples"):
@@ -233,7 +233,7 @@ def example_of(schema: Any) -> str:
 
 
 def shape(text: str) -> str:
-    """A text with each digit as 9 and each letter as its case."""
+    """Returns a text with each digit as 9 and each letter as its case."""
     return re.sub(r"[a-z]", "a", re.sub(r"[A-Z]", "A", re.sub(r"\d", "9", text)))
 
 
@@ -256,7 +256,7 @@ def _like_example(schema: Any, base_state: BaseState) -> list[Any]:
 def _variants(
     tool: ToolSpec, base: KnownCall, base_state: BaseState, *, ctx: AuditContext
 ) -> Iterator[tuple[str, str, Op]]:
-    """Parameter, kind, call."""
+    """Yields (parameter, kind, call) for each variation."""
     given: dict[str, Any] = base.op.value
     yield "", "good", base.op
     for name, schema in tool.properties.items():
@@ -274,7 +274,7 @@ def _variants(
 
 
 def _taken(tool: ToolSpec, given: dict[str, Any], base_state: BaseState) -> Iterator[dict[str, Any]]:
-    """What other rows have in the fields that the tool has parameters for: a place, a time or a name that is taken."""
+    """Yields fields of other rows for which the tool has parameters, such as a place or a time."""
     found: dict[str, dict[str, Any]] = {}
     for rows in tables_of(base_state.world).values():
         for row in rows:
@@ -335,7 +335,7 @@ def _texts(
 
 
 def others(value: Any, name: str, base_state: BaseState, *, ctx: AuditContext) -> list[Any]:
-    """Values that may stand where this one does: those of the columns that it stands in, the most telling spread."""
+    """Returns other values of the column that a value stands in, spread evenly."""
     columns = [one for one in base_state.columns.values() if value in one]
     columns.sort(key=len, reverse=True)
     rest = [one for one in (columns[0] if columns else ctx.discovery.values.of(name)) if one != value]
@@ -344,7 +344,7 @@ def others(value: Any, name: str, base_state: BaseState, *, ctx: AuditContext) -
 
 
 def strangers(value: str, base_state: BaseState, *, known: Sequence[str] = ()) -> list[str]:
-    """Names of the same form that nothing in the world has; longer ones, where nobody sees which there are."""
+    """Returns names of the same form that do not exist in the state; longer ones if the state is not visible."""
     if not any(letter.isdigit() for letter in value):
         return [f"{value[:-1]}qzx"]
     there = {str(one) for values in base_state.columns.values() for one in values}
@@ -360,9 +360,9 @@ def strangers(value: str, base_state: BaseState, *, known: Sequence[str] = ()) -
 
 
 def _swept(ctx: AuditContext, base_state: BaseState, ops: Sequence[Op], *, looks: bool) -> Probe:
-    """Each op from the same moment: by going back to it where that is offered, else on an instance each.
+    """Returns a probe with each op from the same base state, by restoring it or on an instance each.
 
-    What only reads needs no going back.
+    Ops that only read need no restore.
     """
     goes_back = {"snapshot", "restore"} <= ctx.offers
     sees = looks and "state" in ctx.offers
@@ -388,7 +388,7 @@ def _changes(record: Record, place: int) -> dict[str, list[Any]] | None:
 
 
 def changed(was: Any, look: Any) -> dict[str, list[Any]] | None:
-    """What became of the world between two looks at how it differs from its beginning, by path."""
+    """Returns the changes between two looks, each given as differences from the start state, by path."""
     if not (is_dict(was) and is_dict(look)):
         return None
     found: dict[str, list[Any]] = {}

@@ -1,4 +1,4 @@
-"""Frames between the auditor and its child: four bytes of length, then MessagePack."""
+"""Frames between the auditor and its worker: four bytes of length, then MessagePack."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ import msgspec
 from quintain import codec
 
 
-class Opening(msgspec.Struct, tag=True):
-    """Child to auditor: what was loaded, or why it could not be."""
+class LoadFrame(msgspec.Struct, tag=True):
+    """Worker's first frame: the subject's description or the error of loading it."""
 
     about: Any = None
     error: str = ""
     usage: bool = False
 
 
-class Begun(msgspec.Struct, tag=True):
-    """A probe begins, in this process."""
+class StartFrame(msgspec.Struct, tag=True):
+    """Frame at the start of a probe, with the id of its process."""
 
     pid: int
 
 
-class Saw(msgspec.Struct, tag=True):
-    """One op is done."""
+class ResultFrame(msgspec.Struct, tag=True):
+    """Frame with the result of one op."""
 
     seen: Any
 
 
-class Over(msgspec.Struct, tag=True):
-    """The probe's process is gone.
+class EndFrame(msgspec.Struct, tag=True):
+    """Frame at the end of the probe's process.
 
     Attributes:
-        status: Of `waitpid`.
-        left: Processes that it left behind.
+        status: Exit status from `waitpid`.
+        left: Number of processes that the probe left behind.
     """
 
     status: int
     left: int = 0
 
 
-Frame = Opening | Begun | Saw | Over
+Frame = LoadFrame | StartFrame | ResultFrame | EndFrame
 
 
 def send(fd: int, message: Any) -> None:
-    """Write one frame whole."""
+    """Writes one whole frame."""
     body = codec.dumps(message, canonical=False)
     view = memoryview(len(body).to_bytes(4, "little") + body)
     while view:
@@ -56,22 +56,22 @@ def send(fd: int, message: Any) -> None:
 
 
 class Receiver:
-    """Frames out of a pipe."""
+    """Reader of frames from a pipe."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._buffer = bytearray()
 
     def receive(self, type_: Any, until: float | None = None) -> Any:
-        """The next frame.
+        """Returns the next frame.
 
         Args:
-            type_: What it holds.
-            until: On the monotonic clock; None waits for ever.
+            type_: Type of its content.
+            until: Deadline on the monotonic clock; None waits without limit.
 
         Raises:
-            TimeoutError: It did not come.
-            EOFError: The other side is gone.
+            TimeoutError: No frame came in time.
+            EOFError: The other side closed the pipe.
         """
         size = int.from_bytes(self._exactly(4, until), "little")
         return codec.loads(bytes(self._exactly(size, until)), type_)

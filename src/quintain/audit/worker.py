@@ -1,7 +1,7 @@
-"""The child, `python -m quintain.audit.worker IN OUT`: loads the subject once, plays each probe in a fork of itself.
+"""Worker process, `python -m quintain.audit.worker IN OUT`: loads the subject once and forks for each probe.
 
-A fork has what a fresh process has after its imports, for a few milliseconds instead of a few hundred; and one probe
-cannot spoil the next. What is to be *proved* is played in workers that are fresh themselves (`child.py`).
+A fork has the state of a fresh process after its imports, in milliseconds instead of hundreds of them, and one probe
+cannot affect the next. Proofs are played in new workers (`child.py`).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .mutants import swapping
 from .mutants.loading import install
 from .player import Player
 from .probe import Op, OpResult, Probe
-from .wire import Begun, Opening, Over, Receiver, Saw, send
+from .wire import EndFrame, LoadFrame, Receiver, ResultFrame, StartFrame, send
 
 _PR_SET_CHILD_SUBREAPER = 36
 _MEMORY = 8 << 30
-"""Bytes of address space of one probe."""
+"""Address space of one probe, in bytes."""
 
 
 def main(inward: int, outward: int) -> None:
-    """Load what the first frame names, then play the probes of the others until the pipe ends."""
+    """Loads the subject of the first frame, then plays the probes of the others until the pipe ends."""
     receiver = Receiver(inward)
     wanted = receiver.receive(Subject)
     _adopt_orphans()
@@ -43,10 +43,10 @@ def main(inward: int, outward: int) -> None:
             install(wanted.mutant)
         opened = load_subject(wanted)
         about = _in_fork(inward, outward, opened)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (it is told to the auditor)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (the auditor receives it)
         known = isinstance(error, UsageError)
-        told = str(error) if known else "".join(traceback.format_exception(error))[-4000:]
-        send(outward, Opening(error=told, usage=known))
+        message = str(error) if known else "".join(traceback.format_exception(error))[-4000:]
+        send(outward, LoadFrame(error=message, usage=known))
         return
     if not about:
         return
@@ -78,22 +78,22 @@ def _all(ops: Iterable[Op]) -> Iterator[Op]:
 
 
 def _in_fork(inward: int, outward: int, opened: LoadedSubject) -> bool:
-    """Let a fork say what the subject is, so that the template never makes an instance."""
+    """Describes the subject in a fork, so that the template process never makes an instance."""
     pid = os.fork()
     if pid == 0:
         try:
-            message = Opening(describe(opened))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (it is told to the auditor)
+            message = LoadFrame(describe(opened))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (the auditor receives it)
             known = isinstance(error, UsageError)
-            told = str(error) if known else "".join(traceback.format_exception(error))[-4000:]
-            message = Opening(error=told, usage=known)
+            text = str(error) if known else "".join(traceback.format_exception(error))[-4000:]
+            message = LoadFrame(error=text, usage=known)
         send(outward, message)
         os._exit(0 if not message.error else 1)
     return os.waitstatus_to_exitcode(_status(pid, inward)) == 0
 
 
 def _play_in_fork(inward: int, outward: int, *, opened: LoadedSubject, probe: Probe) -> bool:
-    """Whether there is still somebody to play for."""
+    """Plays a probe in a fork; False if the auditor is gone."""
     pid = os.fork()
     if pid == 0:
         _play(outward, opened, probe)
@@ -102,7 +102,7 @@ def _play_in_fork(inward: int, outward: int, *, opened: LoadedSubject, probe: Pr
     status = _status(pid, inward)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    over = Over(status, _reap())
+    over = EndFrame(status, _reap())
     try:
         send(outward, over)
     except BrokenPipeError:
@@ -111,7 +111,7 @@ def _play_in_fork(inward: int, outward: int, *, opened: LoadedSubject, probe: Pr
 
 
 def _status(pid: int, inward: int) -> int:
-    """How a fork ended. One that hangs ends with the auditor, also with one that was killed and could end nothing."""
+    """Returns the exit status of a fork; a fork that hangs is killed when the auditor's pipe closes."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):  # A kernel before 5.3 cannot wait for both.
             ended = os.pidfd_open(pid)
@@ -125,9 +125,9 @@ def _status(pid: int, inward: int) -> int:
 
 
 def _play(outward: int, opened: LoadedSubject, probe: Probe) -> None:
-    """Play and never return."""
+    """Plays a probe and ends the process."""
     os.setpgid(0, 0)
-    send(outward, Begun(os.getpid()))
+    send(outward, StartFrame(os.getpid()))
     _limit_memory()
     if probe.context.elsewhere:
         _move()
@@ -135,7 +135,7 @@ def _play(outward: int, opened: LoadedSubject, probe: Probe) -> None:
 
     def seen(one: OpResult) -> None:
         with lock:
-            send(outward, Saw(one))
+            send(outward, ResultFrame(one))
 
     player = Player(opened.factory)
     stop = _burn() if probe.context.loaded else None
@@ -154,7 +154,7 @@ def _play(outward: int, opened: LoadedSubject, probe: Probe) -> None:
 
 
 def _move() -> None:
-    """Another working folder, another home."""
+    """Changes the working folder and HOME."""
     place = tempfile.mkdtemp()  # in TMPDIR, which the auditor removes
     os.chdir(place)
     os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
@@ -162,7 +162,7 @@ def _move() -> None:
 
 
 def _burn() -> threading.Event:
-    """Keep every core busy, as a training machine does."""
+    """Keeps every core busy, as a training machine does."""
     stop = threading.Event()
 
     def spin() -> None:
@@ -184,13 +184,13 @@ def _limit_memory() -> None:
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of processes whose own parent has gone, so that they can be found and ended."""
+    """Becomes the parent of orphaned descendants, so that they can be found and ended."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _reap() -> int:
-    """End whatever a probe left behind; how many processes that were."""
+    """Kills the processes that a probe left behind and returns their number."""
     count = 0
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     while children.is_file() and (pids := children.read_text("ascii").split()):

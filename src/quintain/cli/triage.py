@@ -19,8 +19,8 @@ from . import console, exits, options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from quintain.audit.triage import Finding, Judged, Reading, Report
-    from quintain.audit.triage.evidence import Evidence
+    from quintain.audit.triage import AuditFinding, LabeledEpisode, Reading, RunReport
+    from quintain.audit.triage.evidence import ReplayEvidence
     from quintain.environment import Environment
 
 _QUEUE = 600
@@ -114,7 +114,7 @@ def _environment(path: Path, spec: str | None, reading: Reading) -> Environment[
         return str(error)
 
 
-def _findings(file: Path) -> list[Finding]:
+def _findings(file: Path) -> list[AuditFinding]:
     """Returns the findings of an audit report.
 
     Raises:
@@ -122,16 +122,16 @@ def _findings(file: Path) -> list[Finding]:
     """
     import msgspec
 
-    from quintain.audit.triage.case import Audited
+    from quintain.audit.triage.case import AuditReport
     from quintain.errors import UsageError
 
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Audited).findings
+        return msgspec.json.decode(file.read_bytes(), type=AuditReport).findings
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(f"{str(file)!r} is not a report of `quintain audit --json`: {error}") from error
 
 
-def _report(path: Path, reading: Reading, env: Environment[Any] | str, *, findings: Any, **asked: Any) -> Report:
+def _report(path: Path, reading: Reading, env: Environment[Any] | str, *, findings: Any, **asked: Any) -> RunReport:
     """Gather evidence here and in other processes at once, and judge by both."""
     from quintain.audit.triage import triage as judge
     from quintain.audit.triage.report import gather, merged
@@ -147,11 +147,11 @@ def _report(path: Path, reading: Reading, env: Environment[Any] | str, *, findin
     return asyncio.run(judge(reading, env, findings=findings, evidence=known, **chosen))
 
 
-def _waited(elsewhere: Future[list[list[Evidence]]] | None) -> list[list[Evidence]]:
+def _waited(elsewhere: Future[list[list[ReplayEvidence]]] | None) -> list[list[ReplayEvidence]]:
     return [] if elsewhere is None else elsewhere.result()
 
 
-def _elsewhere(path: Path, asked: dict[str, Any]) -> list[list[Evidence]]:
+def _elsewhere(path: Path, asked: dict[str, Any]) -> list[list[ReplayEvidence]]:
     """Gather evidence in fresh processes. A process that cannot play raises: an empty result would pass for agreement.
 
     Raises:
@@ -159,7 +159,7 @@ def _elsewhere(path: Path, asked: dict[str, Any]) -> list[list[Evidence]]:
     """
     import msgspec
 
-    from quintain.audit.triage.evidence import Evidence
+    from quintain.audit.triage.evidence import ReplayEvidence
     from quintain.errors import UsageError
     from quintain.replay import fresh_processes
 
@@ -168,16 +168,16 @@ def _elsewhere(path: Path, asked: dict[str, Any]) -> list[list[Evidence]]:
     named = ["--env", asked["spec"]] if asked["spec"] is not None else []
     command = [sys.executable, "-m", "quintain", "triage", "--evidence", "--json", *named]
     command += ["--regrade", str(asked["regrade"]), "--", str(path)]
-    found: list[list[Evidence]] = []
+    found: list[list[ReplayEvidence]] = []
     for process in fresh_processes(command, seeds):
         if process.returncode != 0:
             said = process.stderr.strip()[-500:]
             raise UsageError(f"a fresh process could not replay {path}: exit status {process.returncode}: {said}")
-        found.append(msgspec.json.decode(process.stdout, type=list[Evidence]))
+        found.append(msgspec.json.decode(process.stdout, type=list[ReplayEvidence]))
     return found
 
 
-def _write(file: Path, report: Report) -> None:
+def _write(file: Path, report: RunReport) -> None:
     from quintain import codec
     from quintain.errors import UsageError
 
@@ -218,7 +218,7 @@ _LONG = 400
 """Characters of a reason."""
 
 
-def print_report(out: Console, report: Report) -> None:
+def print_report(out: Console, report: RunReport) -> None:
     """Everything a person needs to decide; each episode's own label is in `--json` and `--jsonl`."""
     from rich.text import Text
 
@@ -241,7 +241,7 @@ def print_report(out: Console, report: Report) -> None:
     _print_gaps(out, report)
 
 
-def _print_decisions(out: Console, report: Report) -> None:
+def _print_decisions(out: Console, report: RunReport) -> None:
     counts = Counter[str](one.verdict for one in report.judged)
     words = {"train": "to train on", "exclude": "to leave out", "exclude_group": "to leave out with their group"}
     out.print("Episodes: " + ", ".join(f"{counts[name]:,} {said}" for name, said in words.items() if counts[name]))
@@ -252,12 +252,12 @@ def _print_decisions(out: Console, report: Report) -> None:
         out.print("Classes: " + ", ".join(f"{name} {count:,}" for name, count in report.by_class.items()))
 
 
-def _print_failed(out: Console, report: Report) -> None:
+def _print_failed(out: Console, report: RunReport) -> None:
     """Each kind of failure, with the first episode that shows it."""
     from rich.padding import Padding
     from rich.text import Text
 
-    kinds: dict[tuple[object, ...], list[Judged]] = {}
+    kinds: dict[tuple[object, ...], list[LabeledEpisode]] = {}
     for one in report.judged:
         if one.failed:
             label = one.label
@@ -273,7 +273,7 @@ def _print_failed(out: Console, report: Report) -> None:
         out.print(Padding(Text(console.safe(console.clipped(label.why, _LONG))), (0, 0, 0, 2), expand=False))
 
 
-def _print_warnings(out: Console, report: Report) -> None:
+def _print_warnings(out: Console, report: RunReport) -> None:
     from rich.text import Text
 
     for sign in report.warnings:
@@ -281,14 +281,14 @@ def _print_warnings(out: Console, report: Report) -> None:
         out.print(line.append(console.safe(sign.why), style="default"))
 
 
-def _print_queue(out: Console, report: Report) -> None:
+def _print_queue(out: Console, report: RunReport) -> None:
     if report.queue:
         out.print("\nRead these first:\n")
         rows = [(console.safe(one.place), console.safe(one.task), _cut("; ".join(one.reasons))) for one in report.queue]
         out.print(console.grid("episode", "task", "why", rows=rows))
 
 
-def _print_gaps(out: Console, report: Report) -> None:
+def _print_gaps(out: Console, report: RunReport) -> None:
     """Print which rules were not applied and why."""
     from rich.text import Text
 
@@ -304,7 +304,7 @@ def _print_gaps(out: Console, report: Report) -> None:
         out.print(f"and {len(report.unreadable) - _UNREAD:,} more unreadable places; --json names them")
 
 
-def _where(one: Judged) -> str:
+def _where(one: LabeledEpisode) -> str:
     event = one.label
     step = "" if event.step is None else f", step {event.step}"
     return console.safe(one.place) + ("" if event.turn is None else f", turn {event.turn}{step}")

@@ -9,7 +9,7 @@ import pytest
 from quintain.audit.auditor import audit
 from quintain.audit.checks import reset_leak as reset
 from quintain.audit.loader import Subject
-from quintain.audit.pool import Pool
+from quintain.audit.pool import WorkerPool
 from quintain.audit.probe import Op, Probe, call
 from quintain.audit.probe import reset as begin
 
@@ -133,7 +133,7 @@ def test_what_happens_later_is_found_however_busy_the_machine_is(subjects: Path,
 
 def test_a_machine_that_stops_in_a_pause_does_not_cut_it_short(subjects: Path) -> None:
     ops = (begin("hold-0"), call("hold", {"isbn": "978-0"}), begin("hold-0"), Op("wait", value=0.3))
-    pool = Pool(Subject(f"{subjects}:Stopped"))
+    pool = WorkerPool(Subject(f"{subjects}:Stopped"))
     try:
         record = pool.fresh(Probe((*ops, call("get_book", {"isbn": "978-0"}, mark="book"))), 30.0)
     finally:

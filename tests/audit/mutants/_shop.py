@@ -1,4 +1,4 @@
-"""A shop that refunds, as source: its verifier looks at the status alone, or at everything."""
+"""Shop that refunds, as source, with a verifier that checks the status alone or everything."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Shop:
         order = self.world["orders"].get(str(arguments.get("order")))
         amount = arguments.get("amount", 0)
         if order is None:
-            return {"error": "there is no such order"}
+            return {"error": "unknown order"}
         if amount > order["paid"]:
             return {"error": "that is more than was paid"}
         order["back"] = order["back"] + amount
@@ -57,13 +57,13 @@ VACUOUS = """if order["paid"] > 1000 or order["back"] < 0:
 
 
 def shop(folder: Path, judged: str) -> Path:
-    """The shop as a file."""
+    """Returns the shop as a file."""
     path = folder / "shop.py"
     path.write_text(SHOP.replace("JUDGED", judged))
     return path
 
 
 def at(path: Path, text: str) -> str:
-    """File and line in which a text stands first."""
+    """Returns file and line of the first occurrence of a text."""
     line = next(number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line)
     return f"{path}:{line}"

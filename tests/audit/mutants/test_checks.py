@@ -1,4 +1,4 @@
-"""Survivors are what nobody checks, each with the state that shows it; where all is checked, none survives."""
+"""Survivors are unchecked requirements, each with the state that shows it; a strict verifier leaves none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of(report: Report, check: str) -> list[Finding]:
 
 
 @pytest.mark.slow
-def test_an_effect_that_nobody_checks_is_found(blind: tuple[Path, Report]) -> None:
+def test_an_unchecked_effect_is_found(blind: tuple[Path, Report]) -> None:
     path, report = blind
     found = {one.where: one for one in of(report, "x.mutant_tool")}
     ledger = found[at(path, 'ledger"].append')]
@@ -60,7 +60,7 @@ def test_a_solution_with_another_amount_is_found(blind: tuple[Path, Report]) -> 
 
 
 @pytest.mark.slow
-def test_where_all_is_checked_nothing_survives(tmp_path: Path) -> None:
+def test_a_strict_verifier_leaves_no_survivor(tmp_path: Path) -> None:
     report = audit(Subject(f"{shop(tmp_path, STRICT)}:Shop"), CHECKS, tasks=1)
     assert [one.status for one in report.checks] == ["checked"] * 3
     assert report.findings == ()
@@ -91,13 +91,13 @@ def test_without_a_solution_nothing_is_said(tmp_path: Path) -> None:
     assert {(one.status, one.reason) for one in report.checks} == {("not_checked", "no solution is known")}
 
 
-def test_the_budget_ends_it(tmp_path: Path) -> None:
+def test_the_budget_ends_the_checks(tmp_path: Path) -> None:
     report = audit(Subject(f"{shop(tmp_path, BLIND)}:Shop"), [mutant_tool], budget=0.0)
     assert [(one.status, one.reason) for one in report.checks] == [("not_checked", "the budget was spent before it")]
 
 
 @pytest.mark.slow
-def test_an_environment_of_ours() -> None:
+def test_a_native_environment_is_mutated() -> None:
     report = audit(Subject("sales"), [mutant_tool], tasks=4)
     assert [one.status for one in report.checks] == ["checked"]
     assert all(one.where.partition(":")[0].endswith(".py") and not one.stops for one in report.findings)

@@ -1,4 +1,4 @@
-"""A mutant is what runs, whatever compiled copies there are; the author's file stays as it is."""
+"""Mutants run instead of compiled copies, and the author's file stays unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each mutation operator makes the one change that it says, and what it makes is Python."""
+"""Mutation operators: each makes exactly its change, and the result is Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quintain.audit.mutants.operators import WATCH, Change, Part, changes
 
 
 def made(code: str, part: Part) -> dict[str, list[str]]:
-    """By operator, the function's last lines as they become."""
+    """Returns the function's last lines after each change, by operator."""
     source = textwrap.dedent(code).encode()
     found: dict[str, list[str]] = {}
     for one in changes(source, part):
@@ -56,7 +56,7 @@ def bodies(found: list[str]) -> set[str]:
         ("if a:\n        return b\n    return c", "drop condition", {"if False:\n        return b\n    return c"}),
     ],
 )
-def test_of_the_verifier(code: str, operator: str, expected: set[str]) -> None:
+def test_verifier_operators_make_their_changes(code: str, operator: str, expected: set[str]) -> None:
     assert bodies(made(f"def f(a, b, c):\n    {code}\n", "V")[operator]) == expected
 
 
@@ -76,7 +76,7 @@ def test_of_the_verifier(code: str, operator: str, expected: set[str]) -> None:
         ("if a > b:\n        raise ValueError(a)", "drop guard", {"if False:\n        raise ValueError(a)"}),
     ],
 )
-def test_of_tools(code: str, operator: str, expected: set[str]) -> None:
+def test_tool_operators_make_their_changes(code: str, operator: str, expected: set[str]) -> None:
     assert bodies(made(f"def f(self, a, b, c):\n    {code}\n", "S")[operator]) == expected
 
 
@@ -90,7 +90,7 @@ def test_of_tools(code: str, operator: str, expected: set[str]) -> None:
         "x = f(self, a)",  # a call with its instance elsewhere breaks, and says nothing
     ],
 )
-def test_what_no_tool_writes_is_left_alone(code: str) -> None:
+def test_statements_without_writes_are_left_alone(code: str) -> None:
     assert made(f"def f(self, a, b, c):\n    {code}\n", "S") == {}
 
 
@@ -110,17 +110,17 @@ def test_a_change_says_where_it_is() -> None:
     one = next(one for one in changes(source, "V") if one.operator == "negate comparison")
     assert (one.owner, one.lines) == ("A.f", (3, 3))
     assert "ä != 'ö'" in ast.unparse(ast.parse(applied(source, one)))
-    assert one.told == "`ä == 'ö' and ä` becomes `((ä) != ('ö')) and ä`"
+    assert one.description == "`ä == 'ö' and ä` becomes `((ä) != ('ö')) and ä`"
 
 
-def test_what_may_do_something_is_not_evaluated_twice() -> None:
+def test_expressions_with_side_effects_are_not_evaluated_twice() -> None:
     once = "def f(a):\n    return a.pop() == 1\n"
     assert all(one.watched is None for one in changes(once.encode(), "V"))
     twice = "def f(a):\n    return a.b() == 1\n"
     assert all(one.watched is not None for one in changes(twice.encode(), "V"))
 
 
-def test_of_a_condition_only_its_truth_is_compared() -> None:
+def test_conditions_are_compared_by_truth_only() -> None:
     code = "def f(a):\n    if a.b:\n        return 1\n    return a.c == 2\n"
     watched = {one.lines[0]: one.watched for one in changes(code.encode(), "V") if one.watched is not None}
     assert watched[2] == (code.index("a.b"), "a.b", f"{WATCH}(bool(a.b), bool(False))")

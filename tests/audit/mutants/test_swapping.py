@@ -1,4 +1,4 @@
-"""A mutant that is put into loaded functions is what runs, wherever they are kept; what cannot take it says so."""
+"""Mutants in loaded functions, wherever these are stored; unfit code is reported."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_function_that_was_made_by_another_one_is_found(child: Child, desk: Pa
     assert counted(child, edit(desk, "world[name] = 1", "world[name] = 2")).at("state").value == {"seen": 2}
 
 
-def test_code_that_needs_other_variables_of_what_is_around_it_does_not_fit(child: Child, desk: Path) -> None:
+def test_code_with_other_free_variables_does_not_fit(child: Child, desk: Path) -> None:
     record = counted(child, edit(desk, "world[name] = 1", "pass"))
     assert (record.at("put").value, record.at("state").value) == (swapping.UNFIT, {"seen": 1})
 
@@ -119,19 +119,19 @@ def test_a_file_that_has_changed_since_it_was_loaded_does_not_fit(child: Child, 
         ("number > 2", "number >", False),
     ],
 )
-def test_what_is_compiled_to_the_same_is_the_same(desk: Path, before: str, after: str, is_same: bool) -> None:
+def test_a_mutant_with_equal_code_is_the_same(desk: Path, before: str, after: str, is_same: bool) -> None:
     assert swapping.is_same(edit(desk, before, after)) is is_same
 
 
 def played(child: Child, mutant: Mutant, paid: tuple[float, ...], seconds: float = 20.0) -> Record:
     ops = tuple(op for _ in paid for op in (reset("t"), call("count"), score()))
-    trial = swapping.Variation(mutant, ops, paid, seconds)
+    trial = swapping.MutantRun(mutant, ops, paid, seconds)
     return child.play(Probe((ask(swapping.PLAY, msgspec.to_builtins(trial)),)), 30)
 
 
-def test_nothing_is_played_after_the_first_episode_that_is_paid_otherwise(child: Child, desk: Path) -> None:
+def test_playing_stops_at_the_first_differing_score(child: Child, desk: Path) -> None:
     def seen(mutant: Mutant) -> list[Any]:
-        return msgspec.convert(played(child, mutant, (1.0, 1.0)).at("ask").value, swapping.Tally).seen
+        return msgspec.convert(played(child, mutant, (1.0, 1.0)).at("ask").value, swapping.SwapResult).seen
 
     assert len(seen(edit(desk, "1.0 * self", "0.5 * self"))) == 3
     assert len(seen(edit(desk, "number > 2", "number > 3"))) == 6
@@ -143,7 +143,7 @@ def test_a_mutant_that_loops_for_ever_is_ended_by_its_own_processor_time(child: 
 
 
 @pytest.mark.slow
-def test_what_does_not_fit_has_a_process_of_its_own(desk: Path) -> None:
+def test_an_unfit_mutant_gets_a_process_of_its_own(desk: Path) -> None:
     report = audit(Subject(f"{desk}:Desk"), [mutant_tool])
     one = next(one for one in report.findings if "world[name] = 1` is skipped" in one.title)
     assert one.subject is not None

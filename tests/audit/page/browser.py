@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its debugging pipe: JSON messages, each ended by a zero byte."""
+"""Headless Chromium, driven over its debugging pipe: JSON messages, each ended by a zero byte."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, Self
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SECONDS = 60
-"""That one answer may take."""
+"""Most seconds for one answer."""
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",
@@ -25,15 +25,15 @@ FLAGS = (
 
 
 def program() -> str | None:
-    """Where Chromium is; None where it is not."""
+    """Returns the path of Chromium, or None."""
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
 class Browser:
-    """One browser with one tab.
+    """Browser with one tab.
 
     Attributes:
-        events: What the browser reported, in order, as (method, parameters).
+        events: Events in order, as (method, parameters).
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Browser:
             self.send(f"{domain}.enable")
 
     def send(self, method: str, **params: Any) -> dict[str, Any]:
-        """Ask for something and wait for the answer."""
+        """Sends a command and returns its answer."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
         message |= {"sessionId": self._session} if self._session else {}
@@ -85,7 +85,7 @@ class Browser:
         return message
 
     def open(self, path: Path) -> None:
-        """Load a file and wait until it is drawn."""
+        """Loads a file and waits until it is drawn."""
         self.events.clear()
         self.send("Page.navigate", url=path.absolute().as_uri())
         while not any(method == "Page.loadEventFired" for method, _ in self.events):
@@ -93,7 +93,7 @@ class Browser:
             self.events.append((found["method"], found["params"]))
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page."""
+        """Returns the value of an expression in the page."""
         done = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True, userGesture=True)
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
@@ -102,12 +102,12 @@ class Browser:
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def like(self, *, scheme: str = "light", media: str = "screen") -> None:
-        """Prefer a colour scheme, on screen or on paper."""
+        """Sets the colour scheme and the medium, screen or print."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.send("Emulation.setEmulatedMedia", media=media, features=features)
 
     def picture(self, *, whole: bool = False) -> bytes:
-        """A PNG of what is seen."""
+        """Returns a screenshot as PNG."""
         return base64.b64decode(self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"])
 
     def key(self, name: str, code: int) -> None:
@@ -115,11 +115,11 @@ class Browser:
             self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code)
 
     def requests(self) -> list[str]:
-        """What the page loaded."""
+        """Returns the URLs that the page loaded."""
         return [said["request"]["url"] for method, said in self.events if method == "Network.requestWillBeSent"]
 
     def complaints(self) -> list[dict[str, Any]]:
-        """What stands in the console."""
+        """Returns the messages of the console."""
         loud = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
         return [said for method, said in self.events if method in loud]
 

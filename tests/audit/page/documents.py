@@ -1,4 +1,4 @@
-"""A report of an audit as plain data, with everything in it that a page can show, and words that try to break out."""
+"""Report of an audit as plain data, with everything that a page can show, and hostile texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _line(do: str, name: str, observed: Any, **more: Any) -> dict[str, Any]:
 
 
 def stale() -> Finding:
-    """A proven error with a probe beside it, what changed, and why it was paid so."""
+    """Returns a proven error with a second probe, state changes, and reasons of the score."""
     look = _line("call", "look", json.dumps(STALE), arguments={"id": 7})
     done = _line("call", "finish", "ok", arguments={"id": 7})
     again = look | {"observed": json.dumps(FRESH)}
@@ -51,7 +51,7 @@ def stale() -> Finding:
 
 
 def hostile() -> Finding:
-    """A finding whose every word is somebody else's."""
+    """Returns a finding whose every text tries to break out of the page."""
     crashed = {"do": "call", "name": CLOSING, "arguments": {HOSTILE: CLOSING}, "crashed": HOSTILE, "where": CLOSING}
     drawing = {"labels": [HOSTILE, CLOSING], "counts": {HOSTILE: [3, 4], CLOSING: [1, 0]}}
     return Finding(
@@ -75,7 +75,7 @@ def hostile() -> Finding:
 
 
 def read() -> Finding:
-    """One that was read in source."""
+    """Returns a static finding."""
     return Finding(
         check="x.source",
         class_="silent_default",
@@ -90,7 +90,7 @@ def read() -> Finding:
 
 
 def points() -> list[dict[str, Any]]:
-    """Measurements under load."""
+    """Returns measurements under load."""
     return [
         {
             "qps": qps,
@@ -105,7 +105,7 @@ def points() -> list[dict[str, Any]]:
 
 
 def checks() -> list[CheckResult]:
-    """Of each status."""
+    """Returns a check result of each status."""
     return [
         CheckResult(check="x.reads", class_="stale_cache", status="checked", about="Is it fresh?", probes=9, looked=40),
         CheckResult(
@@ -117,7 +117,7 @@ def checks() -> list[CheckResult]:
 
 
 def document(*findings: Finding, covered: bool = False, **more: Any) -> dict[str, Any]:
-    """A report of these findings; `covered` by a check of every class."""
+    """Returns a report of these findings; `covered` by a check of every class."""
     every = [CheckResult(check=f"x.{name}", class_=name, status="checked") for name in CLASSES] if covered else checks()
     said = {one.class_: "checked" if one.status != "not_checked" else f"not_checked: {one.reason}" for one in every}
     made: dict[str, Any] = {
@@ -139,6 +139,6 @@ def document(*findings: Finding, covered: bool = False, **more: Any) -> dict[str
 
 
 def rate(failures: int, episodes: int, low: float, high: float) -> dict[str, Any]:
-    """A failure rate with the scores of its episodes."""
+    """Returns a failure rate with the scores of its episodes."""
     scores = {"0": 9, "0.5": 20, "1": 30} if episodes else {}
     return {"failures": failures, "episodes": episodes, "low": low, "high": high, "scores": scores}

@@ -1,4 +1,4 @@
-"""The page in a browser: silent, inert, legible on a phone, in the dark, on paper and without a mouse."""
+"""Page in a browser: no requests, no foreign scripts, legible on a phone, in the dark, on paper, without a mouse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quintain.audit.page import page
 from tests.audit.page.browser import Browser, program
 from tests.audit.page.documents import CLOSING, document, hostile, points, read, stale
 
-pytestmark = pytest.mark.skipif(program() is None, reason="there is no Chromium here: apt-get install chromium")
+pytestmark = pytest.mark.skipif(program() is None, reason="Chromium is not installed: apt-get install chromium")
 
 
 @pytest.fixture(scope="module")
@@ -29,20 +29,20 @@ def one() -> Iterator[Browser]:
 
 @pytest.fixture
 def browser(one: Browser, path: Path) -> Browser:
-    """At the page, as it looks at first."""
+    """Opens the page in its first state."""
     one.resize(1200)
     one.like()
     one.open(path)
     return one
 
 
-def test_it_loads_nothing_and_says_nothing(browser: Browser, path: Path) -> None:
+def test_the_page_makes_no_request_and_no_complaint(browser: Browser, path: Path) -> None:
     assert browser.requests() == [path.as_uri()]
     assert browser.complaints() == []
     assert browser.run("document.compatMode") == "CSS1Compat"
 
 
-def test_the_browser_would_notice(one: Browser, tmp_path: Path) -> None:
+def test_the_browser_reports_a_broken_page(one: Browser, tmp_path: Path) -> None:
     loud = tmp_path / "loud.html"
     loud.write_text("<!doctype html><img src='nothing.png'><script>console.error('x'); nothing()</script>")
     one.open(loud)
@@ -67,7 +67,7 @@ def test_the_policy_stops_what_would_get_through(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 720, 1200])
-def test_nothing_is_wider_than_the_screen(browser: Browser, width: int) -> None:
+def test_the_page_fits_the_screen_width(browser: Browser, width: int) -> None:
     browser.resize(width)
     assert browser.run("document.scrollingElement.scrollWidth") == width
     browser.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
@@ -87,8 +87,8 @@ def test_light_and_dark_by_the_system_and_by_hand(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_words_stand_out_from_their_ground(browser: Browser, scheme: str) -> None:
-    """WCAG's 4.5 to 1 for text, on the page's two grounds."""
+def test_text_contrasts_with_its_background(browser: Browser, scheme: str) -> None:
+    """WCAG requires 4.5 to 1 for text, on the page's two backgrounds."""
     browser.like(scheme=scheme)
     low = browser.run(CONTRAST)
     assert low == []
@@ -152,7 +152,7 @@ def test_the_command_is_copied(browser: Browser, path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_a_script_it_says_the_same(one: Browser, browser: Browser, path: Path) -> None:
+def test_the_page_has_the_same_text_without_scripts(one: Browser, browser: Browser, path: Path) -> None:
     said = browser.run("document.querySelector('main').innerText.replaceAll('\\nCopy', '')")
     one.send("Emulation.setScriptExecutionDisabled", value=True)
     try:

@@ -1,4 +1,4 @@
-"""The page as text: whose words it holds, what it says of which report, and that nothing breaks out of it."""
+"""Page as text: its content for each report, and escaping of foreign text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN = st.recursive(
 
 
 class Read(HTMLParser):
-    """What a browser would make of it."""
+    """Parser that collects tags and text as a browser would."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def test_every_element_is_closed_and_every_link_has_its_goal() -> None:
     assert {link.removeprefix("#") for link in links} <= goals
 
 
-def test_what_others_wrote_is_text() -> None:
+def test_foreign_text_is_escaped() -> None:
     found = Read(page(document(stale(), hostile())))
     assert {"script", "style"} <= {name for name, _ in found.tags}
     assert [name for name, _ in found.tags].count("script") == 1
@@ -74,7 +74,7 @@ def test_what_others_wrote_is_text() -> None:
     assert CLOSING in found.said
 
 
-def test_what_is_invisible_is_shown() -> None:
+def test_invisible_characters_are_shown() -> None:
     found = page(document(hostile()))
     assert "\u202e" not in found
     assert "\\u202egnihtemos\\u202c \\u001b[31m \\u0000 \\ud800 end" in found
@@ -103,14 +103,14 @@ def test_the_page_needs_nothing_else() -> None:
         (document(covered=True, failure_rate=rate(0, 0, 0.0, 1.0)), "open", "Not certified."),
     ],
 )
-def test_the_verdict(given: dict[str, Any], style: str, words: str) -> None:
+def test_the_verdict_depends_on_findings_and_coverage(given: dict[str, Any], style: str, words: str) -> None:
     found = verdict(given)
     assert found[0] == style
     assert words in " ".join(found[1:])
     assert found[1] in Read(page(given)).said
 
 
-def test_each_finding_has_all_that_is_known_of_it() -> None:
+def test_each_finding_shows_all_its_fields() -> None:
     said = Read(page(document(stale(), read()))).said
     for words in (
         "look does not show what finish wrote", "x.reads", "proven", "S: the state", "tasks one, two, three and 1 more",
@@ -139,13 +139,13 @@ def test_a_finding_of_a_class_that_its_check_is_not_of_is_on_the_grid() -> None:
 
 def test_pictures_have_their_numbers_in_words() -> None:
     found = Read(page(document(hostile(), load=points(), failure_rate=rate(2, 59, 0.006, 0.103))))
-    told = [attributes["aria-label"] or "" for name, attributes in found.tags if name == "svg"]
-    assert "3.4% of episodes broke; 95 % bounds 0.6% and 10.3%; the line is at 5%" in told
-    assert "Scores of these 59 episodes. episodes: 0 9, 0.5 20, 1 30" in told
-    assert sum("qps 400, p50 13.0" in one for one in told) == 2
+    labels = [attributes["aria-label"] or "" for name, attributes in found.tags if name == "svg"]
+    assert "3.4% of episodes broke; 95 % bounds 0.6% and 10.3%; the line is at 5%" in labels
+    assert "Scores of these 59 episodes. episodes: 0 9, 0.5 20, 1 30" in labels
+    assert sum("qps 400, p50 13.0" in one for one in labels) == 2
 
 
-def test_no_episode_is_no_picture() -> None:
+def test_a_report_without_episodes_has_no_picture() -> None:
     found = page(document(failure_rate=rate(0, 0, 0.0, 1.0)))
     assert "nothing is known of the failure rate" in found
     assert "<svg" not in found
@@ -159,7 +159,7 @@ def test_a_long_value_is_clipped_and_says_so() -> None:
     assert "1,000,000 characters, all of them in report.json" in found
 
 
-def test_the_page_of_a_report_that_was_saved(tmp_path: Path) -> None:
+def test_a_saved_report_has_the_same_page(tmp_path: Path) -> None:
     made = document(stale(), hostile())
     made["findings"][1]["title"] = HOSTILE  # JSON has no lone surrogates
     path = tmp_path / "report.json"

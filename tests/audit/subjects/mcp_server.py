@@ -24,7 +24,7 @@ def count(ctx: Context[Any, Any]) -> str:
 
 @server.tool()
 def add(one: int, two: int = 0) -> dict[str, int]:
-    """Add numbers."""
+    """Add two numbers."""
     return {"sum": one + two}
 
 
@@ -36,7 +36,7 @@ def words() -> list[str]:
 
 @server.tool()
 def refuse() -> str:
-    """Refuse."""
+    """Refuse the call."""
     raise ToolError("not today")
 
 

@@ -1,4 +1,4 @@
-"""A server of the Open Reward Standard, after its description: one environment in which a word is to be guessed."""
+"""Server of the Open Reward Standard with one environment, in which a word is to be guessed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TASKS = [{"question": "Which pet barks?", "answer": "dog"}, {"question": "Which 
 
 
 class Guess:
-    """The environment, and what was done to it."""
+    """Environment with a log of the requests to it."""
 
     def __init__(self, *, counts: bool = True, terminal: bool = True) -> None:
         self.sessions: dict[str, dict[str, Any]] = {}

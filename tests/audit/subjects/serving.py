@@ -1,4 +1,4 @@
-"""A real server on loopback, in a thread, for an ASGI application."""
+"""Real server on loopback, in a thread, for an ASGI application."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import uvicorn
 
 @contextlib.contextmanager
 def serving(app: Any, *, ws: Any = "websockets-sansio") -> Generator[str]:
-    """The URL, without a slash at its end."""
+    """Yields the URL, without a trailing slash."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()  # From here on a client may connect; it waits until it is served.

@@ -1,4 +1,4 @@
-"""Gymnasium's own environments and plain classes of the same shape as plain subjects."""
+"""Gymnasium's own environments, and plain classes of the same shape, as plain subjects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quintain.errors import UsageError
 
 
 class Counter:
-    """A plain class: nothing of Gymnasium."""
+    """Plain class without Gymnasium."""
 
     def __init__(self, *, four: bool = False) -> None:
         self.rng = random.Random(0)
@@ -35,7 +35,7 @@ class Counter:
         return (self.count, reward, ended, {}) if self.four else (self.count, reward, ended, False, {"tail": object()})
 
 
-def test_a_plain_class() -> None:
+def test_a_plain_class_with_reset_and_step_is_a_subject() -> None:
     subject = gymnasium.of(Counter)()
     assert subject.tasks() == ["episode"]
     assert subject.score() is None
@@ -52,7 +52,7 @@ def test_a_plain_class() -> None:
     assert subject.score() == seen["reward"] == random.Random(0).random()
     assert subject.call("step", {"action": 3})["terminated"]
     assert subject.call("step", {"action": 1}) == {"error": "no step is possible: the episode has ended"}
-    assert subject.call("jump", {}) == {"error": "there is no tool 'jump'"}
+    assert subject.call("jump", {}) == {"error": "unknown tool 'jump'"}
     assert "one argument" in subject.call("step", {})["error"]
     assert subject.state()["count"] == 4
     assert subject.state()["seen"] == [1, 2, 3]
@@ -80,7 +80,7 @@ def test_a_snapshot_is_a_copy_and_is_not_offered_where_none_can_be_made() -> Non
     assert not hasattr(gymnasium.of(Locked)(), "snapshot")
 
 
-def test_returns_of_other_shapes() -> None:
+def test_results_of_other_shapes_are_failures() -> None:
     old = gymnasium.of(lambda: Counter(four=True))()
     old.reset("episode", 0)
     assert set(old.call("step", {"action": 1})) == {"observation", "reward", "terminated", "truncated", "info"}
@@ -90,7 +90,7 @@ def test_returns_of_other_shapes() -> None:
     assert old.score() is None
 
 
-def test_cartpole() -> None:
+def test_cartpole_is_seeded_stepped_and_restored() -> None:
     pytest.importorskip("gymnasium", reason="pip install 'quintain[audit-gymnasium]'")
     make = gymnasium.make("CartPole-v1")
     one, two = make(), make()
@@ -99,7 +99,7 @@ def test_cartpole() -> None:
     schema = one.tools()[0]["parameters"]["properties"]["action"]
     assert schema == {"type": "integer", "minimum": 0, "maximum": 1}
     for wrong in (2, -1, "left", None, 0.5, True, [0], 10**30):
-        assert "no action of Discrete(2)" in one.call("step", {"action": wrong})["error"]
+        assert "not an action of Discrete(2)" in one.call("step", {"action": wrong})["error"]
     assert one.state() == two.state()
     json.dumps(one.state())
     assert one.state()["TimeLimit._elapsed_steps"] == 0
@@ -147,7 +147,7 @@ def test_every_action_of_a_space_fits_its_schema_and_comes_back() -> None:
             assert spaces.plain(spaces.value(space, action)) == action
         for wrong in (None, "zzzzz", [], {}, 1e300, [[[1]]], {"move": 9}, [0.5, 0.5, 0.5]):
             if not (wrong == 1e300 and space.dtype == float):
-                with pytest.raises(ValueError, match="no action of"):
+                with pytest.raises(ValueError, match="not an action of"):
                     spaces.value(space, wrong)
     assert spaces.schema(None) == {}
     assert spaces.value(None, "anything") == "anything"

@@ -1,4 +1,4 @@
-"""The official SDK's server, over both transports, as a plain subject."""
+"""Server of the official SDK, over both transports, as a plain subject."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def subject(request: pytest.FixtureRequest) -> Generator[mcp.McpSubject]:
 def test_tools_are_listed_and_called(subject: mcp.McpSubject) -> None:
     tools = {tool["name"]: tool for tool in subject.tools()}
     assert tools["add"]["parameters"]["required"] == ["one"]
-    assert tools["add"]["description"] == "Add numbers."
+    assert tools["add"]["description"] == "Add two numbers."
     assert subject.responses()["add"]["default"]["type"] == "object"
     assert subject.reset("service", 0) == "Write notes."
     assert subject.call("add", {"one": 1, "two": 2}) == {"sum": 3}
@@ -60,7 +60,7 @@ def test_reset_opens_another_session(subject: mcp.McpSubject) -> None:
 
 
 def _children() -> set[str]:
-    """Processes that this one has started."""
+    """Returns the processes that this one has started."""
     lists = (file.read_text("utf-8") for file in Path("/proc/self/task").glob("*/children"))
     return {child for listed in lists for child in listed.split()}
 
@@ -108,6 +108,6 @@ def test_a_server_that_is_not_there_is_a_failure(text: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "stdio:", "stdio", "ftp://x"])
-def test_a_text_that_names_no_server(text: str) -> None:
+def test_a_text_without_a_server_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="mcp: takes"):
         mcp.make(text)

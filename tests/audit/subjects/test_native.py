@@ -1,4 +1,4 @@
-"""Our own environments as plain subjects: every method, on worlds that behave and on worlds that break."""
+"""Native environments as plain subjects: every method, on worlds that behave and on worlds that break."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Note(msgspec.Struct):
 
 
 class Desk(qn.State):
-    """Small, with every kind of resource, and tools that break."""
+    """Small world with every kind of resource, and tools that break."""
 
     db: Database = msgspec.field(default_factory=lambda: Database(Note))
     files: Workspace = msgspec.field(default_factory=lambda: Workspace({"a/b.txt": "hello", "raw": b"\xff"}))
@@ -60,12 +60,12 @@ class Desk(qn.State):
 
     @qn.tool
     def refuse(self) -> str:
-        """Refuse."""
+        """Refuse the call."""
         raise qn.ToolError("not today")
 
     @qn.tool
     def crash(self) -> str:
-        """Crash."""
+        """Crash the tool."""
         raise RuntimeError("a bug")
 
     @qn.tool
@@ -90,13 +90,13 @@ class Desk(qn.State):
 
 @qn.reward
 def noted(outcome: qn.EpisodeView[Desk]) -> qn.Score:
-    """Whether something was noted."""
+    """Scores 1 if a note was written."""
     return qn.Score(float(bool(outcome.state.db.execute("SELECT 1 FROM notes"))), "looked into the table")
 
 
 @qn.reward
 def said(outcome: qn.EpisodeView[Desk]) -> float:
-    """Whether the agent said so."""
+    """Scores 1 if the agent answered "noted"."""
     if outcome.answer == "break":
         raise RuntimeError("the judge broke")
     return float(outcome.answer == "noted")
@@ -130,8 +130,8 @@ LONGER = [pytest.param(env, marks=pytest.mark.slow) for env in (support.env, ent
 def test_the_oracle_of_our_own_environments_scores_one_and_nothing_scores_less(env: qn.Environment[Any]) -> None:
     subject = native.of(env, tasks=3)()
     for name in subject.tasks():
-        told = subject.reset(name, 0)
-        assert told == subject.prompt(name)
+        prompt = subject.reset(name, 0)
+        assert prompt == subject.prompt(name)
         assert (subject.score() or {})["score"] == 0.0
         before = subject.state()
         for step in subject.oracle(name) or []:
@@ -177,7 +177,7 @@ def test_a_task_is_found_without_making_those_behind_it() -> None:
         native.of(env, "nope")
 
 
-def test_what_the_agent_is_told_and_may_call() -> None:
+def test_the_agent_has_its_prompt_and_its_own_tools() -> None:
     subject = begun()
     assert subject.prompt("test-0") == "Be brief.\n\nNote x."
     names = [tool["name"] for tool in subject.tools()]
@@ -213,7 +213,7 @@ def test_scores_are_reached_on_a_copy() -> None:
     assert [one["reason"] for one in subject.explain() if one["name"] == "noted"] == ["looked into the table"]
 
 
-def test_an_answer_may_hold_anything() -> None:
+def test_an_answer_may_hold_any_text() -> None:
     subject = begun()
     subject.answer("x\ud800\0")
     assert subject.score() == {"noted": 0.0, "said": 0.0, "score": 0.0}
@@ -244,12 +244,12 @@ def test_a_task_that_cannot_begin_is_a_failure_of_t() -> None:
     assert (caught.value.part, caught.value.kind) == ("T", "quintain:reset_failed")
 
 
-def test_nothing_can_be_done_before_a_reset() -> None:
+def test_methods_before_a_reset_are_refused() -> None:
     with pytest.raises(UsageError, match="call reset"):
         native.of(desk())().score()
 
 
-def test_the_world_as_plain_data() -> None:
+def test_the_state_is_plain_data() -> None:
     subject = begun()
     subject.call("note", {"words": "x"})
     state = subject.state()
@@ -261,7 +261,7 @@ def test_the_world_as_plain_data() -> None:
     assert state["shared"]["now"] == 0.0
 
 
-def test_back_to_any_moment() -> None:
+def test_snapshots_are_restored_in_any_order() -> None:
     subject = begun()
     subject.call("note", {"words": "x"})
     moment, digest = subject.snapshot(), subject.digest()
@@ -318,7 +318,7 @@ def test_time_passes_and_what_is_due_may_break() -> None:
         subject.advance(100)
 
 
-def test_what_is_sealed_and_how_it_is_solved() -> None:
+def test_a_task_has_a_truth_and_a_solution() -> None:
     subject = begun()
     assert subject.oracle("test-0") == [["note", {"words": "x"}], {"answer": "noted"}]
     assert subject.hidden("test-0") == {
@@ -330,12 +330,12 @@ def test_what_is_sealed_and_how_it_is_solved() -> None:
     assert subject.hidden("test-1") == {"truth": None, "solution": None, "answer": None}
 
 
-def test_a_simulated_user_says_what_the_task_tells_it() -> None:
+def test_a_simulated_user_follows_its_script() -> None:
     subject = native.of(desk(harness=Dialogue(system="Be kind.", opening="Hello?")))()
     assert subject.reset("test-1", 0).splitlines()[-1] == "I want y."
 
 
-def test_a_harness_that_breaks_or_never_asks() -> None:
+def test_a_harness_that_breaks_or_never_requests_is_a_failure() -> None:
     class Odd(msgspec.Struct, frozen=True):
         breaks: bool
 
@@ -350,7 +350,7 @@ def test_a_harness_that_breaks_or_never_asks() -> None:
     assert subject.call("note", {"words": "x"}) == {"error": "the episode has ended (the harness returned)"}
 
 
-def test_what_an_environment_declares() -> None:
+def test_declared_attributes_are_passed_on() -> None:
     env = desk()
     assert not hasattr(native.of(env)(), "refusal_ok")
     env.refusal_ok, env.volatile = True, ("now",)  # type: ignore[attr-defined]  # an author's own attribute

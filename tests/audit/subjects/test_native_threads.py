@@ -1,4 +1,4 @@
-"""Sessions of our own environments in threads: the start that a criterion looks into is no other session's."""
+"""Native environments in threads: each session's criteria read their own start world."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Desk(qn.State):
 
 @qn.reward
 def untouched(outcome: qn.EpisodeView[Desk]) -> float:
-    """Whether nothing was noted since the start, which is looked into by both sessions at once."""
+    """Scores 1 if no note was written since the start, which both sessions read at the same time."""
     start = outcome.task.world()
     with start.db.transaction():
         BOTH.wait(timeout=10)

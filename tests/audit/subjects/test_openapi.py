@@ -1,4 +1,4 @@
-"""A service of our own over real sockets, described by OpenAPI 3.0 with all the ways in which arguments travel."""
+"""Service over real sockets, described by OpenAPI 3.0 with all places of arguments."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_arguments_travel_to_their_places(subject: openapi.OpenApiSubject) -> No
     assert subject.call("text", {"body": "as it is"})["body"] == "as it is"
 
 
-def test_what_the_agent_did_wrong_is_an_error(subject: openapi.OpenApiSubject) -> None:
+def test_client_errors_are_observations(subject: openapi.OpenApiSubject) -> None:
     assert subject.call("bad", {"how": "missing"}) == {"error": {"detail": "no such note"}, "status": 404}
     assert subject.call("bad", {"how": "plain"}) == {"error": "go away", "status": 403}
     assert subject.call("bad", {"how": "empty"}) == {"error": "Conflict", "status": 409}
@@ -171,7 +171,7 @@ def test_what_the_agent_did_wrong_is_an_error(subject: openapi.OpenApiSubject) -
     assert subject.call("bad", {}) == {"error": "bad: it needs 'how'"}
     for part in ("", ".", ".."):
         assert "part of the path" in subject.call("bad", {"how": part})["error"]
-    assert subject.call("nope", {}) == {"error": "there is no tool 'nope'"}
+    assert subject.call("nope", {}) == {"error": "unknown tool 'nope'"}
     for name, arguments in (
         ("get_note", {"id": "\ud800"}),
         ("get_note", {"id": "x", "X-Who": "a\r\nb: c"}),
@@ -185,12 +185,12 @@ def test_what_the_agent_did_wrong_is_an_error(subject: openapi.OpenApiSubject) -
 
 
 @pytest.mark.parametrize(("how", "words"), [("crash", "answered 500: traceback"), ("liar", "answers in JSON")])
-def test_what_the_service_did_wrong_is_a_failure(subject: openapi.OpenApiSubject, how: str, words: str) -> None:
+def test_server_errors_are_failures(subject: openapi.OpenApiSubject, how: str, words: str) -> None:
     with pytest.raises(SubjectFailure, match=words):
         subject.call("bad", {"how": how})
 
 
-def test_episodes_are_what_the_service_makes_of_them(subject: openapi.OpenApiSubject, url: str, tmp_path: Path) -> None:
+def test_the_services_own_reset_begins_an_episode(subject: openapi.OpenApiSubject, url: str, tmp_path: Path) -> None:
     assert subject.tasks() == ["service"]
     assert subject.absent == ("score",)
     assert json.loads(subject.reset("service", 7)["body"]) == {"seed": 7}
@@ -205,7 +205,7 @@ def test_episodes_are_what_the_service_makes_of_them(subject: openapi.OpenApiSub
     other.close()
 
 
-def test_a_service_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
+def test_an_unreachable_service_is_a_failure(tmp_path: Path) -> None:
     with serving(Starlette()) as gone:
         pass
     file = tmp_path / "notes.json"
@@ -223,7 +223,7 @@ def test_a_service_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
     ("document", "words"),
     [
         ({"swagger": "2.0"}, "only OpenAPI 3"),
-        ([], "is no OpenAPI document but a list"),
+        ([], "is not an OpenAPI document but a list"),
         ({"openapi": "3.1.0"}, "describes no operation"),
         ({"openapi": "3.1.0", "paths": []}, "must be an object"),
         ({"openapi": "3.1.0", "paths": {"/x": {"$ref": "other.json#/x"}}}, "which is not in it"),
@@ -243,7 +243,7 @@ def test_a_document_that_cannot_be_used_says_why(document: Any, words: str, tmp_
         openapi.make(str(file))
 
 
-def test_no_file_and_no_json(tmp_path: Path) -> None:
+def test_a_missing_or_invalid_document_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read"):
         openapi.make(str(tmp_path / "none.json"))
     (tmp_path / "x.yaml").write_text("openapi: '3.1.0'\npaths: {/x: {get: {operationId: a}}}\n")

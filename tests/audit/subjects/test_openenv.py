@@ -1,4 +1,4 @@
-"""Servers of OpenEnv's protocol, over real sockets, as plain subjects: typed actions, tools, and trouble."""
+"""Servers of OpenEnv's protocol, over real sockets, as plain subjects: typed actions, tools, and errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LISTED = [{"name": "guess", "description": "Guess.", "input_schema": {"type": "o
 
 
 class Server:
-    """An environment that counts; on each socket an instance."""
+    """Environment that counts, with an instance on each socket."""
 
     def __init__(self, action: dict[str, Any], *, tasks: int = 0, mcp: bool = True, room: int = 9) -> None:
         self.action, self.count, self.mcp, self.room = action, tasks, mcp, room
@@ -123,7 +123,7 @@ def _error(code: str, message: str, **more: Any) -> dict[str, Any]:
     return {"type": "error", "data": {"code": code, "message": message, **more}}
 
 
-def test_typed_actions() -> None:
+def test_typed_actions_become_one_step_tool() -> None:
     server = Server(TYPED)
     with no_thread_stays(), serving(server.app) as url:
         subject = openenv.make(f"{url.replace('http', 'ws')}/v/ws")()
@@ -139,8 +139,8 @@ def test_typed_actions() -> None:
         assert subject.score() == {"score": 6.0, "last": 4.0}
         assert subject.state() == {"episode_id": "e", "total": 6}
         assert subject.call("step", {"add": "\ud800"})["errors"] == [{"loc": ["add"]}]
-        assert subject.call("jump", {}) == {"error": "there is no tool 'jump'"}
-        for add, words in ((13, "EXECUTION_ERROR: boom"), (14, "is no JSON"), (15, "is no object")):
+        assert subject.call("jump", {}) == {"error": "unknown tool 'jump'"}
+        for add, words in ((13, "EXECUTION_ERROR: boom"), (14, "is not JSON"), (15, "is not an object")):
             with pytest.raises(SubjectFailure, match=words):
                 subject.call("step", {"add": add})
         with pytest.raises(SubjectFailure, match="seed"):
@@ -157,7 +157,7 @@ def test_typed_actions() -> None:
 
 
 @pytest.mark.parametrize("mcp", [True, False])
-def test_tools_and_tasks(mcp: bool) -> None:
+def test_tools_and_tasks_are_listed(mcp: bool) -> None:
     server = Server(TOOLS, tasks=3, mcp=mcp)
     with serving(server.app) as url:
         subject = openenv.make(f"{url}/v/")()
@@ -172,12 +172,12 @@ def test_tools_and_tasks(mcp: bool) -> None:
         assert subject.call("nope", {}) == {"error": "nope", "error_type": "tool_not_found"}
         with pytest.raises(SubjectFailure, match="transport_error"):
             subject.call("lost", {})
-        with pytest.raises(UsageError, match="no task 'test/0'"):
+        with pytest.raises(UsageError, match="unknown task 'test/0'"):
             subject.reset("test/0", 0)
         subject.close()
 
 
-def test_a_server_that_is_full_or_slow_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_slow_or_missing_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server(TYPED, room=1)
     with serving(server.app) as url:
         make = openenv.make(f"{url}/v")
@@ -192,7 +192,7 @@ def test_a_server_that_is_full_or_slow_or_none(monkeypatch: pytest.MonkeyPatch) 
         assert late.value.kind == "transport_timeout"
         one.close()
         two.close()
-        with pytest.raises(UsageError, match="no description of an OpenEnv"):
+        with pytest.raises(UsageError, match="does not describe an OpenEnv"):
             openenv.make(url)
     with pytest.raises(UsageError, match="ConnectError"):
         openenv.make(f"{url}/v")

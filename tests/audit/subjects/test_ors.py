@@ -1,4 +1,4 @@
-"""A server of the Open Reward Standard, over real sockets, as a plain subject."""
+"""Server of the Open Reward Standard, over real sockets, as a plain subject."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_an_episode_is_a_session() -> None:
         assert len(server.deleted) == 3
 
 
-def test_what_the_agent_and_what_the_environment_did_wrong() -> None:
+def test_client_errors_are_observations_and_server_errors_failures() -> None:
     server = Guess(counts=False, terminal=False)
     with serving(server.app) as url:
         subject = ors.make(url)()
@@ -72,7 +72,7 @@ def test_what_the_agent_and_what_the_environment_did_wrong() -> None:
         subject.close()
 
 
-def test_a_server_that_is_none() -> None:
+def test_a_missing_server_is_refused() -> None:
     with serving(Starlette()) as url, pytest.raises(UsageError, match=r"has no environment ''; it lists .*404"):
         ors.make(url)
     with pytest.raises(UsageError, match="ConnectError"):

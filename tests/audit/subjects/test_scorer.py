@@ -1,4 +1,4 @@
-"""Scoring functions of every shape, with cases that name things otherwise."""
+"""Scoring functions of every shape, with cases under other names."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_case_is_a_task(tmp_path: Path) -> None:
     subject.close()
 
 
-def test_the_question_is_told_where_the_function_takes_it() -> None:
+def test_the_question_is_the_prompt_if_the_function_takes_it() -> None:
     def asks(question: str, answer: str, gold: str) -> float:
         return float(question.startswith("2") and answer == gold)
 
@@ -70,7 +70,7 @@ def test_the_question_is_told_where_the_function_takes_it() -> None:
     key=strategies.sampled_from(TEXT),
     named=strategies.sampled_from([name for name in TRUTH if name != "expected"]),
 )
-def test_every_name_finds_every_other(parameter: str, other: str, key: str, named: str) -> None:
+def test_names_of_one_meaning_match_each_other(parameter: str, other: str, key: str, named: str) -> None:
     space: dict[str, Any] = {}
     exec(f"def score({parameter}, {other}): return ({parameter}, {other}) == ('said', 'true')", space)
     subject = of(space["score"], {named: "true", key: "wrong"})
@@ -111,7 +111,7 @@ def test_every_name_finds_every_other(parameter: str, other: str, key: str, name
         ),
     ],
 )
-def test_arguments_arrive(parameters: str, case: Any, seen: dict[str, Any] | None) -> None:
+def test_arguments_reach_their_parameters(parameters: str, case: Any, seen: dict[str, Any] | None) -> None:
     space: dict[str, Any] = {"got": []}
     exec(f"def score({parameters}):\n got.append(dict(locals()))\n return 1.0", space)
     subject = of(space["score"], case)
@@ -144,7 +144,7 @@ def test_a_case_that_does_not_fit_names_both_sides(function: Callable[..., Any],
     assert words in str(caught.value)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_case_files_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     with pytest.raises(UsageError, match="cannot read"):
         scorer.of(exact, file)
@@ -152,7 +152,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no case"):
         scorer.of(exact, file)
     file.write_text('["a", "b"]\n{"prediction"\n')
-    with pytest.raises(UsageError, match="line 2 is no JSON"):
+    with pytest.raises(UsageError, match="line 2 is not JSON"):
         scorer.of(exact, file)
     file.write_text('["a", "b"]\n["a", "a"]\n')
     assert len(scorer.of(exact, file)().tasks()) == 2
@@ -212,14 +212,14 @@ def test_numbers_stay_numbers_and_nothing_is_changed_by_the_scorer() -> None:
     assert subject.oracle("case 1") == [{"answer": "2.5"}]
 
 
-def test_what_the_scorer_raises_comes_out() -> None:
+def test_exceptions_of_the_scorer_propagate() -> None:
     broken = of(lambda prediction, gold: 1 / 0, {"prediction": "x", "gold": "y"})
     broken.reset("case 1", 0)
     with pytest.raises(ZeroDivisionError):
         broken.score()
 
 
-def test_a_judge_alone() -> None:
+def test_a_judge_is_scored_without_an_environment() -> None:
     def graded(prediction: str, gold: str, complete: Callable[[str], str]) -> float:
         return float("yes" in complete(f"{prediction} = {gold}?"))
 

@@ -1,4 +1,4 @@
-"""A taskset of verifiers (v1) as a plain subject."""
+"""Taskset of verifiers (v1) as a plain subject."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
         verifiers.make(file)
 
 
-def test_tasks_and_scores(file: str) -> None:
+def test_tasks_are_listed_and_scored(file: str) -> None:
     pytest.importorskip("verifiers", reason="pip install 'quintain[audit-verifiers]'")
     subject = verifiers.make(file)()
     assert subject.tasks() == ["0", "1", "2"]
@@ -98,7 +98,7 @@ def test_a_reward_that_needs_more_makes_the_score_absent(file: str) -> None:
     assert subject.tasks() == ["b"]
     assert (subject.absent, subject.lacking) == (("score", "oracle"), ["ran"])
     for text, words in (
-        (f"{file}:nope", "there is no 'nope'; it has the tasksets Sums"),
+        (f"{file}:nope", "no taskset 'nope'; the tasksets are Sums"),
         (f"{file}:Sum", "must be a Taskset|argument"),
         ("no_such_module_at_all", "no such module"),
         ("/no/such/file.py", "does not exist"),

@@ -1,4 +1,4 @@
-"""Databases as plain data, on both backends, read again where they changed."""
+"""Databases as plain data, on both backends, read again after changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_tables_that_appear_and_vanish_are_seen() -> None:
 
 
 @pytest.mark.slow
-def test_tables_on_a_server() -> None:
+def test_tables_on_a_server_are_read() -> None:
     with running(folder("quintain-audit")) as cluster:
         database = shop(cluster.url)
         database.bind(qn.State().shared)

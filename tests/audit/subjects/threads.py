@@ -1,4 +1,4 @@
-"""What a subject leaves running."""
+"""Fixture that detects threads which a subject leaves running."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import threading
 from collections.abc import Generator
 
 ENDING_S = 5.0
-"""Seconds in which a thread may come to its end whose work is done, as asyncio's that has waited for a program."""
+"""Seconds in which a finished thread may end, such as asyncio's after waiting for a program."""
 
 
 @contextlib.contextmanager
 def no_thread_stays() -> Generator[None]:
-    """Those that ran before may end meanwhile; none that began inside may outlive it."""
+    """Fails if a thread that began inside the test outlives it."""
     before = set(threading.enumerate())
     yield
     began = set(threading.enumerate()) - before

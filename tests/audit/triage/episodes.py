@@ -1,4 +1,4 @@
-"""Episodes to file: of a counting world, and as other tools write them."""
+"""Episodes for triage: of a counting world, and in the forms of other tools."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import quintain as qn
-from quintain.audit.triage import Judged, Reading, Report, triage
+from quintain.audit.triage import LabeledEpisode, Reading, RunReport, triage
+from quintain.audit.triage.episode_log import EpisodeLog, of_trace
 from quintain.audit.triage.foreign import of_row
 from quintain.audit.triage.labels import Label
-from quintain.audit.triage.played import Played, of_trace
 from quintain.harness import Model
 from quintain.rollout import rollout
 from quintain.testing.fakes import Script, counter
@@ -40,7 +40,7 @@ def run(work: Any) -> Any:
 
 
 def play(env: qn.Environment[Any], model: Model | Calls, n: int = 0, **names: Any) -> Trace:
-    """One episode of task n."""
+    """Returns one episode of task n."""
     task = env.tasks("test")[n]
     who = model if callable(model) else Script(model, "done")
     trace: Trace = run(rollout(env, task, who, **({"seed": 1, "split": "test"} | names))).trace
@@ -48,28 +48,28 @@ def play(env: qn.Environment[Any], model: Model | Calls, n: int = 0, **names: An
 
 
 def count(n: int) -> Calls:
-    """What solves task n - 1 of the counter."""
+    """Returns the solution of task n - 1 of the counter."""
     return [("add", {"amount": 1})] * n
 
 
 def reading(*traces: Trace | dict[str, Any]) -> Reading:
-    played: list[Played] = []
+    played: list[EpisodeLog] = []
     for n, one in enumerate(traces):
-        make: Callable[..., Played] = of_trace if isinstance(one, Trace) else of_row
+        make: Callable[..., EpisodeLog] = of_trace if isinstance(one, Trace) else of_row
         played.append(make(one, place=f"file:{n + 1}", index=n))
     return Reading(played=played)
 
 
-def file(*traces: Trace | dict[str, Any], env: Any = "no environment", **options: Any) -> Report:
-    report: Report = run(triage(reading(*traces), env, **options))
+def file(*traces: Trace | dict[str, Any], env: Any = "no environment", **options: Any) -> RunReport:
+    report: RunReport = run(triage(reading(*traces), env, **options))
     return report
 
 
-def one(trace: Trace | dict[str, Any], env: Any = "no environment", **options: Any) -> Judged:
+def one(trace: Trace | dict[str, Any], env: Any = "no environment", **options: Any) -> LabeledEpisode:
     return file(trace, env=env, **options).judged[0]
 
 
-def found(judged: Judged, rule: int) -> list[Label]:
+def found(judged: LabeledEpisode, rule: int) -> list[Label]:
     return [label for label in judged.labels if label.rule == rule]
 
 
@@ -87,7 +87,7 @@ def answers(text: str, key: str = "c1", **fields: Any) -> dict[str, Any]:
 
 
 def row(*messages: dict[str, Any], reward: Any = 1.0, **fields: Any) -> dict[str, Any]:
-    """A list of OpenAI messages with a reward."""
+    """Returns a list of OpenAI messages with a reward."""
     given = {"messages": [{"role": "user", "content": "Do it."}, *messages], "reward": reward, "task_id": "t"}
     return given | fields
 

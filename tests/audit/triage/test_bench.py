@@ -1,4 +1,4 @@
-"""The bench of triage, with few episodes: it runs, and nothing that is the policy's is left out."""
+"""Benchmark of triage with few episodes: it runs, and no fault of the policy is excluded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 BENCH = Path(__file__).parents[3] / "bench" / "audit" / "triage.py"
 
 
-def test_what_is_left_out_is_not_the_policys_fault() -> None:
+def test_excluded_episodes_are_not_the_policys_fault() -> None:
     command = [sys.executable, str(BENCH), "--quick", "--json"]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=300)
     figures = json.loads(done.stdout)

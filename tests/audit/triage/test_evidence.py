@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quintain as qn
-from quintain.audit.triage.evidence import Evidence, content, contradicts, difference
+from quintain.audit.triage.evidence import ReplayEvidence, content, contradicts, difference
 from quintain.audit.triage.report import gather
 from quintain.audit.triage.shadow import Suspect
 from quintain.audit.triage.siblings import Run
@@ -22,7 +22,7 @@ replaced = msgspec.structs.replace
 
 
 def day() -> qn.Environment[Counter]:
-    """Tasks that go on counting in the world of the one before."""
+    """Returns an environment whose tasks continue counting in the world of the task before."""
 
     def make(n: int) -> qn.Task[Counter]:
         return qn.Task(
@@ -43,22 +43,22 @@ async def _played(env: qn.Environment[Counter]) -> list[Trace]:
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_a_day_is_replayed_in_its_order_whichever_end_comes_first(back: bool) -> None:
+def test_a_task_chain_is_replayed_in_order(back: bool) -> None:
     env = day()
     traces = run(_played(env))
     assert [bool(trace.continues) for trace in traces] == [False, True, True, True]
-    found: list[Evidence] = run(gather(Run(reading(*traces).played), env, back=back))
+    found: list[ReplayEvidence] = run(gather(Run(reading(*traces).played), env, back=back))
     assert [(one.missing, one.left, set(one.scores)) for one in found] == [("", None, {1.0})] * 4
 
 
-def test_a_day_without_its_beginning_says_so() -> None:
+def test_a_task_chain_without_its_beginning_is_missing() -> None:
     env = day()
     traces = run(_played(env))
     (found,) = run(gather(Run(reading(traces[2]).played), env))
     assert "must come before" in found.missing
 
 
-def test_what_merely_passed_is_no_change() -> None:
+def test_time_and_draws_are_not_part_of_a_worlds_content() -> None:
     world = bank().tasks("test")[0].world()
     before = run(content(world))
     later = world.copy()
@@ -93,7 +93,7 @@ CACHES: dict[int, tuple[object, int]] = {}
 
 
 class Forgetful(qn.State):
-    """A number that is read through a cache beside the world."""
+    """World whose number is read through a cache outside the world."""
 
     count: int = 0
     cached: bool = False
@@ -117,7 +117,7 @@ class Forgetful(qn.State):
 
 
 @pytest.mark.parametrize(("cached", "owner"), [(True, "env"), (False, "policy")])
-def test_a_copy_of_the_world_knows_what_its_cache_has_forgotten(cached: bool, owner: str) -> None:
+def test_a_copy_of_the_world_shows_a_stale_cache(cached: bool, owner: str) -> None:
     calls: tuple[Call, ...] = (("look", {}), ("put", {"count": 7}), ("look", {}))
     task = qn.Task(id="t", prompt="", start=Forgetful(cached=cached), truth=7, solution=calls)
     parts: dict[str, Any] = {"harness": qn.ToolLoop(), "verifier": qn.Verifier(counted), "state": Forgetful}

@@ -49,7 +49,7 @@ def test_a_folder_of_ours_is_read_with_its_seconds(tmp_path: Path) -> None:
     assert reading.unreadable == []
 
 
-def test_what_is_torn_or_changed_is_named_and_counted(tmp_path: Path) -> None:
+def test_torn_and_changed_lines_are_named_and_counted(tmp_path: Path) -> None:
     line = play(COUNTER, count(1)).to_json()
     path = tmp_path / "traces.jsonl"
     path.write_bytes(
@@ -101,13 +101,13 @@ def test_messages_rollouts_and_samples_become_the_same(tmp_path: Path) -> None:
         (b'{"a": 1}', "its keys are a"),
         (b'{"messages": [{"content": "x"}]}', "has no role"),
         (b'{"prompt": "a", "completion": 7}', "got int"),
-        (b'{"messages": [{"role": "tool", "tool_call_id": "x", "content": "y"}]}', "nobody made"),
+        (b'{"messages": [{"role": "tool", "tool_call_id": "x", "content": "y"}]}', "unknown call"),
         (b'{"messages": [{"role": "assistant", "tool_calls": 3}]}', "tool_calls is a list"),
         (b"\xff\xfe", "no JSON"),
         (b"[" * 100_000, "no JSON"),
     ],
 )
-def test_what_cannot_be_read_says_why(line: bytes, reason: str, tmp_path: Path) -> None:
+def test_unreadable_rows_have_a_reason(line: bytes, reason: str, tmp_path: Path) -> None:
     reading = read(lines(tmp_path, line, row(said("x"))))
     assert len(reading.played) == 1
     (lost,) = reading.unreadable
@@ -116,7 +116,7 @@ def test_what_cannot_be_read_says_why(line: bytes, reason: str, tmp_path: Path) 
     assert reason in lost.reason
 
 
-def test_a_document_without_episodes_is_none(tmp_path: Path) -> None:
+def test_a_document_without_episodes_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "metadata.json").write_text('{"model": "x"}')
     (tmp_path / "cut.json").write_text('{"samples": [')
     reading = read(tmp_path)
@@ -126,13 +126,13 @@ def test_a_document_without_episodes_is_none(tmp_path: Path) -> None:
     ]
 
 
-def test_there_must_be_something(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no"):
+def test_a_missing_path_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not exist"):
         read(tmp_path / "nowhere")
 
 
 @given(st.lists(JSON, max_size=4))
-def test_nothing_is_dropped_whatever_is_there(tmp_path_factory: pytest.TempPathFactory, values: list[Any]) -> None:
+def test_every_line_is_read_or_reported(tmp_path_factory: pytest.TempPathFactory, values: list[Any]) -> None:
     path = lines(tmp_path_factory.mktemp("any"), *(json.dumps(value).encode() for value in values))
     reading = read(path)
     assert len(reading.played) + len(reading.unreadable) == len(values)

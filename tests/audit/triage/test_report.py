@@ -9,10 +9,10 @@ import pytest
 
 from quintain.audit.bounds import bounds
 from quintain.audit.triage import Reading
-from quintain.audit.triage.evidence import Evidence, Left
+from quintain.audit.triage.evidence import Divergence, ReplayEvidence
 from quintain.audit.triage.provoked import AREA, features
 from quintain.audit.triage.reading import Unreadable
-from quintain.audit.triage.report import Report, merged, triage
+from quintain.audit.triage.report import RunReport, merged, triage
 from quintain.audit.triage.review import CONTROL
 from quintain.audit.triage.siblings import Run
 from quintain.errors import UsageError
@@ -35,7 +35,7 @@ def members(*rows: dict[str, Any], task: str = "t") -> list[dict[str, Any]]:
     return [one | {"task_id": task, "member": n} for n, one in enumerate(rows)]
 
 
-# --- what a trainer is told ---
+# --- recommendations to the trainer ---
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def members(*rows: dict[str, Any], task: str = "t") -> list[dict[str, Any]]:
     [
         ([broken(), *[sound()] * 3], ["exclude", "train", "train", "train"]),
         ([broken(), broken(), sound(), sound()], ["exclude", "exclude", "train", "train"]),
-        ([broken(), broken(), broken(), sound()], ["exclude_group"] * 4),  # one is no baseline
+        ([broken(), broken(), broken(), sound()], ["exclude_group"] * 4),  # one member makes no baseline
         ([broken(), sound()], ["exclude_group"] * 2),
         ([broken()], ["exclude"]),
         ([sound()], ["train"]),
@@ -66,7 +66,7 @@ def test_other_groups_are_not_touched() -> None:
     ("failed", "n", "verdict"),
     [(0, 58, "undecided"), (0, 59, "certified"), (10, 200, "undecided"), (5, 40, "stop_run"), (3, 3, "stop_run")],
 )
-def test_the_five_percent_line(failed: int, n: int, verdict: str) -> None:
+def test_the_verdict_depends_on_the_five_percent_line(failed: int, n: int, verdict: str) -> None:
     rows = [broken(task_id=f"{i}") if i < failed else sound(task_id=f"{i}") for i in range(n)]
     report = file(*rows)
     assert report.verdict == verdict
@@ -76,14 +76,14 @@ def test_the_five_percent_line(failed: int, n: int, verdict: str) -> None:
     assert sum(rate.episodes for rate in report.by_owner.values()) == n
 
 
-def test_what_could_not_be_read_was_started_all_the_same() -> None:
+def test_unreadable_episodes_count_as_started() -> None:
     lost = [Unreadable(place=f"x:{n}", reason="torn", episode=n < 3) for n in range(5)]
     report = run(triage(Reading(played=reading(sound()).played, unreadable=lost)))
     assert report.episodes == 4
     assert report.by_owner["unknown"].episodes == report.failures.episodes == 3
 
 
-def test_nothing_at_all_is_undecided() -> None:
+def test_an_empty_run_is_undecided() -> None:
     report = file()
     assert (report.episodes, report.verdict, report.queue) == (0, "undecided", [])
 
@@ -103,9 +103,13 @@ def test_the_report_is_plain_data_and_the_same_every_time() -> None:
 # --- evidence of other processes ---
 
 
-def test_what_another_process_saw_counts() -> None:
-    left = Left(turn=0, field="observation", recorded="a", found="b")
-    agrees, differs, blind = Evidence(scores=[1.0]), Evidence(left=left, scores=[0.0]), Evidence(missing="no")
+def test_evidence_of_another_process_is_merged() -> None:
+    left = Divergence(turn=0, field="observation", recorded="a", found="b")
+    agrees, differs, blind = (
+        ReplayEvidence(scores=[1.0]),
+        ReplayEvidence(left=left, scores=[0.0]),
+        ReplayEvidence(missing="no"),
+    )
     (both,) = merged([agrees], [differs])
     assert (both.left, both.steady, both.scores) == (left, False, [1.0, 0.0])
     assert merged([agrees], [blind]) == [agrees]
@@ -118,7 +122,7 @@ def test_what_another_process_saw_counts() -> None:
 
 
 def crashing(n: int, *, provoked: bool) -> list[Trace]:
-    """Episodes that break; where it can be provoked, those in which the agent called a tool twice as often."""
+    """Returns episodes that break; if provoked, those in which the agent called a tool twice as often."""
     traces: list[Trace] = []
     for i in range(n):
         breaks = i % 3 == 0
@@ -136,7 +140,7 @@ def crashing(n: int, *, provoked: bool) -> list[Trace]:
     return traces
 
 
-def test_a_failure_that_actions_predict_is_no_way_out() -> None:
+def test_a_failure_that_actions_predict_counts_as_the_models() -> None:
     report = file(*crashing(60, provoked=True))
     (first, *_) = report.warnings
     assert (first.class_, first.what) == ("reward_hack", "provoked")
@@ -147,7 +151,7 @@ def test_a_failure_that_actions_predict_is_no_way_out() -> None:
     assert "provoked" in " ".join(" ".join(entry.reasons) for entry in report.queue)
 
 
-def test_a_failure_that_nothing_predicts_is_left_out() -> None:
+def test_an_unpredictable_failure_is_excluded() -> None:
     report = file(*crashing(60, provoked=False))
     assert not any(one.provoked for one in report.judged)
     assert not any(sign.what == "provoked" for sign in report.warnings)
@@ -184,7 +188,7 @@ def test_a_rare_error_is_news_and_a_common_one_is_not() -> None:
     def refused(text: str, task: str) -> dict[str, Any]:
         return row(asks("get", '{"id": "A"}'), answers(text), said("x"), reward=0.0, task_id=task)
 
-    rows = [refused(f"error: there is no 'A{n}'", f"{n}") for n in range(5)] + [refused("error: the moon", "new")]
+    rows = [refused(f"error: unknown 'A{n}'", f"{n}") for n in range(5)] + [refused("error: the moon", "new")]
     report = file(*rows)
     news = [entry.task for entry in report.queue if "an error that no other" in " ".join(entry.reasons)]
     assert news == ["new"]
@@ -193,7 +197,7 @@ def test_a_rare_error_is_news_and_a_common_one_is_not() -> None:
 # --- what only the run shows ---
 
 
-def whats(report: Report) -> list[str]:
+def whats(report: RunReport) -> list[str]:
     return [sign.what for sign in report.warnings]
 
 
@@ -204,14 +208,14 @@ def test_groups_of_one_reward_carry_no_gradient() -> None:
     assert "zero_variance" not in whats(file(*mixed))
 
 
-def test_rewards_that_hide_their_verdicts() -> None:
+def test_rewards_that_hide_their_verdicts_are_a_sign() -> None:
     rows = [row(said("x"), reward=0.0, metrics={"a": n / 30}, task_id=f"{n}") for n in range(30)]
     assert "reward_atom" in whats(file(*rows))
     rows = [row(said("x"), reward=n / 30, metrics={"a": n / 30}, task_id=f"{n}") for n in range(30)]
     assert "reward_atom" not in whats(file(*rows))
 
 
-def test_graded_rewards_that_pile_up_at_a_bound() -> None:
+def test_rewards_that_pile_up_at_a_bound_are_a_sign() -> None:
     def paid(reward: Callable[[float], float]) -> list[str]:
         each = [row(said("x"), reward=reward(n / 40), metrics={"a": n / 40}, task_id=f"{n}") for n in range(40)]
         return whats(file(*each))
@@ -221,7 +225,7 @@ def test_graded_rewards_that_pile_up_at_a_bound() -> None:
     assert "reward_pile" not in paid(lambda a: float(a > 0.5))
 
 
-def test_a_tool_that_always_says_the_same() -> None:
+def test_a_tool_with_one_answer_is_a_sign() -> None:
     def asked(n: int, answer: str) -> dict[str, Any]:
         return row(asks("get", f'{{"id": "{n}"}}'), answers(answer), said("x"), task_id=f"{n}")
 
@@ -231,39 +235,39 @@ def test_a_tool_that_always_says_the_same() -> None:
     assert "same_answer" not in whats(file(*(asked(n, '{"found": 0, "rows": []}') for n in range(25))))
 
 
-def test_durations_at_a_limit() -> None:
-    def timed(*seconds: float) -> Report:
+def test_durations_at_a_limit_are_a_sign() -> None:
+    def timed(*seconds: float) -> RunReport:
         found = reading(*(play(COUNTER, count(1), n % 10, member=n) for n in range(len(seconds))))
         for one, spent in zip(found.played, seconds, strict=True):
             one.seconds = {"tool_s": spent}
-        report: Report = run(triage(found))
+        report: RunReport = run(triage(found))
         return report
 
     assert "durations_at_a_limit" in whats(timed(*[0.1] * 27, 30.0, 30.01, 30.02))
     assert "durations_at_a_limit" not in whats(timed(*[0.1] * 27, 5.0, 20.0, 30.0))
 
 
-def test_members_that_left_no_record() -> None:
+def test_members_without_a_record_are_a_sign() -> None:
     rows = [*members(sound(), sound(), sound()), *members(sound(), task="u")]
     assert "missing_members" in whats(file(*rows))
     assert "missing_members" not in whats(file(*rows[:3]))
 
 
-def test_a_sealed_text_before_anybody_showed_it() -> None:
+def test_a_sealed_text_before_any_reading_is_a_sign() -> None:
     gold = "the-hidden-passphrase"
     assert "gold_before_sight" in whats(file(row(said(f"It is {gold}."), answer=gold)))
     shown = row(asks("get", "{}"), answers(gold), said(f"It is {gold}."), answer=gold)
     assert "gold_before_sight" not in whats(file(shown))
 
 
-def test_many_who_agree_against_the_gold() -> None:
+def test_agreement_against_the_gold_is_a_sign() -> None:
     ways = [[("add", {"amount": 3})], [("add", {"amount": 1})] * 3, [("add", {"amount": 2}), ("add", {"amount": 1})]]
     traces = [play(COUNTER, way, 6, member=n) for n, way in enumerate(ways)]
     assert "consensus" in whats(file(*traces))
     assert "consensus" not in whats(file(*traces[:2], play(COUNTER, count(7), 6, member=2)))
 
 
-def test_calls_of_tools_that_nobody_offered() -> None:
+def test_calls_of_unadvertised_tools_are_a_sign() -> None:
     traces = [play(counter(), [("subtract", {})], n % 10, member=n) for n in range(6)]
     assert "unknown_tools" in whats(file(*traces, env=COUNTER))
 

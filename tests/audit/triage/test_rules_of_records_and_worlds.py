@@ -1,4 +1,4 @@
-"""Each rule on the smallest episode that it is about, and on its sound neighbour."""
+"""Rules 1 to 5, each on its smallest episode and on a sound one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ replaced = msgspec.structs.replace
 
 
 def reward(value: float | None, **fields: Any) -> Trace:
-    """A sound episode with another reward in its record."""
+    """Returns a sound episode with another reward in its record."""
     return replaced(play(COUNTER, count(1)), score=value, **fields)
 
 
@@ -50,7 +50,7 @@ def test_a_recorded_failure_is_filed_by_its_boundary(
 
 
 class Slow(qn.State):
-    """A world whose tool hangs when it is told to."""
+    """World whose tool hangs while a switch is on."""
 
     @qn.tool
     async def wait(self, marker: str) -> str:
@@ -120,24 +120,24 @@ def test_a_failure_that_was_scored_all_the_same_is_the_verifiers_too() -> None:
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf])
-def test_a_reward_that_is_none(value: float | None) -> None:
+def test_a_missing_reward_is_a_fault(value: float | None) -> None:
     label = one(row(said("x"), reward=value)).label
     assert (label.rule, label.owner, label.visibility) == (2, "verifier", "loud")
 
 
-def test_verdicts_that_are_missing_or_do_not_add_up() -> None:
+def test_missing_or_inconsistent_verdicts_are_a_fault() -> None:
     assert found(one(reward(1.0, rewards=[])), 2)[0].why.endswith("counted")
     assert "neither the sum nor the product" in found(one(reward(0.25)), 2)[0].why
     assert not found(one(reward(1.0)), 2)
 
 
-def test_a_row_without_components_among_rows_that_have_them() -> None:
+def test_a_row_without_components_among_others_is_a_fault() -> None:
     others = [row(said("x"), metrics={"exact": 1.0}) for _ in range(3)]
     report = file(*others, row(said("x"), reward=0.0))
     assert [one.owner for one in report.judged] == ["policy"] * 3 + ["verifier"]
 
 
-def test_a_limit_without_a_word() -> None:
+def test_a_limit_that_is_not_recorded_is_the_trainers() -> None:
     cut = row(asks("get"), answers("1"), asks("get", key="c2"), max_turns=2)
     assert one(cut).owner == "trainer"
     assert one(cut | {"is_truncated": True}).owner == "policy"
@@ -147,7 +147,7 @@ def test_a_limit_without_a_word() -> None:
 
 
 def tampered(**fields: Any) -> Trace:
-    """An episode of the counter with something else in the step of its second turn."""
+    """Returns an episode of the counter with a changed step in its second turn."""
     trace = play(COUNTER, count(3), n=2)
     turn = trace.turns[1]
     trace.turns[1] = replaced(turn, steps=(replaced(turn.steps[0], **fields),))
@@ -163,14 +163,14 @@ def tampered(**fields: Any) -> Trace:
         ({"observation": "error: 503 service unavailable", "is_error": True}, "infra", "silent_default"),
     ],
 )
-def test_an_answer_that_a_fresh_world_would_not_give(fields: dict[str, Any], owner: str, kind: str) -> None:
+def test_an_answer_that_a_fresh_world_contradicts_is_labelled(fields: dict[str, Any], owner: str, kind: str) -> None:
     judged = one(tampered(**fields), COUNTER)
     label = judged.label
     assert (label.rule, label.owner, label.classes, label.confidence) == (3, owner, (kind,), "proven")
     assert (label.turn, label.step) == (1, 0)
 
 
-def test_a_write_that_was_lost() -> None:
+def test_a_lost_write_is_the_environments() -> None:
     trace = play(COUNTER, count(3), n=2)
     trace.turns[1] = replaced(trace.turns[1], state_digest=trace.turns[0].state_digest)
     label = one(trace, COUNTER).label
@@ -194,14 +194,14 @@ def test_without_an_environment_equal_calls_are_compared() -> None:
     assert [found(judged, 3)[0].confidence for judged in tie.judged] == ["hint", "hint"]
 
 
-def test_a_reward_that_the_verifier_would_not_give_again() -> None:
+def test_a_reward_that_regrading_changes_is_a_fault() -> None:
     wrong = [replaced(r, value=0.0, raw=0.0) for r in play(COUNTER, count(1)).rewards]
     label = one(reward(0.0, rewards=wrong), COUNTER).label
     assert (label.rule, label.owner, label.classes) == (4, "verifier", ("flaky_verifier",))
     assert "counted" in label.why
 
 
-def test_a_verifier_that_changes_its_mind_is_found_by_asking_often() -> None:
+def test_a_flaky_verifier_is_found_by_several_gradings() -> None:
     said: list[int] = []
 
     @qn.reward
@@ -218,7 +218,7 @@ def test_a_verifier_that_changes_its_mind_is_found_by_asking_often() -> None:
     assert one(trace, env, times=6).owner == "verifier"
 
 
-def test_equal_episodes_with_unequal_rewards() -> None:
+def test_equal_episodes_with_unequal_rewards_are_a_fault() -> None:
     traces = [replaced(play(COUNTER, count(1)), member=n) for n in range(3)]
     wrong = [replaced(r, value=0.0, raw=0.0) for r in traces[2].rewards]
     report = file(*traces[:2], replaced(traces[2], score=0.0, rewards=wrong))
@@ -229,7 +229,7 @@ def test_equal_episodes_with_unequal_rewards() -> None:
 
 
 def read_after_write(*shown: str) -> dict[str, Any]:
-    """Reads around a write of status to "closed": what each of them shows."""
+    """Returns an episode with reads around a write of status to "closed"."""
     talk: list[dict[str, Any]] = []
     for n, status in enumerate(shown):
         if n == 1:
@@ -238,7 +238,7 @@ def read_after_write(*shown: str) -> dict[str, Any]:
     return row(*talk, said("done"), tools=TOOLS)
 
 
-def test_a_read_that_shows_what_was_overwritten() -> None:
+def test_a_read_of_an_overwritten_value_is_stale() -> None:
     report = file(read_after_write("open", "closed"), read_after_write("open", "open"))
     assert [judged.owner for judged in report.judged] == ["policy", "env"]
     label = report.judged[1].label

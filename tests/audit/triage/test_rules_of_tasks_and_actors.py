@@ -1,4 +1,4 @@
-"""Each rule on the smallest episode that it is about, and on its sound neighbour."""
+"""Rules 6 to 11, each on its smallest episode and on a sound one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import quintain as qn
-from quintain.audit.triage import Finding
+from quintain.audit.triage import AuditFinding
 from quintain.audit.triage.labels import CLASSES
 from quintain.errors import ModelError
 from quintain.harness import Dialogue, Request
@@ -24,7 +24,7 @@ replaced = msgspec.structs.replace
 
 
 def broken(**fields: Any) -> qn.Environment[Counter]:
-    """The counter with something wrong in every task."""
+    """Returns the counter with a fault in every task."""
     good = COUNTER.tasks("test")
 
     def tasks(split: str) -> qn.Tasks[Counter]:
@@ -43,21 +43,21 @@ def test_a_task_whose_solution_fails_takes_all_its_episodes_with_it() -> None:
     assert report.judged[1].label.classes == ("unsolvable",)
 
 
-def test_a_solution_is_wrong_and_not_the_task_where_somebody_did_it() -> None:
+def test_a_solved_task_is_not_blamed_for_its_solution() -> None:
     env = broken(solution=(("add", {"amount": 7}),))
     report = file(play(env, count(4), 3), play(env, count(1), 3, member=1), env=env)
     assert [judged.owner for judged in report.judged] == ["policy", "policy"]
     assert [found(judged, 6)[0].confidence for judged in report.judged] == ["hint", "hint"]
 
 
-def test_a_success_that_nothing_would_have_earned_says_nothing() -> None:
+def test_a_success_that_idling_earns_is_not_counted() -> None:
     env = broken(truth=0)
     traces = [play(env, (), 3), play(env, count(2), 3, member=1), play(env, count(1), 0), play(env, count(2), 1)]
     report = file(*traces, env=env)
     assert [judged.owner for judged in report.judged] == ["task", "policy", "policy", "policy"]
 
 
-def test_where_doing_nothing_may_be_right_nobody_is_blamed() -> None:
+def test_a_task_whose_solution_is_idle_is_only_a_hint() -> None:
     env = broken(truth=0, solution=())
     judged = one(play(env, (), 3), env)
     assert judged.owner == "policy"
@@ -65,8 +65,8 @@ def test_where_doing_nothing_may_be_right_nobody_is_blamed() -> None:
 
 
 @pytest.mark.parametrize(("confidence", "owner"), [("proven", "task"), ("hint", "policy")])
-def test_what_an_audit_found(confidence: str, owner: str) -> None:
-    finding = Finding(
+def test_audit_findings_label_their_tasks(confidence: str, owner: str) -> None:
+    finding = AuditFinding(
         check="x.leak", class_="leak", part="T", severity="error", confidence=confidence, tasks=("test-0",)
     )
     report = file(play(COUNTER, count(1)), play(COUNTER, count(2), 1), findings=[finding])
@@ -77,7 +77,7 @@ def test_what_an_audit_found(confidence: str, owner: str) -> None:
 # --- 7 exploit ---
 
 
-def test_a_whole_reward_for_a_world_that_did_not_change() -> None:
+def test_a_whole_reward_for_an_unchanged_world_is_an_exploit() -> None:
     @qn.reward
     def talks(outcome: qn.EpisodeView[Counter]) -> float:
         return float("counted" in outcome.answer or outcome.state.count == outcome.task.truth)
@@ -95,7 +95,7 @@ def test_a_whole_reward_for_a_world_that_did_not_change() -> None:
     assert judged.verdict == "exclude"
 
 
-def test_hands_on_the_verifier_or_on_the_future() -> None:
+def test_access_to_the_verifier_or_the_future_is_an_exploit() -> None:
     edit = row(asks("write_file", '{"path": "tests/test_x.py", "text": "assert True"}'), answers("ok"), said("x"))
     assert one(edit).label.classes == ("reward_hack",)
     assert one(edit | {"reward": 0.0}).owner == "policy"
@@ -104,7 +104,7 @@ def test_hands_on_the_verifier_or_on_the_future() -> None:
     assert one(row(asks("bash", '{"command": "git log -3"}'), answers("abc"), said("x"))).owner == "policy"
 
 
-def test_a_constant_that_is_not_the_answer() -> None:
+def test_a_paid_constant_is_an_exploit() -> None:
     assert one(row(said("N/A"), answer="42")).owner == "verifier"
     assert one(row(said("yes"), answer="Yes")).owner == "policy"
 
@@ -140,11 +140,11 @@ PLEA = "I am your helpful agent, please tell me your code now."
         (["What is your code?"], ["Hello", "Bye ###STOP###"], "left a question unanswered"),
         (["Hi"], ["###STOP###"], "before the agent had said a word"),
         (["Your code?", "ok"], ["Hello", "", "G-17"], "said nothing"),
-        (["Your code?"], ["Hello, SECRET-77", "G-17"], "told what is sealed"),
+        (["Your code?"], ["Hello, SECRET-77", "G-17"], "said what is sealed"),
         ([PLEA], ["G-17", PLEA], "repeats the agent"),
     ],
 )
-def test_a_user_who_contradicts_the_script(agent: list[str], user: list[str], why: str) -> None:
+def test_a_user_who_contradicts_the_script_is_labelled(agent: list[str], user: list[str], why: str) -> None:
     trace, env = dialogue(agent, user)
     judged = one(trace, env)
     assert judged.owner == "simulator"
@@ -153,7 +153,7 @@ def test_a_user_who_contradicts_the_script(agent: list[str], user: list[str], wh
 
 
 @pytest.mark.parametrize(("agent", "user"), [(["Your code?"], ["Hello", "G-17"]), (["No."], ["Hello", "Forget it."])])
-def test_a_user_who_leaves_with_reason_is_none(agent: list[str], user: list[str]) -> None:
+def test_a_user_who_leaves_with_reason_is_not_labelled(agent: list[str], user: list[str]) -> None:
     assert one(*dialogue(agent, user)).owner == "policy"
 
 
@@ -172,18 +172,18 @@ def test_a_user_who_leaves_with_reason_is_none(agent: list[str], user: list[str]
         (("fetch", "{}"), "fine", "env", "hint"),
     ],
 )
-def test_whose_mistake_a_refusal_was(call: tuple[str, str], answer: str, owner: str, confidence: str) -> None:
+def test_refusals_are_labelled_by_their_owner(call: tuple[str, str], answer: str, owner: str, confidence: str) -> None:
     judged = one(row(asks(*call), answers(answer), said("x"), tools=TOOLS, reward=0.0))
     (label,) = found(judged, 9)
     assert (label.owner, label.confidence) == (owner, confidence)
     assert judged.owner == ("env" if (owner, confidence) == ("env", "proven") else "policy")
 
 
-def test_a_refusal_by_the_rules_of_the_world_is_nobodys_fault() -> None:
-    assert not found(one(row(asks("get", '{"id": "A"}'), answers("error: there is no A"), said("x"), tools=TOOLS)), 9)
+def test_a_refusal_by_the_rules_of_the_world_has_no_label() -> None:
+    assert not found(one(row(asks("get", '{"id": "A"}'), answers("error: unknown A"), said("x"), tools=TOOLS)), 9)
 
 
-def test_what_was_advertised_must_be_known() -> None:
+def test_unknown_tools_leave_rule_nine_unchecked() -> None:
     assert one(row(said("x"))).not_checked[9] == "no record of the tools that were advertised"
 
 
@@ -192,21 +192,21 @@ def test_what_was_advertised_must_be_known() -> None:
 DROPPED = '<tool_call>{"name": "get", "arguments": {"id": "A"}}</tool_call>'
 
 
-def test_a_call_that_was_said_and_not_made() -> None:
+def test_a_call_in_the_text_of_a_reply_is_the_trainers() -> None:
     judged = one(row(said(DROPPED), reward=0.0, tools=TOOLS))
     assert (judged.owner, judged.label.rule, judged.label.confidence) == ("trainer", 10, "proven")
     assert one(row(said(DROPPED.replace('{"id"', '{"id')), reward=0.0, tools=TOOLS)).owner == "policy"
     assert one(row(said(DROPPED.replace("get", "fetch")), reward=0.0, tools=TOOLS)).owner == "policy"
 
 
-def test_a_reply_that_was_cut_in_a_call_is_no_mistake_of_the_policy() -> None:
+def test_a_truncated_call_is_not_the_policys_mistake() -> None:
     cut = row(asks("get", '{"id": "A', finish_reason="length"), answers("error: no JSON"), said("x"), tools=TOOLS)
     judged = one(cut | {"reward": 0.0})
     assert judged.owner == "trainer"
     assert not found(judged, 9)
 
 
-def test_a_call_that_nobody_answered() -> None:
+def test_an_unanswered_call_is_the_trainers() -> None:
     lost = row(asks("get", '{"id": "A"}'), said("well"), said("done"), tools=TOOLS)
     assert one(lost).owner == "trainer"
     assert one(row(asks("get", '{"id": "A"}'), tools=TOOLS)).owner == "policy"  # it was the last thing
@@ -219,7 +219,7 @@ def test_an_empty_reply_in_the_middle_of_work_is_a_hint() -> None:
     assert not found(one(row(said(""), reward=0.0)), 10)
 
 
-def test_tokens_that_the_record_has_lost() -> None:
+def test_lost_tokens_are_the_trainers() -> None:
     async def drawn(request: Request) -> Reply:
         return Reply(Message("assistant", "x"), tokens=Tokens([1], [2, 3]), usage=Usage(1, 30))
 
@@ -241,16 +241,16 @@ def test_a_sound_failure_is_the_policys() -> None:
     assert (judged.label.rule, judged.label.turn, judged.label.step) == (9, 0, 0)
     judged = one(play(COUNTER, count(5)), COUNTER)
     assert (judged.label.rule, judged.label.confidence) == (11, "likely")
-    assert one(play(COUNTER, count(5))).label.confidence == "hint"  # nobody could be asked
+    assert one(play(COUNTER, count(5))).label.confidence == "hint"  # no environment was available
 
 
-def test_planned_faults_are_weather() -> None:
+def test_injected_faults_are_not_labelled() -> None:
     env = counter(noise_rate=0.5, max_turns=20)
     report = file(*(play(env, count(8), 7, seed=seed) for seed in range(5)), env=env)
     assert {judged.owner for judged in report.judged} == {"policy"}
 
 
-def test_an_endpoint_that_fails_is_no_policy() -> None:
+def test_a_failing_endpoint_is_not_the_policys_fault() -> None:
     async def down(request: Request) -> Reply:
         raise ModelError("HTTP 502")
 

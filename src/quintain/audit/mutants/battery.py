@@ -1,6 +1,6 @@
-"""The episodes in which mutants are tried: solutions, parts of them, and solutions with something beside them.
+"""Battery of episodes for mutants: solutions, parts of them, and solutions with further calls.
 
-Each task's episodes are one probe: begin, act, look, score; and again. What they give without a mutant is the baseline.
+Each task's episodes are one probe of begin, act, look and score. Their results without a mutant are the baseline.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from quintain.audit.data import is_number
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
 TASKS = 4
-"""Tasks whose episodes are played."""
+"""Most tasks whose episodes are played."""
 PARTS = 5
-"""Parts of a solution, at most."""
+"""Most parts of a solution."""
 STRANGE = 8
-"""Solutions with something else in them, at most, of each kind as many."""
+"""Most altered solutions of each kind."""
 
 
 class Episode(msgspec.Struct, frozen=True):
-    """One way to act on a task.
+    """Sequence of ops on a task.
 
     Attributes:
-        told: What it is, in words.
-        is_solution: It is the task's solution, whole.
+        description: Text for people.
+        is_solution: The ops are the task's whole solution.
     """
 
     task: str
-    told: str
+    description: str
     ops: tuple[Op, ...]
     is_solution: bool = False
 
 
-class Tried(msgspec.Struct, frozen=True):
-    """A task with its episodes and what they gave without a mutant.
+class TaskBaseline(msgspec.Struct, frozen=True):
+    """Task with its episodes and their baseline.
 
     Attributes:
-        scores: By episode; None where there was no verdict.
-        refused: By episode, places of ops that were answered by an error.
-        full: What the solution is paid.
-        floor: What is paid for nothing.
-        seconds: What it took to play them all.
+        scores: By episode; None without a verdict.
+        refused: By episode, places of ops that an error answered.
+        full: Score of the solution.
+        floor: Score of doing nothing.
+        seconds: Time that all episodes took.
     """
 
     task: str
@@ -58,10 +58,10 @@ class Tried(msgspec.Struct, frozen=True):
 
 
 def solved(ctx: AuditContext, most: int = TASKS) -> list[str]:
-    """Tasks whose solution is known, spread over all.
+    """Returns tasks with a known solution, spread evenly.
 
     Raises:
-        NotChecked: There is none.
+        NotChecked: No task has one.
     """
     known = [task for task in ctx.sample_tasks(2 * most) if ctx.oracle(task)]
     if not known:
@@ -69,19 +69,19 @@ def solved(ctx: AuditContext, most: int = TASKS) -> list[str]:
     return known[:: max(1, len(known) // most)][:most]
 
 
-def verdicts(ctx: AuditContext) -> list[Tried]:
-    """Episodes for mutants of the verifier: they are paid in many ways."""
+def verdicts(ctx: AuditContext) -> list[TaskBaseline]:
+    """Returns episodes with many different scores, for mutants of the verifier."""
     return _tried(ctx, [[*_parts(ctx, task), *_strange(ctx, task)] for task in solved(ctx)])
 
 
-def deeds(ctx: AuditContext) -> list[Tried]:
-    """Episodes for mutants of tools: solutions, and those with a call in them that is refused, and costs nothing."""
+def deeds(ctx: AuditContext) -> list[TaskBaseline]:
+    """Returns fully paid episodes for mutants of tools: solutions, also with a refused call that costs nothing."""
     tried = _tried(ctx, [[*_parts(ctx, task)[:2], *_strange(ctx, task)] for task in solved(ctx)])
     return [kept for one in tried if (kept := _harmless(one)) is not None]
 
 
-def _harmless(one: Tried) -> Tried | None:
-    """Only the episodes that are paid in full."""
+def _harmless(one: TaskBaseline) -> TaskBaseline | None:
+    """Returns the task with only its fully paid episodes, or None."""
     kept = [
         place
         for place, episode in enumerate(one.episodes)
@@ -98,7 +98,7 @@ def _harmless(one: Tried) -> Tried | None:
 
 
 def probe(episodes: Sequence[Episode], look: Sequence[Op] = (), *, around: Sequence[Op] = ()) -> Probe:
-    """Episodes as one probe; `look` comes before the score, `around` before and after it, each under its own mark."""
+    """Returns episodes as one probe, with `look` before each score and `around` before and after it."""
     return Probe(
         tuple(op for place, one in enumerate(episodes) for op in _episode(place, one, look=look, around=around))
     )
@@ -115,12 +115,12 @@ def _episode(place: int, one: Episode, *, look: Sequence[Op], around: Sequence[O
 
 
 def scores(record: Record, count: int) -> tuple[float | None, ...]:
-    """What the episodes of a probe were paid; None where there was no verdict."""
+    """Returns the scores of a probe's episodes; None without a verdict."""
     return tuple(number(record.at(f"{place} score")) for place in range(count))
 
 
-def _tried(ctx: AuditContext, groups: Sequence[Sequence[Episode]]) -> list[Tried]:
-    found: list[Tried] = []
+def _tried(ctx: AuditContext, groups: Sequence[Sequence[Episode]]) -> list[TaskBaseline]:
+    found: list[TaskBaseline] = []
     for episodes, record in zip(groups, ctx.play_all([probe(one) for one in groups]), strict=True):
         paid = scores(record, len(episodes))
         full, floor = paid[0], paid[1]
@@ -131,14 +131,14 @@ def _tried(ctx: AuditContext, groups: Sequence[Sequence[Episode]]) -> list[Tried
             for place, one in enumerate(episodes)
         ]
         seconds = sum(one.seconds for one in record.seen)
-        found.append(Tried(episodes[0].task, tuple(episodes), paid, tuple(refused), full, floor, seconds))
+        found.append(TaskBaseline(episodes[0].task, tuple(episodes), paid, tuple(refused), full, floor, seconds))
     if not found:
         raise ctx.not_checked("no solution is paid more than nothing is")
     return found
 
 
 def _parts(ctx: AuditContext, task: str) -> list[Episode]:
-    """The solution, nothing, its beginnings, and the solution without one of its ops."""
+    """Returns the solution, doing nothing, the solution's beginnings, and the solution without one op."""
     ops = ctx.oracle(task) or ()
     whole = Episode(task, "the solution", ops, is_solution=True)
     without = [
@@ -152,16 +152,16 @@ def _parts(ctx: AuditContext, task: str) -> list[Episode]:
 
 
 def _strange(ctx: AuditContext, task: str) -> list[Episode]:
-    """Solutions with one argument altered, with a call repeated, and with a call of another task in them."""
+    """Returns solutions with one argument altered, a call repeated, or a call of another task inserted."""
     ops = ctx.oracle(task) or ()
     calls = [place for place, op in enumerate(ops) if op.do == "call"]
     last = calls[-1] + 1 if calls else 0
     instead: list[Episode] = []
     beside: list[Episode] = []
     for place in calls:
-        for told, other in alterations(ctx, ops[place]):
-            instead.append(Episode(task, f"the solution with {told}", (*ops[:place], other, *ops[place + 1 :])))
-            beside.append(Episode(task, f"the solution and then {told}", (*ops[:last], other, *ops[last:])))
+        for description, other in alterations(ctx, ops[place]):
+            instead.append(Episode(task, f"the solution with {description}", (*ops[:place], other, *ops[place + 1 :])))
+            beside.append(Episode(task, f"the solution and then {description}", (*ops[:last], other, *ops[last:])))
     again = [
         Episode(task, f"the solution with {_named(ops[place])} once more", (*ops[:last], ops[place], *ops[last:]))
         for place in calls
@@ -177,7 +177,7 @@ def _strange(ctx: AuditContext, task: str) -> list[Episode]:
 
 
 def alterations(ctx: AuditContext, op: Op) -> Iterator[tuple[str, Op]]:
-    """A call with one argument altered: a number moved, another value that was seen under its name."""
+    """Yields a call with one argument altered: a number moved, or another seen value of that name."""
     for name, value in op.value.items():
         for other in _others(ctx, name, value):
             changed = msgspec.structs.replace(op, value={**op.value, name: other})

@@ -1,7 +1,7 @@
-"""Three checks that run with `quintain audit --mutate`: what can be changed without anybody being paid otherwise?
+"""Checks of `quintain audit --mutate`: which changes leave every score the same?
 
-A survivor is a requirement that nobody checks, or one that need not be checked; so each is a warning, never proven,
-and is shown with the state that is another one.
+A survivor is an unchecked requirement, or one that needs no check. So each is a warning, never proven, and is shown
+with the state that it changes.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ from .judging import Tally, Verdict
 from .reach import reach
 
 REPORTED = 20
-"""Findings of one check, at most."""
+"""Most findings of one check."""
 _JUDGING = "quintain.audit.mutants.judging"
 
 
 @check("x.mutant_tool", "false_resolution", needs=("oracle", "state", "sources", "tasks"), value=3, severity="warning")
 def mutant_tool(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A tool that leaves out a write, writes another value or lets a wrong call pass is noticed by the verifier."""
+    """Does the verifier notice a tool that skips a write, writes another value or accepts a wrong call?"""
     verdicts, counted = tools(ctx)
     for group in _grouped(verdicts, _ORDER_OF_TOOLS):
         first = group[0]
-        guard = first.change.operator == "drop guard"
+        change = first.change
+        guard = change.operator == "drop guard"
         assert first.episode is not None
         yield _finding(
             ctx,
             group,
             counted,
-            title=f"{first.change.owner}: {first.change.told}, and {first.episode.told} is paid in full all the same",
+            title=f"{change.owner}: {change.description}, and {first.episode.description} is paid in full all the same",
             class_="reward_hack" if guard else "false_resolution",
             part="V",
-            severity="warning" if first.change.operator in _ORDER_OF_TOOLS[:2] else "note",
+            severity="warning" if change.operator in _ORDER_OF_TOOLS[:2] else "note",
             relation=f"{_JUDGING}:still_paid",
             knows={"sound": first.sound, "differs": list(first.differs)[:20]},
             teaches="that this effect need not happen" if not guard else "that this rule need not be kept",
@@ -52,7 +53,7 @@ def mutant_tool(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.mutant_verifier", "reward_hack", needs=("oracle", "sources", "tasks"), value=2, severity="warning")
 def mutant_verifier(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Each condition and each number of the verifier decides what somebody is paid."""
+    """Does each condition and each number of the verifier decide some score?"""
     verdicts, counted = verifier(ctx)
     for group in _grouped(verdicts, ()):
         first = group[0]
@@ -61,7 +62,7 @@ def mutant_verifier(ctx: AuditContext) -> Iterator[Finding | None]:
             ctx,
             group,
             counted,
-            title=f"{first.change.owner}: {first.change.told}, and no episode that was played is paid otherwise",
+            title=f"{first.change.owner}: {first.change.description}, and no episode that was played is paid otherwise",
             part="V",
             severity="note",
             at_most="hint",  # What this line checks may be what no episode of the battery does.
@@ -74,11 +75,11 @@ def mutant_verifier(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.mutant_oracle", "reward_hack", needs=("oracle", "state", "tasks"), value=4, severity="warning")
 def mutant_oracle(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A solution with a step left out, steps in another order or another argument is paid less."""
+    """Does a solution with a missing step, another order or another argument score less?"""
     found = list(_solutions(ctx))
-    for told, one, sound, differs in found[:REPORTED]:
+    for description, one, sound, differs in found[:REPORTED]:
         yield ctx.finding(
-            f"a solution with {told} is paid in full, and leaves another world behind",
+            f"a solution with {description} is paid in full, and leaves another world behind",
             battery.probe([one], [Op("changes")]),
             relation=f"{_JUDGING}:still_paid",
             marks=("0 score", "0 changes"),
@@ -93,14 +94,14 @@ def mutant_oracle(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 CHECKS: tuple[Check, ...] = (mutant_oracle, mutant_tool, mutant_verifier)
-"""What `--mutate` adds."""
+"""Checks that `--mutate` adds."""
 
 
 def tools(ctx: AuditContext) -> tuple[list[Verdict], Tally]:
-    """Judge mutants of the tools.
+    """Judges mutants of the tools.
 
     Raises:
-        NotChecked: No solution is known, or no line that can be mutated is run.
+        NotChecked: No solution is known, or no mutable line is run.
     """
     tried = battery.deeds(ctx)
     reached = reach(ctx, tried)
@@ -113,10 +114,10 @@ def tools(ctx: AuditContext) -> tuple[list[Verdict], Tally]:
 
 
 def verifier(ctx: AuditContext) -> tuple[list[Verdict], Tally]:
-    """Judge mutants of the verifier.
+    """Judges mutants of the verifier.
 
     Raises:
-        NotChecked: As for `tools`.
+        NotChecked: No solution is known, or no mutable line is run.
     """
     tried = battery.verdicts(ctx)
     reached = reach(ctx, tried)
@@ -129,7 +130,7 @@ def verifier(ctx: AuditContext) -> tuple[list[Verdict], Tally]:
 
 
 def _in_time(ctx: AuditContext) -> None:
-    """Say that there may be more, when the budget ended it."""
+    """Raises OutOfTime if the budget is spent, because there may be further survivors."""
     if ctx.seconds_left() <= 0:
         raise OutOfTime("the budget is spent")
 
@@ -138,7 +139,7 @@ _ORDER_OF_TOOLS = ("skip write", "drop guard", "write another word", "write anot
 
 
 def _grouped(verdicts: Sequence[Verdict], order: Sequence[str]) -> list[list[Verdict]]:
-    """Survivors by line; the worst kind first."""
+    """Returns the survivors by line, the worst kind first."""
     groups: dict[str, list[Verdict]] = {}
     ranked = [*order, "swap arguments"]
 
@@ -158,7 +159,7 @@ def _finding(
     title: str,
     relation: str,
     knows: dict[str, Any],
-    **told: Any,
+    **description: Any,
 ) -> Finding | None:
     first = group[0]
     assert first.record is not None
@@ -171,10 +172,10 @@ def _finding(
         observed={
             "score": paid,
             "as it should be and as it is": dict(itertools.islice(first.differs.items(), 5)),
-            "mutants": [f"{Path(one.path).name}:{one.change.lines[0]} {one.change.told}" for one in group[:5]],
+            "mutants": [f"{Path(one.path).name}:{one.change.lines[0]} {one.change.description}" for one in group[:5]],
             "of all mutants": str(counted),
         },
-        **told,
+        **description,
     )
     if found is None:
         return None
@@ -194,7 +195,7 @@ _Solution = tuple[str, battery.Episode, dict[str, Any], dict[str, list[Any]]]
 
 
 def _solutions(ctx: AuditContext) -> Iterator[_Solution]:
-    """Solutions that were altered, are paid in full, and leave another world behind; one of each kind."""
+    """Yields altered solutions that score fully and leave another state, one of each kind."""
     known: set[Any] = set()
     for task in battery.solved(ctx):
         full = ctx.solution_score(task)
@@ -212,11 +213,11 @@ def _solutions(ctx: AuditContext) -> Iterator[_Solution]:
             key = (kind, frozenset(map(judging.kind, differs)))
             if differs and key not in known:
                 known.add(key)
-                yield one.told, one, {path: pair[1] for path, pair in sound.items()}, differs
+                yield one.description, one, {path: pair[1] for path, pair in sound.items()}, differs
 
 
 def _paid(ctx: AuditContext, episodes: Sequence[battery.Episode], full: float) -> set[int]:
-    """Places of those that are paid in full, and do not leave the world of the first behind, as far as digests tell."""
+    """Returns the places of episodes that score fully and, by their digest, leave another state than the first."""
     look = [Op("digest")] if "digest" in ctx.offers else []
     records = ctx.play_all([battery.probe([one], look) for one in episodes])
     ctx.count_comparisons(len(episodes) - 1)
@@ -235,12 +236,12 @@ def _ways(ctx: AuditContext, task: str) -> Iterator[tuple[tuple[str, ...], batte
         name = op.name if op.do == "call" else "its last words"
         yield ("drop", name), battery.Episode(task, f"{name} left out", (*ops[:place], *ops[place + 1 :]))
         if op.do == "call":
-            for told, other in battery.alterations(ctx, op):
+            for description, other in battery.alterations(ctx, op):
                 altered = next(key for key, value in other.value.items() if value != op.value[key])
                 if any(" " in str(one.value[altered]) for one in (op, other)):
                     continue  # Any words may do.
                 way = (*ops[:place], other, *ops[place + 1 :])
-                yield ("alter", name, altered), battery.Episode(task, told, way)
+                yield ("alter", name, altered), battery.Episode(task, description, way)
     for place, (one, other) in enumerate(itertools.pairwise(ops)):
         if one.do == other.do == "call":
             swapped = (*ops[:place], other, one, *ops[place + 2 :])

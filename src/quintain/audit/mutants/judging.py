@@ -1,11 +1,11 @@
-"""What becomes of mutants: each is put into a process and plays the battery until it is paid otherwise.
+"""Judging of mutants: each plays the battery until some score differs.
 
-    killed     some episode is paid otherwise, or breaks: whatever was mutated is checked
-    survived   it makes a difference that can be shown, and every episode is paid as before
-    silent     nothing that was played shows a difference: it may be equivalent, or the battery too poor
+    killed     some episode scores differently or breaks: the mutated code is checked
+    survived   a difference is visible, and every episode scores as before
+    silent     no difference is visible: the mutant may be equivalent, or the battery too weak
 
-Only what survived is reported. For the verifier the difference is that of the mutated expression in an episode that is
-paid in full; for tools it is one of the world's state, bookkeeping left out.
+Only survivors are reported. For the verifier, the difference is that of the mutated expression in a fully paid episode;
+for tools, it is a difference of the state without bookkeeping.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from quintain.audit.probe import Op, Probe, Record, ask, number, same
 from quintain.errors import UsageError
 
 from . import operators
-from .battery import Episode, Tried, probe, scores
+from .battery import Episode, TaskBaseline, probe, scores
 from .loading import Mutant
 from .operators import Change
 from .reach import Lines, Reach
@@ -36,21 +36,21 @@ from .swapping import is_same
 from .trying import MutantRuns, differs
 
 MAX_MUTANTS = 60
-"""Mutants that are tried, of each part."""
+"""Most mutants that are tried of each component."""
 
 Status = Literal["killed", "survived", "silent"]
 T = TypeVar("T")
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What became of a mutant.
+    """Result of a mutant.
 
     Attributes:
-        episode: In which it survived.
-        differs: What is different there, by expression or path: without the mutant, with it.
-        sound: What the episode leaves of the world without the mutant, by path.
-        record: Of that episode with the mutant.
-        probe: What was played.
+        episode: Episode in which it survived.
+        differs: Differences there by expression or path, as [without, with the mutant].
+        sound: State changes of the episode without the mutant, by path.
+        record: Record of that episode with the mutant.
+        probe: Probe that was played.
     """
 
     path: str
@@ -69,10 +69,10 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """How many mutants came to what.
+    """Numbers of mutants by result.
 
     Attributes:
-        there_are: On lines that are run, before any were drawn.
+        there_are: Mutants on lines that are run, before sampling.
     """
 
     killed: int
@@ -82,7 +82,7 @@ class Tally(msgspec.Struct, frozen=True):
 
     @property
     def score(self) -> float | None:
-        """Share of those that made a difference which were killed; None when none made one."""
+        """Returns the share of killed mutants among killed and surviving ones; None without either."""
         return self.killed / (self.killed + self.survived) if self.killed + self.survived else None
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ def tally(verdicts: Sequence[Verdict], there_are: int) -> Tally:
 
 
 def candidates(lines: Lines, part: operators.Part) -> list[tuple[str, Change]]:
-    """The changes on lines that are run. A file that is no Python in UTF-8 has none."""
+    """Returns the possible changes on lines that are run; files that cannot be parsed have none."""
     found: list[tuple[str, Change]] = []
     for path, run in sorted(lines.items()):
         try:
@@ -111,7 +111,7 @@ def candidates(lines: Lines, part: operators.Part) -> list[tuple[str, Change]]:
 
 
 def drawn(ctx: AuditContext, all_: Sequence[tuple[str, Change]], most: int = MAX_MUTANTS) -> list[tuple[str, Change]]:
-    """So many of them, of each operator in turn."""
+    """Returns at most `most` changes, taking each operator in turn."""
     by_operator: dict[str, list[tuple[str, Change]]] = {}
     for one in ctx.rng.sample(all_, len(all_)):
         by_operator.setdefault(one[1].operator, []).append(one)
@@ -121,7 +121,7 @@ def drawn(ctx: AuditContext, all_: Sequence[tuple[str, Change]], most: int = MAX
 
 
 def each(ctx: AuditContext, wanted: Iterable[T], judge: Callable[[T], Verdict]) -> list[Verdict]:
-    """Judge mutants, several at a time, while there is time."""
+    """Judges mutants, several at a time, until the time is up."""
 
     def one(item: T) -> Verdict | None:
         if ctx.seconds_left() <= 0:
@@ -138,7 +138,7 @@ def each(ctx: AuditContext, wanted: Iterable[T], judge: Callable[[T], Verdict]) 
 
 
 def killed(silent: Verdict) -> Verdict:
-    """The same mutant; somebody is paid otherwise."""
+    """Returns the verdict with status "killed"."""
     return msgspec.structs.replace(silent, status="killed")
 
 
@@ -152,19 +152,19 @@ _TAKEN = ask("quintain.audit.mutants.watch:taken")
 
 
 class Verdicts:
-    """Episodes that are paid in many ways, for mutants of the verifier.
+    """Judge of verifier mutants, by episodes with many different scores.
 
     Args:
-        ctx: The lab.
+        ctx: Context of the audit.
         battery: The episodes.
-        reached: Which lines they run.
+        reached: Lines that the episodes run.
     """
 
-    def __init__(self, ctx: AuditContext, battery: Sequence[Tried], reached: Reach) -> None:
+    def __init__(self, ctx: AuditContext, battery: Sequence[TaskBaseline], reached: Reach) -> None:
         self._ctx, self._battery, self._reached = ctx, battery, reached
 
     def judge(self, path: str, change: Change) -> Verdict:
-        """Play the episodes that run what is changed; where it may be evaluated twice, the expression tells both."""
+        """Plays the episodes that run the changed lines; an expression without side effects records both its values."""
         silent, mutant = Verdict(path, change, "silent"), mutant_of(path, change)
         tried = [one for one in self._battery if self._reached.runs(one.task, path, change.lines)]
         try:
@@ -178,7 +178,9 @@ class Verdicts:
         except (SubjectBroken, UsageError):
             return killed(silent)  # Whatever a mutant does to its process, it does not go unnoticed.
 
-    def _watched(self, watched: MutantRuns, plain: MutantRuns, tried: Sequence[Tried], *, silent: Verdict) -> Verdict:
+    def _watched(
+        self, watched: MutantRuns, plain: MutantRuns, tried: Sequence[TaskBaseline], *, silent: Verdict
+    ) -> Verdict:
         for place, one in enumerate(tried):
             record = watched.play(one, probe(one.episodes, around=[_TAKEN]))
             if differs(record, one):  # Unless to evaluate it twice did something.
@@ -195,8 +197,8 @@ class Verdicts:
         return silent
 
 
-def _first(record: Record, one: Tried) -> list[Tried]:
-    """The first episode that is paid otherwise, alone."""
+def _first(record: Record, one: TaskBaseline) -> list[TaskBaseline]:
+    """Returns the first episode with another score, alone."""
     paid = zip(scores(record, len(one.episodes)), one.scores, strict=True)
     return [
         msgspec.structs.replace(one, episodes=(one.episodes[at],), scores=(one.scores[at],), refused=(one.refused[at],))
@@ -205,18 +207,18 @@ def _first(record: Record, one: Tried) -> list[Tried]:
     ][:1]
 
 
-def _is_paid_alike(plain: MutantRuns, tried: Sequence[Tried]) -> bool:
+def _is_paid_alike(plain: MutantRuns, tried: Sequence[TaskBaseline]) -> bool:
     return not any(differs(plain.play(one, probe(one.episodes)), one) for one in tried)
 
 
 def _masked(watched: MutantRuns, silent: Verdict, episode: Episode, *, values: list[str]) -> Verdict:
-    """It survived in this episode, in which an expression has two values and nobody is paid otherwise."""
+    """Returns the verdict "survived" in this episode, in which the expression differs and the score does not."""
     subject, shown, record = watched.shown(probe([episode], around=[_TAKEN]))
     return msgspec.structs.replace(
         silent,
         status="survived",
         episode=episode,
-        differs={silent.change.told: values},
+        differs={silent.change.description: values},
         subject=subject,
         probe=shown,
         record=record,
@@ -227,22 +229,22 @@ def _masked(watched: MutantRuns, silent: Verdict, episode: Episode, *, values: l
 
 
 class Worlds:
-    """What solutions make of the world without a mutant, to be held against what they make of it with one.
+    """Judge of tool mutants, by the states that solutions leave.
 
     Args:
-        ctx: The lab.
-        battery: Episodes that are paid in full.
-        reached: Which lines they run.
+        ctx: Context of the audit.
+        battery: Fully paid episodes.
+        reached: Lines that the episodes run.
     """
 
-    def __init__(self, ctx: AuditContext, battery: Sequence[Tried], reached: Reach) -> None:
+    def __init__(self, ctx: AuditContext, battery: Sequence[TaskBaseline], reached: Reach) -> None:
         self._ctx, self._battery, self._reached = ctx, battery, reached
         # A digest costs less than a state, where there is one.
         self._look = Op("digest") if "digest" in ctx.offers else Op("changes")
         self._sound = ctx.play_all([probe(one.episodes, [self._look]) for one in battery])
 
     def judge(self, path: str, change: Change) -> Verdict:
-        """Play the episodes that run what is changed: is it paid for, or does it only leave another world behind?"""
+        """Plays the episodes that run the changed lines, and compares scores and final states."""
         silent, mutant = Verdict(path, change, "silent"), mutant_of(path, change)
         elsewhere: list[Episode] = []
         try:
@@ -291,7 +293,7 @@ _DATED = ("at", "when", "date")
 
 
 def differing(ctx: AuditContext, sound: Any, other: Any) -> dict[str, list[Any]]:
-    """By path, where two worlds differ, given how each differs from the same start; bookkeeping is left out."""
+    """Returns the paths at which two states differ, bookkeeping aside, from their changes since the same start."""
     if not (data.is_dict(sound) and data.is_dict(other)):
         return {}
     ends = [{path: pair[1] for path, pair in one.items()} for one in (sound, other)]
@@ -301,12 +303,12 @@ def differing(ctx: AuditContext, sound: Any, other: Any) -> dict[str, list[Any]]
 
 
 def _contents(differs: dict[str, list[Any]], side: int) -> list[tuple[tuple[str, ...], str]]:
-    """What one side holds, without the keys of rows: a row under another number is the same row."""
+    """Returns the content of one side without row keys, so that renumbered rows are equal."""
     return sorted((kind(path), repr(_unkeyed(pair[side]))) for path, pair in differs.items() if pair[side] is not None)
 
 
 def kind(path: str) -> tuple[str, ...]:
-    """A path without the key of the row."""
+    """Returns a path as (table, field), without the row's key."""
     table, _, rest = path.partition("/")
     return table, rest.rpartition("/")[2] if "/" in rest else ""
 
@@ -334,7 +336,7 @@ def _is_noise(ctx: AuditContext, path: tuple[str, ...]) -> bool:
 
 
 def still_paid(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The episode is paid `data["paid"]`, and its world is other than it should be in the same places."""
+    """True if the episode scores `data["paid"]` and its state differs at one of the same paths."""
     record = records[0]
     score, found = number(record.at("0 score")), record.at("0 changes").value
     if score is None or score < evidence.data["paid"] - 1e-9 or not data.is_dict(found):
@@ -344,6 +346,6 @@ def still_paid(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def still_masked(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The episode is paid `data["paid"]`, and the mutated expression had another value meanwhile."""
+    """True if the episode scores `data["paid"]` and the mutated expression had another value."""
     score = number(records[0].at("0 score"))
     return score is not None and score >= evidence.data["paid"] - 1e-9 and bool(records[0].at("0 after").value)

@@ -1,4 +1,4 @@
-"""How a mutant runs: the loader of one source file is told another text; the file and its cache stay as they are."""
+"""Import hook that loads a source file with a change; the file and its bytecode cache stay unchanged."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Mutant(msgspec.Struct, frozen=True):
 
     Attributes:
         path: The file.
-        at: Offset in bytes of what is replaced.
-        before: What stands there.
-        after: What is to stand there.
+        at: Byte offset of the replaced text.
+        before: Replaced text.
+        after: New text.
     """
 
     path: str
@@ -28,10 +28,10 @@ class Mutant(msgspec.Struct, frozen=True):
     after: str
 
     def text(self) -> bytes:
-        """The file's text with the change.
+        """Returns the file's text with the change.
 
         Raises:
-            UsageError: The file is gone, or something else stands there now.
+            UsageError: The file is missing, or has another text at that place.
         """
         try:
             source = Path(self.path).read_bytes()
@@ -44,10 +44,10 @@ class Mutant(msgspec.Struct, frozen=True):
 
 
 def install(mutant: Mutant) -> None:
-    """From now on an import of the file in this process runs the mutant; a compiled copy of the file is not looked at.
+    """Makes imports of the file load the mutant.
 
     Raises:
-        UsageError: The file is not as it was, or has been imported already.
+        UsageError: The file has changed, or is imported already.
     """
     path = Path(mutant.path).resolve()
     for module in list(sys.modules.values()):
@@ -58,10 +58,10 @@ def install(mutant: Mutant) -> None:
 
 
 def hook(mutant: Mutant) -> None:
-    """From now on an import of the file in this process runs the mutant, whether or not it was imported before.
+    """Makes later imports of the file load the mutant, whether or not the file is imported already.
 
     Raises:
-        UsageError: The file is not as it was.
+        UsageError: The file has changed.
     """
     path, text = Path(mutant.path).resolve(), mutant.text()
     original = SourceFileLoader.get_code

@@ -1,8 +1,8 @@
-"""Mutation operators: each small change that can be made to the functions of a Python file, as an edit of its text.
+"""Mutation operators: small changes of the functions of a Python file, as edits of its text.
 
-The verifier's conditions and numbers are mutated, and what it returns. Of tools, what they write: a write is skipped,
-written otherwise, or a guard before it is gone. An edit replaces one expression or one simple statement and leaves the
-rest of the text as it is. Texts are left alone where nothing can hang on them: messages, docstrings, annotations.
+In the verifier, conditions, numbers and return values are mutated. In tools, a write is skipped or changed, or a guard
+is removed. An edit replaces one expression or one simple statement. Texts without effect on behaviour are left alone:
+messages, docstrings, annotations.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class Change(msgspec.Struct, frozen=True):
     """One edit.
 
     Attributes:
-        operator: What kind of change it is.
-        told: The change in words.
-        owner: Qualified name of the function that it is in.
-        lines: First and last line of what is run otherwise.
+        operator: Name of the operator.
+        description: Text for people.
+        owner: Qualified name of the enclosing function.
+        lines: First and last changed line.
         at, before, after: As in `loading.Mutant`.
-        watched: The same edit as `at`, `before`, `after` of the whole expression around it, which then remembers
-            whether its value is another one; None where evaluating it twice could do something.
+        watched: The same edit for the whole enclosing expression, which then records whether its value differs; None if
+            evaluating the expression twice could have side effects.
     """
 
     operator: str
-    told: str
+    description: str
     owner: str
     lines: tuple[int, int]
     at: int
@@ -44,11 +44,11 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def changes(source: bytes, part: Part) -> list[Change]:
-    """All changes of a file, in the order of its text.
+    """Returns all changes of a file, in the order of its text.
 
     Raises:
-        SyntaxError: It is no Python.
-        UnicodeDecodeError: It is not UTF-8.
+        SyntaxError: The file is not Python.
+        UnicodeDecodeError: The file is not UTF-8.
     """
     tree = ast.parse(source.decode())
     text = _Text(source)
@@ -56,7 +56,7 @@ def changes(source: bytes, part: Part) -> list[Change]:
 
 
 class _Text:
-    """Source by the places of its nodes."""
+    """Source text, addressed by syntax nodes."""
 
     def __init__(self, source: bytes) -> None:
         self._source = source
@@ -89,7 +89,7 @@ def _functions(node: ast.AST, owner: str) -> Iterator[tuple[str, _Function]]:
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a function, at any depth, without those of functions and classes in it."""
+    """Yields the statements of a function at any depth, without those of nested functions and classes."""
     for one in body:
         if isinstance(one, _Function | ast.ClassDef):
             continue
@@ -109,14 +109,14 @@ def _of_function(text: _Text, owner: str, function: _Function, *, part: Part) ->
         for whole in _expressions(one):
             found = _judged(one, whole, function) if part == "V" else _guarding(one, whole)
             for operator, node, after in found:
-                if _told(node) == _told(ast.parse(after, mode="eval").body):
+                if _words(node) == _words(ast.parse(after, mode="eval").body):
                     continue  # It says so already.
                 is_truth = isinstance(one, ast.If | ast.While) and whole is one.test
                 yield _change(text, owner, _Edit(operator, node, after, whole, _is_pure(one, whole), is_truth))
 
 
-def _told(node: ast.expr) -> str:
-    """An expression in words; numbers that are equal are told alike."""
+def _words(node: ast.expr) -> str:
+    """Returns an expression in words; equal numbers read the same."""
     value = node.value if isinstance(node, ast.Constant) else None
     return str(int(value)) if isinstance(value, float) and value.is_integer() else ast.unparse(node)
 
@@ -128,7 +128,7 @@ class _Edit(msgspec.Struct, frozen=True):
     whole: ast.expr
     is_pure: bool
     is_truth: bool
-    """Nothing but its truth counts."""
+    """Only the expression's truth value matters."""
 
 
 def _change(text: _Text, owner: str, edit: _Edit) -> Change:
@@ -140,8 +140,8 @@ def _change(text: _Text, owner: str, edit: _Edit) -> Change:
     both = (f"bool({one})" if edit.is_truth else f"({one})" for one in (around, mutated))
     watched = (begin, around, f"{WATCH}({', '.join(both)})") if edit.is_pure else None
     lines = edit.whole.lineno, edit.whole.end_lineno or edit.whole.lineno
-    told = f"`{_flat(around)}` becomes `{_flat(mutated)}`"
-    return Change(edit.operator, told, owner, lines, first, before, edit.after, watched)
+    description = f"`{_flat(around)}` becomes `{_flat(mutated)}`"
+    return Change(edit.operator, description, owner, lines, first, before, edit.after, watched)
 
 
 def _flat(code: str) -> str:
@@ -149,7 +149,7 @@ def _flat(code: str) -> str:
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
-    """The outermost expressions of a statement, those of the statements in it left out."""
+    """Yields the outermost expressions of a statement, without those of nested statements."""
     if isinstance(statement, ast.AnnAssign):
         if statement.value is not None:
             yield statement.value
@@ -164,7 +164,7 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
 
 
 def _is_pure(statement: ast.stmt, whole: ast.expr) -> bool:
-    """Whether an expression may be evaluated twice: nothing in it writes, as far as its names tell."""
+    """True if an expression may be evaluated twice, as far as its names show."""
     if isinstance(statement, ast.Expr | ast.Raise | ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
         return False
     banned = (ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Await)
@@ -204,7 +204,7 @@ def _judged(statement: ast.stmt, whole: ast.expr, function: _Function) -> _Found
 
 
 def _inside(whole: ast.expr) -> Iterator[ast.expr]:
-    """The expressions in one, itself first; not those in f-strings, whose places are not known before Python 3.12."""
+    """Yields an expression and its subexpressions, except in f-strings, which have no positions before Python 3.12."""
     yield whole
     for child in ast.iter_child_nodes(whole):
         inner = [child.value] if isinstance(child, ast.keyword) else [child]
@@ -235,10 +235,10 @@ def _condition(node: ast.expr) -> _Found:
 
 
 def _compared(node: ast.Compare, place: int, op: str) -> str:
-    told = f"({ast.unparse(node.left)})"
+    description = f"({ast.unparse(node.left)})"
     for at, (each, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
-        told += f" {op if at == place else _SAME[type(each)]} ({ast.unparse(right)})"
-    return f"({told})"
+        description += f" {op if at == place else _SAME[type(each)]} ({ast.unparse(right)})"
+    return f"({description})"
 
 
 def _number(node: ast.expr) -> _Found:
@@ -313,7 +313,7 @@ _SQL = re.compile(r"^\s*(insert|update|delete|replace)\b", re.IGNORECASE)
 
 
 def _mutates(node: ast.AST) -> bool:
-    """Whether a call changes what it is called on: by the method's name, or by the SQL that it executes."""
+    """True if a call changes its receiver, by the method's name or by the SQL that it executes."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return False
     if node.func.attr in ("execute", "executemany", "run"):
@@ -324,7 +324,7 @@ def _mutates(node: ast.AST) -> bool:
 
 
 def _written(text: _Text, owner: str, one: ast.stmt) -> Iterator[Change]:
-    """Skip a statement that writes."""
+    """Yields the change that skips a writing statement."""
     if not _writes(one):
         return
     first, _ = text.span(one)
@@ -345,7 +345,7 @@ def _writes(one: ast.stmt) -> bool:
 
 
 def _guarding(statement: ast.stmt, whole: ast.expr) -> _Found:
-    """A guard is gone; two arguments change places; another value is written."""
+    """Yields changes that remove a guard, swap two arguments or write another value."""
     if isinstance(statement, ast.If) and whole is statement.test and _leaves(statement.body):
         yield "drop guard", whole, "False"
         return
@@ -364,7 +364,7 @@ def _guarding(statement: ast.stmt, whole: ast.expr) -> _Found:
 
 
 def _otherwise(value: ast.expr) -> _Found:
-    """Another word or truth value, where a plain one is written into a field."""
+    """Yields another word or truth value for a constant that is written into a field."""
     if isinstance(value, ast.Constant) and isinstance(value.value, str) and value.value:
         yield "write another word", value, repr(f"{value.value}?")
     elif isinstance(value, ast.Constant) and isinstance(value.value, bool):

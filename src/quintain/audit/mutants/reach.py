@@ -1,8 +1,9 @@
-"""Which lines of a subject's files its verifier runs, and which its tools run, in episodes that are known.
+"""Reach: source lines that the verifier runs and lines that the tools run, in known episodes.
 
-A mutant on a line that no episode runs says nothing, and a line that both run (a lookup, a clock) is no requirement of
-either. So a line is the verifier's when `score` runs it and no call does; the tools' when a call runs it and `score`
-does not. Where the verifier has files of its own, what they run during a call (a judge of single steps) is theirs.
+A mutant on a line that no episode runs shows nothing, and a line that both run (a lookup, a clock) is a requirement of
+neither. So a line belongs to the verifier if `score` runs it and no call does, and to the tools if a call runs it and
+`score` does not. Lines of the verifier's own files that a call runs (a criterion on single steps) belong to the
+verifier.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from quintain.audit.data import is_dict
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, ask, reset
 
-from .battery import Tried, probe
+from .battery import TaskBaseline, probe
 
 _HERE = __name__
 _ACTS = ("call", "answer", "advance")
 
 Lines = dict[str, frozenset[int]]
-"""By path."""
+"""Line numbers by path."""
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """Lines of the verifier, and lines of the tools.
+    """Lines of the verifier and lines of the tools.
 
     Attributes:
-        by_task: Every line that an episode of the task runs; a task is missing when that is not known.
+        by_task: Every line that an episode of the task runs; unknown tasks are missing.
     """
 
     verifier: Lines
@@ -43,15 +44,15 @@ class Reach(msgspec.Struct, frozen=True):
     by_task: dict[str, Lines]
 
     def runs(self, task: str, path: str, lines: tuple[int, int]) -> bool:
-        """Whether a task's episodes run one of these lines of a file: the first to the last."""
+        """True if a task's episodes run one of these lines of a file, or if that is unknown."""
         known = self.by_task.get(task)
         return known is None or not known.get(path, frozenset()).isdisjoint(range(lines[0], lines[1] + 1))
 
 
-def reach(ctx: AuditContext, tried: Sequence[Tried]) -> Reach:
-    """Play the episodes of each task in a process of its own, and see what they run.
+def reach(ctx: AuditContext, tried: Sequence[TaskBaseline]) -> Reach:
+    """Traces the episodes of each task in a process of its own.
 
-    The task is made before, and begun once: lines that only this needs are nobody's.
+    The task is made and begun once before; lines that only this runs belong to neither side.
     """
     sources = [(Path(one.path).resolve(), one.part) for one in ctx.sources if one.path]
     theirs = {str(path) for path, part in sources if part != "V"}
@@ -77,7 +78,7 @@ def reach(ctx: AuditContext, tried: Sequence[Tried]) -> Reach:
     return Reach(_minus(scores, acts, resets), _minus(acts, scores), by_task)
 
 
-def _traced(one: Tried, value: dict[str, Any]) -> Op:
+def _traced(one: TaskBaseline, value: dict[str, Any]) -> Op:
     ops = [reset(one.task, mark="first"), *probe(one.episodes).ops]
     asked = ask(f"{_HERE}:trace", {**value, "ops": msgspec.to_builtins(ops)})
     return msgspec.structs.replace(asked, lanes=((reset(one.task),),))  # The worker makes the tasks that it sees.
@@ -91,7 +92,7 @@ def _minus(one: dict[str, set[int]], *others: dict[str, set[int]]) -> Lines:
 
 
 def trace(player: Player, on: str, value: Any) -> dict[str, dict[str, list[int]]]:
-    """In the child: play ops, and say by phase (act, score, reset) and file which lines were run."""
+    """Plays ops in the worker and returns the lines that were run, by phase (act, score, reset) and file."""
     tracer = _Tracer(tuple(value["folders"]), frozenset(value["judges"]))
     threading.settrace(tracer.enter)
     try:
@@ -114,7 +115,7 @@ class _Tracer:
         self._judges = judges
 
     def enter(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
-        """A function is called: follow it when it is one of the subject's."""
+        """Traces a called function if it belongs to the subject."""
         del event, argument
         path = frame.f_code.co_filename
         if not path.startswith(self._folders):
@@ -130,7 +131,7 @@ class _Tracer:
         return line
 
     def _is_judged(self, frame: FrameType | None) -> bool:
-        """Whether a judge of the verifier is at work, further out."""
+        """True if a function of the verifier is on the call stack."""
         while frame is not None:
             if frame.f_code.co_filename in self._judges:
                 return True

@@ -1,9 +1,9 @@
-"""In the child: a mutant is put into functions that are loaded already, so that no process has to begin for it.
+"""Swapping of a mutant into loaded functions, so that no new process has to start for it.
 
-What a file's text becomes is compiled beside what it was; functions whose code is not the same get the other code, in a
-fork of a process in which the subject's tasks are made. So a mutant costs what its episodes cost, and what runs while
-a task is made is not mutated. Where a function cannot take the code (it needs other variables of what is around it),
-that is said, and the mutant is loaded in a process of its own (`loading`).
+The file's text is compiled with and without the change, and functions whose code differs get the new code, in a fork of
+a process that has made the subject's tasks. So a mutant costs only its episodes, and code that runs while a task is
+made is not mutated. If a function cannot take the code (other free variables), the result says so, and the mutant is
+loaded in a process of its own (`loading`).
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from .loading import Mutant, hook
 
 PLAY = f"{__name__}:play"
 SWAP = f"{__name__}:swap"
-"""Names for an op `ask`; the worker calls `index` before it forks for one of them."""
+"""Function of an op `ask`; the worker calls `index` before it forks for one of them."""
 
 _functions: dict[str, list[FunctionType]] = {}
-"""By file; every function of this process, found before the fork: to look for them writes into all of memory."""
+"""All functions of this process by file, found before the fork, because the search writes into all of memory."""
 
 
-class Variation(msgspec.Struct, frozen=True):
-    """What `play` is asked.
+class MutantRun(msgspec.Struct, frozen=True):
+    """Arguments of `play`.
 
     Attributes:
-        mutant: None when the process was loaded with it.
-        paid: What each `score` gives without the mutant.
-        seconds: Of processor time; the process is killed after them.
+        mutant: None if the process was loaded with it.
+        paid: Each score without the mutant.
+        seconds: Processor time after which the process is killed.
     """
 
     mutant: Mutant | None
@@ -48,12 +48,12 @@ class Variation(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Tally(msgspec.Struct, frozen=True):
-    """What `play` answers.
+class SwapResult(msgspec.Struct, frozen=True):
+    """Result of `play`.
 
     Attributes:
-        how: As of `swap`; then nothing was played, unless it is empty.
-        seen: By op, what its looks and scores gave; it ends with the first score that is another one.
+        how: Result of `put`; unless it is empty, nothing was played.
+        seen: Results of looks and scores by op, up to the first score that differs.
     """
 
     how: str
@@ -61,11 +61,11 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 def index() -> None:
-    """Find all functions, unless they are known."""
+    """Finds all functions of the process, once."""
     if _functions:
         return
     by_file: dict[str, list[FunctionType]] = defaultdict(list)
-    gc.unfreeze()  # What is frozen is not told.
+    gc.unfreeze()  # gc.get_objects() omits frozen objects.
     for one in gc.get_objects():
         if type(one) is FunctionType:
             by_file[one.__code__.co_filename].append(one)
@@ -75,18 +75,18 @@ def index() -> None:
 
 
 def forget() -> None:
-    """The process has made something since: functions, it may be."""
+    """Drops the index, because the process may have made new functions."""
     _functions.clear()
 
 
 def play(player: Player, _on: str, value: Any) -> dict[str, Any]:
-    """Play ops with a mutant until a score is another one.
+    """Plays ops with a mutant until a score differs.
 
     Raises:
-        UsageError: The mutated file is not as it was.
-        SyntaxError: The mutant is no Python.
+        UsageError: The mutated file has changed.
+        SyntaxError: The mutant is not Python.
     """
-    wanted = msgspec.convert(value, Variation)
+    wanted = msgspec.convert(value, MutantRun)
     how = put(wanted.mutant) if wanted.mutant is not None else ""
     if how:
         return {"how": how}
@@ -104,7 +104,7 @@ def play(player: Player, _on: str, value: Any) -> dict[str, Any]:
 
 
 def swap(_player: Player, _on: str, value: Any) -> str:
-    """Put a mutant in; from now on it runs."""
+    """Swaps a mutant in for the rest of the process."""
     return put(msgspec.convert(value, Mutant))
 
 
@@ -112,14 +112,14 @@ UNFIT = "the functions that are loaded cannot take the code"
 
 
 def put(mutant: Mutant) -> str:
-    """Give the functions of a file the mutant's code; imports of the file, from now on, load it, too.
+    """Gives the functions of a file, and its later imports, the mutant's code.
 
     Returns:
-        Empty when it is done; else `UNFIT`, and nothing is changed.
+        Empty on success; `UNFIT` if nothing was changed.
 
     Raises:
-        UsageError: The file is not as it was.
-        SyntaxError: The mutant is no Python.
+        UsageError: The file has changed.
+        SyntaxError: The mutant is not Python.
     """
     index()
     pairs = _pairs(mutant)
@@ -139,10 +139,10 @@ def put(mutant: Mutant) -> str:
 
 
 def is_same(mutant: Mutant) -> bool:
-    """Whether the mutant is compiled to what the author wrote; what is no Python is another thing.
+    """True if the mutant compiles to the author's code.
 
     Raises:
-        UsageError: The file is not as it was.
+        UsageError: The file has changed.
     """
     try:
         return not _pairs(mutant)
@@ -162,7 +162,7 @@ def _is_file(module: object, path: str) -> bool:
 
 
 def _changed(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType | None]]:
-    """The functions' code that is not the same, with what it becomes; None where that cannot be told."""
+    """Yields each changed code object with its new code; None without a counterpart."""
     for one, other in _paired(_inner(old), _inner(new)):
         if other is None:
             yield one, None
@@ -177,7 +177,7 @@ def _inner(code: CodeType) -> list[CodeType]:
 
 
 def _paired(old: Iterable[CodeType], new: Iterable[CodeType]) -> Iterator[tuple[CodeType, CodeType | None]]:
-    """By name, and those of one name (lambdas, mostly) by their order, if none has gone."""
+    """Yields code objects paired by name; those of one name (mostly lambdas) by order, if their numbers agree."""
     become: dict[str, list[CodeType]] = defaultdict(list)
     for one in new:
         become[one.co_qualname].append(one)
@@ -201,7 +201,7 @@ _SAME_PARTS = (
 
 
 def _is_same(one: CodeType, other: CodeType) -> bool:
-    """Whether they do the same; on which lines they stand does not count."""
+    """True if two code objects are equal, line numbers aside."""
     return (
         all(getattr(one, name) == getattr(other, name) for name in _SAME_PARTS)
         and len(one.co_consts) == len(other.co_consts)

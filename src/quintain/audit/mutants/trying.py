@@ -1,4 +1,4 @@
-"""The auditor's side of one mutant: episodes are played with it in forks of warm processes, or in one of its own."""
+"""Playing of one mutant: in forks of warm processes, or in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from quintain.audit.loader import Subject
 from quintain.audit.probe import OpResult, Probe, Record, ask, reset
 
 from . import swapping
-from .battery import Tried, scores
+from .battery import TaskBaseline, scores
 from .loading import Mutant
 
 _SLACK_S = 10.0
-"""A mutant may take so much longer than four times what was needed without it: a machine has other work."""
+"""Extra seconds beyond four times the time without the mutant."""
 _CPU_SLACK_S = 2.0
-"""The same, of processor time: what loops for ever is known soon."""
+"""Extra seconds of processor time; endless loops are found soon."""
 
 
 class MutantRuns:
-    """A mutant that is tried; closes the process that it may need for itself.
+    """Player of one mutant; it closes the process that the mutant may need for itself.
 
     Args:
-        ctx: The lab; its processes play.
-        mutant: What is tried.
+        ctx: Context of the audit, whose processes play.
+        mutant: The change to play with.
     """
 
     def __init__(self, ctx: AuditContext, mutant: Mutant) -> None:
@@ -41,12 +41,12 @@ class MutantRuns:
         if self._own is not None:
             self._own.close()
 
-    def play(self, one: Tried, wanted: Probe) -> Record:
-        """Play episodes of a task until one is paid otherwise than it was; only looks and scores are in the record.
+    def play(self, one: TaskBaseline, wanted: Probe) -> Record:
+        """Plays a task's episodes until a score differs; the record holds only looks and scores.
 
         Args:
             one: The task.
-            wanted: All its episodes, with what is to be looked at beside the scores.
+            wanted: All its episodes, with further looks.
 
         Raises:
             SubjectBroken: The subject does not load with the mutant.
@@ -60,10 +60,10 @@ class MutantRuns:
         return self._tried(one, wanted, None)[0]
 
     def shown(self, wanted: Probe) -> tuple[Subject, Probe, Record]:
-        """Play a probe with the mutant as anybody can play it again: the subject to open, what is played, its record.
+        """Plays a probe with the mutant in a form that can be replayed: (subject, probe, record).
 
         Raises:
-            SubjectBroken: The process around the probe was ended.
+            SubjectBroken: The process around the probe ended.
             OutOfTime: The budget is spent.
         """
         if self._own is not None:
@@ -76,20 +76,20 @@ class MutantRuns:
     def _subject(self) -> Subject:
         return msgspec.structs.replace(self._ctx.subject, mutant=self._mutant)
 
-    def _tried(self, one: Tried, wanted: Probe, mutant: Mutant | None) -> tuple[Record, str]:
-        trial = swapping.Variation(mutant, wanted.ops, one.scores, 4 * one.seconds + _CPU_SLACK_S)
+    def _tried(self, one: TaskBaseline, wanted: Probe, mutant: Mutant | None) -> tuple[Record, str]:
+        trial = swapping.MutantRun(mutant, wanted.ops, one.scores, 4 * one.seconds + _CPU_SLACK_S)
         asked = ask(swapping.PLAY, msgspec.to_builtins(trial, builtin_types=(bytes,)))
         # The worker makes the tasks of all resets that it sees, before it forks.
         whole = Probe((msgspec.structs.replace(asked, lanes=((reset(one.task),),)),))
         limit = min(self._ctx.limit, 4 * one.seconds + _SLACK_S)
         played = self._own.play(whole, limit) if self._own is not None else self._ctx.play_probe(whole, limit)
-        told: Any = played.at("ask").value
-        if played.died or not is_dict(told):
+        answer: Any = played.at("ask").value
+        if played.died or not is_dict(answer):
             return Record(wanted.ops, (), played.died or played.at("ask").raised), ""
-        tally = msgspec.convert(told, swapping.Tally)
+        tally = msgspec.convert(answer, swapping.SwapResult)
         return Record(wanted.ops, tuple(msgspec.convert(seen, OpResult) for seen in tally.seen)), tally.how
 
 
-def differs(record: Record, one: Tried) -> bool:
-    """Whether an episode of a task is paid otherwise, or broke."""
+def differs(record: Record, one: TaskBaseline) -> bool:
+    """True if an episode of a task scores differently or broke."""
     return bool(record.died) or scores(record, len(one.episodes)) != one.scores

@@ -1,4 +1,4 @@
-"""In the child: whether a mutated expression ever had another value than the one that the author wrote."""
+"""Watch in the worker: records whether a mutated expression ever differs from the author's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SEEN: list[tuple[str, str]] = []
 
 
 def saw(original: Any, mutated: Any) -> Any:
-    """Remember two values that are different; the mutated one is what goes on."""
+    """Records two values that differ, and returns the mutated one."""
     if len(_SEEN) < 3 and _differ(original, mutated):
         _SEEN.append((repr(original)[:200], repr(mutated)[:200]))
     return mutated
@@ -19,7 +19,7 @@ def _differ(one: Any, other: Any) -> bool:
 
 
 def taken(_player: Any, _on: str, _value: Any) -> list[list[str]]:
-    """What was seen since it was last asked; played by an op `ask`."""
+    """Returns the values recorded since the last call; an op `ask` plays it."""
     seen = [list(pair) for pair in _SEEN]
     _SEEN.clear()
     return seen

@@ -1,10 +1,10 @@
-"""The report as one HTML file that needs nothing else: no network, no script to read it, no framework.
+"""Report as one HTML file without network access, external scripts or a framework.
 
-markup       elements, with everything escaped that is not ours
+markup       elements, with all foreign text escaped
 pictures     inline SVG
 aligned      trajectories side by side
 overview     verdict, coverage, failure rate
-findings     one after the other
+findings     one section per finding
 style.css, script.js
 """
 
@@ -21,10 +21,10 @@ from .markup import Html, tag
 
 
 def page(document: dict[str, Any]) -> str:
-    """The page of a report.
+    """Returns the HTML page of a report.
 
     Args:
-        document: What `quintain.audit.document.document` makes, or report.json holds.
+        document: Result of `quintain.audit.document.document`, or content of report.json.
     """
     every = [findings.section(number, one) for number, one in enumerate(document["findings"], 1)]
     body = tag(
@@ -46,7 +46,7 @@ def page(document: dict[str, Any]) -> str:
 
 
 def _head(document: dict[str, Any]) -> Html:
-    """The policy lets nothing run, load or look otherwise than what stands here."""
+    """Returns the head; its content security policy allows only the page's own script and style."""
     style, script = _file("style.css"), _file("script.js")
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "

@@ -1,4 +1,4 @@
-"""Trajectories side by side: which op of one is which op of another, and where what they saw differs."""
+"""Trajectories side by side: corresponding ops in one row, and their differences marked."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .markup import Html, join, lines, tag, text, words
 
 Line = dict[str, Any]
 Row = list[Line | None]
-"""The same op in each trajectory; None where one has none."""
+"""One op in each trajectory, or None in a trajectory without it."""
 
 
 def aligned(trajectories: Sequence[Sequence[Line]]) -> list[Row]:
-    """Rows of ops that correspond, in the order of the first trajectory; what others have more stands between."""
+    """Returns rows of corresponding ops in the order of the first trajectory, with extra ops of others in between."""
     first = list(trajectories[0])
     rows: list[Row] = [[line, *([None] * (len(trajectories) - 1))] for line in first]
     gaps: dict[int, list[Row]] = {}
@@ -43,12 +43,12 @@ def _what(line: Line) -> str:
 
 
 def _alike(some: Sequence[Line], others: Sequence[Line]) -> bool:
-    """Whether stretches are the same ops with other arguments."""
+    """True if both stretches have the same ops, arguments aside."""
     return [(one["do"], one.get("name")) for one in some] == [(one["do"], one.get("name")) for one in others]
 
 
 def outcome(line: Line) -> str:
-    """What an op gave, in words."""
+    """Returns an op's result in words."""
     for how in ("crashed", "hung", "refused", "absent"):
         if how in line:
             return f"{how}: {line[how]}" + (f"\nat {line['where']}" if line.get("where") else "")
@@ -56,7 +56,7 @@ def outcome(line: Line) -> str:
 
 
 def differing(one: str, other: str) -> tuple[Html, Html]:
-    """Both texts, with what differs marked: within a line where lines correspond, else whole lines."""
+    """Returns both texts with their differences marked, within a line if lines correspond."""
     some, others = one.split("\n"), other.split("\n")
     left: list[Html] = []
     right: list[Html] = []

@@ -1,4 +1,4 @@
-"""A finding: the claim, what shows it op by op, what that did to the world, and how to see it again."""
+"""Section of a finding: the claim, its evidence op by op, the state changes, and the replay command."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .markup import Html, join, lines, plural, tag, text, words
 
 LETTERS = {"T": "the tasks", "H": "the harness", "V": "the verifier", "S": "the state", "C": "the configuration"}
 _LONG = 700
-"""Characters of a value beyond which it is folded."""
+"""Characters beyond which a value is folded."""
 _MAX_VALUE_CHARS = 20_000
-"""Characters of a value that the page holds."""
+"""Most characters of a value on the page."""
 _SIDES = ("expected", "observed")
 _BESIDE = 2
-"""Probes that stand beside the first in one table; more come in further tables."""
+"""Other probes per table; more go into further tables."""
 
 Finding = dict[str, Any]
 
 
 def section(number: int, one: Finding) -> Html:
-    """Everything about one finding."""
+    """Returns the section of one finding."""
     return tag(
         "article",
         tag("h3", tag("span", f"{number}.", class_="number"), " ", one["title"], id=f"title-{number}"),
@@ -56,15 +56,15 @@ def _badges(one: Finding) -> Html:
         tag("span", CLASSES.get(one["class"], one["class"]), class_="badge"),
         tag("span", f"{one['part']}: {LETTERS.get(one['part'], '')}", class_="badge"),
     ]
-    told = [
+    parts = [
         tag("code", one["check"]),
         tag("span", f"{'tasks' if len(tasks) > 1 else 'task'} {first}") if tasks else None,
     ]
-    return tag("p", join(badges, " "), " ", join([part for part in told if part is not None], " · "), class_="badges")
+    return tag("p", join(badges, " "), " ", join([part for part in parts if part is not None], " · "), class_="badges")
 
 
 def _sides(one: Finding) -> Html | None:
-    """Expected against observed; what differs is marked where both have the same build."""
+    """Returns expected and observed values side by side, with differences marked if both have several lines."""
     drawn = {name: list(pictures.found(one[name])) for name in _SIDES}
     values = {name: _undrawn(one[name]) if drawn[name] else one[name] for name in _SIDES}
     said = {name: _said(value) for name, value in values.items() if value is not None}
@@ -87,7 +87,7 @@ def _sides(one: Finding) -> Html | None:
 
 
 def _said(value: Any) -> str:
-    """A value in words, and no more than a page can bear."""
+    """Returns a value in words, cut to the page's limit."""
     said = lines(value)
     return (
         said
@@ -101,7 +101,7 @@ def _undrawn(value: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _shown(one: Finding) -> Iterator[Html]:
-    """The trajectories with, beside them, what changed in the world and what the verdict rests on."""
+    """Yields the trajectories and, next to them, the state changes and the reasons of the score."""
     first: list[Line] = one["trajectory"]
     if not first:
         return
@@ -130,8 +130,8 @@ def _table(first: list[Line], beside: list[dict[str, Any]], start: int) -> Html:
 
 
 def _context(context: dict[str, Any]) -> str:
-    told = ", ".join(f"{name.replace('_', ' ')} {words(value)}" for name, value in context.items())
-    return f" ({told})" if told else ""
+    parts = ", ".join(f"{name.replace('_', ' ')} {words(value)}" for name, value in context.items())
+    return f" ({parts})" if parts else ""
 
 
 def _line(row: Row, number: str, heads: list[str]) -> Html:
@@ -174,13 +174,13 @@ def _op(line: Line) -> Html:
     name = line.get("name", "")
     on = f" on {line['on']}" if "on" in line else ""
     lanes = [" → ".join(lane) for lane in line.get("lanes", ())]
-    told = [tag("span", line["do"] + on, class_="do"), " ", tag("code", name, class_="name") if name else None]
-    told += [tag("div", tag("code", lane)) for lane in lanes]
-    return join([*told, folded(_said(asked)) if asked not in (None, {}) else None])
+    parts = [tag("span", line["do"] + on, class_="do"), " ", tag("code", name, class_="name") if name else None]
+    parts += [tag("div", tag("code", lane)) for lane in lanes]
+    return join([*parts, folded(_said(asked)) if asked not in (None, {}) else None])
 
 
 def _world(one: Finding) -> Iterator[Html]:
-    """The difference of the state, op by op."""
+    """Yields the state changes, op by op."""
     changes: Any = one["details"].get("changes")
     if not is_list(changes) or all(change is None for change in changes):
         return
@@ -205,7 +205,7 @@ def _change(path: str, both: Any) -> Html:
 
 
 def _reasons(one: Finding) -> Iterator[Html]:
-    """Why the reward is what it is."""
+    """Yields the reasons of the reward."""
     reasons: Any = one["details"].get("reasons")
     if not reasons:
         return
@@ -253,7 +253,7 @@ def _replay(one: Finding) -> Html | None:
 
 
 def folded(said: str, shown: Html | None = None) -> Html:
-    """A value as it is; a long one behind its beginning."""
+    """Returns a value, folded behind its first characters if it is long."""
     body = tag("pre", shown if shown is not None else text(said), tabindex=0 if len(said) > _LONG else None)
     if len(said) <= _LONG:
         return body

@@ -1,4 +1,4 @@
-"""HTML that cannot be broken into: whatever is no `Html` is escaped, and what is invisible is shown."""
+"""HTML that escapes everything except `Html`, and shows invisible characters."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from quintain.audit.data import is_dict, is_list
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
-"""Controls, zero widths, and what turns the direction of text around; surrogates, which UTF-8 cannot hold."""
+"""Control characters, zero widths, direction marks, and surrogates, which UTF-8 cannot hold."""
 _VOID = frozenset({"br", "col", "link", "meta", "path", "line", "rect", "circle"})
 
 
 class Html(str):
-    """Markup of our own."""
+    """Markup that needs no escaping."""
 
     __slots__ = ()
 
 
 def text(value: object) -> Html:
-    """Anybody's words as text: nothing in them is markup, and nothing in them is invisible."""
+    """Returns a value as escaped text with invisible characters shown."""
     shown = _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", str(value))
     return Html(html.escape(shown, quote=True))
 
 
 def tag(name: str, /, *inside: object, **attributes: object) -> Html:
-    """An element. `class_` is written as class, `aria_label` as aria-label; an attribute that is None is left out."""
+    """Returns an element; attribute `class_` becomes class, `aria_label` becomes aria-label, None is left out."""
     said = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
         for key, value in attributes.items()
@@ -42,7 +42,7 @@ def tag(name: str, /, *inside: object, **attributes: object) -> Html:
 
 
 def join(parts: Iterable[object], between: object = "") -> Html:
-    """Parts, each escaped unless it is markup already; None is nothing."""
+    """Returns the parts joined, each escaped unless it is markup; None is skipped."""
     return Html(text_of(between).join(text_of(part) for part in parts if part is not None))
 
 
@@ -51,7 +51,7 @@ def text_of(part: object) -> Html:
 
 
 _NARROW = 60
-"""Characters that stand on one line."""
+"""Most characters of a value on one line."""
 
 
 def _json(value: Any) -> str:
@@ -59,12 +59,12 @@ def _json(value: Any) -> str:
 
 
 def words(value: Any) -> str:
-    """A value as people read it: text as it is, anything else as JSON."""
+    """Returns a value for people: text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else _json(value)
 
 
 def lines(value: Any) -> str:
-    """The same with an entry of a dict or list on each line, also where a text is JSON and nothing is lost by it."""
+    """Returns a value like `words`, with one line per entry of a dict, a list or JSON text."""
     if isinstance(value, str):
         try:
             found = json.loads(value) if value[:1] in ("{", "[") else None
@@ -81,5 +81,5 @@ def lines(value: Any) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """As in "1 episode" and "2 episodes"."""
+    """Returns a count with its noun, as in "1 episode" and "2 episodes"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

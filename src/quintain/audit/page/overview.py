@@ -1,4 +1,4 @@
-"""The top of the page: may one train on this, what was looked at, what was not, and how often its episodes broke."""
+"""Overview: the verdict on training, coverage, and failure rate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATUS = {"checked": "✓", "partly": "◐", "not_checked": "-", "found": "!"}
 
 
 def header(document: Document) -> Html:
-    """The verdict, and what it was reached on."""
+    """Returns the verdict and the facts that it is based on."""
     style, headline, because = verdict(document)
     tasks = document["tasks"]
     facts = {
@@ -41,7 +41,7 @@ def header(document: Document) -> Html:
 
 
 def verdict(document: Document) -> tuple[str, str, str]:
-    """Style, headline and reason. Nobody is told to train on what was not wholly looked at."""
+    """Returns style, headline and reason; it recommends training only after complete coverage."""
     stops = [one for one in document["findings"] if one["severity"] == "error" and one["confidence"] == "proven"]
     others = len(document["findings"]) - len(stops)
     remarks = f" There is also {plural(others, 'remark')}." if others == 1 else ""
@@ -65,7 +65,7 @@ def verdict(document: Document) -> tuple[str, str, str]:
 
 
 def coverage(document: Document) -> Html:
-    """Class by check: looked, partly, not, or found something."""
+    """Returns the table of classes and checks with their status."""
     by_class: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for one in document["checks"]:
         by_class[one["class"]].append(one)
@@ -116,14 +116,14 @@ _LEGEND = {
 
 def _chip(check: dict[str, Any], findings: list[int]) -> Html:
     status = "found" if findings else check["status"]
-    told = [
+    inside = [
         tag("span", STATUS[status], class_=f"mark {status}", aria_label=_LEGEND[status], role="img"),
         check["check"],
     ]
     title = check["reason"] or check["about"] or None
     if findings:
-        return tag("a", *told, href=f"#finding-{findings[0]}", class_="chip found", title=title)
-    return tag("span", *told, class_=f"chip {status}", title=title)
+        return tag("a", *inside, href=f"#finding-{findings[0]}", class_="chip found", title=title)
+    return tag("span", *inside, class_=f"chip {status}", title=title)
 
 
 def _done(checks: list[dict[str, Any]]) -> str:
@@ -135,7 +135,7 @@ def _skipped(checks: list[dict[str, Any]]) -> str:
 
 
 def _every(checks: list[dict[str, Any]]) -> Html | None:
-    """Each check with its question, for who wants to know what "looked" means."""
+    """Returns a folded table of all checks with their questions."""
     if not checks:
         return None
     head = ("Check", "Question", "Status", "Compared", "Probes", "Found", "Seconds")
@@ -157,7 +157,7 @@ def _every(checks: list[dict[str, Any]]) -> Html | None:
 
 
 def failures(document: Document) -> Html:
-    """How often episodes broke, against the line, and what the others were paid."""
+    """Returns the failure rate against its limit, and a histogram of scores."""
     one = document["failure_rate"]
     if not one["episodes"]:
         picture = tag("p", "No episode was played, so nothing is known of the failure rate.")
@@ -182,7 +182,7 @@ def _episodes(scores: dict[str, Any]) -> dict[str, Sequence[float]]:
 
 
 def load(document: Document) -> Html | None:
-    """Latency under load, where it was measured for the whole subject."""
+    """Returns the latency under load; None if it was not measured for the whole subject."""
     points = document.get("load")
     if not pictures.is_load(points):
         return None
@@ -190,7 +190,7 @@ def load(document: Document) -> Html | None:
 
 
 def contents(document: Document) -> Iterator[Html]:
-    """The findings in one line each."""
+    """Yields a list with one line per finding."""
     if not document["findings"]:
         yield tag("p", "There are no findings.")
         return

@@ -1,7 +1,6 @@
-"""Pictures as inline SVG, drawn from numbers alone: a rate against its line, histograms, and latency under load.
+"""Inline SVG pictures: a rate against its limit, histograms, and latency under load.
 
-Colours come from the page's stylesheet, so that pictures follow it from light to dark and onto paper. Each has its
-numbers as a text alternative.
+Colours come from the page's stylesheet, for light, dark and print. Each picture has its numbers as a text alternative.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from .markup import Html, join, tag
 _WIDE, _HIGH = 640, 200
 _SERIES = ("one", "two", "three", "four")
 _BARS = 40
-"""Bars of a histogram that are drawn; the rest are counted in its last label."""
+"""Most bars of a histogram; the rest are counted in its last label."""
 
 
 def rate(failures: dict[str, Any], line: float) -> Html:
-    """The failure rate with its one-sided bounds, beside the line that it must stay below."""
+    """Returns a picture of the failure rate with its one-sided bounds and its limit."""
     low, high = float(failures["low"]), float(failures["high"])
     seen = failures["failures"] / failures["episodes"]
     most = min(1.0, max(2 * line, 1.15 * high))
@@ -30,10 +29,10 @@ def rate(failures: dict[str, Any], line: float) -> Html:
 
     step = next(one for one in (0.01, 0.02, 0.05, 0.1, 0.2) if most / one <= 10)
     ticks = [n * step for n in range(int(most / step + 1e-9) + 1)]
-    told = f"{seen:.1%} of episodes broke; 95 % bounds {low:.1%} and {high:.1%}; the line is at {line:.0%}"
+    alternative = f"{seen:.1%} of episodes broke; 95 % bounds {low:.1%} and {high:.1%}; the line is at {line:.0%}"
     return _svg(
         84,
-        told,
+        alternative,
         tag("line", class_="axis", x1=at(0), x2=at(most), y1=56, y2=56),
         *(_text(f"{tick:.0%}", at(tick), 74) for tick in ticks),
         tag("line", class_="limit", x1=at(line), x2=at(line), y1=18, y2=60),
@@ -46,10 +45,10 @@ def rate(failures: dict[str, Any], line: float) -> Html:
 
 
 def histogram(title: str, labels: Sequence[str], counts: dict[str, Sequence[float]]) -> Html:
-    """Bars by label, side by side for each series; series of different sizes are compared as shares.
+    """Returns bars by label, side by side for each series; several series are compared as shares.
 
     Args:
-        title: What is counted.
+        title: Title of the picture.
         labels: One for each place.
         counts: By series, one number for each label.
     """
@@ -74,9 +73,9 @@ def histogram(title: str, labels: Sequence[str], counts: dict[str, Sequence[floa
     every = max(1, -(-places // 8))
     names = [_text(_short(labels[n]), 50 + (n + 0.5) * wide, 168) for n in range(0, places, every)]
     top = f"{most:.0%}" if is_shared else f"{most:,.0f}"
-    told = "; ".join(f"{name}: {_pairs(labels, numbers)}" for name, numbers in counts.items())
+    alternative = "; ".join(f"{name}: {_pairs(labels, numbers)}" for name, numbers in counts.items())
     axis = tag("line", class_="axis", x1=50, x2=_WIDE - 10, y1=150, y2=150)
-    picture = _svg(178, f"{title}. {told}", axis, _text(top, 44, 26, style="end"), *bars, *names)
+    picture = _svg(178, f"{title}. {alternative}", axis, _text(top, 44, 26, style="end"), *bars, *names)
     more = f"{title}, the first {places} of {len(labels)}" if len(labels) > places else title
     return tag("figure", tag("figcaption", more, _legend(list(counts)) if is_shared else None), picture)
 
@@ -86,7 +85,7 @@ def _pairs(labels: Sequence[str], numbers: Sequence[float]) -> str:
 
 
 def load(points: Sequence[dict[str, Any]]) -> Html:
-    """Latency percentiles and errors against calls per second, and the same numbers as a table."""
+    """Returns latency percentiles and errors against calls per second, as a picture and a table."""
     names = [name for name in ("p50", "p95", "p99") if any(is_number(point.get(name)) for point in points)]
     most = max((float(point[name]) for point in points for name in names if is_number(point.get(name))), default=0) or 1
     fast = max((float(point["qps"]) for point in points), default=0) or 1
@@ -102,8 +101,8 @@ def load(points: Sequence[dict[str, Any]]) -> Html:
         drawn += [tag("circle", class_=f"dot {_SERIES[series]}", cx=x, cy=y, r=3.5) for x, y in there]
     ticks = [_text(f"{point['qps']:g}", at(point, names[0])[0], 168) for point in points if names and names[0] in point]
     axis = tag("line", class_="axis", x1=50, x2=_WIDE - 10, y1=150, y2=150)
-    told = "; ".join(", ".join(f"{key} {value}" for key, value in point.items()) for point in points)
-    picture = _svg(190, f"Latency under load. {told}", axis, _text(f"{most:g}", 50, 26, style="end"), *drawn, *ticks,
+    numbers = "; ".join(", ".join(f"{key} {value}" for key, value in point.items()) for point in points)
+    picture = _svg(190, f"Latency under load. {numbers}", axis, _text(f"{most:g}", 50, 26, style="end"), *drawn, *ticks,
                    _text("calls per second", _WIDE / 2, 186))  # fmt: skip
     caption = tag("figcaption", "Latency under load ", _legend(names))
     return tag("figure", caption, picture, _numbers(points))
@@ -125,7 +124,7 @@ def _number(value: Any) -> str:
 
 
 def found(value: Any) -> Iterator[Html]:
-    """Pictures of what a finding's value holds: `histograms` by name, with labels and counts by series; `load`."""
+    """Yields pictures of a finding's value: `histograms` by name, with labels and counts by series; `load`."""
     if not is_dict(value):
         return
     drawings: Any = value.get("histograms")
@@ -138,12 +137,12 @@ def found(value: Any) -> Iterator[Html]:
 
 
 def is_load(points: Any) -> TypeGuard[list[dict[str, Any]]]:
-    """Whether a value is a list of measurements under load."""
+    """True if a value is a list of measurements under load."""
     return is_list(points) and bool(points) and all(is_dict(one) and is_number(one.get("qps")) for one in points)
 
 
-def _svg(high: int, told: str, *inside: Html) -> Html:
-    return tag("svg", *inside, viewBox=f"0 0 {_WIDE} {high}", role="img", aria_label=told)
+def _svg(high: int, alternative: str, *inside: Html) -> Html:
+    return tag("svg", *inside, viewBox=f"0 0 {_WIDE} {high}", role="img", aria_label=alternative)
 
 
 def _text(said: str, x: float, y: float, *, style: str = "") -> Html:

@@ -1,4 +1,4 @@
-"""How a subject says that it broke, and that a package is missing."""
+"""Errors of adapters: a broken subject, and a missing package."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from quintain.errors import Component, UsageError
 
 
 class SubjectFailure(Exception):
-    """The environment broke: nothing that an agent does wrong.
+    """Error of the environment, as opposed to a mistake of the agent.
 
     Attributes:
-        kind: What went wrong; for our own environments one of `quintain.errors.KINDS`.
-        part: Who is to blame: a letter of E, or "model".
+        kind: Kind of the failure; for this project's environments one of `quintain.errors.KINDS`.
+        part: Component to blame, or "model".
         is_failure: Always True.
     """
 
@@ -33,10 +33,10 @@ def _again(message: str, kind: str, part: Component) -> SubjectFailure:
 
 
 def package(name: str, *, extra: str) -> Any:
-    """An optional third-party module.
+    """Returns an optional third-party module.
 
     Raises:
-        UsageError: It is not installed; the message is the line that installs it.
+        UsageError: The module is not installed; the message is the line that installs it.
     """
     try:
         return importlib.import_module(name)

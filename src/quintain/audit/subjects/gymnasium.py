@@ -1,7 +1,7 @@
-"""A Gymnasium environment, or any object with `reset` and `step` of its shape, as a plain subject.
+"""Adapter for Gymnasium environments, and for any object with `reset` and `step` of their shape.
 
-One task ("episode"), one tool ("step"). The score is the return: the sum of the rewards since `reset`; it is no verdict
-before the first one. The state is what the environment and its wrappers keep in their attributes.
+There is one task ("episode") and one tool ("step"). The score is the return: the sum of the rewards since `reset`, None
+before the first one. The state is the attributes of the environment and its wrappers.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ STATIC = frozenset(
     {"action_space", "observation_space", "metadata", "spec", "render_mode", "env", "unwrapped"}
     | {"_action_space", "_observation_space", "_metadata", "_cached_spec", "_saved_kwargs", "_np_random_seed"}
 )
-"""Attributes of environments and wrappers that say what kind it is, not where it stands."""
+"""Attributes of environments and wrappers that describe the kind and not the state."""
 
 
 def make(text: str) -> Callable[[], GymSubject]:
-    """A factory of sessions on a registered environment, such as "CartPole-v1" or "package.module:Name-v0".
+    """Returns a factory of sessions on a registered environment, such as "CartPole-v1" or "package.module:Name-v0".
 
     Raises:
-        UsageError: Gymnasium is not installed, or knows no such environment.
+        UsageError: Gymnasium is not installed, or the environment is unknown.
     """
     gym = package("gymnasium", extra="audit-gymnasium")
     try:
@@ -42,7 +42,7 @@ def make(text: str) -> Callable[[], GymSubject]:
 
 
 def of(factory: Callable[[], Any]) -> Callable[[], GymSubject]:
-    """A factory of sessions on what `factory()` returns each time it is called: an object with `reset` and `step`.
+    """Returns a factory of sessions on the objects with `reset` and `step` that `factory()` returns.
 
     `step(action)` returns (observation, reward, terminated, truncated, info), or (observation, reward, done, info).
     """
@@ -59,7 +59,7 @@ def _session(factory: Callable[[], Any]) -> GymSubject:
 
 
 class GymSubject:
-    """One session."""
+    """Session on an environment."""
 
     def __init__(self, env: Any) -> None:
         self._env = env
@@ -68,11 +68,11 @@ class GymSubject:
         self._over: str | None = "it has not begun: reset comes first"
 
     def tasks(self) -> list[str]:
-        """The only one."""
+        """Returns the only task."""
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
-        """`step`, whose argument has the schema of the action space; of any form where there is no such space."""
+        """Returns `step`, whose argument has the schema of the action space, or any form without one."""
         schema = spaces.schema(self._space)
         parameters = {
             "type": "object",
@@ -83,10 +83,10 @@ class GymSubject:
         return [{"name": "step", "description": "Take an action.", "parameters": parameters}]
 
     def reset(self, task: str, seed: int) -> Any:
-        """Begin an episode; the first observation, with `info` beside it where there is one.
+        """Begins an episode and returns the first observation, with `info` if there is any.
 
         Raises:
-            UsageError: There is no such task.
+            UsageError: The task is unknown.
         """
         if task != TASK:
             raise UsageError(f"there is one task, {TASK!r}, not {task!r}")
@@ -99,13 +99,13 @@ class GymSubject:
         return {"observation": spaces.plain(first)}
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Take an action; everything that `step` returned, by name. An action outside of the space is an error.
+        """Takes an action and returns the results of `step` by name; an action outside the space is an error.
 
         Raises:
             SubjectFailure: `step` returned something of another shape.
         """
         if name != "step":
-            return {"error": f"there is no tool {name!r}"}
+            return {"error": f"unknown tool {name!r}"}
         if set(arguments) != {"action"}:
             return {"error": f"step takes one argument, action, not {', '.join(arguments) or 'none'}"}
         if self._over is not None:
@@ -117,13 +117,13 @@ class GymSubject:
         return self._seen(self._env.step(action))
 
     def score(self) -> float | None:
-        """The sum of the rewards since `reset`; None before the first, and when one was no number."""
+        """Returns the sum of the rewards since `reset`; None before the first, and if one was not finite."""
         return self._return if self._return is not None and math.isfinite(self._return) else None
 
     def state(self) -> dict[str, Any]:
-        """Attributes of the environment, and of its wrappers with their class in front ("TimeLimit._elapsed_steps").
+        """Returns the attributes of the environment, and of its wrappers as "TimeLimit._elapsed_steps".
 
-        What has no plain form (a window, a file) is its type's name.
+        Values without a plain form (a window, a file) become their type's name.
         """
         found: dict[str, Any] = {}
         layer = self._env
@@ -136,7 +136,7 @@ class GymSubject:
         return found
 
     def close(self) -> None:
-        """Close the environment, where it can be closed."""
+        """Closes the environment if it has `close`."""
         if callable(getattr(self._env, "close", None)):
             self._env.close()
 
@@ -163,14 +163,14 @@ class GymSubject:
 
 
 class CopyableGymSubject(GymSubject):
-    """A session on an environment that can be copied, and so can go back."""
+    """Session on an environment that can be copied."""
 
     def snapshot(self) -> object:
-        """A deep copy."""
+        """Returns a deep copy."""
         return copy.deepcopy(self._env), self._return, self._over
 
     def restore(self, moment: object) -> None:
-        """Go back to a copy, as often as wanted."""
+        """Restores a copy, any number of times."""
         env, self._return, self._over = cast(tuple[Any, float | None, str | None], moment)
         self._env = copy.deepcopy(env)
 

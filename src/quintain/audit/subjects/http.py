@@ -1,4 +1,4 @@
-"""HTTP as the adapters need it: what the client did wrong is an answer, what the server did wrong is a failure."""
+"""HTTP for the adapters: the client's mistakes are answers, the server's are failures."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ TIMEOUT_S = 30.0
 
 
 def client(base: str, **headers: str) -> httpx.Client:
-    """A client for a service, with its own connections and cookies; it follows no redirects.
+    """Returns a client for a service, with its own connections and cookies; it follows no redirects.
 
     Raises:
-        UsageError: httpx is not installed, or the URL is none.
+        UsageError: httpx is not installed, or the URL is invalid.
     """
     package("httpx", extra="http")
     import httpx
@@ -26,22 +26,22 @@ def client(base: str, **headers: str) -> httpx.Client:
     try:
         return httpx.Client(base_url=base, timeout=TIMEOUT_S, headers=headers)
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-        raise UsageError(f"{base!r} is no URL of a service: {error}") from error
+        raise UsageError(f"{base!r} is not the URL of a service: {error}") from error
 
 
 def answer(service: httpx.Client, method: str, path: str, **fields: Any) -> Any:
-    """The body of an answer: data where it is JSON, else text; None when it is empty.
+    """Returns the body of an answer: data if it is JSON, else text; None if it is empty.
 
     With status 3xx and 4xx it is `{"error": body, "status": ...}`.
 
     Args:
         service: The client.
         method: Such as "GET".
-        path: Behind the service's URL.
-        fields: As httpx takes them.
+        path: Path below the service's URL.
+        fields: Arguments for httpx.
 
     Raises:
-        SubjectFailure: Status 5xx, no answer, or one that is not what it says it is.
+        SubjectFailure: Status 5xx, no answer, or a body that does not match its content type.
     """
     import httpx
 
@@ -52,11 +52,11 @@ def answer(service: httpx.Client, method: str, path: str, **fields: Any) -> Any:
 
 
 def sent(service: httpx.Client, method: str, path: str, **fields: Any) -> httpx.Response:
-    """A response, whatever its status.
+    """Returns a response of any status.
 
     Raises:
-        SubjectFailure: There is none.
-        httpx.LocalProtocolError, httpx.InvalidURL, UnicodeEncodeError: The request cannot be put into words of HTTP.
+        SubjectFailure: No response came.
+        httpx.LocalProtocolError, httpx.InvalidURL, UnicodeEncodeError: The request cannot be expressed in HTTP.
     """
     import httpx
 
@@ -69,7 +69,7 @@ def sent(service: httpx.Client, method: str, path: str, **fields: Any) -> httpx.
 
 
 def read(response: httpx.Response) -> Any:
-    """As `answer`, for a response that is there."""
+    """Returns the body of a response, as `answer` does."""
     where = f"{response.request.method} {response.request.url.path}"
     if response.status_code >= 500:
         raise broken(f"{where} answered {response.status_code}: {response.text[:1000]}")
@@ -88,10 +88,10 @@ def read(response: httpx.Response) -> Any:
 
 
 def text(url: str) -> str:
-    """A document.
+    """Returns a document.
 
     Raises:
-        UsageError: It cannot be had.
+        UsageError: The document is not available.
     """
     package("httpx", extra="http")
     import httpx
@@ -107,7 +107,7 @@ def broken(message: str, *, kind: str = "quintain:tool_bug") -> SubjectFailure:
 
 
 def unreachable(error: Exception, where: str) -> SubjectFailure:
-    """The failure that an exception of httpx means, for which nobody has an answer."""
+    """Returns the failure for an httpx exception."""
     import httpx
 
     if isinstance(error, httpx.TimeoutException):

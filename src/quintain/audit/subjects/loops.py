@@ -1,8 +1,7 @@
-"""Async code called from ordinary code: one event loop per thread, for as long as somebody there uses it.
+"""Async code called from ordinary code, with one event loop per thread while it has users.
 
-What an environment holds (a sandbox's sessions, a connection) may belong to the loop in which it was made, so the loop
-stays between two calls. A loop holds three files; the last user's `release` gives them back, and so does the thread's
-end.
+An environment's objects (a sandbox's sessions, a connection) may belong to the loop in which they were made, so the
+loop survives between two calls. A loop holds three files; the last user's `release`, or the thread's end, frees them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ T = TypeVar("T")
 
 
 class _Loop:
-    """A loop and who uses it."""
+    """Event loop and its users."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -33,11 +32,11 @@ _here = _Here()
 
 
 def run(user: object, coroutine: Coroutine[Any, Any, T]) -> T:
-    """What the coroutine returns.
+    """Runs a coroutine and returns its result.
 
     Args:
-        user: Whose call it is; the loop stays until each user has released it.
-        coroutine: What is to be done.
+        user: Caller; the loop stays until each user has released it.
+        coroutine: Coroutine to run.
 
     Raises:
         RuntimeError: This thread is inside an event loop already.
@@ -54,7 +53,7 @@ def run(user: object, coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def release(user: object) -> None:
-    """Close this thread's loop, unless there are other users."""
+    """Closes this thread's loop, unless it has other users."""
     held = _here.held
     if held is not None:
         held.users.discard(user)

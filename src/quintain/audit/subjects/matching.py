@@ -1,4 +1,4 @@
-"""Keys of a case and parameters of a scoring function, which mean the same under many names."""
+"""Matching of a case's keys to the parameters of a scoring function, whose names vary."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ TEXT = (
     "model_answer", "student_answer", "final_answer", "solution_str", "actual", "result", "said", "code", "given",
     "answer",
 )  # fmt: skip
-"""What the agent's text is called; "answer" last, for beside any other it is the right one."""
+"""Names of the agent's text; "answer" is last, because next to any other name it is the right answer."""
 TRUTH = (
     "gold", "reference", "target", "truth", "ground_truth", "expected", "expected_answer", "label", "gold_answer",
     "correct", "correct_answer", "solution", "references", "targets", "golds", "labels", "key", "answer_key", "want",
     "reference_answer", "true_answer", "answers", "tests",
 )  # fmt: skip
-"""What it is compared with."""
-TOLD = (
+"""Names of the right answer."""
+VISIBLE = (
     "question", "prompt", "prompts", "task", "problem", "query", "instruction", "instructions", "input", "messages",
     "context",
 )  # fmt: skip
-"""What the agent was told."""
+"""Names of what the agent sees."""
 MODEL = ("complete", "llm", "judge", "model", "ask", "call_model", "judge_model", "client", "completion_fn")
-"""A function that asks a language model."""
+"""Names of a function that calls a language model."""
 
 _PACKED = ("kwargs", "arguments", "inputs", "parameters", "params")
-"""Keys of a case under which the others may stand."""
+"""Keys of a case that may hold the other keys."""
 
 
 class Match(msgspec.Struct, frozen=True):
-    """What a function is given in a case.
+    """Arguments of a function for a case.
 
     Attributes:
-        arguments: By parameter.
-        text: The parameter that takes the agent's text.
-        truth: Those that the agent must not see.
-        positional: Parameters that are given by position.
-        spread: The parameter that takes any number of values; empty where none does.
-        model: The parameter that takes a function which asks a model; empty where none does.
-        needs_model: It has no default.
+        arguments: Values by parameter.
+        text: Parameter of the agent's text.
+        truth: Parameters that the agent must not see.
+        positional: Parameters that are passed by position.
+        spread: Parameter of any number of values; empty without one.
+        model: Parameter of a function that calls a language model; empty without one.
+        needs_model: The model parameter has no default.
     """
 
     arguments: dict[str, Any]
@@ -59,20 +59,20 @@ class Match(msgspec.Struct, frozen=True):
     needs_model: bool = False
 
 
-def is_told(parameter: str) -> bool:
-    return parameter.lower() in TOLD
+def is_visible(parameter: str) -> bool:
+    return parameter.lower() in VISIBLE
 
 
 def sealed(task: dict[str, Any]) -> dict[str, Any]:
-    """Those fields of a task that bear the name of an answer."""
+    """Returns the fields of a task whose names are those of an answer."""
     return {name: value for name, value in task.items() if name.lower() in {"answer", *TRUTH}}
 
 
 def taken(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters of a function.
+    """Returns the parameters of a function.
 
     Raises:
-        UsageError: It does not say.
+        UsageError: The function has no signature.
     """
     try:
         return dict(inspect.signature(function).parameters)
@@ -81,13 +81,13 @@ def taken(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def matched(function: Callable[..., Any], case: dict[str, Any], *, where: str) -> Match:
-    """Find a parameter for each key.
+    """Matches each key of a case to a parameter.
 
-    First by equal names, then by what the names mean, then the one key that is left for the one parameter that is left.
-    A key that no parameter wants is left out, once nothing is missing.
+    Keys match by equal names, then by the meaning of names, then the one remaining key matches the one remaining
+    parameter. A key without a parameter is dropped if no parameter is missing.
 
     Raises:
-        UsageError: A parameter that has no default gets nothing; the message names both sides.
+        UsageError: A parameter without a default gets no value; the message names both sides.
     """
     parameters = taken(function)
     open_ones = [name for name, one in parameters.items() if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
@@ -108,7 +108,7 @@ def matched(function: Callable[..., Any], case: dict[str, Any], *, where: str) -
         )
     if anything:
         arguments |= {key: value for key, value in keys.items() if key not in parameters}
-    unseen = [name for name in arguments if name != text and not is_told(name)]
+    unseen = [name for name in arguments if name != text and not is_visible(name)]
     return Match(
         arguments=arguments,
         text=text,
@@ -123,7 +123,7 @@ def matched(function: Callable[..., Any], case: dict[str, Any], *, where: str) -
 def _unpacked(
     case: dict[str, Any], parameters: dict[str, Any], open_ones: list[str], *, spread: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Values that stand for parameters by their place, and the other keys."""
+    """Returns the values that match parameters by position, and the other keys."""
     keys = dict(case)
     for pack in _PACKED:
         inside = keys.get(pack)
@@ -144,7 +144,7 @@ def _unpacked(
 
 
 def _pair(arguments: dict[str, Any], keys: dict[str, Any], open_ones: list[str]) -> None:
-    """Move what fits from the keys to the arguments."""
+    """Moves keys that match an open parameter to the arguments."""
     for name in open_ones:
         if name in keys and name not in arguments:
             arguments[name] = keys.pop(name)
@@ -153,7 +153,7 @@ def _pair(arguments: dict[str, Any], keys: dict[str, Any], open_ones: list[str])
         alike = folded.get(key.lower().replace("_", "").replace("-", ""), "")
         if alike and alike not in arguments:
             arguments[alike] = keys.pop(key)
-    for meaning in (TRUTH, TEXT, TOLD):
+    for meaning in (TRUTH, TEXT, VISIBLE):
         left = [name for name in open_ones if name not in arguments]
         to, key = _of_meaning(meaning, left), _of_meaning(meaning, list(keys))
         if to and key:
@@ -161,13 +161,13 @@ def _pair(arguments: dict[str, Any], keys: dict[str, Any], open_ones: list[str])
 
 
 def _of_meaning(meaning: tuple[str, ...], names: list[str]) -> str:
-    """The first of the names that has this meaning, in the order of the meaning's own words."""
+    """Returns the first of the names that has this meaning; empty without one."""
     lower = {name.lower(): name for name in reversed(names)}
     return next((lower[word] for word in meaning if word in lower), "")
 
 
 def _by_position(parameters: dict[str, inspect.Parameter], given: set[str], *, spread: str) -> tuple[str, ...]:
-    """Parameters that can only be given by position, or must be because values for a spread one follow."""
+    """Returns the parameters that must be passed by position."""
     first = [name for name, one in parameters.items() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     only = [name for name in first if parameters[name].kind is inspect.Parameter.POSITIONAL_ONLY]
     return tuple(name for name in (first if spread and spread in given else only) if name in given)

@@ -1,7 +1,8 @@
-"""An MCP server as a plain subject: its tools, over streamable HTTP or the standard streams of a process.
+"""Adapter for MCP servers over streamable HTTP or a process's standard streams.
 
-MCP knows no episodes and no score: there is one task, "service", and `reset` opens another session, over streams in
-another process. The official SDK talks; it lives in a thread of its own, for its connections belong to one event loop.
+MCP has neither episodes nor scores: there is one task, "service", and `reset` opens another session, with standard
+streams in another process. The official SDK runs in a thread of its own, because its connections belong to one event
+loop.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ T = TypeVar("T")
 TASK = "service"
 TIMEOUT_S = 30.0
 AGENTS_FAULT = (-32601, -32602)
-"""JSON-RPC's codes for what the client did wrong: no such method, arguments that do not fit."""
+"""JSON-RPC codes of client errors: unknown method, invalid arguments."""
 _TIMEOUT, _CLOSED = -32001, -32000
 
 
 def make(text: str) -> Callable[[], McpSubject]:
-    """A factory of sessions.
+    """Returns a factory of sessions.
 
     Args:
         text: URL of a server's endpoint, or "stdio:" and a command line, as for a shell but without one.
 
     Raises:
-        UsageError: It is neither, or the SDK is not installed.
+        UsageError: The text is neither, or the SDK is not installed.
     """
     package("mcp", extra="audit-mcp")
     kind, _, command = text.partition(":")
@@ -52,39 +53,39 @@ def make(text: str) -> Callable[[], McpSubject]:
 
 
 class McpSubject:
-    """One session at a time; `reset` opens the next one.
+    """Session with a server; `reset` opens the next one.
 
     Attributes:
-        absent: Methods that MCP has nothing for.
+        absent: Methods that MCP lacks.
     """
 
     absent = ("score",)
 
     def __init__(self, server: str | list[str]) -> None:
         self._server = server
-        self._line: _Line | None = None
+        self._line: _ClientThread | None = None
 
     def tasks(self) -> list[str]:
-        """The only one."""
+        """Returns the only task."""
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
-        """What the server lists, page by page."""
+        """Returns the tools that the server lists, from all pages."""
         return [
             {"name": tool.name, "description": tool.description or "", "parameters": tool.input_schema}
             for tool in self._open().tools()
         ]
 
     def responses(self) -> dict[str, dict[str, Any]]:
-        """What the server promises: tool to "default" to the JSON schema of its structured answer."""
+        """Returns {tool: {"default": JSON schema of its structured answer}}."""
         tools = [tool for tool in self._open().tools() if tool.output_schema is not None]
         return {tool.name: {"default": tool.output_schema} for tool in tools}
 
     def reset(self, task: str, seed: int) -> str:
-        """Open another session; the server's instructions.
+        """Opens another session and returns the server's instructions.
 
         Raises:
-            UsageError: There is no such task.
+            UsageError: The task is unknown.
             SubjectFailure: The server does not answer.
         """
         if task != TASK:
@@ -93,7 +94,7 @@ class McpSubject:
         return self._open().instructions
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Call a tool: its structured answer, else its text, else its blocks; `{"error": ...}` of one that is an error.
+        """Calls a tool and returns its structured answer, else its text, else its blocks; an error as `{"error": ...}`.
 
         Raises:
             SubjectFailure: The server broke, or does not answer.
@@ -115,22 +116,22 @@ class McpSubject:
         return {"error": said} if result.is_error else said
 
     def score(self) -> None:
-        """MCP has none: `absent` names it."""
+        """Does nothing: MCP has no score, and `absent` says so."""
 
     def close(self) -> None:
-        """Close the session; a process is ended."""
+        """Closes the session and ends its process."""
         if self._line is not None:
             self._line.close()
             self._line = None
 
-    def _open(self) -> _Line:
+    def _open(self) -> _ClientThread:
         if self._line is None:
-            self._line = _Line(self._server)
+            self._line = _ClientThread(self._server)
         return self._line
 
 
-class _Line:
-    """A session in a thread with its own event loop."""
+class _ClientThread:
+    """Session in a thread with its own event loop."""
 
     def __init__(self, server: str | list[str]) -> None:
         self.instructions = ""
@@ -160,7 +161,7 @@ class _Line:
         return self.ask(every)
 
     def ask(self, question: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-        """What the client gives.
+        """Returns the result of a client coroutine.
 
         Raises:
             SubjectFailure: The session has ended, or ends now.
@@ -181,18 +182,18 @@ class _Line:
         try:
             with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
                 runner.run(self._hold())
-        except Exception as error:  # noqa: BLE001  # a thread has nobody above it; who asks next is told
+        except Exception as error:  # noqa: BLE001  # the next request raises it
             self._trouble = f"{type(error).__name__}: {_innermost(error)}"
 
     async def _hold(self) -> None:
-        """Open a session and keep it until `close`: its scopes must be left by the task that entered them."""
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as told:
+        """Opens a session and keeps it until `close`, because the task that entered its scopes must leave them."""
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
             try:
                 # The handshake of before 2026, where there is one, because only that one makes a session of its own.
-                held = await self._connected("legacy", told) or await self._connected("auto", told)
+                held = await self._connected("legacy", log) or await self._connected("auto", log)
             except Exception as error:  # noqa: BLE001  # whatever went wrong goes to who asked
-                told.seek(0)
-                words = f"{self._server}: {type(error).__name__}: {_innermost(error)} {told.read()[-1000:]}"
+                log.seek(0)
+                words = f"{self._server}: {type(error).__name__}: {_innermost(error)} {log.read()[-1000:]}"
                 self._ready.set_exception(SubjectFailure(words.strip(), kind="transport_unreachable"))
                 return
             assert held is not None, "the second mode raises or connects"
@@ -202,13 +203,13 @@ class _Line:
             finally:
                 await held.__aexit__(None, None, None)
 
-    async def _connected(self, mode: str, told: Any) -> Client | None:
+    async def _connected(self, mode: str, log: Any) -> Client | None:
         from mcp import Client, MCPError, StdioServerParameters, stdio_client
 
         server: Any = self._server
         if not isinstance(self._server, str):
             command, *rest = self._server
-            server = stdio_client(StdioServerParameters(command=command, args=rest, env=dict(os.environ)), told)
+            server = stdio_client(StdioServerParameters(command=command, args=rest, env=dict(os.environ)), log)
         client = Client(server, mode=mode, read_timeout_seconds=TIMEOUT_S)
         try:
             return await client.__aenter__()

@@ -1,7 +1,7 @@
-"""An Environment of ours as a plain subject: an Episode is stepped call by call, and judged on a fork of it.
+"""Adapter for this project's environments: steps an Episode call by call and verifies a fork of it.
 
-The harness plays until it first asks the agent, so the agent's context begins as in a real episode; from there on the
-auditor is the agent. Another actor that is asked before (a simulated user) says what the task tells it.
+The harness runs until it first requests the agent, so the agent's context begins as in a real episode; from there on
+the auditor is the agent. Other actors that are requested before (a simulated user) reply with their script.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .failure import SubjectFailure
 T = TypeVar("T")
 
 DECLARED = ("volatile", "graded", "refusal_ok", "models")
-"""What an environment, or its State class, may declare about itself by an attribute of that name."""
+"""Attributes by which an environment, or its State class, may declare facts about itself."""
 
 
 def of(
@@ -39,23 +39,23 @@ def of(
     tasks: int | Sequence[str] | None = None,
     names: Sequence[str] = (),
 ) -> Callable[[], NativeSubject]:
-    """A factory of sessions on an environment. They share the tasks, which are made when they are first asked for.
+    """Returns a factory of sessions on an environment; sessions share the tasks, which are made on demand.
 
     Args:
         env: The environment.
-        split: The split; without it "test", or the first one where there is no such.
+        split: The split; by default "test", else the first one.
         tasks: Offer only the first so many, or those with these ids, in this order.
-        names: Ids of all tasks of the split, in order, for who knows them: then a task is made without those before it.
+        names: Ids of all tasks of the split in order, if known; a task is then made without those before it.
 
     Raises:
-        UsageError: There is no such split.
+        UsageError: The split is unknown.
     """
     chosen = split if split is not None else "test" if "test" in env.splits else env.splits[0]
     return functools.partial(NativeSubject, env, Shelf(env, chosen, tasks, names=names))
 
 
 class Shelf:
-    """The tasks of a split, each made once in this process: to make one, and its world, may cost milliseconds."""
+    """Tasks of a split, each made once in this process, because making a task's world may take milliseconds."""
 
     def __init__(
         self, env: Environment[Any], split: str, chosen: int | Sequence[str] | None, *, names: Sequence[str] = ()
@@ -70,7 +70,7 @@ class Shelf:
         self.memory = world.Memory()
 
     def names(self) -> list[str]:
-        """Ids in the order of the split, or in the order that was asked for."""
+        """Returns the ids in the order of the split, or in the requested order."""
         if not (self._chosen is None or isinstance(self._chosen, int)):
             return list(self._chosen)
         count = len(self._all) if self._chosen is None else min(self._chosen, len(self._all))
@@ -81,10 +81,10 @@ class Shelf:
         return list(self._known)[:count]
 
     def task(self, name: str) -> Task[Any]:
-        """A task by its id.
+        """Returns a task by its id.
 
         Raises:
-            UsageError: There is none.
+            UsageError: The id is unknown.
         """
         if name not in self._known and name in self._places:
             self._known[name] = self._all[self._places[name]]
@@ -95,7 +95,7 @@ class Shelf:
         return self._known[name]
 
     async def lent(self, task: Task[Any]) -> Task[Any]:
-        """A task to begin: in a thread with a start of its own, for a world is one thread's, and sessions are many."""
+        """Returns a task to begin; threads get their own copy of its start world."""
         is_apart = threading.current_thread() is not threading.main_thread()
         with self._lock:
             return msgspec.structs.replace(task, start=await resource.fork(task.world())) if is_apart else task
@@ -105,25 +105,25 @@ class Shelf:
         self._known[task.id] = task
 
 
-class _Moment(NamedTuple):
+class _Snapshot(NamedTuple):
     episode: Episode[Any]
 
 
-class _Asked(BaseException):
-    """The harness asks the agent; not an Exception, so that no harness swallows it."""
+class _AgentRequest(BaseException):
+    """Signal that the harness requests the agent; a BaseException, so that no harness swallows it."""
 
 
 class NativeSubject:
-    """One session: the plain subject's methods on an Episode. Not thread-safe.
+    """Session on an Episode with the plain subject's methods. Not thread-safe.
 
     Args:
         env: The environment.
         shelf: Its tasks.
 
     Attributes:
-        budget: Calls that an episode allows at most.
+        budget: Most calls of an episode.
         volatile, graded, refusal_ok, models: As the environment declares them.
-        absent: Methods that this one does not really have.
+        absent: Methods that the environment lacks.
     """
 
     def __init__(self, env: Environment[Any], shelf: Shelf) -> None:
@@ -143,39 +143,39 @@ class NativeSubject:
     # -- what there is
 
     def tasks(self) -> list[str]:
-        """Ids."""
+        """Returns the task ids."""
         return self._shelf.names()
 
     def tools(self) -> list[dict[str, Any]]:
-        """The tools of the role "agent"."""
+        """Returns the tools of the role "agent"."""
         return [
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
             for tool in self._env.tools_of("agent")
         ]
 
     def prepare(self, task: str) -> None:
-        """Make a task and its world, and read it, so that forks of this process find them ready."""
+        """Makes a task and its world and reads it, so that forks of this process find them ready."""
         self.reset(task, 0)
         self.state()
         self._episode = None
 
     def prompt(self, task: str) -> str:
-        """System prompt and task, as the agent's first request holds them; does not touch the running episode."""
-        return _told(self._run(self._begun(task, 0)))
+        """Returns system prompt and task as in the agent's first request, without touching the running episode."""
+        return _prompt_of(self._run(self._begun(task, 0)))
 
     def production(self) -> dict[str, Any]:
-        """The rates that the State class declares in `rates`, by what they are of: "missing crm.contacts.phone"."""
+        """Returns the State class's declared `rates` by name, such as "missing crm.contacts.phone"."""
         return {"rates": dict(self._env.state.rates)}
 
     def hidden(self, task: str) -> dict[str, Any]:
-        """The task's truth and its solution, as plain data."""
+        """Returns the task's truth and its solution, as plain data."""
         one = self._shelf.task(task)
         answer = one.answer if one.solution else None
         sealed: dict[str, Any] = world.plain({"truth": one.truth, "solution": one.solution, "answer": answer})
         return sealed
 
     def oracle(self, task: str) -> list[Any] | None:
-        """The calls that solve a task, then the last words; None when nobody knows any."""
+        """Returns the calls that solve a task, then the last words; None without a solution."""
         one = self._shelf.task(task)
         if one.solution is None:
             return None
@@ -184,20 +184,20 @@ class NativeSubject:
     # -- an episode
 
     def reset(self, task: str, seed: int) -> str:
-        """Begin an episode; what the agent is told.
+        """Begins an episode and returns the agent's prompt.
 
         Raises:
             SubjectFailure: The task's world cannot be made, or the harness broke.
         """
         self._episode = self._run(self._begun(task, seed))
         self._calls = 0
-        return _told(self._episode)
+        return _prompt_of(self._episode)
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Play one call; what the agent reads.
+        """Plays one call and returns the observation.
 
         Raises:
-            SubjectFailure: The world broke, or one of its criteria.
+            SubjectFailure: The world or one of its criteria broke.
         """
         episode = self._current
         if episode.ended:
@@ -206,7 +206,7 @@ class NativeSubject:
         try:
             name.encode()
         except UnicodeEncodeError:
-            return {"error": f"there is no tool {name!r}"}
+            return {"error": f"unknown tool {name!r}"}
         call = ToolCall(f"call{self._calls}", name, json.dumps(arguments))
         turn = self._run(episode.session.step(Reply(Message("assistant", calls=(call,)))))
         self._check(episode)
@@ -215,7 +215,7 @@ class NativeSubject:
         return {"error": said} if step.is_error else said
 
     def answer(self, text: str) -> Any:
-        """The agent's last words; they end the episode.
+        """Plays the agent's last words, which end the episode.
 
         Raises:
             SubjectFailure: One of the criteria broke.
@@ -230,9 +230,9 @@ class NativeSubject:
         return None
 
     def score(self) -> dict[str, float | None] | None:
-        """The verdict on the episode as it stands, with the trajectory's criteria beside it; None when it failed.
+        """Returns the score of the present state, with the trajectory's criteria; None if verifying failed.
 
-        It is reached on a fork, so the episode can go on.
+        A fork is verified, so the episode can go on.
         """
         judged = self._run(self._judged())
         if judged.trace.score is None:
@@ -241,49 +241,49 @@ class NativeSubject:
         return {reward.name: reward.value for reward in rewards} | {"score": judged.trace.score}
 
     def explain(self) -> list[dict[str, Any]]:
-        """What each criterion said, at each level, and why; a failure, if there is one, comes last."""
+        """Returns each criterion's score and reason, at each level; a failure comes last."""
         trace = self._run(self._judged()).trace
         said = [cast(dict[str, Any], world.plain(reward)) for reward in trace.every_reward()]
         return [*said, world.plain(trace.failure)] if trace.failure else said
 
     def user(self, task: str, said: str, complete: Callable[[str], str]) -> str | None:
-        """What the simulated user says to the agent's words; None when nobody but the agent speaks.
+        """Returns the simulated user's reply to the agent's words; None without another actor.
 
         Args:
             task: Its id; a new episode of it is played, the running one is not touched.
-            said: What the agent says each time that it is asked.
-            complete: Stands for the model of every other actor.
+            said: The agent's words at each request.
+            complete: Replaces the model of every other actor.
 
         Raises:
-            SubjectFailure: The harness let through what `complete` raised, as it should.
+            SubjectFailure: The harness let an exception of `complete` through, as it should.
         """
         return self._run(self._heard(self._shelf.task(task), said, complete))
 
     # -- the world
 
     def state(self) -> dict[str, Any]:
-        """The whole world as plain data: see `world.view`."""
+        """Returns the whole world as plain data: see `world.view`."""
         return self._run(world.view(self._current.state, self._shelf.memory))
 
     def digest(self) -> str:
-        """Names the world; far cheaper than `state`."""
+        """Returns the world's digest, which is far cheaper than `state`."""
         return self._run(resource.digest(self._current.state))
 
     def snapshot(self) -> object:
-        """This moment, for `restore` on this session or on another one of this process."""
-        return _Moment(self._run(self._current.fork()))
+        """Returns a snapshot for `restore` on any session of this process."""
+        return _Snapshot(self._run(self._current.fork()))
 
     def restore(self, moment: object) -> None:
-        """Go back to a moment, as often as wanted."""
-        assert isinstance(moment, _Moment), f"{moment!r} is no snapshot of this subject"
+        """Restores a snapshot, any number of times."""
+        assert isinstance(moment, _Snapshot), f"{moment!r} is not a snapshot of this subject"
         self._episode = self._run(moment.episode.fork())
         self._calls = len(self._episode.trace.turns)
 
     def inject(self, fault: str) -> None:
-        """Have the next use of a backend fail, where the State has a method `inject(fault)`.
+        """Makes the next use of a backend fail, by the State's method `inject(fault)`.
 
         Raises:
-            ValueError: It has none, or says that it cannot do this.
+            ValueError: The State has no such method, or rejects the fault.
         """
         method = getattr(self._current.state, "inject", None)
         if method is None:
@@ -291,11 +291,11 @@ class NativeSubject:
         self._run(_settled(method, fault))
 
     def advance(self, seconds: float) -> None:
-        """Let the world's own time pass.
+        """Advances the world's clock.
 
         Raises:
-            ValueError: Time would run backwards.
-            SubjectFailure: What was due broke.
+            ValueError: `seconds` is negative or not finite.
+            SubjectFailure: An event that was due broke.
         """
         if not 0 <= seconds < math.inf:
             raise ValueError(f"a clock advances by 0 or more seconds, got {seconds}")
@@ -305,7 +305,7 @@ class NativeSubject:
             raise _failure(error, part="S", kind="quintain:state_bug") from error
 
     def close(self) -> None:
-        """Forget the episode; nothing of it is left."""
+        """Drops the episode."""
         self._episode = None
         loops.release(self)
 
@@ -321,7 +321,7 @@ class NativeSubject:
         return loops.run(self, coroutine)
 
     async def _begun(self, name: str, seed: int) -> Episode[Any]:
-        """An episode at the point where its harness first asks the agent."""
+        """Returns an episode at the point where its harness first requests the agent."""
         task, split = self._shelf.task(name), self._shelf.split
         try:
             lent = await self._shelf.lent(task)
@@ -331,12 +331,12 @@ class NativeSubject:
 
         async def model(request: Request) -> Reply:
             if request.role == "agent":
-                raise _Asked
+                raise _AgentRequest
             return Reply(Message("assistant", task.roles.get(request.role, "")))
 
         try:
             await self._env.harness.play(episode.session, model)
-        except _Asked:
+        except _AgentRequest:
             return episode
         except BROKEN as error:
             raise _failure(error, part="H", kind="agent_run_error") from error
@@ -356,12 +356,12 @@ class NativeSubject:
                 return Reply(Message("assistant", words))
             if others:
                 heard.extend(message.text for message in request.messages[-1:])
-                raise _Asked
+                raise _AgentRequest
             return Reply(Message("assistant", said))
 
         try:
             await self._env.harness.play(episode.session, model)
-        except _Asked:
+        except _AgentRequest:
             return heard[0]
         except BROKEN as error:
             raise _failure(error, part="H", kind="agent_run_error") from error
@@ -389,12 +389,12 @@ def _failure(error: BaseException, *, part: Component, kind: str) -> SubjectFail
     return SubjectFailure(f"{type(error).__name__}: {error}", kind=kind, part=part)
 
 
-def _told(episode: Episode[Any]) -> str:
+def _prompt_of(episode: Episode[Any]) -> str:
     return "\n\n".join(message.text for message in episode.session.messages)
 
 
 def _shown(content: Content) -> Any:
-    """An observation: its text as it is; where it has pictures, a list of blocks, their bytes in base64."""
+    """Returns an observation: text unchanged; with pictures, a list of blocks with base64 bytes."""
     if isinstance(content, str):
         return content
     return [{"text": block.text} if isinstance(block, Text) else world.plain(block) for block in content]

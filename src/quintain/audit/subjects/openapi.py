@@ -1,7 +1,7 @@
-"""A service described by OpenAPI as a plain subject: operations are tools, a call is a request.
+"""Adapter for services described by OpenAPI: operations are tools, a call is a request.
 
-OpenAPI knows no episodes: there is one task, "service", and no score. Where the document has an operation named
-"reset", or POST .../reset, that begins an episode and is no tool.
+OpenAPI has no episodes: there is one task, "service", and no score. An operation named "reset", or POST .../reset,
+begins an episode and is not a tool.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ TASK = "service"
 
 
 def make(text: str) -> Callable[[], OpenApiSubject]:
-    """A factory of sessions, each with its own connections and cookies.
+    """Returns a factory of sessions, each with its own connections and cookies.
 
     Args:
-        text: File or URL of the document, in JSON or, with PyYAML, in YAML; behind "#" the URL of the service, where it
-            is not the document's first server.
+        text: File or URL of the document, in JSON or, with PyYAML, in YAML; after "#" the URL of the service, if it is
+            not the document's first server.
 
     Raises:
-        UsageError: The document cannot be read, or says not where the service is.
+        UsageError: The document is unreadable, or does not name the service's URL.
     """
     source, _, base = text.partition("#")
     document = _document(source)
@@ -41,10 +41,10 @@ def make(text: str) -> Callable[[], OpenApiSubject]:
 
 
 class OpenApiSubject:
-    """One session.
+    """Session with a service.
 
     Attributes:
-        absent: Methods that this service has nothing for.
+        absent: Methods that this service lacks.
     """
 
     def __init__(self, listed: list[Operation], base: str) -> None:
@@ -54,26 +54,26 @@ class OpenApiSubject:
         self.absent = ("score",) if self._reset else ("score", "reset")
 
     def tasks(self) -> list[str]:
-        """The only one."""
+        """Returns the only task."""
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
-        """The operations."""
+        """Returns the operations as tools."""
         return [
             {"name": one.name, "description": one.description, "parameters": one.parameters}
             for one in self._tools.values()
         ]
 
     def responses(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """What the document promises: tool to status ("200", "4XX", "default") to the JSON schema of the answer."""
+        """Returns the JSON schemas of answers, by tool and status ("200", "4XX", "default")."""
         return {one.name: one.responses for one in self._tools.values()}
 
     def reset(self, task: str, seed: int) -> Any:
-        """Call the service's own reset, with `seed` and `task` where it takes them; what it says.
+        """Calls the service's own reset, with `seed` and `task` if it takes them, and returns its answer.
 
         Raises:
-            UsageError: The service has none, or there is no such task.
-            SubjectFailure: It did not work.
+            UsageError: The service has no reset, or the task is unknown.
+            SubjectFailure: The reset failed.
         """
         if task != TASK or self._reset is None:
             raise UsageError(f"no reset for task {task!r}; the service has {self._reset or 'no reset operation'}")
@@ -85,19 +85,19 @@ class OpenApiSubject:
         return answer
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Send a request; the body of the answer. One with status 4xx is `{"error": body, "status": ...}`.
+        """Sends a request and returns the answer's body; with status 4xx, `{"error": body, "status": ...}`.
 
         Raises:
-            SubjectFailure: Status 5xx, no answer, or one that is not what it says it is.
+            SubjectFailure: Status 5xx, no answer, or a body that does not match its content type.
         """
         operation = self._tools.get(name)
-        return self._asked(operation, arguments) if operation else {"error": f"there is no tool {name!r}"}
+        return self._asked(operation, arguments) if operation else {"error": f"unknown tool {name!r}"}
 
     def score(self) -> None:
-        """OpenAPI has none: `absent` names it."""
+        """Does nothing: OpenAPI has no score, and `absent` says so."""
 
     def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         self._client.close()
 
     def _asked(self, operation: Operation, arguments: dict[str, Any]) -> Any:
@@ -109,15 +109,15 @@ class OpenApiSubject:
 
 
 def _request(operation: Operation, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Path, and what httpx is given beside it.
+    """Returns the path and the arguments for httpx.
 
     Raises:
-        ValueError: An argument that the path needs is missing or empty, or cannot be sent.
+        ValueError: An argument of the path is missing or empty, or a value cannot be sent.
     """
     parts: dict[str, dict[str, Any]] = {place: {} for place in ("path", "query", "header", "cookie", "body")}
     takes_more = operation.media and ("body", "") not in operation.places.values()
     for name, value in arguments.items():
-        # An argument that nobody described is sent where a client would put it, so that the service can refuse it.
+        # An argument without a description is sent where a client would put it, so that the service can refuse it.
         place, there = operation.places.get(name, ("body" if takes_more else "query", name))
         parts[place][there] = value
     fields: dict[str, Any] = {
@@ -152,7 +152,7 @@ def _body(media: str, body: Any) -> dict[str, Any]:
 
 
 def _words(value: Any) -> Any:
-    """A value as text for a URL or a header; a list stays a list, which repeats the name."""
+    """Returns a value as text for a URL or a header; a list stays a list, which repeats the name."""
     if is_list(value):
         return [_words(one) for one in value]
     if isinstance(value, bool | dict) or value is None:
@@ -161,7 +161,7 @@ def _words(value: Any) -> Any:
 
 
 def _document(source: str) -> dict[str, Any]:
-    """A document from a file or a URL."""
+    """Returns a document from a file or a URL."""
     if source.startswith(("http://", "https://")):
         text = http.text(source)
     else:
@@ -174,7 +174,7 @@ def _document(source: str) -> dict[str, Any]:
     except ValueError:
         found = _yaml(source, text)
     if not is_dict(found):
-        raise UsageError(f"{source} is no OpenAPI document but a {type(found).__name__}")
+        raise UsageError(f"{source} is not an OpenAPI document but a {type(found).__name__}")
     return found
 
 
@@ -189,7 +189,7 @@ def _yaml(source: str, text: str) -> Any:
 
 
 def _base(source: str, document: dict[str, Any]) -> str:
-    """The first server's URL, relative to where the document is."""
+    """Returns the first server's URL, relative to the document's place."""
     servers = series(document, "servers")
     url = str(urllib.parse.urljoin(source if "://" in source else "", servers[0]["url"] if servers else "/"))
     if "://" not in url or "{" in url:

@@ -1,7 +1,7 @@
-"""An OpenEnv environment, over its WebSocket, as a plain subject.
+"""Adapter for OpenEnv environments over their WebSocket.
 
-One socket is one instance, which `reset` begins anew. Where actions are calls of tools, its tools are the tools; else
-there is one, "step", with the schema of the action. The score is the sum of the rewards; the last stands beside it.
+One socket is one instance, which `reset` begins anew. If actions are tool calls, its tools are the tools; else there is
+one, "step", with the schema of the action. The score is the sum of the rewards, with the last one as "last".
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from .shapes import is_dict, is_list, series, table
 
 TASK = "episode"
 LARGEST = 100 * 2**20
-"""Bytes of a message, as the official client has it."""
+"""Most bytes of a message, as in the official client."""
 AGENTS_FAULT = ("INVALID_JSON", "VALIDATION_ERROR")
 THEIR_FAULT = ("transport_error", "timeout")
-"""Errors of a tool that are not the agent's."""
+"""Tool errors that are not the agent's fault."""
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What a server says of its environment.
+    """Description of a server's environment.
 
     Attributes:
-        socket: URL.
+        socket: URL of the WebSocket.
         action: JSON schema of an action.
-        tasks: Split and index of each task; empty where it has no tasks to choose from.
+        tasks: Split and index of each task; empty if the server has no tasks to choose from.
     """
 
     base: str
@@ -53,13 +53,13 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def make(text: str) -> Callable[[], OpenEnvSubject]:
-    """A factory of sessions.
+    """Returns a factory of sessions.
 
     Args:
         text: URL of the server, with ws, wss, http or https; it may have a path.
 
     Raises:
-        UsageError: There is no such server, or websockets is not installed.
+        UsageError: The server does not exist, or websockets is not installed.
     """
     package("websockets", extra="audit-openenv")
     parts = urllib.parse.urlsplit(text)
@@ -73,11 +73,11 @@ def make(text: str) -> Callable[[], OpenEnvSubject]:
 
 
 class OpenEnvSubject:
-    """One session.
+    """Session with a server.
 
     Attributes:
-        volatile: The server draws the id of an episode.
-        absent: "hidden" where the server has no tasks to ask for.
+        volatile: Fields with random ids of episodes.
+        absent: "hidden" if the server has no tasks to choose from.
     """
 
     volatile = ("episode_id", "dev.quintain/episode")
@@ -90,11 +90,11 @@ class OpenEnvSubject:
         self.absent = () if facts.count else ("hidden",)
 
     def tasks(self) -> list[str]:
-        """Names such as "test/0", of the split "test" or the first; "episode" where the server has no tasks."""
+        """Returns names such as "test/0" of the split "test" or the first one; "episode" if the server has no tasks."""
         return [f"{self._facts.split}/{index}" for index in range(self._facts.count)] or [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
-        """The environment's tools, or `step`."""
+        """Returns the environment's tools, or `step`."""
         if not self._facts.calls_tools:
             return [{"name": "step", "description": "Take an action.", "parameters": self._facts.action}]
         return [
@@ -107,17 +107,17 @@ class OpenEnvSubject:
         ]
 
     def hidden(self, task: str) -> dict[str, Any]:
-        """Those fields of the task that bear the name of an answer."""
+        """Returns the fields of the task whose names are those of an answer."""
         body = {"split": self._facts.split, "index": self._index(task)}
         with http.client(self._facts.base) as client:
             found = http.answer(client, "POST", f"/{self._facts.name}/task", json=body)
         return sealed(table(found, "task"))
 
     def reset(self, task: str, seed: int) -> Any:
-        """Begin an episode; the first observation.
+        """Begins an episode and returns the first observation.
 
         Raises:
-            UsageError: There is no such task.
+            UsageError: The task is unknown.
             SubjectFailure: The environment did not begin.
         """
         chosen: dict[str, Any] = {"seed": seed}
@@ -132,7 +132,7 @@ class OpenEnvSubject:
         return self._seen(answer)
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Take an action or call a tool; what the agent sees.
+        """Takes an action or calls a tool, and returns the observation.
 
         Raises:
             SubjectFailure: The environment broke, or does not answer.
@@ -142,7 +142,7 @@ class OpenEnvSubject:
         elif name == "step":
             answer = self._asked("step", arguments)
         else:
-            return {"error": f"there is no tool {name!r}"}
+            return {"error": f"unknown tool {name!r}"}
         if "error" in answer:
             return answer
         reward = answer.get("reward")
@@ -150,18 +150,18 @@ class OpenEnvSubject:
         return self._seen(answer)
 
     def score(self) -> dict[str, float | None] | None:
-        """The sum of the rewards so far, and the last; None when no step had one, or one was not finite."""
+        """Returns the sum of the rewards and the last one; None without a reward, or if one was not finite."""
         given = [reward for reward in self._rewards if reward is not None]
         if not all(map(math.isfinite, given)) or (self._rewards and not given):
             return None
         return {"score": math.fsum(given), "last": given[-1] if given else None}
 
     def state(self) -> dict[str, Any]:
-        """What the server says its state is."""
+        """Returns the state that the server reports."""
         return self._asked("state", None)
 
     def close(self) -> None:
-        """Close the socket, and with it the instance."""
+        """Closes the socket, and with it the instance."""
         if self._socket is not None:
             self._held.close()
             # Where the server hung up, the library does not wait for its own threads to end.
@@ -174,7 +174,7 @@ class OpenEnvSubject:
     def _index(self, task: str) -> int:
         split, _, index = task.rpartition("/")
         if split != self._facts.split or not index.isdecimal() or not self._facts.count:
-            raise UsageError(f"there is no task {task!r}; there are {', '.join(self.tasks()[:3])}...")
+            raise UsageError(f"unknown task {task!r}; the tasks are {', '.join(self.tasks()[:3])}...")
         return int(index)
 
     def _listed(self) -> list[dict[str, Any]]:
@@ -194,7 +194,7 @@ class OpenEnvSubject:
         return observation.get("result", observation)
 
     def _asked(self, kind: str, data: Any) -> dict[str, Any]:
-        """The data of an answer; `{"error": ...}` where the agent is to blame."""
+        """Returns the data of an answer; `{"error": ...}` for the agent's own errors."""
         import websockets
 
         message = {"type": kind} if data is None else {"type": kind, "data": data}
@@ -213,9 +213,9 @@ class OpenEnvSubject:
         try:
             answer: Any = json.loads(received)
         except ValueError as error:
-            raise SubjectFailure(f"{kind}: the answer is no JSON: {received[:500]!r}") from error
+            raise SubjectFailure(f"{kind}: the answer is not JSON: {received[:500]!r}") from error
         if not is_dict(answer):
-            raise SubjectFailure(f"{kind}: the answer is no object: {received[:500]!r}")
+            raise SubjectFailure(f"{kind}: the answer is not an object: {received[:500]!r}")
         found = table(answer, "data")
         if answer.get("type") != "error":
             return found
@@ -240,7 +240,7 @@ def _facts(base: str) -> Facts:
             schemas = http.answer(client, "GET", "/schema")
             action = table(schemas, "action") if is_dict(schemas) else {}
             if not action:
-                raise UsageError(f"{base}/schema is no description of an OpenEnv environment: {str(schemas)[:300]}")
+                raise UsageError(f"{base}/schema does not describe an OpenEnv environment: {str(schemas)[:300]}")
             name, split, count = _tasks(client)
         except SubjectFailure as error:
             raise UsageError(f"{base}: {error}") from error
@@ -249,7 +249,7 @@ def _facts(base: str) -> Facts:
 
 
 def _tasks(client: Any) -> tuple[str, str, int]:
-    """Environment, split, and number of its tasks; ("", "", 0) where the server has none to choose from."""
+    """Returns environment, split, and number of tasks; ("", "", 0) if the server has no tasks to choose from."""
     names = _if_there(client, "GET", "/list_environments")
     name = str(names[0]) if is_list(names) and names else ""
     splits = _if_there(client, "GET", f"/{name}/splits") if name else None
@@ -263,6 +263,6 @@ def _tasks(client: Any) -> tuple[str, str, int]:
 
 
 def _if_there(client: Any, method: str, path: str, **fields: Any) -> Any:
-    """What stands there; None when the server has no such page, or none for this environment (501)."""
+    """Returns a page's content; None if the server does not have it (404, 405, 501)."""
     response = http.sent(client, method, path, **fields)
     return None if response.status_code in {404, 405, 501} else http.read(response)

@@ -1,7 +1,7 @@
-"""What an OpenAPI document describes: its operations as tools, with one JSON schema for all that is to be given.
+"""Operations of an OpenAPI document as tools, with one JSON schema for all arguments.
 
-Of OpenAPI 3.0 and 3.1. What 3.0 says in its own way (`nullable`, exclusive limits that are booleans) becomes plain JSON
-schema, and references to components become `$defs`.
+Reads OpenAPI 3.0 and 3.1. The dialect of 3.0 (`nullable`, boolean exclusive limits) becomes plain JSON schema, and
+references to components become `$defs`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Operation(NamedTuple):
 
     Attributes:
         name: Its operationId, or made of method and path; only letters, digits, "_" and "-".
-        places: Argument to where it goes, ("path" | "query" | "header" | "cookie" | "body", name there); an argument
-            that is the whole body has the name "".
+        places: Argument to its place, ("path" | "query" | "header" | "cookie" | "body", name there); an argument that
+            is the whole body has the name "".
         parameters: JSON schema of all arguments.
-        media: Type of the body; empty where there is none.
+        media: Type of the body; empty without one.
         responses: Status ("200", "4XX", "default") to the JSON schema of its body.
     """
 
@@ -48,10 +48,10 @@ class Operation(NamedTuple):
 
 
 def read(document: Document) -> list[Operation]:
-    """The operations of a document, in its order.
+    """Returns the operations of a document, in its order.
 
     Raises:
-        UsageError: It is not OpenAPI 3, or refers to something that is not in it.
+        UsageError: The document is not OpenAPI 3, or has a broken reference.
     """
     version = document.get("openapi")
     if not isinstance(version, str) or not version.startswith("3."):
@@ -73,7 +73,7 @@ def _operation(document: Document, shared: Document, where: tuple[str, str]) -> 
     method, path = where
     operation = shared[method]
     name = operation.get("operationId") or method + path
-    given = _Given(document)
+    given = _ArgumentCollector(document)
     for one in _parameters(document, shared, operation):
         given.parameter(one)
     media = given.body(_resolved(document, table(operation, "requestBody")))
@@ -90,7 +90,7 @@ def _operation(document: Document, shared: Document, where: tuple[str, str]) -> 
 
 
 def _parameters(document: Document, shared: Document, operation: Document) -> list[Document]:
-    """Those of the operation, and those of its path that it does not override."""
+    """Returns the parameters of the operation, and those of its path that it does not override."""
     known: dict[tuple[str, str], Document] = {}
     for one in (*series(shared, "parameters"), *series(operation, "parameters")):
         parameter = _resolved(document, one)
@@ -105,8 +105,8 @@ def _responses(document: Document, operation: Document) -> Iterator[tuple[str, d
                 yield str(status), standalone(document, content["schema"])
 
 
-class _Given:
-    """What is to be given, collected."""
+class _ArgumentCollector:
+    """Collector of an operation's arguments."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -126,7 +126,7 @@ class _Given:
             self._required.append(name)
 
     def body(self, body: Document) -> str:
-        """Take in the body; its media type, or empty."""
+        """Adds the body's arguments and returns its media type, or ""."""
         contents = table(body, "content")
         if not contents:
             return ""
@@ -155,7 +155,7 @@ class _Given:
 
 
 def standalone(document: Document, schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema of the document as plain JSON schema, with what it refers to in `$defs`."""
+    """Returns a schema of the document as plain JSON schema, with referenced schemas in `$defs`."""
     return _with_definitions(document, _converted(schema))
 
 
@@ -171,7 +171,7 @@ def _with_definitions(document: Document, schema: dict[str, Any]) -> dict[str, A
 
 
 def _named(schema: Any) -> Iterator[str]:
-    """Names of the definitions that a converted schema refers to."""
+    """Yields names of the definitions that a converted schema refers to."""
     if is_dict(schema):
         target = schema.get("$ref")
         if isinstance(target, str):
@@ -181,7 +181,7 @@ def _named(schema: Any) -> Iterator[str]:
 
 
 def _converted(schema: Any) -> Any:
-    """The dialect of OpenAPI 3.0 as JSON schema."""
+    """Converts the dialect of OpenAPI 3.0 to JSON schema."""
     if is_list(schema):
         return [_converted(one) for one in schema]
     if not is_dict(schema):
@@ -205,7 +205,7 @@ def _converted(schema: Any) -> Any:
 
 
 def _resolved(document: Document, one: Document) -> Document:
-    """What stands behind a reference, or the thing itself."""
+    """Returns the target of a reference, or the value itself."""
     for _ in range(20):
         target = one.get("$ref")
         if not isinstance(target, str):

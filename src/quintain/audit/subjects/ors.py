@@ -1,8 +1,7 @@
-"""An environment behind the Open Reward Standard (HTTP, and server-sent events for calls) as a plain subject.
+"""Adapter for environments behind the Open Reward Standard (HTTP, and server-sent events for calls).
 
-One session of the server is one episode. Rewards come with the answers of tools, and what they amount to is not
-defined: the score is their sum, 0 before the first, and the last of them stands beside it as "last". The protocol
-carries no seed.
+One session of the server is one episode. Rewards come with the answers of tools, and the standard does not define their
+total: the score is their sum, 0 before the first, with the last one as "last". The protocol has no seed.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ SESSION = "X-Session-ID"
 
 
 def make(text: str) -> Callable[[], OrsSubject]:
-    """A factory of sessions.
+    """Returns a factory of sessions.
 
     Args:
-        text: URL of the server; its path, if it has one, is the environment's name, else it is the server's first.
+        text: URL of the server; its path, if any, is the environment's name, else it is the server's first.
 
     Raises:
         UsageError: The server cannot be reached, or has no such environment.
@@ -53,10 +52,10 @@ def make(text: str) -> Callable[[], OrsSubject]:
 
 
 class OrsSubject:
-    """One session at a time; `reset` opens the next one.
+    """Session with a server; `reset` opens the next one.
 
     Attributes:
-        absent: "answer" where the environment has no tool for the last words.
+        absent: "answer" if the environment has no tool for the last words.
     """
 
     def __init__(self, base: str, env: str, split: str) -> None:
@@ -70,13 +69,13 @@ class OrsSubject:
         self.absent = () if self._terminal else ("answer",)
 
     def tasks(self) -> list[str]:
-        """Names such as "test/0", of the split "test", or of the first one where there is no such."""
+        """Returns names such as "test/0" of the split "test", else of the first one."""
         counted = self._discovered("num_tasks")
         count: int = counted["num_tasks"] if counted else len(series(self._known("tasks"), "tasks"))
         return [f"{self._split}/{index}" for index in range(count)]
 
     def tools(self) -> list[dict[str, Any]]:
-        """The task's tools; before the first reset those that all tasks share."""
+        """Returns the task's tools; before the first reset, the tools that all tasks share."""
         listed = self._listed("task_tools" if self._session else "tools")
         return [
             {
@@ -88,14 +87,14 @@ class OrsSubject:
         ]
 
     def hidden(self, task: str) -> dict[str, Any]:
-        """Those fields of the task that bear the name of an answer."""
+        """Returns the fields of the task whose names are those of an answer."""
         return sealed(table(self._known("task", index=self._index(task)), "task"))
 
     def reset(self, task: str, seed: int) -> Any:
-        """Open a session on a task; its prompt.
+        """Opens a session on a task and returns its prompt.
 
         Raises:
-            UsageError: There is no such task.
+            UsageError: The task is unknown.
             SubjectFailure: The session cannot be opened.
         """
         index = self._index(task)
@@ -107,7 +106,7 @@ class OrsSubject:
         return _said(self._good(self._asked("GET", f"/{self._env}/prompt"), "/prompt"))
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Call a tool; what it says, text as text and other blocks as they are.
+        """Calls a tool and returns its text, or its blocks if some are not text.
 
         Raises:
             SubjectFailure: The tool broke, the session is lost, or no answer comes.
@@ -122,18 +121,18 @@ class OrsSubject:
         return _said(series(output, "blocks"))
 
     def answer(self, text: str) -> Any:
-        """Give the last words to the environment's terminal tool."""
+        """Passes the last words to the environment's terminal tool."""
         name, argument = self._terminal["name"], self._terminal.get("arg")
         return self.call(name, {argument: text} if argument else {})
 
     def score(self) -> dict[str, float | None] | None:
-        """The sum of the rewards so far, and the last of them; None when one of them was not finite."""
+        """Returns the sum of the rewards and the last one; None if one was not finite."""
         if not all(map(math.isfinite, self._rewards)):
             return None
         return {"score": math.fsum(self._rewards), "last": self._rewards[-1] if self._rewards else None}
 
     def close(self) -> None:
-        """Delete the session, close the connections."""
+        """Deletes the session and closes the connections."""
         self._leave()
         self._client.close()
 
@@ -149,7 +148,7 @@ class OrsSubject:
         return table({what: self._good(self._asked("GET", f"/{self._env}/{what}"), what)}, what)
 
     def _discovered(self, what: str, **more: Any) -> dict[str, Any] | None:
-        """What the server says of its tasks; None where it does not have this question."""
+        """Returns the server's answer about its tasks; None if it has no such endpoint."""
         found = http.answer(self._client, "POST", f"/{self._env}/{what}", json={"split": self._split, **more})
         return None if is_dict(found) and "status" in found and "error" in found else found
 
@@ -163,7 +162,7 @@ class OrsSubject:
         return {SESSION: self._session} if self._session else {}
 
     def _asked(self, method: str, path: str, **fields: Any) -> Any:
-        """An answer; while the environment is starting, it is asked again, for as long as a request may take."""
+        """Returns an answer; repeats the request while the environment is starting (503), up to the timeout."""
         end = time.monotonic() + http.TIMEOUT_S
         while True:
             response = http.sent(self._client, method, path, headers=self._headers(), **fields)
@@ -201,7 +200,7 @@ class OrsSubject:
         return answer if is_dict(answer) else {"error": answer}
 
     def _streamed_text(self, path: str, body: Any) -> str:
-        """What the events of an answer hold together; of one without chunks the id that came first."""
+        """Returns the joined events of an answer; without chunks, the id of the first event."""
         import httpx
 
         headers = {"Accept": "text/event-stream", "Content-Type": "application/json", **self._headers()}
@@ -222,7 +221,7 @@ class OrsSubject:
 
 
 def _events(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Name and data of each event."""
+    """Yields name and data of each event."""
     name, data = "message", list[str]()
     for line in lines:
         if not line:
@@ -256,7 +255,7 @@ def _joined(events: Iterator[tuple[str, str]], path: str) -> str:
 
 
 def _said(blocks: Any) -> Any:
-    """The text of blocks; the blocks themselves where there are others."""
+    """Returns the text of blocks, or the blocks if some are not text."""
     parts: list[dict[str, Any]] = blocks
     if all(block.get("type") == "text" for block in parts):
         return "\n".join(str(block.get("text", "")) for block in parts)

@@ -1,8 +1,7 @@
-"""An environment of a server of ours (`quintain serve`), by its control plane, as a plain subject.
+"""Adapter for environments behind `quintain serve`, over its control plane.
 
-The environment's own harness plays at the server; calls and last words are the auditor's. What a task hides stays
-there, so what asks for an oracle or for the whole state cannot be checked: for that, audit the environment where its
-code is.
+The environment's own harness runs on the server; calls and last words are the auditor's. Hidden data stays on the
+server, so checks that need an oracle or the whole state are not available: audit the environment where its code is.
 """
 
 from __future__ import annotations
@@ -24,12 +23,11 @@ PAGE = 1000
 
 
 def make(url: str) -> Callable[[], RemoteSubject]:
-    """A factory of sessions.
+    """Returns a factory of sessions.
 
     Args:
-        url: Of the server, and behind it the environment's name, else its first one; "?split=" chooses the tasks, else
-            "test", or the last split where there is no such. The key of a trainer is read from the environment variable
-            QUINTAIN_KEY.
+        url: URL of the server, and after it the environment's name, by default its first one; "?split=" chooses the
+            tasks, by default "test", else the last split. A trainer's key is read from the variable QUINTAIN_KEY.
 
     Raises:
         UsageError: The server cannot be reached, or has no such environment or split.
@@ -54,10 +52,10 @@ def make(url: str) -> Callable[[], RemoteSubject]:
 
 
 class RemoteSubject:
-    """One session: an episode at the server at a time.
+    """Session with one episode at a time on the server.
 
     Attributes:
-        budget: Calls that an episode allows at most.
+        budget: Most calls of an episode.
     """
 
     def __init__(self, base: str, about: dict[str, Any], split: str) -> None:
@@ -69,7 +67,7 @@ class RemoteSubject:
         self.budget: int = turns if calls is None else min(turns, calls)
 
     def tasks(self) -> list[str]:
-        """Ids, in the order of the split."""
+        """Returns the task ids, in the order of the split."""
         names: list[str] = []
         while True:
             query = {"split": self._split, "offset": len(names), "limit": PAGE}
@@ -79,36 +77,36 @@ class RemoteSubject:
                 return names
 
     def tools(self) -> list[dict[str, Any]]:
-        """The tools of the role "agent"."""
+        """Returns the tools of the role "agent"."""
         names = ("name", "description", "parameters")
         return [{name: tool[name] for name in names} for tool in self._about["tools"] if "agent" in tool["roles"]]
 
     def prompt(self, task: str) -> str:
-        """System prompt and task, as the agent's first question holds them; does not touch the running episode."""
-        path, told = self._begun(task, 0)
+        """Returns system prompt and task as in the agent's first request, without touching the running episode."""
+        path, prompt = self._begun(task, 0)
         self._forget(path)
-        return told
+        return prompt
 
     def reset(self, task: str, seed: int) -> str:
-        """Begin an episode; what the agent is told.
+        """Begins an episode and returns the agent's prompt.
 
         Raises:
             SubjectFailure: The task's world cannot be made, or the harness broke.
         """
         self._forget(self._path)
-        self._path, told = self._begun(task, seed)
-        return told
+        self._path, prompt = self._begun(task, seed)
+        return prompt
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Play one call; what the agent reads.
+        """Plays one call and returns the observation.
 
         Raises:
-            SubjectFailure: The world broke, or one of its criteria.
+            SubjectFailure: The world or one of its criteria broke.
         """
         return self._played("calls", {"name": name, "arguments": arguments})
 
     def answer(self, text: str) -> Any:
-        """The agent's last words; they end the episode.
+        """Plays the agent's last words, which end the episode.
 
         Raises:
             SubjectFailure: One of the criteria broke.
@@ -120,9 +118,9 @@ class RemoteSubject:
         return None
 
     def score(self) -> dict[str, float | None] | None:
-        """The verdict on the episode as it stands, with the trajectory's criteria beside it; None when it failed.
+        """Returns the score of the present state, with the trajectory's criteria; None if verifying failed.
 
-        It is reached on a copy, so the episode can go on.
+        A copy is verified, so the episode can go on.
         """
         verdict = self._sent(f"{self._path}/verify", {"now": True})
         if verdict["score"] is None:
@@ -131,27 +129,27 @@ class RemoteSubject:
         return {reward["name"]: reward["value"] for reward in rewards} | {"score": verdict["score"]}
 
     def explain(self) -> list[dict[str, Any]]:
-        """What each criterion said, at each level, and why; a failure, if there is one, comes last."""
+        """Returns each criterion's score and reason, at each level; a failure comes last."""
         verdict = self._sent(f"{self._path}/verify", {"now": True})
         return [*verdict["rewards"], verdict["failure"]] if verdict["failure"] else verdict["rewards"]
 
     def digest(self) -> str:
-        """Names the world as it stands."""
+        """Returns the world's digest."""
         digest: str = self._asked("GET", f"{self._path}/digest")["state_digest"]
         return digest
 
     def snapshot(self) -> str:
-        """This moment, for `restore` on this session: a twin at the server, which nobody plays."""
+        """Returns a snapshot for `restore` on this session: an idle copy on the server."""
         self._moments.append(self._forked(self._path))
         return self._moments[-1]
 
     def restore(self, moment: str) -> None:
-        """Go back to a moment, as often as wanted."""
+        """Restores a snapshot, any number of times."""
         before, self._path = self._path, self._forked(moment)
         self._forget(before)
 
     def close(self) -> None:
-        """Close the episodes and the connections."""
+        """Closes the episodes and the connections."""
         for path in (self._path, *self._moments):
             self._forget(path)
         self._path, self._moments = "", []
@@ -160,7 +158,7 @@ class RemoteSubject:
     # -- inside
 
     def _begun(self, task: str, seed: int) -> tuple[str, str]:
-        """An episode at the point where its harness first asks the agent, and what it asks."""
+        """Returns (path, prompt) of a new episode at the point where its harness first requests the agent."""
         wanted = {
             "environment": self._about["name"],
             "split": self._split,
@@ -169,18 +167,18 @@ class RemoteSubject:
             "agent": "audit",
             "everyone": True,
         }
-        told = self._sent("/v1/episodes", wanted)
-        path = f"/v1/episodes/{told['id']}"
-        while told["status"] == "starting":
-            told = self._asked("GET", path, params={"wait": 20})
-        while told["question"] is not None and told["question"]["role"] != "agent":
+        episode = self._sent("/v1/episodes", wanted)
+        path = f"/v1/episodes/{episode['id']}"
+        while episode["status"] == "starting":
+            episode = self._asked("GET", path, params={"wait": 20})
+        while episode["question"] is not None and episode["question"]["role"] != "agent":
             # Another actor, such as a simulated user, says what the task tells it.
-            script = [one["content"] for one in told["question"]["added"] if one["role"] == "system"]
+            script = [one["content"] for one in episode["question"]["added"] if one["role"] == "system"]
             reply = {"message": {"role": "assistant", "content": script[-1] if script else ""}}
             self._sent(f"{path}/replies", {"reply": reply})
-            told = self._asked("GET", path)
-        self._check(told)
-        asked: list[dict[str, Any]] = told["question"]["added"] if told["question"] is not None else []
+            episode = self._asked("GET", path)
+        self._check(episode)
+        asked: list[dict[str, Any]] = episode["question"]["added"] if episode["question"] is not None else []
         return path, "\n\n".join(_text(message["content"]) for message in asked)
 
     def _played(self, what: str, body: dict[str, Any]) -> Any:
@@ -228,7 +226,7 @@ def _words(refusal: dict[str, Any]) -> str:
 
 
 def _text(content: Any) -> str:
-    """The words of a message's content."""
+    """Returns the text of a message's content."""
     if isinstance(content, str):
         return content
     return "\n".join(str(block.get("text", "")) for block in content)

@@ -1,7 +1,7 @@
-"""A scoring function alone as a plain subject: each case is a task, the agent's last words take the place of its text.
+"""Adapter for a scoring function alone: each case is a task, and the agent's last words replace the case's text.
 
-A case is a JSON object whose keys are parameters of the function. Names need not agree where it is clear what is meant:
-"answer" finds `prediction`, "gold" finds `reference`. `expected`, the score that is right, is no parameter's value.
+A case is a JSON object whose keys are parameters of the function. Names may differ if their meaning is clear: "answer"
+matches `prediction`, "gold" matches `reference`. `expected`, the right score, is not a parameter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from quintain.errors import UsageError
 
 from . import loops
-from .matching import TRUTH, Match, is_told, matched, taken
+from .matching import TRUTH, Match, is_visible, matched, taken
 from .shapes import is_dict, is_list
 
 WANTED = "expected"
@@ -28,12 +28,12 @@ NAMES = ("id", "name", "task_id")
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A case, matched to the function.
+    """Case, matched to the function.
 
     Attributes:
         task: Its name.
-        match: What the function is given.
-        expected: The score that is right for the case's own text; None when nobody says.
+        match: Arguments of the function.
+        expected: Right score of the case's own text, or None.
     """
 
     task: str
@@ -42,25 +42,25 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """The case's own text, as an agent would say it."""
+        """Returns the case's own text, as an agent would say it."""
         said = _inside(self.match.arguments.get(self.match.text))
         return said if isinstance(said, str) else json.dumps(said)
 
 
 def of(function: Callable[..., Any], cases: Path | Sequence[Any]) -> Callable[[], ScorerSubject]:
-    """A factory of sessions on a function that scores, plain or async.
+    """Returns a factory of sessions on a scoring function, plain or async.
 
     Args:
-        function: Takes the agent's text and whatever it compares it with; returns a number, or whatever `score` may.
-        cases: A file of JSON lines (or of one JSON array), or what such a file holds: objects, or arrays of the
-            arguments in order, with or without the expected score behind them.
+        function: Takes the agent's text and the right answer; returns a number, or any other form that `score` may.
+        cases: A file of JSON lines (or of one JSON array), or the content of such a file: objects, or arrays of the
+            arguments in order, with or without the expected score after them.
 
     Raises:
-        UsageError: A case cannot be read, or cannot be matched with the function's parameters; both are named.
+        UsageError: A case is unreadable or does not match the function's parameters; both are named.
     """
     listed = _read(cases) if isinstance(cases, Path) else list(enumerate(cases, 1))
     if not listed:
-        raise UsageError(f"there is no case in {cases}")
+        raise UsageError(f"{cases} has no case")
     known: dict[str, Case] = {}
     for number, one in listed:
         case = _case(function, one, number=number)
@@ -71,10 +71,10 @@ def of(function: Callable[..., Any], cases: Path | Sequence[Any]) -> Callable[[]
 
 
 class ScorerSubject:
-    """One session.
+    """Session on a scoring function.
 
     Attributes:
-        absent: "judge" of a function that asks no model; "score" of one that cannot do without.
+        absent: "judge" for a function without a language model; "score" for one that needs it.
     """
 
     def __init__(self, function: Callable[..., Any], cases: dict[str, Case]) -> None:
@@ -86,25 +86,25 @@ class ScorerSubject:
         self.absent = ("score",) if match.needs_model else () if match.model else ("judge",)
 
     def tasks(self) -> list[str]:
-        """Ids of the cases; "case 3" where they have none."""
+        """Returns the ids of the cases; "case 3" without an id."""
         return list(self._cases)
 
     def cases(self) -> list[dict[str, Any]]:
-        """Task, the answer that the case holds, and the score that it should get (None when nobody says)."""
+        """Returns task, own answer and expected score (or None) of each case."""
         return [{"task": case.task, "answer": case.words, "expected": case.expected} for case in self._cases.values()]
 
     def prompt(self, task: str) -> str:
-        """The question, where the case has one."""
+        """Returns the question, or "" if the case has none."""
         arguments = self._known(task).match.arguments
-        return "\n\n".join(_shown(value) for name, value in arguments.items() if is_told(name))
+        return "\n\n".join(_shown(value) for name, value in arguments.items() if is_visible(name))
 
     def hidden(self, task: str) -> Any:
-        """What the function compares with, by parameter."""
+        """Returns the right answer, by parameter."""
         match = self._known(task).match
         return {name: match.arguments[name] for name in match.truth}
 
     def oracle(self, task: str) -> list[Any] | None:
-        """The words that a case with the same truth holds and that get the best score of the file; None without."""
+        """Returns the best-scoring words of a case with the same truth; None without one."""
         case = self._known(task)
         best = max((one.expected for one in self._cases.values() if one.expected is not None), default=0.0)
         alike = (case, *self._cases.values())
@@ -113,27 +113,27 @@ class ScorerSubject:
         return None if found is None else [{"answer": found.words}]
 
     def reset(self, task: str, seed: int) -> str:
-        """Take a case; its question."""
+        """Selects a case and returns its question."""
         self._case, self._said = self._known(task), ""
         return self.prompt(task)
 
     def answer(self, text: str) -> None:
-        """What is to be scored."""
+        """Stores the text to be scored."""
         self._said = text
 
     def score(self) -> Any:
-        """What the function says of the last words; of none when nothing was said."""
+        """Returns the function's score of the last words, or of "" without any."""
         if self._case is None:
             raise UsageError("no task has begun: call reset(task, seed) first")
         return self._asked(self._case, self._said)
 
     def judge(self, task: str, answer: str, complete: Callable[[str], str]) -> Any:
-        """What the function says when `complete` stands for its model."""
+        """Returns the function's score with `complete` as its language model."""
         case = self._known(task)
         return self._asked(case, answer, **{case.match.model: complete})
 
     def close(self) -> None:
-        """Nothing is left."""
+        """Releases the event loop."""
         loops.release(self)
 
     def _known(self, task: str) -> Case:
@@ -161,7 +161,7 @@ def _rest(case: Case) -> dict[str, Any]:
 
 
 def _as(said: str, case: Case) -> Any:
-    """The words in the form in which the case holds its own: text, messages, a list of one, a number."""
+    """Returns the words in the form of the case's own text: text, messages, a list of one, a number."""
     held = case.match.arguments.get(case.match.text)
     if said == case.words:
         return copy.deepcopy(held) if case.match.text in case.match.arguments else said
@@ -183,14 +183,14 @@ def _wrapped(said: str, held: Any) -> Any:
 
 
 def _inside(held: Any) -> Any:
-    """The agent's own words in what a case holds for them."""
+    """Returns the agent's own words from a case's value."""
     if is_list(held) and held and (isinstance(held[-1], str) or (is_dict(held[-1]) and "content" in held[-1])):
         return _inside(held[-1])
     return held["content"] if is_dict(held) and "content" in held else "" if held is None else held
 
 
 def _verdict(found: Any) -> Any:
-    """A score in the plain form: a list of one is that one, a pair is a score and a remark, an object its fields."""
+    """Returns a score in the plain form: the item of a list of one, the score of a pair, the fields of an object."""
     if _is_one(found, list, tuple) and found:
         return _verdict(found[0])
     if _is_one(found, bool):
@@ -231,9 +231,9 @@ def _case(function: Callable[..., Any], one: Any, *, number: int) -> Case:
 
 
 def _parted(function: Callable[..., Any], one: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """What the function is given, and the score that is right.
+    """Returns the function's arguments and the expected score.
 
-    `expected` is a parameter's value for once, where there is such a parameter and nothing else in the case to be it.
+    `expected` is an argument if the function has such a parameter and the case has no other right answer.
     """
     others = one.keys() - {WANTED}
     if WANTED in taken(function) and not others & set(TRUTH):
@@ -242,7 +242,7 @@ def _parted(function: Callable[..., Any], one: dict[str, Any]) -> tuple[dict[str
 
 
 def _read(path: Path) -> list[tuple[int, Any]]:
-    """The cases in a file, each with the number of its line or its place in the array."""
+    """Returns the cases in a file, each with its line number or its place in the array."""
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -255,12 +255,12 @@ def _read(path: Path) -> list[tuple[int, Any]]:
             try:
                 found.append((number, json.loads(line)))
             except ValueError as error:
-                raise UsageError(f"{path}, line {number} is no JSON: {error}: {line[:200]!r}") from error
+                raise UsageError(f"{path}, line {number} is not JSON: {error}: {line[:200]!r}") from error
     return found
 
 
 def _whole(text: str) -> list[Any] | None:
-    """An array that fills the file; None where each line is one."""
+    """Returns an array that fills the file; None if each line is an array."""
     try:
         found = json.loads(text)
     except ValueError:

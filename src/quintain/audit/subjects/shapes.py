@@ -1,4 +1,4 @@
-"""Parsed JSON, of which nobody knows the shape before it was looked at."""
+"""Checked access to parsed JSON of unknown shape."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 
 
 def table(value: dict[str, Any], key: str) -> dict[str, Any]:
-    """The object at a key; an empty one where there is none, or null.
+    """Returns the object at a key; an empty one if it is missing or null.
 
     Raises:
-        UsageError: Something else stands there.
+        UsageError: The value is not an object.
     """
     found = value.get(key)
     if found is None:
@@ -30,10 +30,10 @@ def table(value: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def series(value: dict[str, Any], key: str) -> list[Any]:
-    """The array at a key; an empty one where there is none, or null.
+    """Returns the array at a key; an empty one if it is missing or null.
 
     Raises:
-        UsageError: Something else stands there.
+        UsageError: The value is not an array.
     """
     found = value.get(key)
     if found is None:

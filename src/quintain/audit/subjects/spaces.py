@@ -1,6 +1,6 @@
 """Gymnasium's spaces as JSON schemas, JSON as their values, and arrays as plain data.
 
-Spaces are known by the names of their classes, so neither Gymnasium nor NumPy need be imported where there are none.
+Spaces are recognised by class name, so neither Gymnasium nor NumPy needs to be imported.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import msgspec
 
 
 def schema(space: Any) -> dict[str, Any]:
-    """The JSON schema of a space's values; `{}` (anything) for what is no space that is known here."""
+    """Returns the JSON schema of a space's values; `{}` (anything) for an unknown space."""
     return _SCHEMAS.get(_kind(space), lambda _: {})(space)
 
 
 def value(space: Any, data: Any) -> Any:
-    """JSON data as a value of the space.
+    """Returns JSON data as a value of the space.
 
     Raises:
-        ValueError: It is none, with what was expected.
+        ValueError: The data is not in the space; the message gives the expected form.
     """
     if space is None or not callable(getattr(space, "contains", None)):
         return data
@@ -29,17 +29,17 @@ def value(space: Any, data: Any) -> Any:
         action = _value(space, data)
         fits = bool(space.contains(action))
     except (TypeError, ValueError, OverflowError, AttributeError, LookupError) as error:
-        raise ValueError(f"{data!r} is no action of {space}: {error}"[:500]) from error
+        raise ValueError(f"{data!r} is not an action of {space}: {error}"[:500]) from error
     if not fits:
-        raise ValueError(f"{data!r} is no action of {space}"[:500])
+        raise ValueError(f"{data!r} is not an action of {space}"[:500])
     return action
 
 
 def plain(value: Any) -> Any:
-    """Plain data of whatever an environment keeps or returns; a random generator by its state.
+    """Returns plain data of an environment's value; a random generator becomes its state.
 
     Args:
-        value: What it is; an object without a plain form becomes its type's name, for its repr may hold an address.
+        value: Any object; one without a plain form becomes its type's name, because its repr may hold an address.
     """
     whole: Any = value
     if isinstance(value, bool | int | float | str):
@@ -68,7 +68,7 @@ def _odd(value: Any) -> Any:
 
 
 def _kind(space: Any) -> str:
-    """The name of the first class among a space's bases that is Gymnasium's (or Gym's) own."""
+    """Returns the name of the first class among a space's bases that is Gymnasium's (or Gym's) own."""
     for one in type(space).__mro__:
         if one.__module__.partition(".")[0] in {"gymnasium", "gym"}:
             return one.__name__
@@ -135,7 +135,7 @@ def _dict(space: Any) -> dict[str, Any]:
 
 
 def _box(space: Any) -> dict[str, Any]:
-    """The narrowest schema for the numbers of a box that holds for all of them."""
+    """Returns the narrowest number schema that holds for all numbers of a box."""
     number = {"type": "integer" if space.dtype.kind in "iu" else "number"}
     low, high = space.low.min().item(), space.high.max().item()
     limits = {"minimum": low, "maximum": high}
@@ -149,7 +149,7 @@ def _nested(item: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _fixed(items: list[dict[str, Any]]) -> dict[str, Any]:
-    """An array of so many items; each has its own schema."""
+    """Returns the schema of an array of fixed length with a schema for each item."""
     whole: dict[str, Any] = {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
     if items and all(item == items[0] for item in items):
         whole["items"] = items[0]

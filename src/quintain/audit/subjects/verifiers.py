@@ -1,7 +1,7 @@
-"""A taskset of verifiers (v1) as a plain subject, as far as it goes without a model: its tasks, and its scoring.
+"""Adapter for tasksets of verifiers (v1) without a model: tasks and scoring.
 
-An episode is one answer. What a task's rewards need beyond the conversation (a runtime, a judge's model) is not there:
-then "score" is absent, rather than a sum of the rest.
+An episode is one answer. If a task's rewards need more than the conversation (a runtime, a judge's model), "score" is
+absent instead of a sum of the rest.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from .failure import SubjectFailure, package
 from .matching import sealed
 
 MAX_TASKS = 1000
-"""Tasks that are read of a taskset without end."""
+"""Tasks that are read from an endless taskset."""
 FORMS = ("{}", "\\boxed{{{}}}", "#### {}", "<answer>{}</answer>", "The answer is {}.")
-"""Ways to say an answer, of which a task may want one."""
+"""Forms of an answer of which a task may want one."""
 
 
 def make(text: str) -> Callable[[], VerifiersSubject]:
-    """A factory of sessions.
+    """Returns a factory of sessions.
 
     Args:
-        text: "package.module", "path/to/file.py" or the name of an installed taskset; behind ":" the Taskset in it, as
-            a class, an instance, or a function that makes one. Without that the only one there.
+        text: "package.module", "path/to/file.py" or the name of an installed taskset; after ":" the Taskset in it, as
+            a class, an instance, or a function that makes one; by default the only one there.
 
     Raises:
-        UsageError: verifiers is not installed, or there is no such taskset.
+        UsageError: verifiers is not installed, or the taskset does not exist.
     """
     package("verifiers", extra="audit-verifiers")
     place, _, name = text.partition(":")
@@ -50,11 +50,11 @@ def make(text: str) -> Callable[[], VerifiersSubject]:
 
 
 class VerifiersSubject:
-    """One session.
+    """Session on a taskset.
 
     Attributes:
-        absent: "score" where a reward needs what is not here.
-        lacking: The rewards and judges that do.
+        absent: "score" if a reward needs a runtime or a model.
+        lacking: Rewards and judges that do.
     """
 
     def __init__(self, tasks: dict[str, Any]) -> None:
@@ -65,25 +65,25 @@ class VerifiersSubject:
         self.absent = ("score", "oracle") if self.lacking else ()
 
     def tasks(self) -> list[str]:
-        """Ids, else names, else places in the taskset."""
+        """Returns the ids, else names, else places in the taskset."""
         return list(self._tasks)
 
     def prompt(self, task: str) -> str:
-        """System prompt and prompt."""
+        """Returns system prompt and prompt."""
         data = self._known(task).data
         return "\n\n".join(filter(None, (data.system_prompt, data.prompt_text)))
 
     def hidden(self, task: str) -> dict[str, Any]:
-        """The task's own fields that bear the name of an answer; else all that do not stand in the prompt."""
+        """Returns the task's fields whose names are those of an answer, else all fields that are not in the prompt."""
         vf: Any = importlib.import_module("verifiers.v1")
         data: Any = self._known(task).data
         own = {name: value for name, value in data.model_dump().items() if name not in vf.TaskData.model_fields}
         plain = {name: spaces.plain(value) for name, value in own.items()}
-        told = self.prompt(task)
-        return sealed(plain) or {name: value for name, value in plain.items() if str(value) not in told}
+        prompt = self.prompt(task)
+        return sealed(plain) or {name: value for name, value in plain.items() if str(value) not in prompt}
 
     def oracle(self, task: str) -> list[Any] | None:
-        """The task's answer in the first of `FORMS` that scores best; None where no form scores above 0."""
+        """Returns the task's answer in the first of `FORMS` that scores best; None if no form scores above 0."""
         answers = [value for value in sealed(self.hidden(task)).values() if isinstance(value, str | int | float)]
         said = [form.format(answer) for answer in answers for form in FORMS]
         scored = [(self._scored(self._known(task), one)["score"], one) for one in said]
@@ -91,16 +91,16 @@ class VerifiersSubject:
         return [{"answer": next(one for score, one in scored if score == best)}] if best > 0 else None
 
     def reset(self, task: str, seed: int) -> str:
-        """Take a task; its prompt."""
+        """Selects a task and returns its prompt."""
         self._task, self._said = self._known(task), None
         return self.prompt(task)
 
     def answer(self, text: str) -> None:
-        """The reply that is to be scored."""
+        """Stores the reply to be scored."""
         self._said = text
 
     def score(self) -> dict[str, float | None] | None:
-        """The weighted sum of the rewards, and each of them by name; None when there is none or one is not finite.
+        """Returns the weighted sum of the rewards, and each of them by name; None if it is not finite.
 
         Raises:
             SubjectFailure: A reward raised.
@@ -112,7 +112,7 @@ class VerifiersSubject:
         return found if total is not None and math.isfinite(total) else None
 
     def close(self) -> None:
-        """Nothing is left."""
+        """Releases the event loop."""
         loops.release(self)
 
     def _known(self, task: str) -> Any:
@@ -135,7 +135,7 @@ class VerifiersSubject:
 
 
 def _lacking(task: Any) -> list[str]:
-    """Names of the rewards that need a runtime, and of the judges, which need a model."""
+    """Returns names of the rewards that need a runtime, and of the judges, which need a model."""
     found = ["a container"] if task.NEEDS_CONTAINER else []
     for reward in task.hooks("reward"):
         wanted = inspect.signature(reward).parameters.get("runtime")
@@ -145,7 +145,7 @@ def _lacking(task: Any) -> list[str]:
 
 
 def _trace(task: Any, said: str | None) -> Any:
-    """The record of a conversation in which the agent said one thing, or nothing."""
+    """Returns the record of a conversation in which the agent said one thing, or nothing."""
     vf = importlib.import_module("verifiers.v1")
     node = importlib.import_module("verifiers.v1.graph").MessageNode
     states = importlib.import_module("verifiers.v1.state")
@@ -174,7 +174,7 @@ def _taskset(module: ModuleType, name: str, text: str) -> Any:
             raise UsageError(f"{text} has the tasksets {', '.join(own or there) or 'none'}; name one behind ':'")
         found: Any = next(iter((own or there).values()))
     elif not hasattr(module, name):
-        raise UsageError(f"{text}: there is no {name!r}; it has the tasksets {', '.join(there) or 'none'}")
+        raise UsageError(f"{text}: no taskset {name!r}; the tasksets are {', '.join(there) or 'none'}")
     else:
         found = getattr(module, name)
     if _is_class(found, taskset):
@@ -207,13 +207,13 @@ def _module(place: str) -> ModuleType:
     try:
         found: ModuleType = importlib.import_module("verifiers.v1.utils.loaders").import_taskset(place)
     except Exception as error:
-        raise UsageError(f"verifiers:{place}: there is no such module and no such taskset: {error}") from error
+        raise UsageError(f"verifiers:{place}: no module and no installed taskset has this name: {error}") from error
     return found
 
 
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise UsageError(f"there is no file {str(path)!r}")
+        raise UsageError(f"the file {str(path)!r} does not exist")
     spec = importlib.util.spec_from_file_location(f"taskset_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,7 +1,7 @@
-"""A State as plain data: a dict from table or field to its content, for whoever compares worlds or looks into them.
+"""State as plain data: a dict from table or field to its content.
 
-Parts are flattened, so that each table has one name: "crm.accounts", "db.tickets", "files". Resources are known by what
-they offer, not by their class, so this works for those of other packages too.
+Parts are flattened, so that each table has one name: "crm.accounts", "db.tickets", "files". Resources are recognised by
+their methods and not by class, so those of other packages work too.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ Tables = dict[str, list[dict[str, Any]]]
 _ANYTHING: Any = Any
 
 SHARED = "shared"
-"""Where time, timers, counters of identifiers, and the number of random draws stand."""
+"""Key of time, timers, identifier counters and the number of random draws."""
 
 
-class Listed(NamedTuple):
-    """A table of a SQL database."""
+class TableInfo(NamedTuple):
+    """Table of a SQL database."""
 
     table: str
     columns: list[str]
     key: list[str]
-    """The columns of its primary key."""
+    """Columns of the primary key."""
 
 
 class Memory:
-    """Tables as they were read last: a world is a fork of one that was seen before, mostly.
+    """Cache of the tables read last, because most worlds are forks of one that was read before.
 
-    May be used by several threads.
+    Several threads may use it.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Memory:
         self._rows: dict[str, tuple[Table[Any], dict[str, Any]]] = {}
 
     def rows(self, name: str, table: Table[Any]) -> dict[str, Any]:
-        """The rows of a table by key; those that did not change are the ones that were given before."""
+        """Returns the rows of a table by key; unchanged rows are the objects returned before."""
         with self._lock:
             known = self._rows.get(name)
             if known is None:
@@ -60,7 +60,7 @@ class Memory:
             return dict(rows)
 
     def tables(self, name: str, database: Any) -> Tables:
-        """The rows of each table; those of an unchanged table are the list that was given before."""
+        """Returns the rows of each table; the list of an unchanged table is the one returned before."""
         if _is_on_server(database):
             return _read(database, _listed_by_postgres(database))
         with self._lock:
@@ -77,7 +77,7 @@ class Memory:
 
 
 async def view(state: State, memory: Memory) -> dict[str, Any]:
-    """The whole world; not to be changed, for parts of it are given again.
+    """Returns the whole world as read-only data whose parts are shared between calls.
 
     A `Table` is a dict of rows by key, a database a list of rows per table in the order of the primary key, a workspace
     a dict of files by path. A resource of another kind is `{"digest": ...}`.
@@ -141,7 +141,7 @@ def _rows(table: Table[Any]) -> dict[str, Any]:
 
 
 def _shown(path: str) -> str:
-    """A path as text; bytes that are no UTF-8 are surrogates in it, which no JSON can hold."""
+    """Returns a path as text, with bytes that are not UTF-8 escaped, because JSON cannot hold surrogates."""
     return path.encode(errors="backslashreplace").decode()
 
 
@@ -162,11 +162,11 @@ def _is_database(value: object) -> bool:
 
 
 def _is_on_server(database: object) -> bool:
-    """Only a database on a server outlives its worlds, and so has a method that removes it."""
+    """True if the database is on a server: only such a database outlives its worlds and has `remove`."""
     return hasattr(database, "remove")
 
 
-def _read(database: Any, listed: list[Listed]) -> Tables:
+def _read(database: Any, listed: list[TableInfo]) -> Tables:
     tables: Tables = {}
     for table, columns, key in listed:
         chosen, order = ", ".join(map(_quoted, columns)), ", ".join(map(_quoted, key or columns))
@@ -175,21 +175,21 @@ def _read(database: Any, listed: list[Listed]) -> Tables:
     return tables
 
 
-def _listed_by_sqlite(database: Any, wanted: Container[str] | None = None) -> list[Listed]:
+def _listed_by_sqlite(database: Any, wanted: Container[str] | None = None) -> list[TableInfo]:
     names = database.execute(
         "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite!_%' "
         "ESCAPE '!' ORDER BY name"
     )
-    found: list[Listed] = []
+    found: list[TableInfo] = []
     for (name,) in names:
         if wanted is None or name in wanted:
             columns = database.execute("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid", name)
             key = [column for place, column in sorted((pk, column) for column, pk in columns) if place]
-            found.append(Listed(name, [column for column, _ in columns], key))
+            found.append(TableInfo(name, [column for column, _ in columns], key))
     return found
 
 
-def _listed_by_postgres(database: Any) -> list[Listed]:
+def _listed_by_postgres(database: Any) -> list[TableInfo]:
     columns = database.execute(
         "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'main' "
         "ORDER BY table_name, ordinal_position"
@@ -197,7 +197,7 @@ def _listed_by_postgres(database: Any) -> list[Listed]:
     tables: dict[str, list[str]] = {}
     for table, column in columns:
         tables.setdefault(table, []).append(column)
-    return [Listed(table, names, []) for table, names in tables.items()]
+    return [TableInfo(table, names, []) for table, names in tables.items()]
 
 
 def _quoted(name: str) -> str:
@@ -205,6 +205,6 @@ def _quoted(name: str) -> str:
 
 
 def plain(value: Any, encode: Callable[[Any], Any] | None = None) -> Any:
-    """The value of dicts with string keys, lists, text, numbers, True, False and None; bytes are text in base64."""
+    """Returns the value as dicts with text keys, lists, text, numbers, True, False and None; bytes are base64 text."""
     builtin = msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=encode)
     return codec.loads(codec.dumps(builtin, canonical=False), _ANYTHING)  # so that a tuple is a list

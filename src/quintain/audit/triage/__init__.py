@@ -1,13 +1,13 @@
-"""Triage of a finished run: whose fault each episode was, and which of them may be trained on.
+"""Triage of a finished run: which component is to blame for each episode, and which episodes may be used for training.
 
-`read` finds the episodes, `triage` files them by eleven ordered rules (`rules`), and the Report says what of the run
-may be used, what a reviewer should read first, and how sure the failure rate is.
+`read` finds the episodes, `triage` labels them by eleven ordered rules (`rules`), and the Report gives the usable
+episodes, a reading order for reviewers, and the bounds of the failure rate.
 """
 
-from .case import Finding as Finding
-from .labels import Judged as Judged
+from .case import AuditFinding as AuditFinding
 from .labels import Label as Label
+from .labels import LabeledEpisode as LabeledEpisode
 from .reading import Reading as Reading
 from .reading import read as read
-from .report import Report as Report
+from .report import RunReport as RunReport
 from .report import triage as triage

@@ -1,4 +1,4 @@
-"""Everything that a rule may look at when it judges one episode."""
+"""Case: all data that a rule may read about one episode."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import msgspec
 
 from quintain.task import Task
 
-from .evidence import Evidence
+from .baselines import Baselines
+from .episode_log import EpisodeLog
+from .evidence import ReplayEvidence
 from .labels import Label
-from .played import Played
-from .probe import Probe
 from .siblings import Run
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What an audit has found about the environment; the fields of its report that matter here."""
+class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """Finding of an audit report, reduced to the fields that triage reads."""
 
     check: str = ""
     class_: str = msgspec.field(default="", name="class")
@@ -27,30 +27,30 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[str, ...] = ()
 
 
-class Audited(msgspec.Struct):
-    """The part of an audit's report that is read."""
+class AuditReport(msgspec.Struct):
+    """Audit report, reduced to its findings."""
 
-    findings: list[Finding]
+    findings: list[AuditFinding]
 
 
 class Case(NamedTuple):
-    """One episode, and what is known beside it.
+    """One episode and its context.
 
     Attributes:
-        evidence: What the environment said when it was asked again.
-        probe: What the task's own solution, and doing nothing, are worth.
-        findings: Of an audit report, about this task; None where no report was given.
-        known_tools: Schemas of the advertised tools; None where nobody says.
-        solvable: Whether an episode earned the whole reward of this task, and nothing speaks against that reward.
-        solutions: Share of the probed tasks whose own solution earns the whole reward; 0 where none was probed.
-        freebies: Share of the probed tasks that pay the whole reward for nothing; 0 where none was probed.
+        evidence: Result of replaying and regrading the episode.
+        baselines: Scores of the task's own solution and of doing nothing.
+        findings: Findings of an audit report about this task; None without a report.
+        known_tools: Schemas of the advertised tools; None if unknown.
+        solvable: An episode earned the whole reward of this task, and nothing contradicts that reward.
+        solutions: Share of the probed tasks whose own solution earns the whole reward; 0 without probes.
+        freebies: Share of the probed tasks that pay the whole reward for nothing; 0 without probes.
     """
 
-    played: Played
+    played: EpisodeLog
     run: Run
-    evidence: Evidence
-    probe: Probe
-    findings: tuple[Finding, ...] | None = None
+    evidence: ReplayEvidence
+    baselines: Baselines
+    findings: tuple[AuditFinding, ...] | None = None
     known_tools: dict[str, dict[str, Any]] | None = None
     task: Task[Any] | None = None
     solvable: bool = False
@@ -59,11 +59,11 @@ class Case(NamedTuple):
 
     @property
     def lenient(self) -> bool:
-        """Whether the configuration lets arguments be converted, so that the schema is no law."""
+        """True if the configuration converts arguments, so that the schema is not binding."""
         trace = self.played.trace
         return trace is not None and trace.config.arguments == "lenient"
 
 
-Found = list[Label] | str
-"""What a rule says: labels, or why it could not look."""
-Rule = Callable[[Case], Found]
+RuleResult = list[Label] | str
+"""Result of a rule: labels, or the reason why the rule does not apply."""
+Rule = Callable[[Case], RuleResult]

@@ -1,7 +1,7 @@
-"""What the environment itself can say about a record: play it again, grade it again, play the task's own solution.
+"""Evidence on a record from its environment: replay, regrading, and the task's own solution.
 
-All of it happens on fresh worlds and takes nothing from the record but the replies of the models. It is plain data, so
-that another process, under another hash seed, can gather it too.
+Everything runs on fresh worlds and takes only the models' replies from the record. Evidence is plain data, so that
+another process, under another hash seed, can gather it too.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from quintain.tools import Tool, observe
 from quintain.trace import Content, Level, Trace, Turn, plain
 from quintain.verifier import Criterion, Score, StepView, Verifier
 
+from .episode_log import EpisodeLog
 from .plain import fields, sequence
-from .played import Played
 from .shadow import Suspect
 
 PATIENCE_S = 5.0
-"""A call that once hung gets so long to show that the world answers."""
+"""Seconds that a call which once hung gets in a replay."""
 _SHOWN = 300
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """The first place where a replay left its record.
+class Divergence(msgspec.Struct, frozen=True, kw_only=True):
+    """First difference between a replay and its record.
 
     Attributes:
         field: "observation", "is_error", "state_digest", "rewards", "turns" or "end".
-        idle: Whether the recorded world did not change in a turn in which the replayed one did.
+        idle: The recorded world did not change in a turn in which the replayed one did.
     """
 
     turn: int
@@ -53,41 +53,41 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     idle: bool = False
 
 
-class Evidence(msgspec.Struct, kw_only=True):
-    """What playing one record again showed.
+class ReplayEvidence(msgspec.Struct, kw_only=True):
+    """Result of replaying one record.
 
     Attributes:
-        missing: Why it could not be played; empty when it could.
-        same_version: Whether the environment's code is the one that made the record.
-        left: Where the replay differs; None when it agrees.
-        steady: Whether replays agree with one another.
-        broke: The kind of failure that the replay ended with.
-        scores: What the verifier says now, each time it is asked; None for "no verdict".
-        criteria: The single verdicts of the last time.
-        moved: Whether the replayed world's content is another at the end.
-        stale: Positions in the list of suspects of reads that the world itself contradicts.
-        cold: The first call, after a change, that a fresh copy of the same world answers otherwise. So something that
-            is no part of the world has answered: what a copy does not have, such as a cache.
+        missing: Why the record could not be replayed; empty if it was.
+        same_version: The environment's code is the version that made the record.
+        left: First difference; None if the replay agrees.
+        steady: Replays agree with one another.
+        broke: Kind of failure that ended the replay.
+        scores: The verifier's present scores, one per grading; None for "no verdict".
+        criteria: Scores of the single criteria in the last grading.
+        moved: The replayed world's content differs at the end from the start.
+        stale: Positions, in the list of suspects, of reads that the world contradicts.
+        cold: First call after a change that a fresh copy of the same world answers differently, which shows a source
+            outside the world, such as a cache.
     """
 
     missing: str = ""
     same_version: bool = True
-    left: Left | None = None
+    left: Divergence | None = None
     steady: bool = True
     broke: str = ""
     scores: list[float | None] = []
     criteria: dict[str, float | None] = {}
     moved: bool = True
     stale: tuple[int, ...] = ()
-    cold: Left | None = None
+    cold: Divergence | None = None
 
 
 class Witness:
-    """Plays records again in their environment.
+    """Replayer of records in their environment.
 
     Args:
-        env: What made them.
-        times: How often each is graded again, 1 and up.
+        env: Environment that made the records.
+        times: Gradings of each record, 1 and up.
     """
 
     def __init__(self, env: Environment[Any], *, times: int = 3) -> None:
@@ -95,32 +95,32 @@ class Witness:
         self._days: TaskChain[Any] = TaskChain(env)
         self._times = times
 
-    async def examine(self, one: Played, task: Task[Any] | str, suspects: list[Suspect]) -> Evidence:
-        """Gather what there is on one episode.
+    async def examine(self, one: EpisodeLog, task: Task[Any] | str, suspects: list[Suspect]) -> ReplayEvidence:
+        """Gathers the evidence on one episode.
 
         Args:
             one: The record.
-            task: What it is of; or why that is not known.
+            task: Its task, or why the task is unknown.
             suspects: Reads that look stale.
         """
         trace = one.trace
         if trace is None or isinstance(task, str):
-            return Evidence(missing=str(task) if trace is not None else "only our own traces can be played again")
+            return ReplayEvidence(missing=str(task) if trace is not None else "only our own traces can be played again")
         try:
             if trace.task_digest and await task.digest(task.world()) != trace.task_digest and not trace.continues:
-                return Evidence(missing="the task has another content than the one that was played")
+                return ReplayEvidence(missing="the task has another content than the one that was played")
             place = before(trace)
             start = None if place is None else await self._days.world(place)
             evidence = await self._played(trace, task, start=start, suspects=suspects)
         except (QuintainError, *BROKEN) as error:
-            return Evidence(missing=f"it cannot be played again: {type(error).__name__}: {error}"[:_SHOWN])
+            return ReplayEvidence(missing=f"it cannot be played again: {type(error).__name__}: {error}"[:_SHOWN])
         if task.day:
             self._days.advance(task, trace, None)
         return evidence
 
-    async def _played(self, trace: Trace, task: Task[Any], *, start: Any, suspects: list[Suspect]) -> Evidence:
+    async def _played(self, trace: Trace, task: Task[Any], *, start: Any, suspects: list[Suspect]) -> ReplayEvidence:
         first = await self._again(trace, task, start)
-        evidence = Evidence(same_version=trace.fingerprint == self._env.fingerprint)
+        evidence = ReplayEvidence(same_version=trace.fingerprint == self._env.fingerprint)
         evidence.left = difference(trace, first.record.trace)
         if evidence.left is not None:
             second = await self._again(trace, task, start)
@@ -141,10 +141,10 @@ class Witness:
             evidence.cold = await self._cold(trace, task, start)
         return evidence
 
-    async def _cold(self, trace: Trace, task: Task[Any], start: Any) -> Left | None:
-        """Ask a copy of the world, before each call, what it would answer."""
+    async def _cold(self, trace: Trace, task: Task[Any], start: Any) -> Divergence | None:
+        """Compares each call's answer with that of a copy of the world."""
         env = self._env
-        seen: list[Left | None] = []
+        seen: list[Divergence | None] = []
 
         async def ask(effect: StepView[Any]) -> Score:
             step, tool = effect.step, env.tools.get(effect.step.call.name)
@@ -154,7 +154,7 @@ class Witness:
                 found = await _answer(tool, effect.before, arguments, limit_s=trace.config.tool_timeout_s)
             recorded, now = plain(step.observation)[:_SHOWN], plain(found)[:_SHOWN]
             same = found == step.observation
-            seen.append(None if same else Left(turn=0, field="observation", recorded=recorded, found=now))
+            seen.append(None if same else Divergence(turn=0, field="observation", recorded=recorded, found=now))
             return Score(None, "only asking")
 
         nothing = Criterion[Any](name="nothing", level=Level.TRAJECTORY, fn=lambda outcome: 0.0)
@@ -169,7 +169,7 @@ class Witness:
         return None
 
     async def _again(self, trace: Trace, task: Task[Any], start: Any) -> Again[Any]:
-        """Play the replies once more; a call that hung then may not hang for long now."""
+        """Replays the replies, with a short time limit for calls that hung."""
         config = trace.config
         if trace.failure is not None and trace.failure.kind in WALL_CLOCK_KINDS:
             limit = min(PATIENCE_S, config.tool_timeout_s or PATIENCE_S)
@@ -179,7 +179,7 @@ class Witness:
         )
 
     async def _graded(self, again: Again[Any], task: Task[Any], began: Any) -> float | None:
-        """The score of the same end, asked for once more."""
+        """Returns a new score of the same end."""
         env, trace = self._env, again.record.trace
         scoring = Scoring(env.verifier, task, start=began, timeout_s=env.config.verifier_timeout_s)
         asked = msgspec.structs.replace(trace, rewards=[], score=None)
@@ -194,7 +194,7 @@ def _names(trace: Trace) -> dict[str, Any]:
 
 
 def _reads_on(trace: Trace) -> bool:
-    """Whether something is called after the world has changed."""
+    """True if a call follows a change of the world."""
     digests = [turn.state_digest for turn in trace.turns if turn.steps]
     return any(a != b for a, b in itertools.pairwise(digests))
 
@@ -206,10 +206,10 @@ async def _answer(tool: Tool, world: State, arguments: dict[str, Any], *, limit_
         return str(refusal)
 
 
-def difference(expected: Trace, found: Trace) -> Left | None:
-    """The first place where what happened differs; names, versions and real time apart.
+def difference(expected: Trace, found: Trace) -> Divergence | None:
+    """Returns the first difference between two traces, apart from names, versions and real time.
 
-    What a real clock or a model's endpoint decided is not compared, but everything before it.
+    After a failure of a real clock or a model's endpoint, only earlier turns are compared.
     """
     failure = expected.failure
     until = failure.turn if failure is not None and failure.kind in WALL_CLOCK_KINDS else len(expected.turns)
@@ -222,10 +222,10 @@ def difference(expected: Trace, found: Trace) -> Left | None:
         before_digest = old.state_digest
     if len(found.turns) < until:
         turn = len(found.turns)
-        return Left(turn=turn, field="turns", recorded=f"{until} turns", found=f"{turn}, {found.reason}")
+        return Divergence(turn=turn, field="turns", recorded=f"{until} turns", found=f"{turn}, {found.reason}")
     if failure is None and (expected.end, expected.reason) != (found.end, found.reason):
         turn = max(0, len(expected.turns) - 1)
-        return Left(turn=turn, field="end", recorded=expected.reason, found=_ending(found))
+        return Divergence(turn=turn, field="end", recorded=expected.reason, found=_ending(found))
     return None
 
 
@@ -233,23 +233,23 @@ def _ending(trace: Trace) -> str:
     return trace.reason if trace.failure is None else f"{trace.reason}: {trace.failure.message}"[:_SHOWN]
 
 
-def _in_turn(old: Turn, new: Turn) -> Left | None:
+def _in_turn(old: Turn, new: Turn) -> Divergence | None:
     for number, (a, b) in enumerate(zip(old.steps, new.steps, strict=False)):
         for field in ("observation", "is_error"):
             was, now = getattr(a, field), getattr(b, field)
             if was != now:
                 sides = (plain(was), plain(now)) if field == "observation" else (str(was), str(now))
                 recorded, found = (side[:_SHOWN] for side in sides)
-                return Left(turn=old.index, step=number, field=field, recorded=recorded, found=found)
+                return Divergence(turn=old.index, step=number, field=field, recorded=recorded, found=found)
     if len(old.steps) != len(new.steps):
-        return Left(turn=old.index, field="turns", recorded=f"{len(old.steps)} steps", found=f"{len(new.steps)}")
+        return Divergence(turn=old.index, field="turns", recorded=f"{len(old.steps)} steps", found=f"{len(new.steps)}")
     if old.state_digest != new.state_digest:
-        return Left(turn=old.index, field="state_digest", recorded=old.state_digest, found=new.state_digest)
+        return Divergence(turn=old.index, field="state_digest", recorded=old.state_digest, found=new.state_digest)
     return None
 
 
 async def content(world: State) -> str:
-    """Names what a world holds, but for its time and its draws: what merely passed is no act."""
+    """Returns the digest of a world's content without its clock and random draws."""
     own = await resource.fork(world)
     own.shared.clock.now = 0.0
     own.shared.rng = Rng()
@@ -258,13 +258,13 @@ async def content(world: State) -> str:
 
 
 def contradicts(world: State, suspect: Suspect) -> bool:
-    """Whether the world holds the value that was written, while a read showed the one before."""
+    """True if the world holds the written value while a read showed the one before."""
     found = [values[suspect.field] for values in _entities(world, suspect.key) if suspect.field in values]
     return bool(found) and all(codec.dumps(value) == codec.dumps(suspect.new) for value in found)
 
 
 def _entities(value: object, key: str) -> list[dict[str, Any]]:
-    """Everything in a world that stands under a key, or says that it is its `id`."""
+    """Returns all objects in a world that stand under a key or have it as `id`."""
     if isinstance(value, Table):
         rows: Table[Any] = value  # pyright: ignore[reportUnknownVariableType]  # of whatever rows
         return [fields(rows[key])] if key in rows else []

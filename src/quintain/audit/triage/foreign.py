@@ -1,7 +1,7 @@
-"""Episodes that other tools recorded: lists of OpenAI messages, rows of verifiers, samples of Inspect.
+"""Episodes of other tools: lists of OpenAI messages, rows of verifiers, samples of Inspect.
 
-Only what these forms have in common with an episode is read. A field of another type than its form has makes the
-record unreadable, with the field's name: half an episode would be judged as if it were a whole one.
+Only fields that an episode needs are read. A field of an unexpected type makes the record unreadable, with the field's
+name, because half an episode would be judged as if it were whole.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ import msgspec
 
 from quintain.errors import TraceError
 
+from .episode_log import Call, EpisodeLog, Form, RecordedFailure, Utterance, parsed, refuses
 from .plain import loaded, mapping, sequence
-from .played import Broken, Call, Form, Played, Said, parsed, refuses
 
 Row = dict[str, Any]
 
 _REWARDS = ("reward", "score")
 _TASKS = ("task_id", "example_id", "sample_id", "id", "task")
 _GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "correct": 1.0, "incorrect": 0.0}
-"""Inspect's letters: correct, incorrect, partial, no answer."""
+"""Inspect's grades: correct, incorrect, partial, no answer."""
 _LETTERS = {"S": "tool", "V": "reward rubric judge scor verif grad", "T": "dataset task"}
-"""Words in the name of a foreign error, and the letter that they mean."""
+"""Words in the name of a foreign error, by the component that they mean."""
 
 
 def form_of(row: Row) -> Form | None:
-    """Whose record a JSON object is; None when it looks like no episode."""
+    """Returns the form of a JSON object's record, or None if it is not an episode."""
     if isinstance(row.get("messages"), list):
         return "inspect" if "scores" in row or isinstance(row.get("output"), dict) else "messages"
     return "rollout" if "prompt" in row and "completion" in row else None
 
 
-def of_row(row: Row, *, place: str, index: int) -> Played:
-    """An episode of a foreign form.
+def of_row(row: Row, *, place: str, index: int) -> EpisodeLog:
+    """Returns an episode from a foreign row.
 
     Raises:
-        TraceError: The row has no known form, or a field is of another type than that form has.
+        TraceError: The row's form is unknown, or a field has another type than its form says.
     """
     form = form_of(row)
     if form is None:
@@ -53,7 +53,7 @@ def of_row(row: Row, *, place: str, index: int) -> Played:
     reward, components = _inspect_scores(row) if form == "inspect" else _reward(row)
     truncated = bool(row.get("is_truncated")) or row.get("limit") is not None
     task = found or prompt[:80]
-    return Played(
+    return EpisodeLog(
         place=place,
         index=index,
         form=form,
@@ -76,7 +76,7 @@ def of_row(row: Row, *, place: str, index: int) -> Played:
 
 
 def _messages(value: Any, role: str) -> list[Row]:
-    """A conversation; a bare text is one message of `role`."""
+    """Returns a conversation; a bare text becomes one message of `role`."""
     if isinstance(value, str):
         return [{"role": role, "content": value}]
     items = sequence(value)
@@ -89,9 +89,9 @@ def _messages(value: Any, role: str) -> list[Row]:
     return messages
 
 
-def _conversation(messages: list[Row]) -> tuple[tuple[Said, ...], tuple[Call, ...], str]:
-    """Replies, calls with their answers, and the prompt: everything before the first reply."""
-    said: list[Said] = []
+def _conversation(messages: list[Row]) -> tuple[tuple[Utterance, ...], tuple[Call, ...], str]:
+    """Returns replies, calls with their answers, and the prompt, which is everything before the first reply."""
+    said: list[Utterance] = []
     calls: list[Call] = []
     heard: list[str] = []
     prompt: list[str] = []
@@ -112,11 +112,11 @@ def _conversation(messages: list[Row]) -> tuple[tuple[Said, ...], tuple[Call, ..
     return tuple(said), tuple(calls), "\n".join(prompt)
 
 
-def _said(message: Row, text: str, **fields: Any) -> Said:
+def _said(message: Row, text: str, **fields: Any) -> Utterance:
     reasoning = message.get("reasoning_content") or message.get("reasoning") or ""
     finish = message.get("finish_reason") or message.get("stop_reason") or ""
     role = "agent" if message["role"] == "assistant" else "user"
-    return Said(role=role, text=text, reasoning=_text(reasoning), finish=_text(finish), **fields)
+    return Utterance(role=role, text=text, reasoning=_text(reasoning), finish=_text(finish), **fields)
 
 
 def _calls(message: Row, turn: int) -> Iterator[tuple[str, Call]]:
@@ -137,12 +137,12 @@ def _calls(message: Row, turn: int) -> Iterator[tuple[str, Call]]:
 
 
 def _answer(calls: list[Call], waiting: dict[str, int], message: Row, *, text: str) -> None:
-    """Give an answer to the call that it names, or to the first that waits."""
+    """Assigns an answer to the call that it names, or to the first unanswered call."""
     identity = message.get("tool_call_id")
     fallback = next((n for n, call in enumerate(calls) if not call.answered), None)
     place = waiting.get(_text(identity)) if identity is not None else fallback
     if place is None:
-        raise TraceError(f"an answer to a call that nobody made: {_text(identity)}")
+        raise TraceError(f"an answer to an unknown call: {_text(identity)}")
     error = message.get("error")
     marked = message.get("is_error", error)
     said = text or _text((mapping(error) or {}).get("message") or error or "")
@@ -164,7 +164,7 @@ def _reward(row: Row) -> tuple[float | None, dict[str, float | None]]:
 
 
 def _inspect_scores(row: Row) -> tuple[float | None, dict[str, float | None]]:
-    """The mean of the scorers' values, and each of them."""
+    """Returns the mean of the scorers' values, and each value."""
     scores = mapping(row.get("scores") or {})
     if scores is None:
         raise TraceError(f"scores is an object, got {_text(row['scores'])[:80]}")
@@ -174,7 +174,7 @@ def _inspect_scores(row: Row) -> tuple[float | None, dict[str, float | None]]:
 
 
 def number(value: Any) -> float | None:
-    """A score as a number, NaN included; None for what is none."""
+    """Returns a score as a number, NaN included, or None."""
     if isinstance(value, str):
         return _GRADES[value] if value in _GRADES else _float(value)
     return float(value) if isinstance(value, int | float) else None
@@ -187,7 +187,7 @@ def _float(text: str) -> float | None:
         return None
 
 
-def _broken(error: Any, turn: int) -> Broken | None:
+def _broken(error: Any, turn: int) -> RecordedFailure | None:
     if not error:
         return None
     fields = mapping(error) or {"message": error}
@@ -195,11 +195,11 @@ def _broken(error: Any, turn: int) -> Broken | None:
     message = _text(fields.get("message") or fields.get("error_chain_str") or error)
     said = (name or message).lower()
     part = next((letter for letter, words in _LETTERS.items() if any(word in said for word in words.split())), "")
-    return Broken(part=part, type=name, message=message[:2000], turn=turn)
+    return RecordedFailure(part=part, type=name, message=message[:2000], turn=turn)
 
 
 def _tools(row: Row) -> dict[str, dict[str, Any]] | None:
-    """Names and schemas of the advertised tools; None where the row doesn't say."""
+    """Returns the schemas of the advertised tools by name; None if the row has none."""
     inside = mapping(row.get("info")) or {}
     places = [one[name] for one in (row, inside) for name in ("tools", "tool_defs", "oai_tools") if one.get(name)]
     found = places[0] if places else None

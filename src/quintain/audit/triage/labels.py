@@ -1,7 +1,7 @@
-"""The two axes on which an episode is filed, and what follows for training.
+"""Labels of an episode: the owner of a fault, its visibility, and the consequence for training.
 
-Who must fix it (the owner), and whether anybody could have seen it without looking (the visibility). The first label
-that is proven wins; where none is, the first that is likely; a hint decides nothing, but a reviewer sees it.
+The owner must fix the fault; the visibility says whether the record alone shows it. The first proven label wins, else
+the first likely one; a hint decides nothing but is shown to reviewers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Owner = Literal["policy", "env", "verifier", "task", "simulator", "infra", "trai
 OWNERS: tuple[Owner, ...] = ("policy", "env", "verifier", "task", "simulator", "infra", "trainer", "unknown")
 
 Visibility = Literal["loud", "silent"]
-"""Loud: the record itself says that something broke. Silent: only a probe, a replay or a comparison shows it."""
+""""loud": the record itself shows the fault; "silent": only a probe, a replay or a comparison does."""
 
 Confidence = Literal["proven", "likely", "hint"]
 
@@ -36,18 +36,18 @@ CLASSES = (
     "unsolvable",
     "flaky_verifier",
 )
-"""The thirteen ways of being wrong. A fault of the infrastructure or the trainer may belong to none."""
+"""The thirteen classes of bugs. A fault of the infrastructure or the trainer may belong to none."""
 
 
 class Label(msgspec.Struct, frozen=True, kw_only=True):
-    """What one rule says about one episode.
+    """Result of one rule for one episode.
 
     Attributes:
-        rule: Its number, 1 to 11.
-        owner: Who must fix it.
-        classes: Of `CLASSES`.
+        rule: Number of the rule, 1 to 11.
+        owner: Party that must fix the fault.
+        classes: Some of `CLASSES`.
         why: One sentence.
-        turn, step: The first event that decided it; None where that is the episode as a whole, or the whole turn.
+        turn, step: First decisive event; None for the episode as a whole, or the whole turn.
     """
 
     rule: int
@@ -60,18 +60,18 @@ class Label(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None = None
 
 
-class Judged(msgspec.Struct, kw_only=True):
-    """One episode with everything that is known against it.
+class LabeledEpisode(msgspec.Struct, kw_only=True):
+    """One episode with all its labels.
 
     Attributes:
-        place, index, task, member, attempt: Which episode.
-        reward: As recorded; None where there is none.
-        label: The one that wins.
-        labels: All of them, in the order of the rules; the winner is among them.
-        not_checked: Numbers of rules to why they could not be applied.
-        verdict: What a trainer should do with it.
-        provoked: Whether the failure looks like one that the agent can bring about, so that leaving it out would pay.
-        score_as: "recorded", "none" (never 0: there is no verdict) or "model_failure" (it was provoked).
+        place, index, task, member, attempt: Identity of the episode.
+        reward: ReplayModel reward, or None.
+        label: The label that wins.
+        labels: All labels in the order of the rules, the winner included.
+        not_checked: Reasons by number of the rules that could not be applied.
+        verdict: Recommendation to the trainer.
+        provoked: The agent can probably cause the failure, so excluding it would pay.
+        score_as: "recorded", "none" (never 0, because a verdict is missing) or "model_failure" (it was provoked).
     """
 
     place: str
@@ -93,7 +93,7 @@ class Judged(msgspec.Struct, kw_only=True):
 
     @property
     def failed(self) -> bool:
-        """Whether somebody other than the policy is to blame."""
+        """True if the winning label blames a party other than the policy."""
         return self.label.owner != "policy"
 
     @property
@@ -103,7 +103,7 @@ class Judged(msgspec.Struct, kw_only=True):
         return "none" if self.failed else "recorded"
 
     def row(self) -> dict[str, object]:
-        """One line for a trainer; plain data, with the same keys for every episode."""
+        """Returns one line for a trainer: plain data with the same keys for every episode."""
         one = self.label
         return {
             "place": self.place,
@@ -128,7 +128,7 @@ class Judged(msgspec.Struct, kw_only=True):
 
 
 def winner(labels: Iterable[Label]) -> Label | None:
-    """The first label that is proven, else the first that is likely; None when there are only hints."""
+    """Returns the first proven label, else the first likely one; None if there are only hints."""
     found = list(labels)
     for confidence in ("proven", "likely"):
         for label in found:

@@ -1,4 +1,4 @@
-"""Parsed JSON, looked at without trust: None stands for what is of another type than was hoped."""
+"""Guarded access to parsed JSON: None for a value of an unexpected type."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import msgspec
 
 
 def mapping(value: object) -> dict[str, Any] | None:
-    """The value as an object of JSON."""
+    """Returns the value if it is a JSON object, else None."""
     return cast(dict[str, Any], value) if isinstance(value, dict) else None
 
 
 def sequence(value: object) -> list[Any] | None:
-    """The value as a list of JSON; a tuple counts as one."""
+    """Returns the value as a list if it is a list or a tuple, else None."""
     return list(cast(Iterable[Any], value)) if isinstance(value, list | tuple) else None
 
 
 def loaded(text: str) -> object:
-    """What a text is in JSON; None where it is none, or too deep for a parser."""
+    """Parses JSON text; None if it is invalid or too deep."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -29,14 +29,14 @@ def loaded(text: str) -> object:
 
 
 def fields(row: object) -> dict[str, Any]:
-    """The fields of a row, be it a Struct or a dict; none for anything else."""
+    """Returns the fields of a Struct or dict; empty for anything else."""
     if isinstance(row, msgspec.Struct):
         return {name: getattr(row, name) for name in row.__struct_fields__}
     return mapping(row) or {}
 
 
 def strings(value: object) -> Iterator[str]:
-    """Every text inside plain data, but for keys of dicts, and sets, which have no order."""
+    """Yields every text inside plain data, without keys of dicts and without sets, which have no order."""
     if isinstance(value, str):
         yield value
         return

@@ -1,11 +1,11 @@
-"""Whether leaving out failed episodes would pay: can the agent bring the failures about?
+"""Test whether the agent can cause failures, so that excluding failed episodes would reward it.
 
-If a crash means "no gradient", it beats every negative reward, and a policy learns to crash. So what the agent controls
-(which tools it calls, how long its arguments are, how often it is refused) must not predict which episodes are left
-out. Each such feature is tried as a predictor of failure: the area under its ROC curve is the chance that a failed
-episode has more of it than a sound one (Mann and Whitney 1947, ties count half). Only "more of it" counts, for a
-failure cuts an episode short. The chance of so large an area by accident is estimated by permuting who failed, with the
-largest area over all features as the statistic (Westfall and Young 1993), so that many features are no excuse.
+If a crash means "no gradient", it beats every negative reward, and a policy learns to crash. So features that the agent
+controls (which tools it calls, how long its arguments are, how often it is refused) must not predict exclusion. Each
+such feature is tried as a predictor of failure: the area under its ROC curve is the chance that a failed episode has
+more of it than a sound one (Mann and Whitney 1947, ties count half). Only "more of it" counts, because a failure cuts
+an episode short. The chance of so large an area by accident is estimated by permuting the failures, with the largest
+area over all features as the statistic (Westfall and Young 1993), which corrects for many features.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ import msgspec
 
 from quintain.state import Rng
 
-from .labels import Judged
-from .played import Played
+from .episode_log import EpisodeLog
+from .labels import LabeledEpisode
 
 AREA = 0.65
-"""From here on a feature predicts failure too well."""
+"""Least area at which a feature predicts failure too well."""
 SIGNIFICANCE = 0.01
 ENOUGH_FAILED, ENOUGH_SOUND = 10, 20
-"""Episodes below which nothing is concluded."""
+"""Least numbers of failed and of sound episodes for a conclusion."""
 _PERMUTATIONS = 500
 
 
 class Provocation(msgspec.Struct, frozen=True, kw_only=True):
-    """A feature of the agent's actions that predicts failure.
+    """Feature of the agent's actions that predicts failure.
 
     Attributes:
-        area: Under the ROC curve, in (0.65, 1].
-        p: Chance of so large an area by accident, all features considered.
-        above: Failed episodes with more of it than this are taken to be provoked.
+        area: Area under the ROC curve, in (0.65, 1].
+        p: Chance of so large an area by accident, over all features.
+        above: Failed episodes with a larger value count as provoked.
     """
 
     feature: str
@@ -52,8 +52,8 @@ class _Ranked(NamedTuple):
     ranks: list[float]
 
 
-def provocations(played: Sequence[Played], judged: Sequence[Judged], *, seed: int) -> list[Provocation]:
-    """The features that predict which episodes are left out, most telling first."""
+def provocations(played: Sequence[EpisodeLog], judged: Sequence[LabeledEpisode], *, seed: int) -> list[Provocation]:
+    """Returns the features that predict exclusion, the strongest first."""
     failed = [n for n, one in enumerate(judged) if one.failed and one.owner != "task"]
     sound = len(judged) - len(failed)
     if len(failed) < ENOUGH_FAILED or sound < ENOUGH_SOUND:
@@ -76,8 +76,8 @@ def provocations(played: Sequence[Played], judged: Sequence[Judged], *, seed: in
     return sorted(found, key=lambda one: (-one.area, one.feature))
 
 
-def features(one: Played) -> dict[str, float]:
-    """What the agent controls, as numbers that a cut-off episode has as well as a whole one."""
+def features(one: EpisodeLog) -> dict[str, float]:
+    """Returns features of the agent's actions that do not depend on an episode's length."""
     calls = [call for call in one.calls if call.role == "agent"]
     n = max(1, len(calls))
     tools = Counter(call.name for call in calls)
@@ -92,7 +92,7 @@ def features(one: Played) -> dict[str, float]:
 
 
 def _ranked(rows: list[dict[str, float]]) -> list[_Ranked]:
-    """Each feature with its values, and their ranks with ties at their mean."""
+    """Returns each feature with its values and their ranks, ties at their mean."""
     found: list[_Ranked] = []
     for name in sorted({name for row in rows for name in row}):
         values = [row.get(name, 0.0) for row in rows]
@@ -116,7 +116,7 @@ def _area(ranks: list[float], failed: Sequence[int]) -> float:
 
 
 def _by_chance(ranked: list[_Ranked], failed: int, total: int, *, seed: int) -> list[float]:
-    """The largest area over all features, for each of many draws of who failed."""
+    """Returns the largest area over all features for each of many random draws of failures."""
     rng = Rng(key=hashlib.blake2b(f"provoked/{seed}".encode(), digest_size=16).digest())
     everyone = list(range(total))
     draws = (rng.sample(everyone, failed) for _ in range(_PERMUTATIONS))

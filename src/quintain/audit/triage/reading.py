@@ -1,6 +1,6 @@
-"""What lies in a folder, as episodes; and what could not be read, with its place and the reason.
+"""Reading of a folder as episodes, with a place and a reason for all that is unreadable.
 
-Nothing is left out silently: a rate of failures whose denominator has lost its worst episodes looks fine.
+Nothing is left out silently: a failure rate whose denominator lacks the worst episodes looks fine.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import msgspec
 from quintain.errors import TraceError, UsageError
 from quintain.trace import Trace
 
+from .episode_log import EpisodeLog, of_trace
 from .foreign import of_row
 from .plain import mapping, sequence
-from .played import Played, of_trace
 
 TRACES, TIMINGS = "traces.jsonl", "timings.jsonl"
 _LINES = (".jsonl", ".ndjson")
@@ -25,12 +25,12 @@ _BOOKKEEPING = {"run.json", "run.lock", TIMINGS}
 
 
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
-    """A place that holds no episode that can be read.
+    """Place without a readable episode.
 
     Attributes:
         place: File, and line or sample.
-        reason: Why.
-        episode: Whether an episode was meant to be there, so that it counts as one that failed.
+        reason: Why it is unreadable.
+        episode: An episode was expected there, so it counts as failed.
     """
 
     place: str
@@ -39,26 +39,26 @@ class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, kw_only=True):
-    """What was found, in the order of files and lines.
+    """Episodes in the order of files and lines.
 
     Attributes:
-        ignored: Files of which nothing was expected.
+        ignored: Files that are not expected to hold episodes.
     """
 
-    played: list[Played] = []
+    played: list[EpisodeLog] = []
     unreadable: list[Unreadable] = []
     ignored: list[str] = []
 
 
 def read(path: str | Path) -> Reading:
-    """Read a run folder, a file of episodes, or a folder of such files.
+    """Reads a run folder, a file of episodes, or a folder of such files.
 
     Raises:
-        UsageError: There is no such file or folder.
+        UsageError: The path does not exist.
     """
     path = Path(path)
     if not path.exists():
-        raise UsageError(f"there is no {str(path)!r}; give a run folder, a file of traces, or a folder of them")
+        raise UsageError(f"{str(path)!r} does not exist; give a run folder, a file of traces, or a folder of them")
     reading = Reading()
     if (path / TRACES).is_file():
         _read_lines(reading, path / TRACES, is_run=True)
@@ -77,7 +77,7 @@ def read(path: str | Path) -> Reading:
 
 
 def _read_lines(reading: Reading, file: Path, *, is_run: bool = False) -> None:
-    """One episode a line. A run folder's unfinished last line was never acknowledged: no episode is lost with it."""
+    """Reads one episode per line; the unfinished last line of a run folder does not count."""
     try:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, 1):
@@ -123,7 +123,7 @@ def _json(text: bytes) -> object:
 
 
 def _read_document(reading: Reading, file: Path) -> None:
-    """A file that is one JSON document: an episode, a list of them, or a log of Inspect."""
+    """Reads a file that is one JSON document: an episode, a list of them, or a log of Inspect."""
     try:
         value = _json(file.read_bytes())
     except OSError as error:
@@ -155,7 +155,7 @@ def _rows(value: object, file: str) -> Iterator[tuple[str, object]]:
 
 
 def _add_seconds(reading: Reading, file: Path) -> None:
-    """What the clock said, beside the traces. A line of it that is torn tells nothing, and is reported."""
+    """Adds the durations of a timings file to the episodes, and reports torn lines."""
     if not file.is_file():
         return
     spent: dict[tuple[str, int, int], dict[str, float]] = {}

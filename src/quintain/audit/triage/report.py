@@ -1,7 +1,7 @@
-"""Triage: every episode of a run filed by who is to blame, and what the run as a whole may still be used for.
+"""Triage of a run: labels every episode with an owner, and judges the run as a whole.
 
-The rules need facts about the whole run (`siblings`), what the environment says when it is asked again (`evidence`,
-`probe`), and what an audit found. They are gathered first, so that the judging itself is a pure function of them.
+The rules need facts about the whole run (`siblings`), results from the environment (`evidence`, `baselines`) and an
+audit's findings. These are gathered first, so that the judging itself is a pure function of them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from quintain.report import SOLVED
 from quintain.task import Task
 from quintain.trace import Trace
 
-from .case import Case, Finding
-from .evidence import Evidence, Witness
-from .labels import CLASSES, OWNERS, Judged, Label, Owner, winner
-from .probe import Probe, probe
+from .baselines import Baselines, play_baselines
+from .case import AuditFinding, Case
+from .evidence import ReplayEvidence, Witness
+from .labels import CLASSES, OWNERS, Label, LabeledEpisode, Owner, winner
 from .provoked import Provocation, provocations
 from .reading import Reading, Unreadable
 from .review import Entry, queue
@@ -32,17 +32,17 @@ from .siblings import Run
 from .signs import Sign, signs
 
 LIMIT = 0.05
-"""A failure rate above this is a problem of the harness, not of single episodes."""
+"""Failure rate above which the harness has a problem, not single episodes."""
 QUEUE = 20
 
 _FOREIGN = "only our own traces can be played again"
 
 Watch = Callable[[int], object]
-"""Is told that so many further episodes are done."""
+"""Callback with the number of episodes that are newly done."""
 
 
-class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """How often something happened, with the bounds of Clopper and Pearson at 95 %."""
+class RateBounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Rate with its 95 % bounds of Clopper and Pearson."""
 
     episodes: int
     rate: float
@@ -50,27 +50,27 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
     high: float
 
 
-class Report(msgspec.Struct, kw_only=True):
-    """What came out.
+class RunReport(msgspec.Struct, kw_only=True):
+    """Result of a triage.
 
     Attributes:
-        episodes: How many were started: those that could be read, and those that could not.
-        judged: One entry per readable episode, in their order.
-        failures: Not the policy's: all of them, those that nobody could read included.
-        by_owner: The same by owner, over the same number of episodes; "policy" counts what is left.
-        by_class: Labels that won, by class.
-        by_task: Failed episodes of the tasks that failed most, as (task, failed, episodes).
-        low, high: One-sided 95 % bounds of the failure rate, of which the verdict speaks.
-        verdict: "stop_run" when the low one is above `limit`, "certified" when the high one is below, else "undecided".
-        not_checked: Rule number to reason to how many episodes it could not be applied to.
+        episodes: Number of episodes started, readable or not.
+        judged: One entry per readable episode, in order.
+        failures: Rate of episodes that failed for another reason than the policy, unreadable ones included.
+        by_owner: The same by owner, over the same number of episodes; "policy" counts the rest.
+        by_class: Winning labels by class.
+        by_task: The tasks that failed most, as (task, failed, episodes).
+        low, high: One-sided 95 % bounds of the failure rate, on which the verdict is based.
+        verdict: "stop_run" if `low` is above `limit`, "certified" if `high` is below it, else "undecided".
+        not_checked: Number of episodes by rule and reason for not applying it.
     """
 
     episodes: int
-    judged: list[Judged]
+    judged: list[LabeledEpisode]
     unreadable: list[Unreadable]
     ignored: list[str]
-    failures: Rate
-    by_owner: dict[Owner, Rate]
+    failures: RateBounds
+    by_owner: dict[Owner, RateBounds]
     by_class: dict[str, int]
     by_task: list[tuple[str, int, int]]
     low: float
@@ -82,7 +82,7 @@ class Report(msgspec.Struct, kw_only=True):
     queue: list[Entry]
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole report as plain data for `--json`; the same keys always."""
+        """Returns the whole report as plain data for `--json`, always with the same keys."""
         train = Counter(one.verdict for one in self.judged)
         return {
             "episodes": self.episodes,
@@ -107,19 +107,18 @@ class Report(msgspec.Struct, kw_only=True):
 
 async def gather(
     run: Run, env: Environment[Any] | str, *, times: int = 3, back: bool = False, watch: Watch = lambda _: None
-) -> list[Evidence]:
-    """What an environment says about each episode when its replies are played again; or why it cannot be asked.
+) -> list[ReplayEvidence]:
+    """Returns the environment's evidence on each episode, or why there is none.
 
     Args:
         run: The episodes.
-        env: What made them; a text says why it is not at hand.
-        times: How often each is graded again.
-        back: Begin with the last one. What an episode leaves behind for the next, outside its world, is met again
-            by who plays them in the same order.
-        watch: Is called after each episode.
+        env: Environment that made them, or why it is missing.
+        times: Gradings of each episode.
+        back: Begin with the last episode, because leaks from one episode to the next recur in the same order.
+        watch: Called after each episode.
     """
     witness = None if isinstance(env, str) else Witness(env, times=times)
-    found = [Evidence(missing=_FOREIGN) for _ in run.played]
+    found = [ReplayEvidence(missing=_FOREIGN) for _ in run.played]
     for n in _order(run, back=back):
         one = run.played[n]
         if one.trace is not None and (witness is None or isinstance(env, str)):
@@ -131,24 +130,24 @@ async def gather(
 
 
 def _order(run: Run, *, back: bool) -> list[int]:
-    """Positions in the order in which they are played; those of a day stay in theirs."""
+    """Returns the positions in playing order; episodes of a task chain keep theirs."""
     after = {trace.continues[0] for one in run.played if (trace := one.trace) is not None and trace.continues}
-    days = [
+    chained = [
         n for n, one in enumerate(run.played) if one.task in after or (one.trace is not None and one.trace.continues)
     ]
-    alone = sorted(set(range(len(run.played))) - set(days), reverse=back)
-    return [*alone, *days]
+    alone = sorted(set(range(len(run.played))) - set(chained), reverse=back)
+    return [*alone, *chained]
 
 
-def merged(here: Sequence[Evidence], there: Sequence[Evidence]) -> list[Evidence]:
-    """Two processes' evidence on the same episodes: what differs between them differs between replays.
+def merged(here: Sequence[ReplayEvidence], there: Sequence[ReplayEvidence]) -> list[ReplayEvidence]:
+    """Merges two processes' evidence on the same episodes; their differences count as differences between replays.
 
     Raises:
-        UsageError: They are of other episodes.
+        UsageError: The evidence is on different episodes.
     """
     if len(here) != len(there):
         raise UsageError(f"evidence on {len(here)} episodes and on {len(there)} cannot be of the same run")
-    found: list[Evidence] = []
+    found: list[ReplayEvidence] = []
     for one, other in zip(here, there, strict=True):
         if one.missing or other.missing:
             found.append(one)
@@ -163,7 +162,7 @@ def merged(here: Sequence[Evidence], there: Sequence[Evidence]) -> list[Evidence
 
 
 def task_of(env: Environment[Any], trace: Trace) -> Task[Any] | str:
-    """The task that a trace is of, or why it is not there. A trace that names no split is looked for in all."""
+    """Returns the task of a trace, or why it is missing; without a recorded split all splits are searched."""
     if trace.environment != env.name:
         return f"it is of the environment {trace.environment!r}, not of {env.name!r}"
     reason = ""
@@ -179,24 +178,24 @@ async def triage(
     reading: Reading,
     env: Environment[Any] | str = "no environment was named",
     *,
-    findings: Sequence[Finding] | None = None,
-    evidence: Sequence[Evidence] | None = None,
+    findings: Sequence[AuditFinding] | None = None,
+    evidence: Sequence[ReplayEvidence] | None = None,
     seed: int = 0,
     times: int = 3,
     length: int = QUEUE,
     watch: Watch = lambda _: None,
-) -> Report:
-    """File every episode.
+) -> RunReport:
+    """Labels every episode.
 
     Args:
-        reading: What was read.
-        env: What made our own traces among it; a text says why it is not at hand.
-        findings: Of an audit report; None where there is none.
-        evidence: What `gather` found, here and perhaps elsewhere; None to gather it now.
-        seed: Of the control sample and of permutations.
-        times: How often each episode is graded again, 1 and up.
-        length: Most entries of the queue, the control sample apart.
-        watch: Is called as episodes are done.
+        reading: The episodes.
+        env: Environment of this project's own traces, or why it is missing.
+        findings: Findings of an audit report, or None.
+        evidence: Results of `gather`, here or in other processes; None to gather now.
+        seed: Seed of the control sample and of permutations.
+        times: Gradings of each episode, 1 and up.
+        length: Most entries of the reading queue, without the control sample.
+        watch: Called as episodes are done.
     """
     run = Run(reading.played)
     known = await gather(run, env, times=times, watch=watch) if evidence is None else evidence
@@ -208,10 +207,14 @@ async def triage(
 
 
 async def _cases(
-    run: Run, env: Environment[Any] | str, evidence: Sequence[Evidence], *, findings: Sequence[Finding] | None
+    run: Run,
+    env: Environment[Any] | str,
+    evidence: Sequence[ReplayEvidence],
+    *,
+    findings: Sequence[AuditFinding] | None,
 ) -> list[Case]:
     cases: list[Case] = []
-    probes: dict[str, Probe] = {}
+    probes: dict[str, Baselines] = {}
     given = None if findings is None else tuple(findings)
     for one, own in zip(run.played, evidence, strict=True):
         trace = one.trace
@@ -233,20 +236,20 @@ async def _cases(
     return [case._replace(solvable=case.played.task in done, solutions=solutions, freebies=freebies) for case in cases]
 
 
-def _trusted(evidence: Evidence) -> bool:
-    """Whether a success is one that a replay and another grading confirm, as far as they could be had."""
+def _trusted(evidence: ReplayEvidence) -> bool:
+    """True if replay and regrading, as far as available, confirm a success."""
     graded = all(score is not None and score >= SOLVED for score in evidence.scores)
     return bool(evidence.missing) or (evidence.left is None and graded)
 
 
-async def _probed(env: Environment[Any] | str, task: Task[Any] | str, *, seed: int) -> Probe:
+async def _probed(env: Environment[Any] | str, task: Task[Any] | str, *, seed: int) -> Baselines:
     if isinstance(env, str) or isinstance(task, str):
-        return Probe(missing=str(task))
-    return await probe(env, task, seed=seed)
+        return Baselines(missing=str(task))
+    return await play_baselines(env, task, seed=seed)
 
 
-def judge(case: Case) -> Judged:
-    """Ask all rules about one episode."""
+def judge(case: Case) -> LabeledEpisode:
+    """Applies all rules to one episode."""
     one = case.played
     not_checked: dict[int, str] = {}
     labels: list[Label] = []
@@ -261,7 +264,7 @@ def judge(case: Case) -> Judged:
         label = policy(case, not_checked)
         labels.append(label)
     reward = one.reward
-    return Judged(
+    return LabeledEpisode(
         place=one.place,
         index=one.index,
         task=one.task,
@@ -275,17 +278,17 @@ def judge(case: Case) -> Judged:
     )
 
 
-def decide(judged: Sequence[Judged], provoked: Sequence[Provocation]) -> None:
-    """What a trainer should do with each episode.
+def decide(judged: Sequence[LabeledEpisode], provoked: Sequence[Provocation]) -> None:
+    """Sets the recommendation for each episode.
 
-    A fault is left out, never scored 0. One that the agent can provoke counts as the model's failure, for leaving it
-    out would be a reward. A task that is broken takes all its episodes with it, and so does a group of which too few
-    members are left to make a baseline.
+    A fault is excluded, never scored 0. A fault that the agent can provoke counts as the model's failure, because
+    excluding it would be a reward. A broken task excludes all its episodes, and so does a group with too few members
+    left for a baseline.
     """
     for index in {index for one in provoked for index in one.episodes}:
         judged[index].provoked = True
     broken = {one.task for one in judged if one.owner == "task"}
-    groups: dict[str, list[Judged]] = defaultdict(list)
+    groups: dict[str, list[LabeledEpisode]] = defaultdict(list)
     for one in judged:
         one.verdict = "exclude" if one.failed and not one.provoked else "train"
         groups[one.group].append(one)
@@ -300,12 +303,12 @@ def decide(judged: Sequence[Judged], provoked: Sequence[Provocation]) -> None:
 def _report(
     reading: Reading,
     cases: Sequence[Case],
-    judged: list[Judged],
+    judged: list[LabeledEpisode],
     *,
     found: Sequence[Provocation],
     seed: int,
     length: int,
-) -> Report:
+) -> RunReport:
     lost = sum(one.episode for one in reading.unreadable)
     episodes = len(judged) + lost
     owners = Counter(one.owner for one in judged)
@@ -319,7 +322,7 @@ def _report(
         for rule, reason in one.not_checked.items():
             not_checked[rule][reason] += 1
     classes = Counter(name for one in judged if one.failed for name in one.label.classes)
-    return Report(
+    return RunReport(
         episodes=episodes,
         judged=judged,
         unreadable=reading.unreadable,
@@ -337,6 +340,6 @@ def _report(
     )
 
 
-def _rate(count: int, episodes: int) -> Rate:
+def _rate(count: int, episodes: int) -> RateBounds:
     low, high = bounds(count, episodes)
-    return Rate(episodes=count, rate=count / episodes if episodes else 0.0, low=low, high=high)
+    return RateBounds(episodes=count, rate=count / episodes if episodes else 0.0, low=low, high=high)

@@ -1,8 +1,8 @@
-"""What a reviewer should read first: the episodes from which one learns most, and a few drawn blindly.
+"""Reading order for reviewers: the most informative episodes, and a random control sample.
 
-An episode is worth reading where two things contradict each other (a reward and a world, a verdict and its repetition),
-where a decision about it is not proven, or where it moves the policy most. The control sample shows what the order
-would never have shown, and gives the rate of what the rules miss.
+An episode is informative if two facts contradict each other (a reward and a world, a verdict and its repetition), if a
+decision about it is not proven, or if it moves the policy most. The control sample shows the rate of faults that the
+rules miss.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import msgspec
 from quintain.state import Rng
 
 from .case import Case
-from .labels import Judged
+from .labels import LabeledEpisode
 from .siblings import error_key
 
 CONTROL = 0.01
-"""Share of the episodes that are drawn blindly; at least one."""
+"""Share of the episodes in the control sample; at least one episode."""
 _RARE = 1
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """An episode to read.
+    """Episode to read.
 
     Attributes:
-        weight: How much it is expected to tell; only their order means something.
-        control: Whether it was drawn blindly.
+        weight: Expected information; only the order matters.
+        control: The episode is part of the control sample.
     """
 
     place: str
@@ -40,8 +40,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     control: bool = False
 
 
-def queue(cases: Sequence[Case], judged: Sequence[Judged], *, seed: int, length: int) -> list[Entry]:
-    """The first `length` by weight, then the control sample."""
+def queue(cases: Sequence[Case], judged: Sequence[LabeledEpisode], *, seed: int, length: int) -> list[Entry]:
+    """Returns the first `length` entries by weight, then the control sample."""
     advantage = _advantages(cases)
     entries: list[Entry] = []
     for n, (case, one) in enumerate(zip(cases, judged, strict=True)):
@@ -57,7 +57,7 @@ def queue(cases: Sequence[Case], judged: Sequence[Judged], *, seed: int, length:
     return [*first, *_control(judged, seed=seed, without={entry.index for entry in first})]
 
 
-def _reasons(case: Case, one: Judged) -> Iterator[tuple[float, str]]:
+def _reasons(case: Case, one: LabeledEpisode) -> Iterator[tuple[float, str]]:
     played, run = case.played, case.run
     if played.solved and not case.evidence.missing and not case.evidence.moved:
         yield 5.0, "the whole reward, and the world did not change"
@@ -68,7 +68,7 @@ def _reasons(case: Case, one: Judged) -> Iterator[tuple[float, str]]:
     if any(label.rule == 4 for label in one.labels):
         yield 4.0, "graded again it gets another reward"
     if one.owner == "unknown":
-        yield 4.0, "nobody knows whose fault it is"
+        yield 4.0, "the owner of the fault is unknown"
     if one.provoked:
         yield 3.0, "the agent may have provoked the failure"
     if one.failed and one.label.confidence != "proven":
@@ -82,7 +82,7 @@ def _reasons(case: Case, one: Judged) -> Iterator[tuple[float, str]]:
 
 
 def _advantages(cases: Sequence[Case]) -> list[float]:
-    """|reward - mean of its group| as a share of the largest; 0 where the group is one episode."""
+    """Returns |reward - mean of its group| as a share of the largest; 0 for a group of one."""
     found = [0.0] * len(cases)
     for members in cases[0].run.groups.values() if cases else ():
         rewards = {n: cases[n].played.reward for n in members}
@@ -94,7 +94,7 @@ def _advantages(cases: Sequence[Case]) -> list[float]:
     return [value / largest if largest else 0.0 for value in found]
 
 
-def _control(judged: Sequence[Judged], *, seed: int, without: set[int]) -> list[Entry]:
+def _control(judged: Sequence[LabeledEpisode], *, seed: int, without: set[int]) -> list[Entry]:
     rng = Rng(key=hashlib.blake2b(f"control/{seed}".encode(), digest_size=16).digest())
     left = [one for one in judged if one.index not in without]
     drawn = rng.sample(left, min(len(left), math.ceil(CONTROL * len(judged))))

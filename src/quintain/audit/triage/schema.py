@@ -1,8 +1,8 @@
-"""Whether arguments fit the JSON schema that a tool advertises: the part of JSON Schema that tools use.
+"""Validation of arguments against a tool's JSON schema: the part of JSON Schema that tools use.
 
-Checked are type, enum, const, required, properties, additionalProperties, items, the limits of numbers, texts and
-lists, pattern, anyOf, oneOf, allOf and references within the schema. A keyword that is not known allows everything, so
-what is reported is a violation under any reading.
+It checks type, enum, const, required, properties, additionalProperties, items, the limits of numbers, texts and lists,
+pattern, anyOf, oneOf, allOf and references within the schema. An unknown keyword allows everything, so each reported
+violation is one under any reading.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from .plain import mapping, sequence
 
 _DEPTH = 32
-"""References may go round in circles."""
+"""Most nested references, which may be circular."""
 
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "null": lambda value: value is None,
@@ -29,7 +29,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def violation(schema: dict[str, Any], value: Any) -> str:
-    """The first place where a value breaks a schema, as "path: what"; empty when it fits."""
+    """Returns the first violation as "path: what"; empty if the value fits."""
     return next(_walk(schema, value, path="$", root=schema, depth=0), "")
 
 
@@ -62,7 +62,7 @@ def _type(rules: dict[str, Any], value: Any, path: str) -> Iterator[str]:
     names = [declared] if isinstance(declared, str) else _list(declared)
     finite = not isinstance(value, float) or math.isfinite(value)
     if names and not (finite and any(_TYPES.get(name, lambda _: True)(value) for name in names)):
-        yield f"{path}: {_short(value)} is no {' or '.join(names)}"
+        yield f"{path}: {_short(value)} is not {' or '.join(names)}"
     allowed = sequence(rules.get("enum", [rules["const"]] if "const" in rules else None))
     if allowed is not None and value not in allowed:
         yield f"{path}: {_short(value)} is none of {_short(allowed)}"
@@ -86,7 +86,7 @@ def _members(rules: dict[str, Any], value: dict[str, Any], *, path: str, missing
         if name in declared:
             yield from _walk(declared[name], item, path=f"{path}.{name}", **place)
         elif rules.get("additionalProperties") is False:
-            yield f"{path}: there is no parameter {name!r}"
+            yield f"{path}: unknown parameter {name!r}"
         else:
             yield from _walk(rules.get("additionalProperties", True), item, path=f"{path}.{name}", **place)
 
@@ -122,7 +122,7 @@ def _number(limit: object, other: float) -> float:
 
 
 def _found(pattern: str, text: str) -> bool:
-    """JSON Schema's patterns are those of another language; one that is none here allows everything."""
+    """True if a pattern matches; patterns that Python cannot compile allow everything."""
     try:
         return re.search(pattern, text) is not None
     except re.error:

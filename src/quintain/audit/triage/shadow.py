@@ -1,9 +1,9 @@
-"""A shadow of the world, kept from the record alone: what was written must be what is read afterwards.
+"""Shadow of the world, from the record alone: a read must show the last write.
 
 Reads show entities (JSON objects with an `id`, or the answer to a call that names one) and their fields. A call that
-names an entity and gives a field another value is a write, where the world's digest, or the tool's name, says that it
-writes. A later read that still shows the value from before is a suspect. Whether an argument really becomes the field
-of that name is learned from the run: reads that did show the new value confirm it.
+names an entity and gives a field another value is a write if the world's digest, or the tool's name, says so. A later
+read with the old value is a suspect. The mapping of arguments to fields is learned from the run: reads that show the
+new value confirm it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from .episode_log import Call, EpisodeLog
 from .plain import loaded, mapping, sequence
-from .played import Call, Played
 
 _WRITES = re.compile(
     r"(^|_)(update|set|create|add|edit|change|write|put|post|patch|delete|remove|cancel|book|assign|mark|modify|move|"
@@ -23,26 +23,26 @@ _SCALARS = (str, int, float, bool)
 
 
 class Suspect(NamedTuple):
-    """A read that shows what had been overwritten."""
+    """Read that shows an overwritten value."""
 
     key: str
     field: str
     old: Any
     new: Any
     tool: str
-    """The one that wrote."""
+    """Tool that wrote."""
     turn: int
     step: int
-    """Of the read."""
+    """Step of the read."""
 
     @property
     def mapping(self) -> tuple[str, str]:
-        """Tool and argument, which are taken for tool and field."""
+        """Returns (tool, argument), which is taken for (tool, field)."""
         return self.tool, self.field
 
 
 class Shadow(NamedTuple):
-    """What one episode's reads said about its writes."""
+    """Result of comparing one episode's reads with its writes."""
 
     suspects: list[Suspect]
     confirmed: list[tuple[str, str]]
@@ -54,8 +54,8 @@ class _Written(NamedTuple):
     tool: str
 
 
-def shadow(one: Played) -> Shadow:
-    """Follow one episode."""
+def shadow(one: EpisodeLog) -> Shadow:
+    """Follows the writes and reads of one episode."""
     found = Shadow([], [])
     values: dict[tuple[str, str], Any] = {}
     written: dict[tuple[str, str], _Written] = {}
@@ -92,8 +92,8 @@ def _note_write(call: Call, values: dict[tuple[str, str], Any], written: dict[tu
                 written[key, field] = _Written(old, value, call.name)
 
 
-def _is_write(one: Played, call: Call) -> bool:
-    """Whether the world changed in the turn of this call; where nobody says, whether its name sounds like it."""
+def _is_write(one: EpisodeLog, call: Call) -> bool:
+    """True if the world changed in the turn of this call; without digests, if the tool's name means a write."""
     if not one.digests:
         return _WRITES.search(call.name) is not None
     if call.turn == 0 or call.turn >= len(one.digests):
@@ -102,7 +102,7 @@ def _is_write(one: Played, call: Call) -> bool:
 
 
 def entities(call: Call) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(key, fields) of what an answer shows."""
+    """Yields (key, fields) of the objects that an answer shows."""
     value = loaded(call.observation)
     shown = mapping(value)
     if shown is not None and "id" not in shown:

@@ -1,8 +1,7 @@
-"""What the episodes of a run say about one another: equal causes must have equal effects.
+"""Consistency between the episodes of a run: equal causes must have equal effects.
 
-The record names the world before each turn. So two calls that are equal, in worlds that are equal, must be answered
-equally, and two episodes that are equal word for word must earn the same. A world or a verifier that breaks this needs
-no replay to be found.
+The record has the world's digest before each turn. So two equal calls in equal worlds must get equal answers, and two
+episodes that are equal word for word must earn the same reward. A violation needs no replay.
 """
 
 from __future__ import annotations
@@ -12,29 +11,29 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
+from .episode_log import Call, EpisodeLog
 from .plain import loaded, strings
-from .played import Call, Played
 from .shadow import Shadow, shadow
 
 _PARTICULARS = re.compile(r"\d+|'[^']*'|\"[^\"]*\"")
 _REPEATS = 3
 _TELLING = 20
-"""Characters from which an answer that is given again and again says something."""
+"""Least characters of a repeated answer that carries information."""
 
 
 class Run:
     """Facts over all episodes.
 
     Attributes:
-        shadows: By position of the episode, what its reads said of its writes.
-        confirmed: How often a read showed what a call had written, by tool and argument.
-        errors: How many episodes saw an error, by its text without numbers.
+        shadows: Result of the shadow, by episode.
+        confirmed: How often a read showed the written value, by tool and argument.
+        errors: Number of episodes with an error, by its text without numbers.
         groups: Positions of the episodes of each group.
-        has_components: Share of the scored episodes that record the verdicts of single criteria.
-        wins: Digests of the worlds that solved episodes left, by task.
+        has_components: Share of the scored episodes that record scores of single criteria.
+        wins: Digests of the final worlds of solved episodes, by task.
     """
 
-    def __init__(self, played: Sequence[Played]) -> None:
+    def __init__(self, played: Sequence[EpisodeLog]) -> None:
         self.played = played
         self.shadows: list[Shadow] = [shadow(one) for one in played]
         self.confirmed = Counter(mapping for one in self.shadows for mapping in one.confirmed)
@@ -48,7 +47,7 @@ class Run:
         scored = [one for one in played if one.reward is not None]
         self.has_components = sum(bool(one.components) for one in scored) / len(scored) if scored else 0.0
 
-    def _add(self, n: int, one: Played) -> None:
+    def _add(self, n: int, one: EpisodeLog) -> None:
         self.groups[one.group].append(n)
         if one.solved:
             self.wins[one.task].update(one.digests[-1:])
@@ -58,22 +57,22 @@ class Run:
         if one.broken is None:
             self._earned[whole(one)][one.reward] += 1
 
-    def odd_answers(self, one: Played) -> Iterator[tuple[Call, int, int]]:
-        """(call, how many agree with its answer, how many do not) for calls answered otherwise elsewhere."""
+    def odd_answers(self, one: EpisodeLog) -> Iterator[tuple[Call, int, int]]:
+        """Yields (call, count of equal answers, count of others) for calls answered differently elsewhere."""
         for key, call in placed(one):
             answers = self._answers[key]
             if len(answers) > 1:
                 same = answers[call.observation]
                 yield call, same, answers.total() - same
 
-    def other_rewards(self, one: Played) -> tuple[int, int]:
-        """How many equal episodes earned what this one did, itself included, and how many did not."""
+    def other_rewards(self, one: EpisodeLog) -> tuple[int, int]:
+        """Returns how many equal episodes earned the same reward, this one included, and how many did not."""
         earned = self._earned[whole(one)]
         return earned[one.reward], earned.total() - earned[one.reward]
 
 
-def placed(one: Played) -> Iterator[tuple[str, Call]]:
-    """The calls whose world before is known, the first of each turn, with a name for world and call together."""
+def placed(one: EpisodeLog) -> Iterator[tuple[str, Call]]:
+    """Yields the first call of each turn with a known world, with an identity of world and call."""
     trace = one.trace
     if trace is None:
         return
@@ -86,20 +85,20 @@ def placed(one: Played) -> Iterator[tuple[str, Call]]:
             yield f"{trace.environment} {trace.fingerprint} {said.role} {world} {first.key}", first
 
 
-def whole(one: Played) -> str:
-    """Names everything that was said, called and seen, the task and its seed."""
+def whole(one: EpisodeLog) -> str:
+    """Returns an identity of task, seed, replies, calls and answers."""
     said = [(said.role, said.text) for said in one.said]
     calls = [(call.key, call.observation) for call in one.calls]
     return hashlib.blake2b(repr((one.group, one.digests, said, calls, one.end)).encode(), digest_size=16).hexdigest()
 
 
 def error_key(call: Call) -> str:
-    """The text of an error without its particulars, so that the same complaint counts as one."""
+    """Returns the text of an error without its particulars, so that the same complaint counts once."""
     return _PARTICULARS.sub("…", call.observation)[:200]
 
 
-def repeated(one: Played) -> Iterator[tuple[Call, int]]:
-    """(the call that tipped it, how many) where one tool gave one telling answer to unrelated arguments."""
+def repeated(one: EpisodeLog) -> Iterator[tuple[Call, int]]:
+    """Yields (last call, count) for a tool that gave one informative answer to unrelated arguments."""
     given: dict[tuple[str, str], dict[str, Call]] = defaultdict(dict)
     for call in one.calls:
         if call.is_error or call.fault is not None or not is_telling(call.observation):
@@ -113,7 +112,7 @@ def repeated(one: Played) -> Iterator[tuple[Call, int]]:
 
 
 def is_telling(answer: str) -> bool:
-    """Whether an answer says something: a text of some length, or JSON with a word in it. Empty results say nothing."""
+    """True if an answer carries information: a text of some length, or JSON with a word in it."""
     if len(answer) < _TELLING:
         return False
     value = loaded(answer)

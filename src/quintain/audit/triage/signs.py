@@ -1,6 +1,6 @@
-"""What only the run as a whole shows: rewards that tell no episodes apart, answers that tell no questions apart.
+"""Signs over the whole run: rewards that do not separate episodes, answers that do not separate questions.
 
-None of it is a proof against one episode, so it is said beside the labels.
+A sign proves nothing against one episode, so it is reported next to the labels.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import msgspec
 from quintain.audit.histogram import atom
 
 from .case import Case
+from .episode_log import EpisodeLog, known
 from .plain import strings
-from .played import Played, known
 from .provoked import Provocation
 from .siblings import is_telling
 
@@ -27,15 +27,15 @@ _CLUSTER = 0.02
 _CLUSTERED = 0.05
 _UNKNOWN = 0.01
 _GOLD = 12
-"""Characters of a gold text that nobody writes by accident."""
+"""Least characters of a gold text that cannot match by accident."""
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):
-    """A warning about the run.
+    """Warning about the run.
 
     Attributes:
-        class_: Of `quintain.audit.triage.labels.CLASSES`; "class" in JSON.
-        episodes: Places of at most five of the episodes that show it.
+        class_: One of `quintain.audit.triage.labels.CLASSES`; "class" in JSON.
+        episodes: Places of at most five episodes that show it.
     """
 
     class_: str = msgspec.field(name="class")
@@ -45,7 +45,7 @@ class Sign(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def signs(cases: Sequence[Case], provoked: Sequence[Provocation]) -> list[Sign]:
-    """All of them, those that hurt most first."""
+    """Returns all signs, the most harmful first."""
     played = [case.played for case in cases]
     return [
         *_provoked(played, provoked),
@@ -61,11 +61,11 @@ def signs(cases: Sequence[Case], provoked: Sequence[Provocation]) -> list[Sign]:
     ]
 
 
-def _sign(class_: str, what: str, why: str, *, of: Sequence[Played] = ()) -> Sign:
+def _sign(class_: str, what: str, why: str, *, of: Sequence[EpisodeLog] = ()) -> Sign:
     return Sign(class_=class_, what=what, why=why, episodes=tuple(one.place for one in of[:_FEW]))
 
 
-def _provoked(played: Sequence[Played], found: Sequence[Provocation]) -> Iterator[Sign]:
+def _provoked(played: Sequence[EpisodeLog], found: Sequence[Provocation]) -> Iterator[Sign]:
     for one in found:
         why = (
             f"{one.feature} predicts which episodes fail (area {one.area:.2f}, p {one.p:.3f}): an agent may learn to "
@@ -74,8 +74,8 @@ def _provoked(played: Sequence[Played], found: Sequence[Provocation]) -> Iterato
         yield _sign("reward_hack", "provoked", why, of=[played[n] for n in one.episodes])
 
 
-def _missing(played: Sequence[Played]) -> Iterator[Sign]:
-    """Members of a group that left no record, as what is killed does."""
+def _missing(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
+    """Yields a sign for groups with missing members, such as killed processes."""
     members: dict[str, set[int]] = defaultdict(set)
     for one in played:
         members[one.group].add(one.member)
@@ -87,9 +87,9 @@ def _missing(played: Sequence[Played]) -> Iterator[Sign]:
         yield _sign("silent_default", "missing_members", why, of=[attempts[group] for group in short])
 
 
-def _consensus(played: Sequence[Played]) -> Iterator[Sign]:
-    """A task that nobody solves, where most end in one and the same changed world: perhaps they are right."""
-    by_task: dict[str, list[Played]] = defaultdict(list)
+def _consensus(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
+    """Yields a sign for an unsolved task whose episodes mostly end in one and the same changed world."""
+    by_task: dict[str, list[EpisodeLog]] = defaultdict(list)
     for one in played:
         if one.digests and one.broken is None:
             by_task[one.task].append(one)
@@ -99,13 +99,15 @@ def _consensus(played: Sequence[Played]) -> Iterator[Sign]:
         end, count = ends.most_common(1)[0] if ends else ("", 0)
         ways = {tuple(call.key for call in one.calls) for one in own if one.digests[-1] == end}
         if count >= 3 and 2 * count > len(own) and len(ways) > 1 and not any(one.solved for one in own):
-            why = f"nobody solves {task!r}, yet {count} of {len(own)} episodes end in one world, on {len(ways)} ways"
+            why = (
+                f"no episode solves {task!r}, yet {count} of {len(own)} episodes end in one world, on {len(ways)} ways"
+            )
             yield _sign("unsolvable", "consensus", why, of=[one for one in own if one.digests[-1] == end])
 
 
 def _gold(cases: Sequence[Case]) -> Iterator[Sign]:
-    """The agent wrote what only the verifier knows, before anything that it had read contained it."""
-    found: list[Played] = []
+    """Yields a sign if the agent wrote a sealed value before reading it."""
+    found: list[EpisodeLog] = []
     for case in cases:
         one = case.played
         sealed = [one.gold] if case.task is None else [known(case.task)["truth"]]
@@ -117,7 +119,7 @@ def _gold(cases: Sequence[Case]) -> Iterator[Sign]:
         yield _sign("leak", "gold_before_sight", why, of=found)
 
 
-def _early(one: Played, gold: list[str]) -> bool:
+def _early(one: EpisodeLog, gold: list[str]) -> bool:
     read = one.prompt
     for said in one.said:
         calls = one.calls_of(said.turn)
@@ -130,8 +132,8 @@ def _early(one: Played, gold: list[str]) -> bool:
     return False
 
 
-def _flat(played: Sequence[Played]) -> Iterator[Sign]:
-    groups: dict[str, list[Played]] = defaultdict(list)
+def _flat(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
+    groups: dict[str, list[EpisodeLog]] = defaultdict(list)
     for one in played:
         if one.reward is not None:
             groups[one.group].append(one)
@@ -142,8 +144,8 @@ def _flat(played: Sequence[Played]) -> Iterator[Sign]:
         yield _sign("reward_clipping", "zero_variance", why, of=[own[0] for own in flat])
 
 
-def _atoms(played: Sequence[Played]) -> Iterator[Sign]:
-    """Nearly all rewards are one value, while the verdicts behind it differ: something between them clips."""
+def _atoms(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
+    """Yields a sign if nearly all rewards are one value while the criteria's scores differ."""
     scored = [one for one in played if one.reward is not None and math.isfinite(one.reward)]
     counts = Counter(one.reward for one in scored)
     if len(scored) < 4 * _FEW or not counts:
@@ -156,8 +158,8 @@ def _atoms(played: Sequence[Played]) -> Iterator[Sign]:
         yield _sign("reward_clipping", "reward_atom", why, of=there)
 
 
-def _piles(played: Sequence[Played]) -> Iterator[Sign]:
-    """Graded rewards that pile up at a bound, hardly any beside it, while the verdicts behind the pile differ."""
+def _piles(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
+    """Yields a sign if graded rewards pile up at a bound while the criteria's scores differ."""
     scored = [one for one in played if one.reward is not None and math.isfinite(one.reward)]
     bound = atom([one.reward for one in scored if one.reward is not None])
     there = [one for one in scored if one.reward == bound]
@@ -170,8 +172,8 @@ def _piles(played: Sequence[Played]) -> Iterator[Sign]:
         yield _sign("reward_clipping", "reward_pile", why, of=there)
 
 
-def _same_answers(played: Sequence[Played]) -> Iterator[Sign]:
-    """A tool that says the same whatever it is asked."""
+def _same_answers(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
+    """Yields a sign for a tool that gives the same answer to all arguments."""
     answers: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for one in played:
         for call in one.calls:
@@ -186,8 +188,8 @@ def _same_answers(played: Sequence[Played]) -> Iterator[Sign]:
             yield _sign("silent_default", "same_answer", why)
 
 
-def _clustered(played: Sequence[Played]) -> Iterator[Sign]:
-    """Many durations at one value above the rest, as a limit makes them."""
+def _clustered(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
+    """Yields a sign if many durations are at one high value, as a time limit causes."""
     single = sorted(call.seconds for one in played for call in one.calls if call.seconds is not None)
     spent = single or sorted(one.seconds["tool_s"] for one in played if one.seconds.get("tool_s"))
     if len(spent) < 4 * _FEW:

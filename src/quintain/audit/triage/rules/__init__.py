@@ -1,7 +1,7 @@
-"""The eleven rules, in the order in which they are asked. The first proven label wins; all are kept.
+"""The eleven rules in order. The first proven label wins; all labels are kept.
 
-From what the record says itself (1, 2), over what the environment says when it is asked again (3, 4, 6), to what only
-comparison shows (5, 7, 8, 9, 10). What no rule claims is the policy's (11).
+Rules 1 and 2 read the record alone; 3, 4 and 6 use the environment; 5, 7, 8, 9 and 10 compare. Episodes that no rule
+claims are the policy's (11).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .r09_action import action
 from .r10_trainer import trainer
 
 RULES: tuple[Rule, ...] = (boundary, reward, replay, regrade, shadow, task, exploit, simulator, action, trainer)
-"""Rule n stands at n - 1."""
+"""Rules in order: rule n is at index n - 1."""
 
 NAMES = (
     "boundary",
@@ -39,7 +39,7 @@ NAMES = (
 
 
 def policy(case: Case, not_checked: dict[int, str]) -> Label:
-    """Rule 11: nobody else is to blame. As sure as what was asked before."""
+    """Returns the label of rule 11: the policy's, with a confidence that depends on the rules that were applied."""
     one = case.played
     refused = next((call for call in one.calls if call.is_error and call.fault is None), None)
     last = one.said[-1].turn if one.said else None

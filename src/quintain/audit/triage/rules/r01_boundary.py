@@ -1,12 +1,12 @@
-"""Rule 1: something broke at a boundary, and the record says so."""
+"""Rule 1: recorded failures at a boundary."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from quintain.audit.triage.case import Case, Found
+from quintain.audit.triage.case import Case, RuleResult
+from quintain.audit.triage.episode_log import RecordedFailure
 from quintain.audit.triage.labels import Confidence, Label, Owner
-from quintain.audit.triage.played import Broken
 from quintain.errors import WALL_CLOCK_KINDS
 
 _INFRA = (
@@ -36,13 +36,13 @@ _WORDS: tuple[tuple[Owner, tuple[str, ...]], ...] = (
     ("infra", ("ratelimit", "rate limit", "429", "502", "503", "modelerror", "apierror", "emptymodelresponse")),
     ("simulator", ("simulat", "usererror")),
 )
-"""Words in a foreign error, and whose it is."""
+"""Words in a foreign error, by owner."""
 
 
-def boundary(case: Case) -> Found:
-    """The recorded failure, filed by the boundary at which it happened.
+def boundary(case: Case) -> RuleResult:
+    """Labels the recorded failure by the boundary at which it happened.
 
-    A call that hung is probed before it is blamed: where the same call answers now, not the tool was at fault.
+    A call that hung is replayed before it is blamed: if the same call answers now, the tool was not at fault.
     """
     one = case.played
     if one.broken is None:
@@ -58,7 +58,7 @@ def boundary(case: Case) -> Found:
     return [Label(rule=1, owner=owner, visibility="loud", confidence=confidence, why=why, **fields)]
 
 
-def _filed(broken: Broken) -> tuple[Owner, str, Confidence]:
+def _filed(broken: RecordedFailure) -> tuple[Owner, str, Confidence]:
     said = f"{broken.type}: {broken.message}".strip(": ")[:200]
     if broken.kind:
         owner = _BY_PART.get(broken.part, "unknown")

@@ -1,21 +1,21 @@
-"""Rule 2: there is no reward, or none that could have come about."""
+"""Rule 2: missing or impossible rewards."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from quintain.audit.triage.case import Case, Found
+from quintain.audit.triage.case import Case, RuleResult
+from quintain.audit.triage.episode_log import EpisodeLog
 from quintain.audit.triage.labels import Label
-from quintain.audit.triage.played import Played
 from quintain.trace import Level, Trace
 
 _CLOSE = 1e-9
 _MAX_SHARE = 0.5
 
 
-def reward(case: Case) -> Found:
-    """A reward that is missing, no number, without the verdicts it should be made of, or beside a failure."""
+def reward(case: Case) -> RuleResult:
+    """Labels a reward that is missing, not a number, without its verdicts, or recorded next to a failure."""
     return [*_value(case.played), *_record(case), *_limit(case.played)]
 
 
@@ -24,9 +24,9 @@ def _said(why: str, **fields: Any) -> Label:
     return Label(rule=2, why=why, **given)
 
 
-def _value(one: Played) -> list[Label]:
+def _value(one: EpisodeLog) -> list[Label]:
     if one.reward is None and one.broken is None:
-        what = "ended, but nobody scored it" if one.has_reward else "has no field for a reward"
+        what = "ended without a score" if one.has_reward else "has no field for a reward"
         return [_said(f"the episode {what}", visibility="loud", confidence="proven" if one.end else "likely")]
     if one.reward is not None and not math.isfinite(one.reward):
         return [_said(f"the reward is {one.reward}", visibility="loud", classes=("reward_clipping",))]
@@ -58,8 +58,8 @@ def _adds_up(trace: Trace) -> bool:
     return any(math.isclose(total, trace.score or 0.0, rel_tol=_CLOSE, abs_tol=_CLOSE) for total in totals)
 
 
-def _limit(one: Played) -> list[Label]:
-    """All replies used up in the middle of work, and nothing says that the episode was cut short."""
+def _limit(one: EpisodeLog) -> list[Label]:
+    """Labels an episode that used all replies in the middle of its work without being marked as truncated."""
     last = one.said[-1] if one.said else None
     cut = last is not None and one.limit is not None and len(one.said) >= one.limit and last.calls > 0
     if one.form == "quintain" or not cut or one.end in ("truncated", "failed"):

@@ -1,15 +1,15 @@
-"""Rule 3: the same replies in a fresh world are answered otherwise."""
+"""Rule 3: a replay of the same replies in a fresh world gives other answers."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from quintain.audit.triage.case import Case, Found
-from quintain.audit.triage.evidence import Left
+from quintain.audit.triage.case import Case, RuleResult
+from quintain.audit.triage.episode_log import Call, EpisodeLog
+from quintain.audit.triage.evidence import Divergence
 from quintain.audit.triage.labels import Confidence, Label, Owner
 from quintain.audit.triage.plain import loaded, mapping
-from quintain.audit.triage.played import Call, Played
 
 _OUTAGE = re.compile(
     r"\b(time[d]?[ -]?out|50[0234]|429|unavailable|rate[ -]limit|connection|refused|reset by peer)\b", re.IGNORECASE
@@ -18,8 +18,8 @@ _NOTHING = ("", "[]", "{}", "null", "none", "ok", "0", "false")
 _SHORT = 0.5
 
 
-def replay(case: Case) -> Found:
-    """Where the record and a replay part; without an environment, where equal calls in equal worlds part."""
+def replay(case: Case) -> RuleResult:
+    """Labels the first difference between record and replay; without an environment, of equal calls in equal worlds."""
     evidence, one = case.evidence, case.played
     if evidence.missing:
         return _compared(case) or evidence.missing
@@ -39,8 +39,8 @@ def replay(case: Case) -> Found:
     return [Label(rule=3, owner=owner, why=f"a replay in a fresh world differs in {left.field}: {what}", **where)]
 
 
-def _kind(one: Played, left: Left) -> tuple[Owner, str, str]:
-    """Owner, class and a description of the difference, by what stands on the recorded side."""
+def _kind(one: EpisodeLog, left: Divergence) -> tuple[Owner, str, str]:
+    """Returns owner, class and description of a difference, by its recorded side."""
     sides = f"recorded {_short(left.recorded)}, replayed {_short(left.found)}"
     call = next((c for c in one.calls_of(left.turn) if c.step == left.step), None)
     if call is not None and left.field in ("observation", "is_error"):
@@ -53,7 +53,7 @@ def _kind(one: Played, left: Left) -> tuple[Owner, str, str]:
     return ("infra" if left.field in ("turns", "end") else "env"), "reset_leak", sides
 
 
-def _of_answer(one: Played, call: Call, left: Left) -> tuple[Owner, str, str]:
+def _of_answer(one: EpisodeLog, call: Call, left: Divergence) -> tuple[Owner, str, str]:
     earlier = [c for c in one.calls if (c.turn, c.step) < (call.turn, call.step) and c.key == call.key]
     if call.is_error and _OUTAGE.search(call.observation):
         return "infra", "silent_default", "an outage that nothing recorded as one"
@@ -74,20 +74,20 @@ def _is_default(recorded: str, found: str) -> bool:
 
 
 def _hollow(text: str) -> bool:
-    """Whether an answer is a JSON object that holds nothing but zeros, empty lists and nulls."""
+    """True if an answer is a JSON object with only zeros, empty lists and nulls."""
     found = mapping(loaded(text))
     return found is not None and not any(found.values())
 
 
-def _outdated(one: Played, turn: int, left: Left) -> bool:
-    """Whether what was read had been true before an earlier call of this episode changed the world."""
+def _outdated(one: EpisodeLog, turn: int, left: Divergence) -> bool:
+    """True if the recorded answer was true before an earlier call of this episode changed the world."""
     writes = [n for n in range(1, min(turn, len(one.digests))) if one.digests[n] != one.digests[n - 1]]
     seen = [call.observation for call in one.calls if writes and call.turn < turn]
     return any(len(text) > 2 and text[:300] == left.recorded for text in seen)
 
 
 def _compared(case: Case) -> list[Label]:
-    """The answer that fewer of equal calls in equal worlds got."""
+    """Labels calls whose answer differs from that of equal calls in equal worlds."""
     labels: list[Label] = []
     for call, same, other in case.run.odd_answers(case.played):
         why = f"the same call in the same world was answered otherwise {other} times, and like this {same} times"

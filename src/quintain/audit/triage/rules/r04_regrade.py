@@ -1,15 +1,15 @@
-"""Rule 4: the same end is graded otherwise when it is graded again."""
+"""Rule 4: regrading the same end gives another score."""
 
 from __future__ import annotations
 
 import math
 
-from quintain.audit.triage.case import Case, Found
+from quintain.audit.triage.case import Case, RuleResult
 from quintain.audit.triage.labels import Confidence, Label
 
 
-def regrade(case: Case) -> Found:
-    """Compare the recorded reward with what the verifier says of the same end now, several times."""
+def regrade(case: Case) -> RuleResult:
+    """Compares the recorded reward with several new gradings of the same end."""
     evidence, one = case.evidence, case.played
     if evidence.missing:
         return _compared(case) or evidence.missing

@@ -1,27 +1,27 @@
-"""Rule 5: a read shows what had been overwritten, or answers do not depend on what was asked."""
+"""Rule 5: reads of overwritten values, and answers that do not depend on the question."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from quintain.audit.triage.case import Case, Found
+from quintain.audit.triage.case import Case, RuleResult
 from quintain.audit.triage.labels import Confidence, Label
 from quintain.audit.triage.siblings import repeated
 
 _CRASH = re.compile(r"Traceback \(most recent call last\)|^\s+File \"[^\"]+\", line \d+", re.MULTILINE)
 _CODE = {"code", "command", "cmd", "script", "source", "program", "python", "bash"}
-"""Arguments whose program may crash by itself: then the traceback is what the agent asked for."""
+"""Arguments whose program may crash by itself; a traceback is then a valid answer."""
 _LIMIT = 0.95
 
 
-def shadow(case: Case) -> Found:
-    """Stale reads, answers that repeat for unrelated arguments, crashes as answers, calls as long as their limit."""
+def shadow(case: Case) -> RuleResult:
+    """Labels stale reads, answers repeated for unrelated arguments, crashes, and calls as long as their limit."""
     return [*_cold(case), *_stale(case), *_repeats(case), *_crashes(case), *_long(case)]
 
 
 def _cold(case: Case) -> list[Label]:
-    """An answer that the world itself, copied at that moment, would not have given."""
+    """Labels an answer that a copy of the same world does not give."""
     left = case.evidence.cold
     if left is None:
         return []

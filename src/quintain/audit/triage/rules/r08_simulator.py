@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import re
 
-from quintain.audit.triage.case import Case, Found
+from quintain.audit.triage.case import Case, RuleResult
+from quintain.audit.triage.episode_log import EpisodeLog, Utterance, known
 from quintain.audit.triage.labels import Confidence, Label
 from quintain.audit.triage.plain import strings
-from quintain.audit.triage.played import Played, Said, known
 from quintain.trace import plain
 
 _FACT = re.compile(r"[\w.+-]+@[\w.-]+\w|#?\b[A-Za-z]*-?\d[\w-]*\b|\"[^\"\n]{3,60}\"")
 _LONG = 6
-"""Characters from which a fact is no accident."""
+"""Least characters of a fact that cannot match by accident."""
 
 
-def simulator(case: Case) -> Found:
-    """A user who says nothing, stops before asking, repeats the agent, or tells what is sealed."""
+def simulator(case: Case) -> RuleResult:
+    """Labels a user who is silent, stops too early, repeats the agent, or reveals a sealed value."""
     one = case.played
     users = [said for said in one.said if said.role != "agent"]
     if not users:
         return []
-    return [*_silent(one, users), *_stopped(case, users), *_echo(one), *_told(case, users)]
+    return [*_silent(one, users), *_stopped(case, users), *_echo(one), *_revealed(case, users)]
 
 
-def _label(said: Said, why: str, *, sure: Confidence = "proven", classes: tuple[str, ...] = ()) -> Label:
+def _label(said: Utterance, why: str, *, sure: Confidence = "proven", classes: tuple[str, ...] = ()) -> Label:
     return Label(rule=8, owner="simulator", classes=classes, confidence=sure, why=why, turn=said.turn)
 
 
-def _silent(one: Played, users: list[Said]) -> list[Label]:
+def _silent(one: EpisodeLog, users: list[Utterance]) -> list[Label]:
     if one.form != "quintain" and all(not said.text.strip() for said in users):
         return []  # a log that leaves the user's words out
     for said in users:
@@ -39,8 +39,8 @@ def _silent(one: Played, users: list[Said]) -> list[Label]:
     return []
 
 
-def _stopped(case: Case, users: list[Said]) -> list[Label]:
-    """The user ended the conversation before it could have got what it wanted."""
+def _stopped(case: Case, users: list[Utterance]) -> list[Label]:
+    """Labels a user who ended the conversation before its goal was possible."""
     one = case.played
     if one.trace is None or one.said[-1].role == "agent" or one.end != "terminated" or one.solved:
         return []
@@ -57,16 +57,16 @@ def _stopped(case: Case, users: list[Said]) -> list[Label]:
     return []
 
 
-def _unsaid(case: Case, users: list[Said]) -> list[str]:
-    """Facts of the user's script that the user never told, and the agent never knew."""
+def _unsaid(case: Case, users: list[Utterance]) -> list[str]:
+    """Returns facts of the user's script that no message or prompt contains."""
     scripts = case.task.roles.values() if case.task is not None else ()
     facts = [fact.strip('"') for script in scripts for fact in _FACT.findall(script)]
     prompt = plain(case.task.prompt) if case.task is not None else ""
-    told = " ".join([prompt, *(said.text for said in users)]).lower()
-    return [fact for fact in dict.fromkeys(facts) if fact.lower() not in told]
+    spoken = " ".join([prompt, *(said.text for said in users)]).lower()
+    return [fact for fact in dict.fromkeys(facts) if fact.lower() not in spoken]
 
 
-def _echo(one: Played) -> list[Label]:
+def _echo(one: EpisodeLog) -> list[Label]:
     before = ""
     for said in one.said:
         if said.role == "agent":
@@ -76,8 +76,8 @@ def _echo(one: Played) -> list[Label]:
     return []
 
 
-def _told(case: Case, users: list[Said]) -> list[Label]:
-    """The user says what only the verifier knows."""
+def _revealed(case: Case, users: list[Utterance]) -> list[Label]:
+    """Labels a user who says a value that only the verifier should have."""
     one, task = case.played, case.task
     if task is None:
         return []
@@ -90,7 +90,7 @@ def _told(case: Case, users: list[Said]) -> list[Label]:
             if text in said.text and not any(text in words for words in seen):
                 return [
                     _label(
-                        said, f"the simulated user told what is sealed: {text[:60]!r}", sure="likely", classes=("leak",)
+                        said, f"the simulated user said what is sealed: {text[:60]!r}", sure="likely", classes=("leak",)
                     )
                 ]
     return []

@@ -1,18 +1,16 @@
-"""Rule 9: calls against the advertised schema: whose mistake a refusal was."""
+"""Rule 9: calls against the advertised schema, and who is to blame for a refusal."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from quintain.audit.triage.case import Case, Found
+from quintain.audit.triage.case import Case, RuleResult
+from quintain.audit.triage.episode_log import Call
 from quintain.audit.triage.labels import Label
-from quintain.audit.triage.played import Call
 from quintain.audit.triage.schema import violation
 
-_NO_TOOL = re.compile(
-    r"\b(no (such )?tool|unknown (tool|function)|there is no tool|tool .{0,40}not (found|available))\b", re.IGNORECASE
-)
+_NO_TOOL = re.compile(r"\b(no (such )?tool|unknown (tool|function)|tool .{0,40}not (found|available))\b", re.IGNORECASE)
 _NO_FIT = re.compile(
     r"unexpected keyword|unexpected argument|missing \d+ required|missing required|validation error"
     r"|invalid (type|schema)|unknown (field|parameter|argument)|expected `|does not match (the )?schema|is not of type"
@@ -21,8 +19,8 @@ _NO_FIT = re.compile(
 )
 
 
-def action(case: Case) -> Found:
-    """The policy's: a tool that does not exist, arguments that break the schema. The environment's: the reverse."""
+def action(case: Case) -> RuleResult:
+    """Labels calls to unknown tools or against the schema as the policy's, and the reverse as the environment's."""
     tools = case.known_tools
     if tools is None:
         return "no record of the tools that were advertised"
@@ -48,7 +46,12 @@ def _label(call: Call, why: str, **fields: Any) -> Label:
 def _of_none(call: Call) -> Label:
     if call.is_error:
         return _label(
-            call, f"there is no tool {call.name!r}", owner="policy", classes=(), visibility="loud", confidence="likely"
+            call,
+            f"the environment has no tool {call.name!r}",
+            owner="policy",
+            classes=(),
+            visibility="loud",
+            confidence="likely",
         )
     return _label(call, f"{call.name!r} was carried out, and is not among the advertised tools", confidence="hint")
 
@@ -56,7 +59,7 @@ def _of_none(call: Call) -> Label:
 def _of_tool(case: Case, call: Call, schema: dict[str, Any]) -> Label | None:
     broken = violation(schema, call.arguments) if call.arguments is not None else "the arguments are no JSON object"
     if call.is_error and _NO_TOOL.search(call.observation):
-        why = f"{call.name!r} is advertised, and the world says that there is no such tool"
+        why = f"{call.name!r} is advertised, and the environment answers that the tool does not exist"
         return _label(call, why, visibility="loud")
     if broken and call.is_error:
         return _label(

@@ -1,14 +1,14 @@
-"""Rule 10: the trainer's own machinery lost a part of what the model said."""
+"""Rule 10: the trainer's own machinery lost a part of a reply."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from quintain.audit.triage.case import Case, Found
+from quintain.audit.triage.case import Case, RuleResult
+from quintain.audit.triage.episode_log import Utterance
 from quintain.audit.triage.labels import Label
 from quintain.audit.triage.plain import loaded, mapping, sequence
-from quintain.audit.triage.played import Said
 
 _MARKUP = re.compile(
     r"<tool_call>\s*(?P<a>\{.*?\})\s*</tool_call>|<\|tool_call\|>\s*(?P<b>\{.*?\})\s*(?:<\||$)"
@@ -19,8 +19,8 @@ _OPEN = re.compile(r"<tool_call>(?!.*</tool_call>)|<\|tool_call\|>[^}]*$|\[TOOL_
 _SHARE = 0.9
 
 
-def trainer(case: Case) -> Found:
-    """Calls that were said and not made, made and not answered, replies or tokens that were cut."""
+def trainer(case: Case) -> RuleResult:
+    """Labels calls that were not parsed or not answered, and replies or tokens that were cut."""
     tools = case.known_tools
     labels: list[Label] = []
     for said in case.played.said:
@@ -33,8 +33,8 @@ def _label(why: str, **fields: Any) -> Label:
     return Label(rule=10, owner="trainer", why=why, **fields)
 
 
-def _parsed(said: Said, tools: dict[str, dict[str, Any]] | None) -> list[Label]:
-    """A whole, valid call in the text of a reply that made none."""
+def _parsed(said: Utterance, tools: dict[str, dict[str, Any]] | None) -> list[Label]:
+    """Labels a whole, valid call in the text of a reply without calls."""
     match = _MARKUP.search(said.text) if not said.calls else None
     if match is None:
         return []
@@ -46,7 +46,7 @@ def _parsed(said: Said, tools: dict[str, dict[str, Any]] | None) -> list[Label]:
     return [_label(f"the reply holds a call of {name!r} that was not made", confidence=sure, turn=said.turn)]
 
 
-def _cut(case: Case, said: Said) -> list[Label]:
+def _cut(case: Case, said: Utterance) -> list[Label]:
     if said.drawn is not None and said.counted is not None and said.drawn < _SHARE * said.counted - 1:
         why = f"the record holds {said.drawn} of the {said.counted} tokens that were drawn"
         return [_label(why, turn=said.turn)]
@@ -59,7 +59,7 @@ def _cut(case: Case, said: Said) -> list[Label]:
 
 
 def _dropped(case: Case) -> list[Label]:
-    """A call in the middle of the episode that nobody answered."""
+    """Labels an unanswered call in the middle of the episode."""
     one = case.played
     last = one.said[-1].turn if one.said else 0
     lost = next((call for call in one.calls if not call.answered and call.turn < last), None)
@@ -69,7 +69,7 @@ def _dropped(case: Case) -> list[Label]:
 
 
 def _empty(case: Case) -> list[Label]:
-    """An agent that was at work and then says nothing at all: it gave up, or an endpoint gave nothing for its words."""
+    """Labels an empty last reply of a working agent: the agent gave up, or its endpoint lost the text."""
     one = case.played
     last = one.said[-1] if one.said else None
     if last is None or last.role != "agent" or last.calls or not one.calls or one.solved:
@@ -81,7 +81,7 @@ def _empty(case: Case) -> list[Label]:
 
 
 def _overflow(case: Case) -> list[Label]:
-    """The context was full. The agent's own limit is an outcome, so this decides nothing alone."""
+    """Labels a full context as a hint, because the agent's own limit is an outcome."""
     one = case.played
     if one.end != "truncated" or "context" not in one.reason:
         return []

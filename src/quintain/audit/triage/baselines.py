@@ -1,7 +1,7 @@
-"""What a task itself is worth: its own solution must score, and doing nothing must not.
+"""Baselines of a task: its own solution must score, and doing nothing must not.
 
-A small part of the audit, played where no report of it is at hand, for a reward that the task made impossible, or gave
-away, says nothing about the policy.
+Triage plays this small part of the audit if it has no audit report, because a reward that the task made impossible, or
+gave away, says nothing about the policy.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from quintain.trace import Message, Reply, ToolCall
 from .evidence import content
 
 
-class Probe(msgspec.Struct, kw_only=True):
-    """What two baselines earn on one task.
+class Baselines(msgspec.Struct, kw_only=True):
+    """Scores of two baselines on one task.
 
     Attributes:
-        missing: Why they could not be played; empty when they could.
-        solution: Score of the task's own solution; None when it failed, or there is none.
-        has_solution: Whether the task brings one.
-        refused: The first call of the solution that was refused, and how.
-        writes: Whether the solution changes the world.
-        nothing: Score of an agent that calls nothing and says nothing; None when it failed.
+        missing: Why they could not be played; empty if they could.
+        solution: Score of the task's own solution; None if it failed or is missing.
+        has_solution: The task has a solution.
+        refused: First refused call of the solution, with the error.
+        writes: The solution changes the world.
+        nothing: Score of an agent that makes no call and says nothing; None if it failed.
     """
 
     missing: str = ""
@@ -43,22 +43,22 @@ class Probe(msgspec.Struct, kw_only=True):
 
     @property
     def unsolvable(self) -> bool:
-        """Whether the task's own solution earns less than the whole reward."""
+        """True if the task's own solution earns less than the whole reward."""
         return self.has_solution and (self.solution is None or self.solution < SOLVED)
 
     @property
     def free(self) -> bool:
-        """Whether doing nothing earns the whole reward."""
+        """True if doing nothing earns the whole reward."""
         return self.nothing is not None and self.nothing >= SOLVED
 
     @property
     def trivial(self) -> bool:
-        """Whether it does though the solution changes the world; else doing nothing may be what is right."""
+        """True if doing nothing earns the whole reward although the solution changes the world."""
         return self.free and self.writes
 
 
 class _Fixed:
-    """Makes given calls, one a turn, and then answers."""
+    """Model that makes given calls, one a turn, and then answers."""
 
     name = "fixed"
 
@@ -68,13 +68,13 @@ class _Fixed:
         self._made = 0
 
     async def __call__(self, request: Request) -> Reply:
-        """The next call, or the answer.
+        """Returns the next call, or the answer.
 
         Raises:
-            ModelError: Another actor is asked, and nobody plays it here.
+            ModelError: The request is for another actor than the agent.
         """
         if request.role != "agent":
-            raise ModelError(f"the task has a further actor, {request.role!r}, and nobody plays it here")
+            raise ModelError(f"the task has a further actor, {request.role!r}, and the baselines have no model for it")
         if not self._calls:
             return Reply(Message("assistant", self._answer))
         self._made += 1
@@ -82,16 +82,16 @@ class _Fixed:
         return Reply(Message("assistant", calls=(ToolCall(f"call_{self._made}", name, codec.text(arguments)),)))
 
 
-async def probe(env: Environment[Any], task: Task[Any], *, seed: int) -> Probe:
-    """Play the solution and nothing, without planned faults."""
+async def play_baselines(env: Environment[Any], task: Task[Any], *, seed: int) -> Baselines:
+    """Plays the solution and an idle episode, without fault injection."""
     # Where a program is the agent, the environment's own harness says what the task is worth.
     own: Harness | None = getattr(env.harness, "own", None)
     calm = env.replace(config=env.config.override({"noise_rate": 0.0}), harness=own)
     nothing = await play_episode(calm, task, _Fixed((), ""), start=None, seed=seed)
     failure = nothing.record.trace.failure
     if failure is not None and failure.component == "model":
-        return Probe(missing=failure.message)
-    found = Probe(nothing=nothing.record.trace.score)
+        return Baselines(missing=failure.message)
+    found = Baselines(nothing=nothing.record.trace.score)
     if task.solution is None:
         return found
     best = await play_episode(calm, task, _Fixed(task.solution, task.answer), start=None, seed=seed)

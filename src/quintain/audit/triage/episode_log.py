@@ -1,7 +1,7 @@
-"""One finished episode in a single form, whoever recorded it: what was asked, said, called, seen and earned.
+"""Finished episode in one form for all recorders: prompts, replies, calls, answers and reward.
 
-The rules look at nothing else, so that a folder of another tool's logs is judged by the same functions as our own
-traces. What a log does not say is None, never a default that a rule could mistake for a fact.
+The rules read nothing else, so the same functions judge other tools' logs and this project's traces. A fact that a log
+lacks is None, never a default that a rule could mistake for a fact.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quintain.trace import End, Step, Trace, Turn, plain
 from .plain import loaded, mapping
 
 Form = Literal["quintain", "messages", "rollout", "inspect"]
-"""Whose record it is: ours, a list of OpenAI messages, a row of verifiers, a sample of Inspect."""
+"""Format of the record: this project's, OpenAI messages, a row of verifiers, a sample of Inspect."""
 
 _REFUSAL = re.compile(r"\s*(\{\s*\"error\"\s*:|error\b|exception\b|traceback \(most recent call last\))", re.IGNORECASE)
 
@@ -29,13 +29,13 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """One tool call and its answer.
 
     Attributes:
-        turn, step: Where; turns count replies of all actors, steps the calls of one reply.
-        arguments: Parsed; None where the text is no JSON object.
+        turn, step: Position; turns count replies of all actors, steps the calls of one reply.
+        arguments: Parsed arguments; None if the text is not a JSON object.
         raw: The text as the model wrote it.
-        answered: Whether anything came back; a call that was dropped on its way has no answer.
-        is_error: Whether it was refused or broke; guessed from the text where the log does not say.
-        fault: The planned fault that the configuration injected here.
-        seconds: How long it took, where the log says.
+        answered: An answer came back.
+        is_error: The call was refused or broke; guessed from the text if the log has no mark.
+        fault: Planned fault that the configuration injected here.
+        seconds: Duration, if the log has it.
     """
 
     turn: int
@@ -52,19 +52,19 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Names tool and arguments: equal for equal calls, however they were spelled."""
+        """Returns an identity of tool and arguments that is equal for equal calls, however they were spelled."""
         arguments = self.raw if self.arguments is None else json.dumps(self.arguments, sort_keys=True)
         return f"{self.name} {arguments}"
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class Utterance(msgspec.Struct, frozen=True, kw_only=True):
     """One reply of a model.
 
     Attributes:
-        heard: What the context got beyond earlier replies and answers: prompts, words of others.
+        heard: New context beyond earlier replies and answers: prompts, words of others.
         finish: Why the sampler stopped, in the endpoint's words.
-        drawn: Completion tokens that the record holds; None where it holds none.
-        counted: Completion tokens that the endpoint counted; None where it did not say.
+        drawn: Number of completion tokens in the record, or None.
+        counted: Number of completion tokens by the endpoint, or None.
     """
 
     turn: int
@@ -78,13 +78,13 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     counted: int | None = None
 
 
-class Broken(msgspec.Struct, frozen=True, kw_only=True):
-    """What the log says went wrong outside the agent.
+class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """ReplayModel failure outside the agent.
 
     Attributes:
-        part: The letter to blame, where the log knows letters.
+        part: Component to blame, if the log names one.
         kind: One of `quintain.errors.KINDS`; empty for a foreign log.
-        turn: Turns that were complete.
+        turn: Number of complete turns.
     """
 
     part: str = ""
@@ -95,22 +95,22 @@ class Broken(msgspec.Struct, frozen=True, kw_only=True):
     turn: int = 0
 
 
-class Played(msgspec.Struct, kw_only=True):
+class EpisodeLog(msgspec.Struct, kw_only=True):
     """A finished episode.
 
     Attributes:
-        place: File and line, so that a person finds it.
-        index: Position in what was read.
-        group: Names the episodes that start from the same task and seed.
-        reward: As recorded; None where there is none, which `has_reward` tells apart from a field that is missing.
-        components: Verdicts of the single criteria at trajectory level.
-        criteria: Names that should have spoken; empty where nobody said.
-        end: How it ended, where the log says.
-        limit: Most replies that were allowed, where the log says.
-        digests: Names the world after each turn; empty where the log has none.
-        gold: The right answer, where the log has it beside the episode.
-        seconds: Parts of the time to seconds.
-        trace: The whole record, where it is ours.
+        place: File and line, for people.
+        index: Position in the input.
+        group: Identity of the episodes that start from the same task and seed.
+        reward: ReplayModel reward, or None; `has_reward` distinguishes a missing field.
+        components: Scores of the single criteria at trajectory level.
+        criteria: Names of the expected criteria; empty if unknown.
+        end: How the episode ended, if the log has it.
+        limit: Most allowed replies, if the log has it.
+        digests: Digest of the world after each turn; empty if the log has none.
+        gold: The right answer, if the log has it next to the episode.
+        seconds: Durations in seconds, by phase.
+        trace: The whole record, if it is this project's.
     """
 
     place: str
@@ -121,7 +121,7 @@ class Played(msgspec.Struct, kw_only=True):
     member: int = 0
     attempt: int = 0
     prompt: str = ""
-    said: tuple[Said, ...] = ()
+    said: tuple[Utterance, ...] = ()
     calls: tuple[Call, ...] = ()
     reward: float | None = None
     has_reward: bool = True
@@ -129,7 +129,7 @@ class Played(msgspec.Struct, kw_only=True):
     criteria: tuple[str, ...] = ()
     end: Literal["terminated", "truncated", "failed", ""] = ""
     reason: str = ""
-    broken: Broken | None = None
+    broken: RecordedFailure | None = None
     tools: dict[str, dict[str, Any]] | None = None
     limit: int | None = None
     digests: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ class Played(msgspec.Struct, kw_only=True):
 
     @property
     def answer(self) -> str:
-        """The agent's last words."""
+        """Returns the agent's last words."""
         return next((one.text for one in reversed(self.said) if one.role == "agent"), "")
 
     @property
@@ -150,11 +150,11 @@ class Played(msgspec.Struct, kw_only=True):
         return [call for call in self.calls if call.turn == turn]
 
 
-def of_trace(trace: Trace, *, place: str, index: int) -> Played:
-    """Our own record in the common form."""
+def of_trace(trace: Trace, *, place: str, index: int) -> EpisodeLog:
+    """Returns a trace of this project in the common form."""
     task = f"{trace.environment}/{trace.task}"
-    own = [turn for turn in trace.turns if turn.thread == 0]  # what another actor is told first, the agent never reads
-    return Played(
+    own = [turn for turn in trace.turns if turn.thread == 0]  # the agent never reads another actor's prompt
+    return EpisodeLog(
         place=place,
         index=index,
         form="quintain",
@@ -177,9 +177,9 @@ def of_trace(trace: Trace, *, place: str, index: int) -> Played:
     )
 
 
-def _said(turn: Turn) -> Said:
+def _said(turn: Turn) -> Utterance:
     reply = turn.reply
-    return Said(
+    return Utterance(
         turn=turn.index,
         role=turn.role,
         text=reply.message.text,
@@ -221,23 +221,23 @@ def _calls(trace: Trace) -> Iterator[Call]:
             )
 
 
-def _broken(failure: Failure | None) -> Broken | None:
+def _broken(failure: Failure | None) -> RecordedFailure | None:
     if failure is None:
         return None
-    names = ("kind", "stage", "type", "message", "turn")
-    return Broken(part=failure.component, **{name: getattr(failure, name) for name in names})
+    names = ("part", "kind", "stage", "type", "message", "turn")
+    return RecordedFailure(**{name: getattr(failure, name) for name in names})
 
 
 def parsed(text: str) -> dict[str, Any] | None:
-    """The arguments of a call; an empty text means none. None for what is no JSON object."""
+    """Returns the arguments of a call, or None if the text is not a JSON object; an empty text means no arguments."""
     return mapping(loaded(text.strip() or "{}"))
 
 
 def refuses(text: str) -> bool:
-    """Whether an answer reads like an error, for logs that do not mark errors."""
+    """True if an answer reads like an error, for logs that do not mark errors."""
     return _REFUSAL.match(text) is not None
 
 
 def known(task: Task[Any]) -> dict[str, Any]:
-    """What is sealed in a task: what nobody who plays should be able to write before having read it."""
+    """Returns a task's sealed values, which no actor should write before having read them."""
     return {"truth": task.truth, "answer": task.answer}
