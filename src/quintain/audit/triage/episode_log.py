@@ -224,8 +224,8 @@ def _calls(trace: Trace) -> Iterator[Call]:
 def _broken(failure: Failure | None) -> RecordedFailure | None:
     if failure is None:
         return None
-    names = ("part", "kind", "stage", "type", "message", "turn")
-    return RecordedFailure(**{name: getattr(failure, name) for name in names})
+    names = ("kind", "stage", "type", "message", "turn")
+    return RecordedFailure(part=failure.component, **{name: getattr(failure, name) for name in names})
 
 
 def parsed(text: str) -> dict[str, Any] | None:
