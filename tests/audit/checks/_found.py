@@ -1,4 +1,4 @@
-"""What some checks find in a subject of a file: the tests of checks have this in common."""
+"""Helpers of the check tests: findings of some checks in a subject of a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def audited(file: Path, name: str, checks: Sequence[Check], *, tasks: int = TASK
 
 
 def found(file: Path, name: str, checks: Sequence[Check], *, tasks: int = TASKS) -> list[Finding]:
-    """What they find."""
+    """Returns the findings of the checks in a subject."""
     return list(audited(file, name, checks, tasks=tasks).findings)
 
 

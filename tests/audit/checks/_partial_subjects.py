@@ -87,7 +87,7 @@ class Quoting(Compiler):
 
 
 class Bank:
-    """Credit an account; nothing else may be changed. Looks are logged beside the accounts."""
+    """Bank that credits an account; other changes are forbidden, and reads are logged."""
 
     logs, raw = False, False
 

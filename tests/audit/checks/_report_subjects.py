@@ -88,7 +88,7 @@ class Unsaid(Harbour):
 
 
 class Unread(Harbour):
-    """Nobody looks at the lines: to change them proves nothing."""
+    """Harbour whose verifier ignores the lines, so that changes prove nothing."""
 
     def agrees(self, fact: str, said: list[str]) -> bool:
         return True
@@ -99,7 +99,7 @@ class Flat(Harbour):
         return max(2 * number / self.top - 1, 0.0)
 
 
-class Told(Flat):
+class Mentioned(Flat):
     note = " Two lines at least must be right, or the report is worth nothing."
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ToolError(Exception):
-    """What the agent asked for cannot be done."""
+    """Error for a request that cannot be met."""
 
 
 def _schema(**properties: Any) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class OnlyStatus(Desk):
 
 
 class Unseen(OnlyStatus):
-    """The same, and nobody can look into the world."""
+    """OnlyStatus with an invisible world."""
 
     absent = ("state",)
 
@@ -237,7 +237,7 @@ class Empty(Desk):
 
 
 class Silent(Desk):
-    """Tells the agent nothing."""
+    """Desk with empty prompts."""
 
     def reset(self, task: str, seed: int) -> str:
         super().reset(task, seed)
@@ -245,7 +245,7 @@ class Silent(Desk):
 
 
 class Hollow(Desk):
-    """Its refund does nothing at all, and is counted as done."""
+    """Desk whose refund does nothing and counts as done."""
 
     def _refund_order(self, order_id: str, amount: float) -> Any:
         self.events.append(f"refunded {order_id}")
@@ -260,7 +260,7 @@ class Hollow(Desk):
 
 
 class Talk(Desk):
-    """Believes what it is told."""
+    """Desk that believes any claim."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -277,7 +277,7 @@ class Talk(Desk):
 
 
 class Secret(Desk):
-    """Its solution knows a number that stands nowhere."""
+    """Desk whose solution uses a number that stands nowhere."""
 
     def tools(self) -> list[dict[str, Any]]:
         schema = _schema(order_id=TEXT, amount=NUMBER, voucher=TEXT)

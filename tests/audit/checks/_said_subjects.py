@@ -9,7 +9,7 @@ TEXT, WHOLE = {"type": "string", "maxLength": 60}, {"type": "integer", "minimum"
 
 
 class ToolError(Exception):
-    """What was asked for cannot be done."""
+    """Error for a request that cannot be met."""
 
 
 def tool(name: str, about: str, **properties: Any) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Desk:
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         if "trip" in arguments and arguments["trip"] not in self.trips:
-            raise ToolError("there is no such trip")
+            raise ToolError("no such trip")
         try:
             return getattr(self, f"_{name}")(**arguments)
         except TypeError as error:
@@ -108,7 +108,7 @@ class Desk:
 
 
 class Unpaid(Desk):
-    """A refund is told, and never paid."""
+    """Desk that reports a refund and never pays it."""
 
     def pay(self, trip: str, amount: int, reason: str) -> None:
         if reason != "refund":

@@ -1,4 +1,4 @@
-"""Sound subjects that look like faulty ones: what is told apart by a word, left open, over, cut, or nobody else's."""
+"""Sound subjects that look like faulty ones: a distinguishing word, free choices, ended or session-local data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def tool(name: str, about: str, **properties: Any) -> dict[str, Any]:
 
 
 class ToolError(Exception):
-    """What was asked for cannot be done."""
+    """Error for a request that cannot be met."""
 
 
 class Base:
@@ -78,15 +78,15 @@ class Orders(Base):
 
 
 class Refunded(Orders):
-    """The other order of the same product is refunded already, and nobody means that one."""
+    """Orders in which the other order of the same product is refunded already, so that it is not meant."""
 
     SAID = Orders.THINGS
 
     def reset(self, task: str, seed: int) -> str:
-        told = super().reset(task, seed)
+        prompt = super().reset(task, seed)
         for n in range(4):
             self.world["orders"][f"O{11 + 4 * n}"] |= {"product": f"P-{n}", "status": "refunded"}
-        return told
+        return prompt
 
     def score(self) -> float:
         mine = f"O{10 + 4 * int(self.task[-1])}"
@@ -94,7 +94,7 @@ class Refunded(Orders):
 
 
 class Asked(Orders):
-    """Who asks is told."""
+    """Orders with a tool for questions to the customer."""
 
     SAID = ("one",) * 4
 
@@ -106,7 +106,7 @@ class Asked(Orders):
 
 
 class Over(Base):
-    """Reservations are over, a dispute about a total changes none, a fee is what it is, a card is not in the world."""
+    """Desk with ended reservations, a dispute that changes none, a fixed fee and a card outside the world."""
 
     def tasks(self) -> list[str]:
         return ["A1", "A2", "A3"]
@@ -152,7 +152,7 @@ class Over(Base):
 
 
 class Fans(Base):
-    """In the eco mode, which is shown, a fan runs as the room needs it, and that is as it ran."""
+    """Fans that run as the room needs it in the shown eco mode, which is how they ran before."""
 
     def tasks(self) -> list[str]:
         return ["kitchen", "hall", "bath"]
@@ -180,7 +180,7 @@ class Fans(Base):
 
 
 class Pieces(Base):
-    """What an order needs comes from two warehouses, no matter how much from which."""
+    """Orders that take pieces from two warehouses in any split."""
 
     def tasks(self) -> list[str]:
         return ["S1", "S2", "S3"]
@@ -214,12 +214,12 @@ class Pieces(Base):
 
 
 class Steps(Pieces):
-    """From one warehouse, in two steps that are written down, and the need is told nowhere."""
+    """Pieces from one warehouse in two recorded steps, with the need stated nowhere."""
 
     def reset(self, task: str, seed: int) -> str:
-        told = super().reset(task, seed)
+        prompt = super().reset(task, seed)
         self.world |= {"stock": {"north": 90}, "moves": {}}
-        return told
+        return prompt
 
     def _get_need(self, order: str) -> Any:
         return {"ok": True}
@@ -274,7 +274,7 @@ class Places(Base):
 
 
 class Desktop(Base):
-    """Tabs, lamps and phones are nobody's records."""
+    """Desktop with tabs, lamps and phones that belong to no other user."""
 
     def tasks(self) -> list[str]:
         return ["note 1", "note 2", "note 3"]

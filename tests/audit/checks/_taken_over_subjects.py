@@ -79,7 +79,7 @@ class Board:
 
 
 class SetIsEnough(Board):
-    """What is set counts, though something else is shown: it must have been rolled out, whatever it said then."""
+    """Board that pays for a setting without its rollout."""
 
     def said(self, page: dict[str, str]) -> bool:
         return page["set"] == "closed"

@@ -50,19 +50,19 @@ class Garage:
         self.number, self.booked, self.calls, self.seed = int(task[-1]), [], 0, seed
         return self.prompt(task)
 
-    def told(self, number: int) -> dict[str, Any]:
+    def details(self, number: int) -> dict[str, Any]:
         return {"name": self.owner(number), "plate": self.plate(number)}
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         self.calls += 1
         if name == "get_owner":
             there = [number for number in range(8) if self.owner(number) == arguments["name"]]
-            return self.told(there[0]) if there else {"error": "there is no such owner"}
+            return self.details(there[0]) if there else {"error": "no such owner"}
         if name == "list_prices":
             return {"prices": [90, 120]}
         if name == "book_service":
             return self.book(arguments)
-        return {"error": f"there is no tool {name}"}
+        return {"error": f"no such tool: {name}"}
 
     def book(self, arguments: dict[str, Any]) -> Any:
         self.booked.append(arguments)
@@ -87,8 +87,8 @@ class Garage:
 class NoPlate(Garage):
     """One owner does not know the plate."""
 
-    def told(self, number: int) -> dict[str, Any]:
-        return {"name": self.owner(number)} if number == 2 else super().told(number)
+    def details(self, number: int) -> dict[str, Any]:
+        return {"name": self.owner(number)} if number == 2 else super().details(number)
 
 
 class NoPrice(Garage):
@@ -99,28 +99,28 @@ class NoPrice(Garage):
 
 
 class FreePrice(NoPrice):
-    """It lacks it, and any price will do."""
+    """NoPrice that accepts any price."""
 
     def right(self) -> bool:
         return super().right() or (self.number == 5 and [one["plate"] for one in self.booked] == [self.plate(5)])
 
 
 class Computed(Garage):
-    """One price is twice what is told: it can be worked out."""
+    """Garage in which one price is stated as a double, so that it can be computed."""
 
     def prompt(self, task: str) -> str:
         return super().prompt(task).replace(f"for {self.price(5)}", f"for twice {self.price(5) / 2:g}")
 
 
 class Hasty(Garage):
-    """Who looks more than the author did is paid nothing."""
+    """Garage that pays nothing for more reads than the author made."""
 
     def right(self) -> bool:
         return super().right() and self.calls <= 3
 
 
 class Declared(Hasty):
-    """The same, and everybody is told."""
+    """Hasty with its limit in the prompt."""
 
     def prompt(self, task: str) -> str:
         return f"{super().prompt(task)} Use at most 3 calls."
@@ -145,7 +145,7 @@ class FullOnTuesdays(Garage):
 
 
 class OneBad(Garage):
-    """The right work of one task is paid for in part, where rewards are graded; nobody chose to look at it."""
+    """Garage with graded rewards that pays the right work of one task in part."""
 
     graded = True
 
@@ -161,17 +161,17 @@ class Misled(Garage):
 
 
 class Short(Garage):
-    """The garage closes after as many calls as its author made, and tells nobody."""
+    """Garage that closes after as many calls as its author made, without notice."""
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         return super().call(name, arguments) if self.calls < 2 else {"error": "the garage is closed"}
 
 
 class Same(Garage):
-    """Every car is the same car, whoever's it is."""
+    """Garage in which every owner has the same car."""
 
-    def told(self, number: int) -> dict[str, Any]:
-        return super().told(3)
+    def details(self, number: int) -> dict[str, Any]:
+        return super().details(3)
 
     def oracle(self, task: str) -> list[Any]:
         return super().oracle("service 3")
@@ -200,7 +200,7 @@ class Early(Garage):
 
 
 class Late(Garage):
-    """Who takes more than half a minute is paid less."""
+    """Garage that pays less after half a minute."""
 
     def reset(self, task: str, seed: int) -> str:
         self.begun = time.monotonic()
@@ -333,11 +333,11 @@ class Unfiled(Sums):
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         is_there = arguments.get("name") != "L50"
-        return super().call(name, arguments) if is_there else {"error": "there is no such list"}
+        return super().call(name, arguments) if is_there else {"error": "no such list"}
 
 
 class Twins(Sums):
-    """Two tasks are told alike, read alike, and want different things."""
+    """Sums with two tasks of equal prompts and reads that want different things."""
 
     def state(self) -> Any:
         return {"said": self.said}
@@ -389,7 +389,7 @@ class Lamps:
 
 
 class LitBefore(Lamps):
-    """Which lamps burn at the start is drawn for all of them."""
+    """Lamps of which a share burns at the start."""
 
     def share(self, room: str) -> float:
         return 0.3

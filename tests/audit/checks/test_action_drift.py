@@ -1,4 +1,4 @@
-"""What is advertised, told and done: one desk in which all agree, and one in which each of them drifted."""
+"""Tests of the drift checks: one desk in which declaration, prompt and effect agree, and one that drifted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STATUS = {"type": "string", "enum": ["open", "closed"]}
 
 
 class Desk:
-    """Closing needs a reason, opening none: a demand that depends on the case is no drift."""
+    """Closing needs a reason, opening none: a demand that depends on the case is not drift."""
 
     def tasks(self):
         return ["close T1"]
@@ -49,7 +49,7 @@ class Desk:
     def call(self, name, arguments):
         known = {one["name"]: one["parameters"] for one in self.tools()}
         if name not in known:
-            raise ToolError(f"there is no tool {name!r}")
+            raise ToolError(f"no such tool: {name!r}")
         for key in arguments:
             if key not in known[name]["properties"]:
                 raise ToolError(f"unknown parameter {key}")
@@ -113,7 +113,7 @@ class Drifted(Desk):
         if name == "wipe":
             return {"wiped": True}
         if name == "merge_tickets":
-            raise ToolError("there is no tool 'merge_tickets'")
+            raise ToolError("no such tool: 'merge_tickets'")
         if name == "set_status":
             self.used = True
             if "status" not in arguments:
@@ -173,14 +173,14 @@ def drifted(subjects: Path) -> Report:
         "set_status demands status, which its schema calls optional",
         "set_status refuses status='paused', which its schema offers",
         "list_tickets without page does not do what its declared default 2 does",
-        "merge_tickets is advertised, but there is no such tool",
+        "merge_tickets is advertised, but does not exist",
         "wipe can be called, but is not advertised",
         "the advertised tools change while an episode runs",
         "list_tickets promises descending order, but its answer goes the other way by created",
         "list_tickets promises descending order, but its rows are not so by created",
         "set_status refuses status=paused, which its schema does not say",
         "list_tickets promises at most 3 results and gives 5",
-        "the description of get_ticket speaks of find_ticket, and there is no such tool",
+        "the description of get_ticket mentions find_ticket, which does not exist",
         "tool merge_tickets is not as in production",
         "enum of status of set_status is not as in production",
         "default of page of list_tickets is not as in production",
@@ -194,5 +194,5 @@ def test_each_drift_is_proven(drifted: Report, title: str) -> None:
     assert len([line for line in finding.trajectory if line["do"] == "call"]) <= 3
 
 
-def test_nothing_else_is_said_of_it(drifted: Report) -> None:
+def test_drifted_subject_has_no_further_findings(drifted: Report) -> None:
     assert len(drifted.findings) == 16, [one.title for one in drifted.findings]

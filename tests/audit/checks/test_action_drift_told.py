@@ -1,4 +1,4 @@
-"""Calls beside what they were told: a sound library, and ones that ignore, cut, scale, invent, misorder or mislead."""
+"""Tests of calls against their arguments: a sound library, and ones that ignore, cut, scale or invent them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def tool(name, description, optional=(), **properties):
 
 
 class Library:
-    """Names are checked, lists are whole and in order, and what is told is done."""
+    """Names are checked, lists are whole and in order, and arguments take effect."""
 
     def tasks(self):
         return ["mend B101", "mend B104"]
@@ -100,7 +100,7 @@ class Library:
     def book(self, key):
         found = [one for one in self.books if one["id"] == key]
         if not found:
-            raise ToolError(f"there is no book {key}")
+            raise ToolError(f"no such book: {key}")
         return found[0]
 
     def _list_books(self, shelf):
@@ -288,10 +288,10 @@ CASES = {
         ("silent_default", "loans_of leaves out rows of some book_id, and does not say so"),
         (
             "silent_default",
-            "move_book says that it is done, but does not do it with the shelf that it was told",
+            "move_book says that it is done, but does not use the given shelf",
         ),
-        ("silent_default", "note says that it is done, but does not do it with the minutes that it was told"),
-        ("silent_default", "note says that it is done, but does not do it with the text that it was told"),
+        ("silent_default", "note says that it is done, but does not use the given minutes"),
+        ("silent_default", "note says that it is done, but does not use the given text"),
         ("action_drift", "list_books promises descending order, but its rows are not so by added"),
     ],
     "Otherwise": [

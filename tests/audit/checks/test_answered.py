@@ -52,7 +52,7 @@ class Diary:
         if name == "list_day":
             return self.listed(arguments["day"])
         if arguments.get("talk") not in self.talks:
-            return {"error": f"there is no talk {arguments.get('talk')}"}
+            return {"error": f"no such talk: {arguments.get('talk')}"}
         row = self.talks[arguments["talk"]]
         if name == "show":
             return self.shown(row)
@@ -170,5 +170,5 @@ def test_sound_ones_are_not_accused(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_who_says_that_it_is_not_done_has_not_said_that_it_is(tmp_path: Path) -> None:
+def test_answer_that_denies_the_effect_is_not_a_finding(tmp_path: Path) -> None:
     assert "x.answered_and_not_done" not in {one.check for one in audited(tmp_path, "Says").findings}

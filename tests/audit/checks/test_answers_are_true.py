@@ -1,4 +1,4 @@
-"""What an answer says was done is in the world, at the price that is told, and it is done to the one that was named."""
+"""Tests that an answer's claims are checked against the world, the price and the named thing."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_sound_desk_is_let_alone() -> None:
         ),
     ],
 )
-def test_what_is_only_said_is_proven(name: str, class_: str, title: str) -> None:
+def test_false_answer_is_proven(name: str, class_: str, title: str) -> None:
     [one] = audited(name).findings
     assert (one.class_, one.title) == (class_, title)
     assert one.stops

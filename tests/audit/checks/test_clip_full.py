@@ -1,4 +1,4 @@
-"""Full marks for a number: some number is paid 1 where a task tells of them, though nobody knows the right one."""
+"""Tests of promised full marks: some number must be paid 1, although the right one is unknown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def tool(called, **properties):
 class Yard:
     """How much fence a yard needs; there is one try."""
 
-    TOLD = "Hand in how long its fence is; full marks for 2 % off, and fewer for 20 %."
+    DEMAND = "Hand in how long its fence is; full marks for 2 % off, and fewer for 20 %."
     YARDS = {"north": (31.5, 12.25), "south": (104.0, 66.5)}
 
     def tasks(self):
@@ -31,7 +31,7 @@ class Yard:
 
     def reset(self, task, seed):
         self.task, self.given = task, None
-        return f"There is a yard in the {task}, fenced on two sides. {self.TOLD}"
+        return f"There is a yard in the {task}, fenced on two sides. {self.DEMAND}"
 
     def call(self, name, arguments):
         if name == "get_yard":
@@ -55,7 +55,7 @@ class NineTenths(Yard):
         return super().score() * 0.9
 
 class Unpromised(NineTenths):
-    TOLD = "Hand in how long its fence is."
+    DEMAND = "Hand in how long its fence is."
 
 class Reasons(NineTenths):
     """The rest is paid for something else."""
@@ -66,7 +66,7 @@ class Reasons(NineTenths):
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "told"),
+    ("name", "status", "titles"),
     [
         ("Yard", "checked", []),
         ("NineTenths", "checked", ["no number is paid more than 0.9, where the task tells of full marks"]),
@@ -74,9 +74,9 @@ class Reasons(NineTenths):
         pytest.param("Reasons", "checked", [], marks=pytest.mark.slow),
     ],
 )
-def test_some_number_is_paid_in_full(tmp_path: Path, name: str, status: str, told: list[str]) -> None:
+def test_some_number_is_paid_in_full(tmp_path: Path, name: str, status: str, titles: list[str]) -> None:
     (tmp_path / "yard.py").write_text(YARD, "utf-8")
     report = audit(Subject(f"{tmp_path / 'yard.py'}:{name}"), [clipping.full_marks])
-    assert [one.title for one in report.findings] == told
+    assert [one.title for one in report.findings] == titles
     assert {(one.severity, one.confidence) for one in report.findings} <= {("error", "proven")}
     assert [one.status for one in report.checks] == [status]

@@ -1,4 +1,4 @@
-"""Amounts with odd first digits, texts of phrases, and rows that nearly are others are told; natural ones are not."""
+"""Tests of odd first digits, recurring phrases and near-duplicate rows against natural data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def filled(seed: int, count: int) -> list[str]:
 def retold(seed: int, count: int) -> list[str]:
     """Texts, each a second time with one word more."""
     rng = random.Random(seed)
-    return [told for one in written(seed, count // 2) for told in (one, f"{one} {word(rng)}")]
+    return [text for one in written(seed, count // 2) for text in (one, f"{one} {word(rng)}")]
 
 
 def multiplied(seed: int, count: int) -> list[float]:
@@ -65,7 +65,7 @@ def rows(seed: int, count: int, *, copied: bool = False) -> list[dict[str, Any]]
     return found
 
 
-def told(name: str, mine: list[Any], other: list[Any]) -> set[str]:
+def differences(name: str, mine: list[Any], other: list[Any]) -> set[str]:
     """Large differences between two columns, by what was compared."""
     return {one.what for one in _data_tests.tests(name, mine, other) if one.is_large and one.p < 1e-4}
 
@@ -90,9 +90,9 @@ def test_few_or_narrow_amounts_have_no_first_digits(values: list[float]) -> None
 
 
 def test_first_digits_are_compared_with_productions() -> None:
-    assert "first digits" in told("amount", drawn(1, 400), multiplied(2, 400))
-    assert "first digits" not in told("amount", multiplied(1, 400), multiplied(2, 400))
-    assert "first digits" not in told("weight", drawn(1, 400), multiplied(2, 400))
+    assert "first digits" in differences("amount", drawn(1, 400), multiplied(2, 400))
+    assert "first digits" not in differences("amount", multiplied(1, 400), multiplied(2, 400))
+    assert "first digits" not in differences("weight", drawn(1, 400), multiplied(2, 400))
 
 
 def test_texts_that_are_filled_in_are_made_of_phrases() -> None:
@@ -100,16 +100,16 @@ def test_texts_that_are_filled_in_are_made_of_phrases() -> None:
     assert max(phrased(written(1, 80))) == 0
     assert kinds("comment", filled(1, 80)) == {"phrases"}
     assert not kinds("comment", written(1, 80))
-    assert "words in phrases that come back" in told("comment", filled(1, 80), written(2, 80))
-    assert "words in phrases that come back" not in told("comment", written(1, 80), written(2, 80))
+    assert "words in phrases that come back" in differences("comment", filled(1, 80), written(2, 80))
+    assert "words in phrases that come back" not in differences("comment", written(1, 80), written(2, 80))
 
 
 def test_texts_that_nearly_are_others_are_counted() -> None:
     assert all(near_texts(retold(1, 80)))
     assert not any(near_texts(written(1, 80)))
     assert kinds("comment", retold(1, 120)) == {"near duplicates"}
-    assert "share of nearly repeated texts" in told("comment", retold(1, 80), written(2, 80))
-    assert "share of nearly repeated texts" not in told("comment", written(1, 80), written(2, 80))
+    assert "share of nearly repeated texts" in differences("comment", retold(1, 80), written(2, 80))
+    assert "share of nearly repeated texts" not in differences("comment", written(1, 80), written(2, 80))
 
 
 def test_rows_that_nearly_are_others_are_counted() -> None:

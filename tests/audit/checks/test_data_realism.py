@@ -1,4 +1,4 @@
-"""Rows that are unlike production are told by column; rows drawn like it are left alone."""
+"""Tests that rows unlike production are reported by column, and rows drawn like it are not."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ for kind in ("sound", "template"):
 
 
 def found(folder: Path, kind: str) -> list[Finding]:
-    """What the checks say of a variant of the subject, hints left out."""
+    """Returns the findings in a variant of the subject, without hints."""
     path = folder / "subject.py"
     path.write_text(SUBJECT, "utf-8")
     report = audit(Subject(f"{path}:{kind}"), checks_of(data_realism))
@@ -118,7 +118,9 @@ def found(folder: Path, kind: str) -> list[Finding]:
         ("alone_template", "x.data_is_not_too_clean", "notes.text says one of 1 things", "likely"),
     ],
 )
-def test_what_is_unlike_is_found(tmp_path: Path, kind: str, check: str, words: str, confidence: str) -> None:
+def test_difference_from_production_is_found(
+    tmp_path: Path, kind: str, check: str, words: str, confidence: str
+) -> None:
     said = found(tmp_path, kind)
     mine = [one for one in said if one.check == check and words in one.title]
     assert mine, [(one.check, one.title) for one in said]

@@ -1,4 +1,4 @@
-"""What only all rows or several columns show: fan-outs, even gaps, orders in time, lost categories and tails."""
+"""Tests of differences that show in all rows only: fan-outs, even gaps, orders in time, lost categories."""
 
 from __future__ import annotations
 

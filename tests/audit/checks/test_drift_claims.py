@@ -53,7 +53,7 @@ class Diary:
 
     def day(self, day):
         if day not in self.days:
-            raise ToolError("there is no such day")
+            raise ToolError("no such day")
         return self.days[day]
 
     def _add_tag(self, day, tag):
@@ -133,7 +133,7 @@ class Loose(Diary):
         ),
     ],
 )
-def test_what_is_said_is_so(tmp_path: Path, name: str, titles: list[str]) -> None:
+def test_claims_of_descriptions_are_checked(tmp_path: Path, name: str, titles: list[str]) -> None:
     (tmp_path / "diary.py").write_text(DIARY, encoding="utf-8")
     report = audited(tmp_path / "diary.py", name, [CHECK])
     assert report.checks[0].looked
@@ -167,5 +167,5 @@ def test_a_word_is_not_one_word(said: str, promised: bool) -> None:
         ("Orders that contain a product.", False),
     ],
 )
-def test_what_contains_a_thing_need_not_be_found_by_a_part_of_it(said: str, promised: bool) -> None:
+def test_part_matches_only_promises_about_text(said: str, promised: bool) -> None:
     assert bool(PART.search(said)) is promised

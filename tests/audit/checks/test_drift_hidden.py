@@ -1,4 +1,4 @@
-"""Tools that nobody advertises: an inbox that has none, and some that have, each found in its own way."""
+"""Tests of unadvertised tools: an inbox without any, and some with one, each found in its own way."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.param("Crashing", ["shred"], marks=pytest.mark.slow),
     ],
 )
-def test_what_answers_and_is_not_advertised_is_found(file: Path, name: str, hidden: list[str]) -> None:
+def test_hidden_tool_is_found(file: Path, name: str, hidden: list[str]) -> None:
     report = audit(Subject(f"{file}:{name}"), CHECKS)
     assert not [one for one in report.checks if one.reason.startswith(BROKE)]
     assert [one.title for one in report.findings] == [f"{one} can be called, but is not advertised" for one in hidden]

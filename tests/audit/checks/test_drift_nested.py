@@ -1,4 +1,4 @@
-"""Lists that hold together, and lists that do not: narrower ones beside wider ones, and ones for no value at all."""
+"""Tests of consistent and inconsistent lists: narrow queries against wide and unreadable ones."""
 
 from __future__ import annotations
 

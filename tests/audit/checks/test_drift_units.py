@@ -1,4 +1,4 @@
-"""Units and orders: what a name, a description, a field and production say of one parameter, beside each other."""
+"""Tests of units and orders in a parameter's name, description, field and production record."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Till:
 
     def call(self, name, arguments):
         if arguments.get("account") not in self.accounts:
-            raise ToolError("there is no such account")
+            raise ToolError("no such account")
         account = self.accounts[arguments["account"]]
         if name == "pay":
             amount = arguments.get("amount")
@@ -133,7 +133,7 @@ def test_a_unit_and_an_order_are_those_of_the_field_and_of_production(
         ("A second opinion.", set()),
     ],
 )
-def test_what_a_description_counts_in(said: str, units: set[tuple[str, str]]) -> None:
+def test_units_in_reads_the_units_of_a_description(said: str, units: set[tuple[str, str]]) -> None:
     assert units_in(said) == units
 
 
@@ -187,9 +187,7 @@ def test_a_field_has_the_unit_of_its_name_or_of_what_is_said_of_it(field: str, s
         (12, "copies", "", "rows/1/stock", True),
     ],
 )
-def test_what_lies_between_two_units_may_lie_between_a_parameter_and_a_field(
-    factor: float, name: str, said: str, slot: str, may: bool
-) -> None:
+def test_may_be_accepts_ratios_of_two_units(factor: float, name: str, said: str, slot: str, may: bool) -> None:
     assert may_be(factor, name, said, slot=slot) is may
 
 

@@ -1,4 +1,4 @@
-"""A verifier that looks at one thing of several is found where one of them is wrong, or where damage stands beside."""
+"""Tests that a verifier that checks one of several things is found by one wrong thing or by damage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Sound:
 
     def call(self, name, arguments):
         if arguments["shelf"] not in self.shelves:
-            return {"error": "there is no such shelf"}
+            return {"error": "no such shelf"}
         self.shelves[arguments["shelf"]] = arguments["many"]
         return self.state()
 

@@ -47,7 +47,7 @@ class Converter:
     def call(self, name, arguments):
         currency = arguments.get("currency")
         if name not in ("rate", "spell", "book") or not isinstance(currency, str):
-            return None, f"nobody can {name} {currency!r}"
+            return None, f"no user can {name} {currency!r}"
         if name == "spell":
             return "-".join(currency), None
         if name == "rate":
@@ -98,7 +98,7 @@ class Orders:
             return self.said("written")
         order = self.orders.get(str(arguments.get("order_id")))
         if order is None:
-            return self.said(f"There is no order {arguments.get('order_id')}.", wrong=True)
+            return self.said(f"No such order: {arguments.get('order_id')}.", wrong=True)
         if name == "refund":
             order["amount"] = 0
             return self.said("refunded")

@@ -1,4 +1,4 @@
-"""Worlds that nobody can look into: what their tools show undone, and is paid, is proven; sound ones are let alone."""
+"""Tests of invisible worlds: paid work that their tools show undone is proven, sound ones pass."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def tills(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("NobodyReadsTheBook", "put_guest", "get_guest"),
     ],
 )
-def test_what_a_tool_shows_undone_and_is_paid_is_proven(huts: Path, name: str, left_out: str, shown_by: str) -> None:
+def test_paid_work_that_a_tool_shows_undone_is_proven(huts: Path, name: str, left_out: str, shown_by: str) -> None:
     [one] = found(huts, name, [undone_in_sight])
     assert one.title == (
         f"{left_out} is left out, {shown_by} shows that nothing of it is done, and that is paid in full"
@@ -213,5 +213,5 @@ def test_a_call_that_does_nothing_with_the_value_that_is_paid_is_proven(
     "name",
     [pytest.param("Till", marks=pytest.mark.slow), pytest.param("SaysLater", marks=pytest.mark.slow), "TellsLater"],
 )
-def test_what_is_booked_and_what_is_said_to_wait_are_let_alone(tills: Path, name: str) -> None:
+def test_no_finding_for_booked_or_pending_effects(tills: Path, name: str) -> None:
     assert not found(tills, name, [paid_without_effect])

@@ -100,7 +100,7 @@ for mode in (
 
 
 def found(folder: Path, kind: str) -> list[Finding]:
-    """What the checks say of a variant of the subject, hints left out."""
+    """Returns the findings in a variant of the subject, without hints."""
     path = folder / "subject.py"
     path.write_text(SUBJECT, "utf-8")
     report = audit(Subject(f"{path}:{kind}"), checks_of(judge))

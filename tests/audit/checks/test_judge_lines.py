@@ -67,7 +67,7 @@ def test_a_scale_that_does_not_rise_is_proven(name: str, title: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["Harbour", *(pytest.param(one, marks=pytest.mark.slow) for one in ("Told", "Steps", "Ranks"))]
+    "name", ["Harbour", *(pytest.param(one, marks=pytest.mark.slow) for one in ("Mentioned", "Steps", "Ranks"))]
 )
 def test_a_scale_that_rises_or_is_told_otherwise_is_let_alone(name: str) -> None:
     assert not found(name, judge.numbers)
@@ -87,7 +87,7 @@ def test_other_things_that_might_be_said_do_not_hold_the_right_one() -> None:
     assert wrong("17", ["23"])[0] == "23"
 
 
-def test_where_grades_turn() -> None:
+def test_fallen_and_flat_find_where_grades_turn() -> None:
     assert fallen({7: 0.7, 8: 0.8, 9: 0.9, 10: 0.1}) == 10
     assert fallen({0: 1.0, 1: 0.5, 2: 0.0}) is None
     assert fallen({7: 1.0, 8: 1.0, 9: 1.0, 10: 0.1}) is None

@@ -1,4 +1,4 @@
-"""A judge whose model says a list of verdicts, one for each point, is heard, and must read the one that counts."""
+"""Tests of a judge whose model lists one verdict per point and that must read the deciding one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_judge_that_reads_the_list_that_counts_is_let_alone(subjects: Path) ->
 @pytest.mark.slow
 def test_a_judge_that_reads_the_first_words_is_found(subjects: Path) -> None:
     (found,) = asked(subjects, "First").findings
-    assert found.title == "a reply that is no good verdict is read as one: the bad verdict last, as was asked"
+    assert found.title == "a reply that is not a good verdict is read as one: the bad verdict last, as was asked"
     assert found.stops
 
 

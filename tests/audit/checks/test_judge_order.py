@@ -44,17 +44,17 @@ class Pairs:
     def judge(self, task, answer, complete):
         safe, mode, other = html.escape(answer), self.mode, ONE if task == "q1" else TWO
         if mode == "letters":
-            told = complete(f"Capital?\\nPredicted answer: {safe}\\nA: CORRECT\\nB: INCORRECT\\nReply A or B.")
-            return {"A": 1.0, "B": 0.0}.get(told)
+            reply = complete(f"Capital?\\nPredicted answer: {safe}\\nA: CORRECT\\nB: INCORRECT\\nReply A or B.")
+            return {"A": 1.0, "B": 0.0}.get(reply)
         if mode == "option":
-            told = complete(f"Reply option B if it is wrong or option A if it is right.\\nAnswer: {safe}")
-            return {"A": 1.0, "B": 0.0}.get(told)
+            reply = complete(f"Reply option B if it is wrong or option A if it is right.\\nAnswer: {safe}")
+            return {"A": 1.0, "B": 0.0}.get(reply)
         if mode in ("alone", "tags"):
             return {"A": 1.0, "B": 0.0}.get(complete(self.asked(safe, other)))
         if mode == "drawn":
             swaps = hashlib.sha256(answer.encode()).digest()[0] % 2
-            told = complete(self.asked(other, safe) if swaps else self.asked(safe, other))
-            return {"A": 1.0 - swaps, "B": 0.0 + swaps}.get(told)
+            reply = complete(self.asked(other, safe) if swaps else self.asked(safe, other))
+            return {"A": 1.0 - swaps, "B": 0.0 + swaps}.get(reply)
         first, second = complete(self.asked(safe, other)), complete(self.asked(other, safe))
         if not {first, second} <= {"A", "B"}:
             return None
@@ -74,11 +74,11 @@ class Rubric(Pairs):
         safe, mode, count = html.escape(answer), self.mode, len(CRITERIA)
         if mode in ("keyed", "positions", "lines", "whole"):
             listed = "\\n".join(f"{place}. {one}" for place, one in enumerate(CRITERIA, 1))
-            told = complete(f"{listed}\\n<answer>{safe}</answer>\\nReply with JSON, true or false by number.")
+            reply = complete(f"{listed}\\n<answer>{safe}</answer>\\nReply with JSON, true or false by number.")
             if mode == "whole":
-                return {"yes": 1.0, "no": 0.0}.get(told)
+                return {"yes": 1.0, "no": 0.0}.get(reply)
             try:
-                given = json.loads(told)
+                given = json.loads(reply)
             except ValueError:
                 return None
             if not isinstance(given, dict) or set(given) != {"1", "2", "3"}:
@@ -90,11 +90,11 @@ class Rubric(Pairs):
             return sum(share * one for share, one in zip((0.6, 0.3, 0.1), given.values()))
         grades = []
         for one in CRITERIA:
-            told = complete(f"Does it meet this? {one}\\n<answer>{safe}</answer>\\nyes or no")
-            if told not in ("yes", "no"):
+            reply = complete(f"Does it meet this? {one}\\n<answer>{safe}</answer>\\nyes or no")
+            if reply not in ("yes", "no"):
                 return None
-            grades.append(float(told == "yes"))
-            if mode == "until" and told == "no":
+            grades.append(float(reply == "yes"))
+            if mode == "until" and reply == "no":
                 break
         if mode == "last":
             return grades[-1]
@@ -127,7 +127,7 @@ MINE = ("x.judge_ignores_place", "x.judge_ignores_order", "x.judge_is_another_fa
 
 
 def found(folder: Path, kind: str) -> list[Finding]:
-    """What the checks of order and family say of a variant of the subject."""
+    """Returns the findings of the order and family checks in a variant of the subject."""
     path = folder / "subject.py"
     path.write_text(SUBJECT, "utf-8")
     report = audit(Subject(f"{path}:{kind}"), [one for one in checks_of(judge) if one.id in MINE])
@@ -146,7 +146,7 @@ def found(folder: Path, kind: str) -> list[Finding]:
         ("rubric_last", "x.judge_ignores_order", "of 3 criteria one alone", "proven"),
         ("rubric_until", "x.judge_ignores_order", "count by their place", "likely"),
         ("rubric_falling", "x.judge_ignores_order", "count by their place", "likely"),
-        ("rubric_positions", "x.judge_ignores_order", "told in another order", "proven"),
+        ("rubric_positions", "x.judge_ignores_order", "in another order", "proven"),
     ],
 )
 def test_a_judge_that_goes_by_places_is_caught(
@@ -191,7 +191,7 @@ def test_a_judge_of_the_policys_family_is_told(tmp_path: Path) -> None:
     }
 
 
-def test_where_the_answer_stands() -> None:
+def test_slot_finds_the_place_of_the_answer() -> None:
     assert slot("Response A:\n```\nours\n```\nResponse B:\n```\ntheirs\n```", "ours") == 0
     assert (
         slot("[The Start of Assistant A's Answer]\ntheirs\n[End]\n[The Start of Assistant B's Answer]\nours", "ours")

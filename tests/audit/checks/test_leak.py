@@ -1,4 +1,4 @@
-"""What a task hides is found wherever an agent can read it, and what is data is left alone."""
+"""Tests that hidden data is found wherever an agent can read it, and plain data is not reported."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ for kind in ("sound", "reset", "field", "meta", "base64", "reversed", "error", "
 
 
 def found(folder: Path, kind: str) -> list[Finding]:
-    """What the checks say of a variant of the subject, hints left out."""
+    """Returns the findings in a variant of the subject, without hints."""
     path = folder / "subject.py"
     path.write_text(SUBJECT, "utf-8")
     report = audit(Subject(f"{path}:{kind}"), checks_of(leak))
@@ -121,7 +121,7 @@ def found(folder: Path, kind: str) -> list[Finding]:
         ("register", "runtime.oracle_containment", "read_file lists what the tasks hide"),
     ],
 )
-def test_what_leaks_is_proven(tmp_path: Path, kind: str, check: str, words: str) -> None:
+def test_leak_is_proven(tmp_path: Path, kind: str, check: str, words: str) -> None:
     said = found(tmp_path, f"leaks_{kind}")
     mine = [one for one in said if one.check == check and words in one.title]
     assert mine, [one.title for one in said]

@@ -112,5 +112,5 @@ def test_a_log_of_what_the_solution_will_do_is_proven(boilers: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("factory", ["Boilers", "Planned", "Foreseen"])
-def test_what_is_past_planned_or_something_else_is_let_alone(boilers: Path, factory: str) -> None:
+def test_no_finding_for_past_planned_or_unrelated_rows(boilers: Path, factory: str) -> None:
     assert _found(boilers, factory) == ()

@@ -1,4 +1,4 @@
-"""Numbers that are as good as the score: a grade that is told is found, what is counted in the world is let alone."""
+"""Tests of numbers that equal the score: a leaked grade is found, a count in the world is not reported."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Silent:
         if name == "get_boat":
             return {"boat": self.facts(self.task)}
         self.report = arguments["report"]
-        return {"ok": True, **self.told()}
+        return {"ok": True, **self.grade_fields()}
 
-    def told(self):
+    def grade_fields(self):
         return {}
 
     def good(self):
@@ -60,24 +60,24 @@ class Silent:
         return self.good() / len(FACTS)
 
 
-class Told(Silent):
-    def told(self):
+class Graded(Silent):
+    def grade_fields(self):
         return {"quality": round(100 * self.score())}
 
 
-class Announced(Told):
+class Announced(Graded):
     described = "File a report, or replace it; answers with its grade."
 
 
 class Counted(Silent):
     """Each line that is about the boat becomes a row: how many there are is to be seen."""
 
-    def told(self):
+    def grade_fields(self):
         self.rows = [line for line in self.report.split("\\n") if line in self.facts(self.task)]
         return {"rows": len(self.rows)}
 
 
-class Final(Told):
+class Final(Graded):
     """The first report counts."""
 
     def call(self, name, arguments):
@@ -102,7 +102,7 @@ def _found(reports: Path, factory: str) -> tuple[Finding, ...]:
 
 @pytest.mark.slow
 def test_a_grade_that_is_told_is_proven(reports: Path) -> None:
-    (found,) = _found(reports, "Told")
+    (found,) = _found(reports, "Graded")
     assert found.title == "file_report tells at /quality how good the verifier finds what was said"
     assert (found.severity, found.confidence) == ("error", "proven")
 
@@ -115,7 +115,7 @@ def test_a_grade_that_is_announced_is_a_warning(reports: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("factory", ["Silent", "Counted", "Final"])
-def test_what_is_counted_in_the_world_or_cannot_be_mended_is_let_alone(reports: Path, factory: str) -> None:
+def test_no_finding_for_world_counts_or_final_grades(reports: Path, factory: str) -> None:
     assert _found(reports, factory) == ()
 
 

@@ -1,4 +1,4 @@
-"""Answers under names that nobody declared are proven where they are paid, and the code of tests among the notes."""
+"""Tests that paid answers under undeclared names, and test code among notes, are proven."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Notes:
         if name == "list_notes":
             return {"notes": sorted(self.notes)}
         if note not in self.notes:
-            return {"error": "there is no such note"}
+            return {"error": "no such note"}
         if name == "read_note":
             return {"text": self.notes[note]}
         self.notes[note] = str(arguments.get("text"))
@@ -149,7 +149,7 @@ def found(folder: Path, kind: str) -> list[Finding]:
         ("field", "shows the answer in its field expected_answer"),
     ],
 )
-def test_what_is_read_under_another_name_and_paid_is_proven(tmp_path: Path, kind: str, words: str) -> None:
+def test_paid_value_under_an_undeclared_name_is_proven(tmp_path: Path, kind: str, words: str) -> None:
     [one] = found(tmp_path, f"towns_{kind}")
     assert words in one.title
     assert one.stops

@@ -1,4 +1,4 @@
-"""A curious walk, verdicts that are told early, solutions that are spelled out: found, and what looks like them not."""
+"""Tests of the curious walk, early verdicts and spelled-out solutions, and of sound look-alikes."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class Archive:
             is_second, self.said = self.said is not None, str(arguments["answer"])
             if self.leak == "second" and is_second:
                 return {"ok": True, "replaced": f"an earlier one; key {GOLD[number]}"}
-            told = {"ok": True, "correct": self.said == str(GOLD[number])}
-            return told if self.leak == "correct" else {"ok": True}
+            result = {"ok": True, "correct": self.said == str(GOLD[number])}
+            return result if self.leak == "correct" else {"ok": True}
         return {"error": "unknown tool"}
 
     def oracle(self, task):
@@ -143,7 +143,7 @@ MINE = ("x.curious_agents_learn_nothing", "x.no_verdict_before_the_end", "x.solu
 
 
 def found(folder: Path, kind: str) -> list[Finding]:
-    """What these checks say of a variant of the subject."""
+    """Returns the findings of these checks in a variant of the subject."""
     path = folder / "subject.py"
     path.write_text(SUBJECT, "utf-8")
     report = audit(Subject(f"{path}:{kind}"), [one for one in checks_of(leak) if one.id in MINE])
@@ -165,7 +165,7 @@ def found(folder: Path, kind: str) -> list[Finding]:
         ("shop_declared", MINE[2], "the tools' declaration spells out"),
     ],
 )
-def test_what_is_told_too_early_is_proven(tmp_path: Path, kind: str, check: str, words: str) -> None:
+def test_early_disclosure_is_proven(tmp_path: Path, kind: str, check: str, words: str) -> None:
     said = found(tmp_path, kind)
     (mine,) = [one for one in said if one.check == check and words in one.title]
     assert mine.confidence == "proven"
@@ -175,7 +175,7 @@ def test_what_is_told_too_early_is_proven(tmp_path: Path, kind: str, check: str,
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["archive_sound", pytest.param("shop_sound", marks=pytest.mark.slow)])
 def test_files_and_fields_of_the_world_are_left_alone(tmp_path: Path, kind: str) -> None:
-    """The sum can be computed, and an order that is complete is no verdict on what else was done."""
+    """A computable sum and a complete order are not verdicts on other work."""
     assert not found(tmp_path, kind)
 
 
@@ -200,7 +200,7 @@ def test_a_number_is_found_in_each_code(text: str) -> None:
     assert finds(f"Report of May. ref {text} .", "90210")
 
 
-def test_what_the_schema_allows_is_tried_before_what_it_does_not() -> None:
+def test_wrong_calls_within_the_schema_come_first() -> None:
     tool = {"name": "pay", "properties": {"to": {"type": "string"}, "cents": {"type": "integer", "maximum": 900}}}
     first, *others = wrong_calls(tool, [{"to": "Ada", "cents": 5}])
     assert first.value == {"to": "Ada", "cents": 900}
@@ -215,6 +215,6 @@ def test_numbers_are_found_by_themselves_and_however_they_are_spelled() -> None:
 
 
 def test_plain_prose_decodes_to_little_that_could_be_taken_for_a_secret() -> None:
-    told = "Depot of Bern, March. Parcels shipped: 12,345. Remarks: Dock 4 closed until further notice (K. Ott)."
-    assert finds(told, "90210") is None
-    assert all(name not in ("hex", "bits", "base85") for name, _ in decoded(told))
+    text = "Depot of Bern, March. Parcels shipped: 12,345. Remarks: Dock 4 closed until further notice (K. Ott)."
+    assert finds(text, "90210") is None
+    assert all(name not in ("hex", "bits", "base85") for name, _ in decoded(text))

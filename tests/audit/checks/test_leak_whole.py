@@ -1,4 +1,4 @@
-"""A piece of work that lies about, ready to be handed in, where nobody sees the world."""
+"""Tests of a finished piece of work that lies readable in an invisible world."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ class Forgotten(Sound):
         return {f".git/patch_{task}": MENDED[task]}
 
 class Unsaid(Forgotten):
-    """Nobody says what is hidden; there is the oracle alone."""
+    """Subject without declared hidden data, with an oracle only."""
 
     hidden = None
 
-class Told(Forgotten):
+class Mentioned(Forgotten):
     """The task is to put a file where another is, and says so."""
 
     PROMPT = "Put .git/patch_{0} in place of {0}.py."
 
 class Named(Sound):
-    """What is to be written down is told in quotation marks, as a name is."""
+    """Subject whose prompt quotes the text to write down, like a name."""
 
     PROMPT = "Write 'def {0}(numbers): raise ValueError(numbers)' into {0}.py."
 
@@ -101,9 +101,9 @@ def test_a_patch_that_was_left_is_proven(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Sound", pytest.param("Told", marks=pytest.mark.slow), pytest.param("Quoted", marks=pytest.mark.slow)]
+    "name", ["Sound", pytest.param("Mentioned", marks=pytest.mark.slow), pytest.param("Quoted", marks=pytest.mark.slow)]
 )
-def test_what_is_told_of_or_is_to_be_found_is_no_leak(file: Path, name: str) -> None:
+def test_no_leak_for_mentioned_or_requested_data(file: Path, name: str) -> None:
     assert firm(found(file, name, [leak.curious])) == []
 
 
@@ -114,6 +114,6 @@ def test_the_oracle_alone_tells_what_is_a_piece_of_work(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_the_task_says_how_to_call_is_no_leak_and_what_it_spills_is(file: Path) -> None:
+def test_names_given_by_the_task_are_not_leaks_but_spilt_data_is(file: Path) -> None:
     assert firm(found(file, "Named", [leak.readable])) == []
     assert any(finding.stops for finding in found(file, "Spilt", [leak.readable]))

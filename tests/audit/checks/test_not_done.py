@@ -1,4 +1,4 @@
-"""What is said to be done, or paid for as done, and is not: it is proven, and a sound subject is let alone."""
+"""Tests that work reported or paid as done but missing is proven, and a sound subject passes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRIES, MEANT = reward_hack.many_answers, unsolvable.one_is_meant
 
 
 def looked(name: str, *checks: Check) -> list[Finding]:
-    """What checks find, each of which has something to look at."""
+    """Returns the findings of checks, each of which made comparisons."""
     report = audited(SUBJECTS, name, checks)
     assert all(one.looked for one in report.checks), report.checks
     return list(report.findings)
@@ -66,7 +66,7 @@ def test_a_sound_kennel_is_let_alone() -> None:
         ),
     ],
 )
-def test_what_is_not_done_is_proven(name: str, check: Check, title: str) -> None:
+def test_missing_effect_is_proven(name: str, check: Check, title: str) -> None:
     [one] = looked(name, check)
     assert one.title == title
     assert one.stops
@@ -82,9 +82,9 @@ def test_what_is_not_done_is_proven(name: str, check: Check, title: str) -> None
         ("Wards", reward_hack.collateral_damage),
     ],
 )
-def test_what_is_meant_is_let_alone(name: str, check: Check) -> None:
+def test_no_finding_for_intended_behavior(name: str, check: Check) -> None:
     assert not looked(name, check)
 
 
-def test_what_is_promised_for_later_is_no_promise() -> None:
+def test_effects_promised_for_later_are_not_checked() -> None:
     assert not [one for one in looked("Later", MINE[1]) if "pay_back" in one.title]

@@ -42,7 +42,7 @@ class Notes:
             return {"lines": list(self.lines)}
         text = arguments["text"]
         if any("\\ud800" <= letter <= "\\udfff" for letter in text):
-            return {"error": "that is no text"}
+            return {"error": "that is not a text"}
         return self.write(text)
 
     def write(self, text):
@@ -88,8 +88,8 @@ class OfItsLanguage(Notes):
 class Warned(Notes):
     def call(self, name, arguments):
         answer = super().call(name, arguments)
-        told = subprocess.run(["bash", "-c", "true"], capture_output=True, text=True)
-        return {**answer, "told": told.stderr} if name == "read" else answer
+        done = subprocess.run(["bash", "-c", "true"], capture_output=True, text=True)
+        return {**answer, "stderr": done.stderr} if name == "read" else answer
 '''
 
 
@@ -104,7 +104,7 @@ def _audited(notes: Path, factory: str) -> Report:
     return audit(Subject(f"{notes}:{factory}"), [races.half_characters, flaky_verifier.verdict_by_thread])
 
 
-def test_what_takes_no_half_and_any_thread_is_let_alone(notes: Path) -> None:
+def test_no_finding_for_half_characters_and_threads_handled_well(notes: Path) -> None:
     report = _audited(notes, "Notes")
     assert report.findings == ()
     assert {one.status for one in report.checks} == {"checked"}

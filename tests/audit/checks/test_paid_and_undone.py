@@ -1,4 +1,4 @@
-"""A sound desk, and five where work refused, left out or half filled in is paid, or an episode before is remembered."""
+"""Tests of a sound desk and of five that pay refused, left-out or half-filled work or remember an episode."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_the_sound_desk_is_left_alone(desks: Path) -> None:
         pytest.param("Hashes", episode_determinism, marks=pytest.mark.slow),
     ],
 )
-def test_what_is_wrong_is_proven(desks: Path, name: str, check: Check) -> None:
+def test_paid_but_undone_work_is_proven(desks: Path, name: str, check: Check) -> None:
     report = audited(desks, name, [check])
     assert report.stops
     assert {one.class_ for one in report.findings} == {check.class_}

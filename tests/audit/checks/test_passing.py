@@ -1,4 +1,4 @@
-"""What looks like a bug and is none: time that passes in a refused call, ids that many tables have, new ids."""
+"""Tests of sound behavior that looks like a bug: time in a refused call, shared and new ids."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.checks import _drift_rows as rows_
-from quintain.audit.checks import _drift_told as told
+from quintain.audit.checks import _drift_told as drift
 from quintain.audit.checks import _race_fuzz as fuzz
 from tests.audit.checks._found import firm, found
 
@@ -40,13 +40,13 @@ class Desk:
             self.letters.setdefault(f"M{number}", {"to": "all"})
         ticket = self.tickets.get(str(arguments.get("number")))
         if ticket is None:
-            return self.refused() if name == "close_ticket" else {"error": "there is no such ticket"}
+            return self.refused() if name == "close_ticket" else {"error": "no such ticket"}
         if name == "close_ticket":
             ticket["status"] = "closed"
         return dict(ticket)
 
     def refused(self):
-        return {"error": "there is no such ticket"}
+        return {"error": "no such ticket"}
 
     def state(self):
         return {"tickets": self.tickets, "letters": self.letters}
@@ -83,7 +83,7 @@ class Invoices:
     def call(self, name, arguments):
         old = self.invoices.get(str(arguments["invoice_id"]))
         if old is None:
-            return {"error": "there is no such invoice"}
+            return {"error": "no such invoice"}
         if name == "get_invoice":
             return dict(old)
         new = len(self.invoices) + 1
@@ -148,12 +148,12 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_what_goes_out_in_time_was_not_written_by_the_call(file: Path) -> None:
+def test_timed_write_is_not_attributed_to_the_refused_call(file: Path) -> None:
     assert firm(found(file, "Desk", [fuzz.refused_calls])) == []
 
 
 @pytest.mark.slow
-def test_what_only_the_refused_call_writes_is_proven(file: Path) -> None:
+def test_write_by_a_refused_call_is_proven(file: Path) -> None:
     assert any(finding.stops for finding in found(file, "Writes", [fuzz.refused_calls]))
 
 
@@ -170,7 +170,7 @@ def test_rows_are_of_the_table_that_has_most_of_their_fields() -> None:
 )
 def test_the_id_of_what_is_new_is_not_the_one_that_was_told(tmp_path: Path, name: str, *, is_bug: bool) -> None:
     (tmp_path / "invoices.py").write_text(INVOICES)
-    findings = firm(found(tmp_path / "invoices.py", name, [told.done_as_told]))
+    findings = firm(found(tmp_path / "invoices.py", name, [drift.done_as_told]))
     assert any("leaves out its invoice_id" in finding.title for finding in findings) == is_bug
 
 

@@ -82,7 +82,7 @@ class Shutters:
 
     def get_town(self, name):
         if name not in PEOPLE:
-            return {"error": f"{name} is no town"}
+            return {"error": f"{name} is not a town"}
         return {"people": PEOPLE[name]}
 
     def describe_town(self, town_name):
@@ -217,9 +217,9 @@ def test_sound_plain_classes_are_left_alone(file: Path, name: str) -> None:
 
 
 CASES = {
-    "Toggling": "set_shutter says that it is done, and shutter_closed is not the shutter_closed that was told",
-    "Once": "set_mode says that it is done, and mode is not the mode that was told",
-    "Adding": "set_level says that it is done, and hall/level is not the level that was told",
+    "Toggling": "set_shutter says that it is done, and shutter_closed is not the given shutter_closed",
+    "Once": "set_mode says that it is done, and mode is not the given mode",
+    "Adding": "set_level says that it is done, and hall/level is not the given level",
     "UntilRight": "submit counts more answers than the 1 that there are said to be",
     "LastCounts": "submit counts more answers than the 3 that there are said to be",
     "Sunny": "get_town answers for a name that is in no list with a default",

@@ -1,4 +1,4 @@
-"""Calls that production answered beside a tool that reckons: alike everywhere, or otherwise at one place."""
+"""Tests of production's answers against a computing tool: equal everywhere, or different at one place."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def test_load_shows_mixed_sessions_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_grows_with_each_episode_is_proven(tmp_path: Path) -> None:
+def test_resource_growth_per_episode_is_proven(tmp_path: Path) -> None:
     found = _of(_audited(tmp_path, "Leaking", "x.resources"), "x.resources")
     assert {one.title.split()[2] for one in found if one.confidence == "proven"} >= {"leaves"}
     assert {what for one in found for what in ("threads", "files") if what in one.title} == {"threads", "files"}

@@ -139,7 +139,7 @@ def test_sound_notes_are_left_in_peace(file: Path) -> None:
     ("factory", "part", "title"),
     [("Recursive", "S", "total() breaks"), pytest.param("Digits", "V", "score()", marks=pytest.mark.slow)],
 )
-def test_what_was_written_breaks_what_comes_later(file: Path, factory: str, part: str, title: str) -> None:
+def test_odd_content_that_breaks_later_calls_is_proven(file: Path, factory: str, part: str, title: str) -> None:
     (found,) = _audited(file, factory, "x.odd_contents").findings
     assert (found.class_, found.part, found.severity, found.confidence) == ("races", part, "error", "proven")
     assert found.title.startswith(title)

@@ -71,7 +71,7 @@ class Phones(Club):
 class Emptied(Club):
     def oldest(self):
         if "M3" not in self.members and "M5" not in self.members:
-            return {}["nobody"]
+            return {}["missing"]
         return super().oldest()
 '''
 

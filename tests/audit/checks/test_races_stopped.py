@@ -1,4 +1,4 @@
-"""Calls that are held in their midst while another goes on: what meets there is told, what is kept apart is silent."""
+"""Tests of calls paused while another runs: interference is reported, isolation is not."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _audited(tills: Path, factory: str, check: Check = races.stopped_midway) -> 
 
 
 @pytest.mark.parametrize("factory", ["Till", pytest.param("SaysBusy", marks=pytest.mark.slow)])
-def test_what_is_kept_apart_or_says_that_it_is_busy_is_let_alone(tills: Path, factory: str) -> None:
+def test_no_finding_for_isolated_or_busy_sessions(tills: Path, factory: str) -> None:
     report = _audited(tills, factory)
     assert report.findings == ()
     assert [one.status for one in report.checks] == ["checked"]
@@ -133,14 +133,14 @@ def test_what_is_kept_apart_or_says_that_it_is_busy_is_let_alone(tills: Path, fa
         pytest.param("Busy", "score() gives something else while", marks=pytest.mark.slow),
     ],
 )
-def test_what_meets_in_the_midst_of_a_call_is_proven(tills: Path, factory: str, title: str) -> None:
+def test_interleaving_within_a_call_is_proven(tills: Path, factory: str, title: str) -> None:
     (found,) = _audited(tills, factory).findings
     assert found.title.startswith(title)
     assert (found.severity, found.confidence) == ("error", "proven")
 
 
 @pytest.mark.slow
-def test_what_one_session_has_begun_stops_no_other_in_step_with_it(tills: Path) -> None:
+def test_sessions_in_step_do_not_change_each_other(tills: Path) -> None:
     (found,) = _audited(tills, "OneCustomer", races.concurrent_sessions).findings
     assert found.title == "get_sum gives something else when another session does the same task in step"
     assert (found.severity, found.confidence) == ("error", "proven")

@@ -1,4 +1,4 @@
-"""What outlives a reset, comes from the machine or from another session is found; declared volatility is let alone."""
+"""Tests that leaks over resets, machines and sessions are found, and declared volatility is not reported."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_a_sound_subject_is_let_alone(subjects: Path, name: str) -> None:
     assert {one.status for one in report.checks} == {"checked"}
 
 
-def test_what_a_class_keeps_is_found_by_its_shortest_trajectory(subjects: Path) -> None:
+def test_class_state_is_found_with_its_shortest_trajectory(subjects: Path) -> None:
     found = asked(subjects, "Kept", reset.episode_canary).findings
     assert {(one.confidence, one.class_, one.part) for one in found} == {("proven", "reset_leak", "S")}
     assert {one.title for one in found} == {
@@ -219,7 +219,7 @@ def test_a_leak_is_found(subjects: Path, name: str, check: Check, title: str, tr
 
 @pytest.mark.slow
 @pytest.mark.skipif(shim() is None, reason="no C compiler here")
-def test_what_depends_on_the_day_is_found(subjects: Path) -> None:
+def test_dependence_on_the_day_is_found(subjects: Path) -> None:
     (found,) = asked(subjects, "Today", reset.wall_clock).findings
     assert "what reset gives depends on the wall clock" in found.title
 

@@ -122,7 +122,7 @@ def subjects(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["Behind", "Early", "Late", "Slow"])
-def test_what_happens_later_is_found_however_busy_the_machine_is(subjects: Path, name: str) -> None:
+def test_delayed_leak_is_found_on_a_busy_machine(subjects: Path, name: str) -> None:
     report = audit(Subject(f"{subjects}:{name}"), [reset.episode_isolation])
     (finding,) = report.findings
     assert finding.title.startswith("get_book: fines is another one a moment after ")

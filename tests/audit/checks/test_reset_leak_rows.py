@@ -1,4 +1,4 @@
-"""What hangs on an order of chance in one row alone, which no task is about."""
+"""Tests of a random order that shows in one row only, which no task uses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Parts:
         if name == "list_parts":
             return {"parts": [{"id": key} for key in ROWS]}
         if arguments["part_id"] not in ROWS:
-            return {"error": "there is no such part"}
+            return {"error": "no such part"}
         return {"maker": self.chosen(ROWS[arguments["part_id"]])}
 
     def chosen(self, makers):

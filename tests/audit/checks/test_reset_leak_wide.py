@@ -53,7 +53,7 @@ class Sound:
 
     def call(self, name, arguments):
         if "isbn" in arguments and arguments["isbn"] not in self.books:
-            raise LookupError("there is no such book")
+            raise LookupError("no such book")
         return getattr(self, name)(**arguments)
 
     def get_book(self, isbn):

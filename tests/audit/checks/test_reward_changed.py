@@ -63,7 +63,7 @@ def test_a_sound_subject_is_left_alone(name: str, checked: tuple[str, ...]) -> N
         slow("PinkIsFine", "x.constant_choice", "one choice is paid in full"),
     ],
 )
-def test_what_is_paid_all_the_same_is_proven(name: str, check: str, title: str) -> None:
+def test_paid_change_is_proven(name: str, check: str, title: str) -> None:
     found = audited(name, check).findings
     assert [one.title for one in found if one.title.startswith(title)]
     assert {(one.confidence, one.severity) for one in found} == {("proven", "error")}
@@ -80,7 +80,7 @@ def test_an_answer_that_nobody_reads_is_no_shotgun() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told", "decided"),
+    ("key", "value", "prompt", "decided"),
     [
         ("amount", 250, "Refund 250 for it.", True),
         ("amount", 250, "Refund at least 250 for it.", False),
@@ -96,12 +96,12 @@ def test_an_answer_that_nobody_reads_is_no_shotgun() -> None:
         ("people", ["Ann", "Eve"], "Invite people: Ann and Bob.", None),
     ],
 )
-def test_what_a_prompt_decides(key: str, value: object, told: str, decided: bool | None) -> None:
-    assert stated(key, value, told, schema={}) is decided
+def test_stated_tells_which_values_a_prompt_decides(key: str, value: object, prompt: str, decided: bool | None) -> None:
+    assert stated(key, value, prompt, schema={}) is decided
 
 
 @pytest.mark.parametrize(
-    ("told", "forbidden"),
+    ("prompt", "forbidden"),
     [
         ("Carry out these orders and nothing else.", True),
         ("Merge them. Change nothing else.", True),
@@ -111,8 +111,8 @@ def test_what_a_prompt_decides(key: str, value: object, told: str, decided: bool
         ("Leave a word for the others.", False),
     ],
 )
-def test_what_a_prompt_forbids(told: str, forbidden: bool) -> None:
-    assert forbids_more(told) is forbidden
+def test_forbids_more_detects_prompts_that_forbid_other_changes(prompt: str, forbidden: bool) -> None:
+    assert forbids_more(prompt) is forbidden
 
 
 def test_numbers_of_the_question_are_tried_where_one_has_to_work_something_out() -> None:

@@ -1,4 +1,4 @@
-"""Rewards that are cut, rounded or of the wrong sign are told from those that are coarse on purpose."""
+"""Tests that clipped, rounded or inverted rewards are separated from deliberately coarse ones."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("sums_text", "x.spellings_of_numbers", "proven"),
     ],
 )
-def test_what_is_cut_is_found(file: Path, kind: str, check: str, confidence: str) -> None:
+def test_clipped_reward_is_found(file: Path, kind: str, check: str, confidence: str) -> None:
     said = firm(found(file, kind, checks_of(reward_clipping)))
     mine = [one for one in said if one.check == check]
     assert mine, [(one.check, one.title) for one in said]
@@ -118,5 +118,5 @@ def test_what_is_cut_is_found(file: Path, kind: str, check: str, confidence: str
         "sums_exact",
     ],
 )
-def test_what_is_coarse_on_purpose_is_left_alone(file: Path, kind: str) -> None:
+def test_no_finding_for_deliberately_coarse_rewards(file: Path, kind: str) -> None:
     assert not firm(found(file, kind, checks_of(reward_clipping)))

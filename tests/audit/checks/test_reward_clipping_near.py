@@ -1,4 +1,4 @@
-"""Near values, counts that do not count and damage that pays are found; tolerances and bounds that are told are not."""
+"""Tests that near values, idle counts and paid damage are found, and stated tolerances are not."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Garden:
 
     def call(self, name, arguments):
         if arguments["bed"] not in self.beds:
-            raise LookupError("there is no such bed")
+            raise LookupError("no such bed")
         row = self.beds[arguments["bed"]]
         field = {"water": "wet", "weed": "weeded", "dig": "dug", "get_bed": ""}[name]
         if field:
@@ -129,7 +129,7 @@ class Turned(Garden):
         return share * (-0.5) ** damage
 
 
-class Told(Garden):
+class Mentioned(Garden):
     def total(self, share, damage):
         return {"score": share * 0.5**damage, "damage": damage}
 
@@ -146,7 +146,7 @@ class Clean(Garden):
 
 class Booking:
     CASES = {"a": ("10:20", 1250), "b": ("14:45", 2310)}
-    told = "Book a table at {} for exactly {} cents."
+    demand = "Book a table at {} for exactly {} cents."
 
     def tasks(self):
         return list(self.CASES)
@@ -156,7 +156,7 @@ class Booking:
 
     def reset(self, task, seed):
         self.task, self.booked = task, []
-        return self.told.format(*self.CASES[task])
+        return self.demand.format(*self.CASES[task])
 
     def call(self, name, arguments):
         if name == "list_tables":
@@ -185,21 +185,21 @@ class Hours(Booking):
 
 
 class Euros(Booking):
-    told = "Book a table at {} for what it costs."
+    demand = "Book a table at {} for what it costs."
 
     def right(self, row, start, cents):
         return row["start"] == start and round(row["cents"] / 100) == round(cents / 100)
 
 
 class Bounded(Euros):
-    told = "Book a table at {} for at most {} cents."
+    demand = "Book a table at {} for at most {} cents."
 
     def right(self, row, start, cents):
         return row["start"] == start and row["cents"] <= cents
 
 
 class Enough(Bounded):
-    told = "Book a table at {}; whoever can pays for it."
+    demand = "Book a table at {}; whoever can pays for it."
 
 
 class Sums:
@@ -284,7 +284,7 @@ def subjects(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("Share", clipping.near, "a wrong number is paid in full: 1 % "),
     ],
 )
-def test_what_is_near_or_counts_for_nothing_is_found(subjects: Path, name: str, check: Check, title: str) -> None:
+def test_paid_near_value_or_uncounted_part_is_found(subjects: Path, name: str, check: Check, title: str) -> None:
     (finding, *_) = firm(found(subjects, name, [check], tasks=4))
     assert title in finding.title
     assert (finding.confidence, finding.severity, finding.part) == ("proven", "error", "V")
@@ -296,7 +296,7 @@ def test_what_is_near_or_counts_for_nothing_is_found(subjects: Path, name: str, 
         pytest.param("Garden", (clipping.ladder, clipping.damage_pays, clipping.components), marks=pytest.mark.slow),
         pytest.param("Squared", (clipping.ladder, clipping.damage_pays), marks=pytest.mark.slow),
         ("Free", (clipping.damage_pays,)),
-        ("Told", (clipping.damage_pays,)),
+        ("Mentioned", (clipping.damage_pays,)),
         ("Clean", (clipping.damage_pays,)),
         ("Booking", (clipping.near_arguments,)),
         ("Bounded", (clipping.near_arguments,)),
@@ -305,5 +305,5 @@ def test_what_is_near_or_counts_for_nothing_is_found(subjects: Path, name: str, 
         ("Tolerant", (clipping.near,)),
     ],
 )
-def test_what_the_task_allows_is_let_alone(subjects: Path, name: str, checks: tuple[Check, ...]) -> None:
+def test_no_finding_for_values_that_the_task_allows(subjects: Path, name: str, checks: tuple[Check, ...]) -> None:
     assert not firm(found(subjects, name, checks, tasks=4))

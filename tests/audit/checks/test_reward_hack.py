@@ -1,4 +1,4 @@
-"""Reward hacks are found where there are some, and not beside them."""
+"""Tests that reward hacks are found in faulty subjects only."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_sound_subject_has_no_hack(name: str) -> None:
         ("AnyAmount", "x.wrong_argument", "refund_order is paid for with any amount"),
         pytest.param("AnyTicket", "x.task_swap", "the solution of another task", marks=pytest.mark.slow),
         pytest.param(
-            "Undefined", "runtime.reward_well_formed", "the reward is no finite number", marks=pytest.mark.slow
+            "Undefined", "runtime.reward_well_formed", "the reward is not a finite number", marks=pytest.mark.slow
         ),
         pytest.param("Rising", "x.score_asked_twice", "the score rises", marks=pytest.mark.slow),
         ("Contained", "x.answer_battery", "an answer that names every possible answer"),
@@ -90,7 +90,7 @@ def test_the_battery_spares_what_may_be_right() -> None:
     assert not [one for one in attempts("so it is 4.\n#### 42", ["7"], "") if one.kind in ("joined", "negated", "case")]
 
 
-def test_what_a_scorer_gives_away_when_it_is_read(tmp_path: Path) -> None:
+def test_faults_finds_exploitable_code_in_a_scorer(tmp_path: Path) -> None:
     path = tmp_path / "scorer.py"
     path.write_text(
         "import re\n"
@@ -122,8 +122,8 @@ def test_a_scorer_that_contradicts_its_cases(tmp_path: Path) -> None:
     path, cases = tmp_path / "scorer.py", tmp_path / "cases.jsonl"
     path.write_text("def score(answer, gold):\n    return float(gold in answer)\n")
     rows = [("4", "4", 1.0), ("5", "4", 0.0), ("14", "4", 0.0), ("four", "4", 1.0)]
-    told = [json.dumps({"answer": said, "gold": gold, "expected": right}) for said, gold, right in rows]
-    cases.write_text("\n".join(told))
+    lines = [json.dumps({"answer": said, "gold": gold, "expected": right}) for said, gold, right in rows]
+    cases.write_text("\n".join(lines))
     checks = [one for one in checks_of(reward_hack) if one.id == "x.labelled_cases"]
     over, under = audit(Subject(f"{path}:score", cases=str(cases)), checks).findings
     assert (over.class_, over.tasks, over.confidence) == ("reward_hack", ("case 3",), "proven")

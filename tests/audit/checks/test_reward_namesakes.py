@@ -1,4 +1,4 @@
-"""Damage to rows of somebody of the same name: who looks for damage among the rows of others alone does not see it."""
+"""Tests of damage to rows of a namesake, which a check of other owners' rows misses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Club:
         if name == "find_members":
             return [{"id": key, **row} for key, row in self.rows.items() if arguments["query"] in row["name"]]
         if arguments["member_id"] not in self.rows:
-            return {"error": "there is no such member"}
+            return {"error": "no such member"}
         self.rows[arguments["member_id"]]["street"] = arguments["street"]
         return {"ok": True}
 

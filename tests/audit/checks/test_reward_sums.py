@@ -67,7 +67,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("plain_sign", "component style has the wrong sign", "likely"),
     ],
 )
-def test_where_a_sum_is_left_is_told(file: Path, kind: str, words: str, confidence: str) -> None:
+def test_deviation_from_a_sum_is_reported(file: Path, kind: str, words: str, confidence: str) -> None:
     said = found(file, kind, MINE)
     assert [(one.check, one.confidence) for one in said] == [("x.reward_is_a_sum", confidence)], said
     assert words in said[0].title
@@ -85,7 +85,7 @@ def test_a_pile_is_told_where_rewards_are_declared_graded(file: Path) -> None:
 @pytest.mark.parametrize(
     "kind", ["plain_pile", "plain_fifths", "plain_parts", "plain_product", "plain_gated", "plain_pairs", "graded_pairs"]
 )
-def test_what_is_no_sum_is_left_alone(file: Path, kind: str) -> None:
+def test_no_finding_for_rewards_that_are_not_sums(file: Path, kind: str) -> None:
     assert not found(file, kind, MINE)
 
 
@@ -123,7 +123,7 @@ def test_sums_are_found_where_they_are_cut_at_a_bound() -> None:
     assert {POINTS[place] for place in floor.floor} == {(0, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0)}
 
 
-def test_what_is_conditional_is_not_cut() -> None:
+def test_conditional_rewards_are_not_cut_sums() -> None:
     gated = spoilt(POINTS, [total * point[0] for total, point in zip(SUMS, POINTS, strict=True)])
     assert gated is None
     failed = spoilt(
@@ -134,7 +134,7 @@ def test_what_is_conditional_is_not_cut() -> None:
     assert spoilt(POINTS, [point[0] * point[1] * point[2] * point[3] for point in POINTS]) is None
 
 
-def test_what_is_rounded_is_nearly_a_sum() -> None:
+def test_rounded_sums_are_recognized() -> None:
     weights = (0.13, 0.22, 0.31, 0.34)
     sums = [sum(weight * one for weight, one in zip(weights, point, strict=True)) for point in POINTS]
     fit = rounded(POINTS, [round(total, 1) for total in sums])

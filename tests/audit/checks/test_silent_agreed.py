@@ -79,7 +79,7 @@ class InOtherWords(Anywhere):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "titles"),
     [
         pytest.param("Lines", [], marks=pytest.mark.slow),
         ("Anywhere", ["book takes a stop that show_fare and show_buses refuse"]),
@@ -88,9 +88,9 @@ class InOtherWords(Anywhere):
         pytest.param("InOtherWords", [], marks=pytest.mark.slow),
     ],
 )
-def test_what_two_tools_call_wrong_no_third_takes(tmp_path: Path, name: str, told: list[str]) -> None:
+def test_value_refused_by_two_tools_is_not_accepted_by_a_third(tmp_path: Path, name: str, titles: list[str]) -> None:
     (tmp_path / "lines.py").write_text(LINES, "utf-8")
     report = audit(Subject(f"{tmp_path / 'lines.py'}:{name}"), [silent.refuse_alike])
-    assert [one.title for one in report.findings] == told
+    assert [one.title for one in report.findings] == titles
     assert {(one.severity, one.confidence) for one in report.findings} <= {("error", "proven")}
     assert [one.status for one in report.checks] == ["checked"]

@@ -43,7 +43,7 @@ class Shop:
 
     def inject(self, fault):
         if fault == "disk_full":
-            raise ValueError("there is no disk")
+            raise ValueError("the disk is missing")
         self.fault = fault
 
     def backend(self):
@@ -206,7 +206,7 @@ def test_handlers_that_make_values_of_failures_are_hints(swallowing: Report) -> 
     assert any("_find makes []" in one.title for one in found)
 
 
-def test_what_says_so_is_left_in_peace(sound: Report) -> None:
+def test_no_finding_when_faults_are_reported_as_errors(sound: Report) -> None:
     assert [one for one in sound.findings if one.confidence != "hint"] == []
     checked = {one.check: one for one in sound.checks}
     assert checked["x.tool_faults"].looked == 6 * 8

@@ -40,7 +40,7 @@ class Library:
     def call(self, name, arguments):
         row = self.rows.get(arguments["reader_id"])
         if row is None:
-            return {"error": "there is no such reader"}
+            return {"error": "no such reader"}
         return dict(row) if name == "get_reader" else self.settle(row)
 
     def settle(self, row):
@@ -68,7 +68,7 @@ class Refused(Library):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "titles"),
     [
         pytest.param("Library", [], marks=pytest.mark.slow),
         ("NoCard", ["settle_fines is said to be done on readers without card, and leaves owes as it was"]),
@@ -76,9 +76,9 @@ class Refused(Library):
         ("Refused", []),
     ],
 )
-def test_what_is_done_to_all_is_done_to_rows_with_a_gap(tmp_path: Path, name: str, told: list[str]) -> None:
+def test_rows_with_gaps_get_the_same_effect(tmp_path: Path, name: str, titles: list[str]) -> None:
     (tmp_path / "library.py").write_text(LIBRARY, "utf-8")
     report = audit(Subject(f"{tmp_path / 'library.py'}:{name}"), [silent.gaps])
-    assert [one.title for one in report.findings] == told
+    assert [one.title for one in report.findings] == titles
     assert {(one.severity, one.confidence) for one in report.findings} <= {("error", "proven")}
     assert [one.status for one in report.checks] == ["checked"]

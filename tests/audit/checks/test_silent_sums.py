@@ -1,4 +1,4 @@
-"""What has no result: tools that say so, and tools that give a number instead."""
+"""Tests of undefined results: tools that report them, and tools that give a number instead."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "tools"), [("Abacus", []), ("Lenient", ["calculate", "compute", "mean", "root", "share_of"])]
 )
-def test_what_has_no_result_is_no_number(file: Path, name: str, tools: list[str]) -> None:
+def test_number_for_an_undefined_result_is_proven(file: Path, name: str, tools: list[str]) -> None:
     report = audit(Subject(f"{file}:{name}"), CHECKS)
     assert not [one for one in report.checks if one.reason.startswith(BROKE)]
     assert sorted(one.title.split()[0] for one in report.findings) == tools

@@ -27,9 +27,9 @@ SUBJECTS = Path(__file__).with_name("_sound_subjects.py")
         ("Places", lists.nested),
     ],
 )
-def test_what_only_looks_like_a_bug_is_let_alone(name: str, check: Check) -> None:
+def test_no_finding_for_sound_subjects_that_look_like_bugs(name: str, check: Check) -> None:
     assert not found(SUBJECTS, name, [check])
 
 
-def test_what_is_nobody_elses_is_no_proven_damage() -> None:
+def test_session_local_changes_are_not_proven_damage() -> None:
     assert not [one for one in found(SUBJECTS, "Desktop", [reward_hack.collateral_damage]) if one.stops]

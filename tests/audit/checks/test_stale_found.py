@@ -1,4 +1,4 @@
-"""Caches behind searches that must find something to tell, and behind calls that work only once something was done."""
+"""Tests of caches behind searches with few hits and behind calls that work only after others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Shelf:
     def read(self, name, arguments):
         if name == "get_item":
             row = self.rows.get(arguments["item_id"])
-            return dict(row) if row else {"error": "there is no such thing"}
+            return dict(row) if row else {"error": "no such thing"}
         kind = arguments.get("kind", "any")
         return {"items": [key for key, row in self.rows.items()
                           if arguments["query"] in row["title"] and kind in ("any", row["kind"])]}
@@ -130,7 +130,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("Behind", "visible_at_once"),
     ],
 )
-def test_what_tells_of_a_cache_is_found_first(shelf: Path, name: str, proven: str) -> None:
+def test_cache_is_found_by_its_first_check(shelf: Path, name: str, proven: str) -> None:
     check = getattr(stale, proven)
     wrong = audit(Subject(f"{shelf}:{name}"), [check])
     assert [one.confidence for one in wrong.findings] == ["proven"]

@@ -1,4 +1,4 @@
-"""What is moved from one place to another: the place that it leaves must show it, too."""
+"""Tests of moves between two places: the place that is left must show the move, too."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Desks:
         if name == "list_desks":
             return {"desks": [{"id": desk, "free": self.free(desk)} for desk in self.DESKS]}
         if arguments["desk_id"] not in self.DESKS:
-            return {"error": "there is no such desk"}
+            return {"error": "no such desk"}
         self.seats[arguments["person"]] = arguments["desk_id"]
         self.counted.pop(arguments["desk_id"], None)
         return {"ok": True}

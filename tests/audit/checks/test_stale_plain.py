@@ -1,4 +1,4 @@
-"""Plain classes without a state and a solution: which rows there are, their own lists alone tell."""
+"""Tests of plain classes without state and solution, whose rows show in their own lists only."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Numbered:
             return self.listed()
         key = arguments.get(self.KEY)
         if key not in self.done:
-            return {"error": "there is no such chore"}
+            return {"error": "no such chore"}
         if name == "finish_chore":
             self.done[key] = True
         else:

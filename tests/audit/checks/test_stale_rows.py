@@ -1,4 +1,4 @@
-"""A reader that takes no id, nor what the write was told: it is asked with the fields of the row that changed."""
+"""Tests of a reader that takes no id and is called with fields of the changed row."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Trains:
             if train["train_id"] == arguments["train_id"]:
                 train["free"] -= 1
                 return {"booked": train["train_id"]}
-        return {"error": "there is no such train"}
+        return {"error": "no such train"}
 
     def find(self, town, day):
         return {"trains": [dict(one) for one in self.trains if one["town"] == town and one["departs"][:10] == day]}

@@ -47,7 +47,7 @@ class Guests:
             return {"guests": [{"id": key, "room": room, "name": "Ann"} for key, room in self.listed().items()]}
         key = arguments["guest_id"]
         if key not in self.rooms:
-            return {"error": "there is no such guest"}
+            return {"error": "no such guest"}
         if name == "get_guest":
             return {"guest": {"id": key, "room": self.shown(key), "name": self.names[key]}}
         if name == "rename_guest":
@@ -66,7 +66,7 @@ class Guests:
         return float(self.rooms[self.task] == "red")
 
 class OldList(Guests):
-    """The list reads a copy that nobody renews, whoever has read it before."""
+    """The list reads a copy that is never renewed, even without an earlier read."""
 
     def listed(self):
         return self.copy
@@ -81,7 +81,7 @@ class DailyList(OldList):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "titles"),
     [
         ("Guests", []),
         ("OldList", ["list_guests goes on to show the room that move_guest changed, and get_guest the new one"]),
@@ -89,9 +89,9 @@ class DailyList(OldList):
         ("DailyList", []),
     ],
 )
-def test_a_list_and_a_detail_agree_after_a_write(tmp_path: Path, name: str, told: list[str]) -> None:
+def test_a_list_and_a_detail_agree_after_a_write(tmp_path: Path, name: str, titles: list[str]) -> None:
     (tmp_path / "guests.py").write_text(GUESTS, "utf-8")
     report = audit(Subject(f"{tmp_path / 'guests.py'}:{name}"), [stale.views_agree])
-    assert [one.title for one in report.findings] == told
+    assert [one.title for one in report.findings] == titles
     assert {one.confidence for one in report.findings} <= {"proven"}
     assert [one.status for one in report.checks] == ["not_checked" if name == "DailyList" else "checked"]

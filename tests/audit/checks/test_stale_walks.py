@@ -203,7 +203,7 @@ def test_a_sound_library_is_let_alone(file: Path, factory: str) -> None:
         ),
     ],
 )
-def test_what_is_stale_is_proven(file: Path, factory: str, check: Check, title: str, calls: list[str]) -> None:
+def test_stale_read_is_proven(file: Path, factory: str, check: Check, title: str, calls: list[str]) -> None:
     found = {one.title: one for one in _audited(file, factory, check).findings}
     assert title in found
     assert {(one.class_, one.severity, one.confidence) for one in found.values()} == {

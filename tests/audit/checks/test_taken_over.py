@@ -1,4 +1,4 @@
-"""What a later step took over, and versions, are taken back and paid for: it is proven; a sound board is let alone."""
+"""Tests that undone handovers and versions that are paid are proven, and a sound board passes."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ def found(name: str) -> list[Finding]:
         ("OnceInstalled", "what was done is taken back by install, and paid for all the same", ["install"]),
     ],
 )
-def test_what_was_taken_over_or_installed_and_is_not_any_more_is_proven(
-    name: str, title: str, calls: list[str]
-) -> None:
+def test_undone_handover_or_installation_is_proven(name: str, title: str, calls: list[str]) -> None:
     [one] = found(name)
     assert (one.title, one.stops) == (title, True)
     assert [op.name for op in one.probes[0].ops if op.mark.startswith("back")] == calls

@@ -51,7 +51,7 @@ def test_a_sound_subject_can_be_solved(name: str) -> None:
         pytest.param("Silent", "x.task_set", "T", "a task says nothing to the agent", marks=pytest.mark.slow),
     ],
 )
-def test_what_is_unsolvable_or_trivial_is_proven(name: str, check: str, part: str, title: str) -> None:
+def test_unsolvable_or_trivial_task_is_proven(name: str, check: str, part: str, title: str) -> None:
     [found] = audited(name, check).findings
     assert (found.class_, found.part, found.title) == ("unsolvable", part, title)
     assert found.stops
@@ -66,7 +66,7 @@ def test_a_solution_that_cannot_be_had_is_told_apart_from_one_that_is_not_known(
 
 def test_a_subject_without_tasks_says_so() -> None:
     [found] = audited("Empty", "x.task_set").findings
-    assert found.title == "there is no task at all"
+    assert found.title == "the subject has no tasks"
 
 
 @pytest.mark.slow

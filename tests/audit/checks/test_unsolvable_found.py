@@ -1,4 +1,4 @@
-"""What no agent can know or do, and verdicts by accident, are proven; look-alikes that are sound are let alone."""
+"""Tests that unknowable goals and accidental verdicts are proven, and sound look-alikes pass."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_price_that_the_agent_is_told_of_is_no_error() -> None:
         ("Moody", flaky_verifier.verdict_by_session, "V", "not scored alike in every session", None),
     ],
 )
-def test_what_is_wrong_is_proven(name: str, check: Check, part: str, title: str, tasks: set[str] | None) -> None:
+def test_wrong_task_is_proven(name: str, check: Check, part: str, title: str, tasks: set[str] | None) -> None:
     [found] = asked(name, check).findings
     assert title in found.title
     assert (found.part, found.stops) == (part, True)

@@ -142,7 +142,7 @@ def _finding(ctx: AuditContext, probes: Sequence[Probe], which: str, *names: str
         "is_free": "costs something once, and nothing any more, though it is counted",
     }[which]
     return ctx.finding(
-        f"to change what nobody asked to be changed {text}: {', '.join(names)}",
+        f"to change data outside the task {text}: {', '.join(names)}",
         *probes,
         relation=f"{__name__}:{which}",
         marks=("score",),

@@ -238,7 +238,7 @@ def _departures(ctx: AuditContext, table: Sum) -> Iterator[Finding | None]:
     if found is not None:
         yield from _cut_off(ctx, table, found)
         return
-    # What is done is a matter of steps itself, so only told components show that a sum was rounded.
+    # Work done is stepwise itself, so only reported components show that a sum was rounded.
     near = rounded(table.rows, table.totals) if table.names else None
     if near is not None and len(table.states) <= 2 * PROOF:
         fit, step = near
@@ -306,7 +306,7 @@ def _departed(
         part="V",
         expected="the sum itself",
         observed=stated,
-        teaches="that going on is worth nothing there: between these states there is no gradient",
+        teaches="that going on is worth nothing there: these states have equal rewards",
         at_most=at_most,
     )
 
@@ -339,7 +339,7 @@ def pile(ctx: AuditContext) -> Iterator[Finding | None]:
             part="V",
             expected="rewards that tell these states apart",
             observed={"done": sizes, "rewards": dict(Counter(f"{state.score:g}" for state in paid).most_common(8))},
-            teaches="nothing between these states: there is no gradient",
+            teaches="nothing between these states: their rewards are equal",
             at_most="hint",
         )
         return

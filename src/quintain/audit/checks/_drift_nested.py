@@ -247,7 +247,7 @@ def unread(ctx: AuditContext) -> Iterator[Finding | None]:
                 if not of_another([record], Evidence("", data=name)):
                     continue
                 yield ctx.finding(
-                    f"{known.op.name} shows the rows of another {name} when it cannot read the one that it is told",
+                    f"{known.op.name} shows the rows of another {name} when it cannot read the given one",
                     probe,
                     relation=f"{HERE}of_another",
                     marks=("one", "other", "call"),

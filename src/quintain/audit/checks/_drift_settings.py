@@ -150,7 +150,7 @@ def set_is_shown(ctx: AuditContext) -> Iterator[Finding | None]:
                 yield finding
                 break
     if not looked:
-        raise NotChecked("nothing is shown of what a tool is told to set")
+        raise NotChecked("no reading tool shows a value that another tool sets")
 
 
 def _histories(values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -177,7 +177,7 @@ def _finding(ctx: AuditContext, setting: Setting, seen: dict[tuple[Any, ...], Re
         ):
             continue
         return ctx.finding(
-            f"{setting.tool.name} says that it is done, and {field.strip('/')} is not the {setting.name} that was told",
+            f"{setting.tool.name} says that it is done, and {field.strip('/')} is not the given {setting.name}",
             *(setting.probe(history) for history in (item, other_values, wrong)),
             relation=f"{HERE}follows_not",
             marks=("was", "call", "look"),
@@ -185,6 +185,6 @@ def _finding(ctx: AuditContext, setting: Setting, seen: dict[tuple[Any, ...], Re
             minimise=0,
             expected={setting.name: wrong[-1]},
             observed={"set": list(wrong), field: fine[wrong]},
-            teaches="that it was done as told",
+            teaches="that the call did what its arguments say",
         )
     return None

@@ -281,7 +281,7 @@ def _partly(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
             data = {"name": series.name, "slot": slot, "how": how}
             tool = variation.tool.name
             finding = ctx.finding(
-                f"{tool} says that it is done, but does not do it with the {series.name} that it was told",
+                f"{tool} says that it is done, but does not use the given {series.name}",
                 variation.probe(looks=variation.changes is not None),
                 right[0][0].probe(looks=variation.changes is not None),
                 relation=f"{HERE}left_out",
@@ -291,7 +291,7 @@ def _partly(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
                 class_="silent_default",
                 expected={series.name: item},
                 observed={slot: place},
-                teaches="that it was done as told",
+                teaches="that the call did what its arguments say",
             )
             if finding is not None:
                 return finding

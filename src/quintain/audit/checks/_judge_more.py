@@ -99,7 +99,7 @@ def unaware(ctx: AuditContext) -> Iterator[Finding | None]:
         is_rubric = isinstance(leaf, str) and len(leaf) >= 40 and RUBRIC.search(".".join(path).lower())
         ctx.count_comparisons()
         if is_rubric and claims.cut_rubric(records[:1], Evidence("", data=leaf)):
-            yield _unaware(ctx, "the judge's model is told the beginning of the rubric alone", probes[:1], data=leaf)
+            yield _unaware(ctx, "the judge's model is sent the beginning of the rubric alone", probes[:1], data=leaf)
             return
 
 

@@ -249,7 +249,7 @@ def _ordered(ctx: AuditContext, task: str, group: Members, *, table: Table) -> I
         records = ctx.play_all(pair)
         ctx.count_comparisons()
         if members.unlike(records, Evidence("")):
-            yield _unordered(ctx, "the same verdicts, told in another order, are graded otherwise", pair, name="unlike",
+            yield _unordered(ctx, "the same verdicts in another order get another grade", pair, name="unlike",
                              observed=[grade(record.at("judge")) for record in records])  # fmt: skip
             return
     records = ctx.play_all(probes)
@@ -260,7 +260,7 @@ def _ordered(ctx: AuditContext, task: str, group: Members, *, table: Table) -> I
         title = f"of {len(every)} {group.kind} one alone decides the grade"
         yield _unordered(ctx, title, probes, name="decides", observed=grades)
     elif not group.is_weighted and members.counts_by_place(records, data):
-        title = f"{group.kind} for which no weight is told count by their place"
+        title = f"{group.kind} without a stated weight count by their place"
         yield _unordered(ctx, title, probes, name="counts_by_place", observed=grades)
 
 

@@ -85,7 +85,7 @@ def walked(ctx: AuditContext, tasks: Sequence[str], own: Mapping[str, Sequence[s
         {"name": tool.name, "properties": tool.properties, "required": list(tool.required)}
         for tool in ctx.about.tools[:60]
     ]
-    # Where nobody sees the world, what ends an episode cannot be told from what reads: submitting is no reading.
+    # In an invisible world, calls that end an episode look like reads; submitting is not a read.
     last = {ops[-1].name for task in tasks if (ops := ctx.oracle(task)) and ops[-1].do == "call"}
     budget = ctx.attribute("budget")
     is_native = isinstance(budget, int)  # Its calls cost ten times those of a plain subject.

@@ -74,7 +74,7 @@ def under_other_names(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no value under an undeclared or telling name is paid when submitted."""
     tasks = ctx.sample_tasks(3 if len(ctx.tasks) < 50 else 2)
     if len(tasks) < 2:
-        raise ctx.not_checked("there is one task only, so that nothing can be told from what is always paid")
+        raise ctx.not_checked("with one task only, an answer cannot be distinguished from a value that is always paid")
     known: dict[str, list[Read]] = {}
     for task in tasks:
         known[task] = list(_found(ctx, task))

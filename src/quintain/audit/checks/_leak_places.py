@@ -1,4 +1,4 @@
-"""Places where a task's secret was seen: found with the same calls in two tasks, told apart from data, and reported."""
+"""Places where a task's secret was seen: found with the same calls in two tasks, separated from data, and reported."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class Sorter:
 
     def _against_world(self, place: Place) -> Sure | None:
         leak, is_there = place.leak, self._in_world(place)
-        if is_there is None:  # Nobody can see the world: only what no world has is a proof.
+        if is_there is None:  # The world is invisible: only a value that no world holds is a proof.
             sure: dict[str, Sure | None] = {"stated": "proven", "random": None, "object": None}
             return sure.get(leak.how, "likely")
         if is_there:
@@ -303,7 +303,7 @@ def _finding(ctx: AuditContext, place: Place, *, tasks: Sequence[str], sure: Sur
         relation, data = f"{__name__}:shows_and_pays", {**data, "paid": solved}
         probe = Probe((*probe.ops, *(ctx.oracle(place.task) or ()), score()))
         if not ctx.holds([probe, *beside], Evidence(relation, ("hidden", "read", "score"), data)):
-            return None  # It is told only to whom it can be of no use any more.
+            return None  # It is shown only after the episode can no longer be won.
     what = {"reset": "reset", "prompt": "the prompt", "tools": "the tools' declaration"}.get(op.do, op.name)
     how = f"in {leak.how}" if leak.how in ENCODED else HOW[leak.how]
     return ctx.finding(

@@ -66,7 +66,7 @@ class Leak(msgspec.Struct, frozen=True):
     """A secret that was shown.
 
     Attributes:
-        how: "strong", "weak" or "inner": under such a label; "told": after words that call it the truth; "said":
+        how: "strong", "weak" or "inner": under such a label; "stated": after words that call it the truth; "said":
             after words that also occur in ordinary text; "marked": beside a mark on the right choice; "object": a
             whole object; "long"; "random": too random for an accident; or the name of an encoding.
         under: Keys under which it stands.

@@ -211,7 +211,7 @@ def _broken(
 ) -> Finding | None:
     op, how = ops[-1], breakage(seen)
     name = f"{op.name}()" if op.do == "call" else "score(), after a call that was answered,"
-    ways = way_of(seen) if how else "answers with what is no plain data"
+    ways = way_of(seen) if how else "answers with a value that is not plain data"
     input_ = "" if op.do == "score" else ", on a call that its schema allows" if right else ", on a wrong call"
     severity: Severity = "error" if how == "hung" or (how and (right or control)) else "warning"
     where = seen.where

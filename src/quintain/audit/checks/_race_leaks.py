@@ -126,7 +126,7 @@ def close(ctx: AuditContext) -> Iterator[Finding | None]:
         ctx.count_comparisons(len(ops))
         if closes_others(records, Evidence("", volatile=ctx.volatile)):
             yield ctx.finding(
-                "when a session is closed, another one is no longer what it was",
+                "closing a session changes another one",
                 closed,
                 alone,
                 alone,

@@ -110,7 +110,7 @@ def _disturbed(
     number, place = where
     if number < 0:
         expected, observed = "every session ends", records[0].died
-        name = "nobody answers any more"
+        name = "calls get no answer any more"
     else:
         op = lanes[number][place]
         name = f"{op.name or op.do} gives something else"

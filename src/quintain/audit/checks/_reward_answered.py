@@ -59,7 +59,7 @@ def answered_and_not_done(ctx: AuditContext) -> Iterator[Finding | None]:
         if not name:
             continue
         found = ctx.finding(
-            f"{variation.tool.name} answers with the {name} that it was told, and the world is as it was",
+            f"{variation.tool.name} answers with the given {name}, and the world is unchanged",
             variation.probe(looks=True),
             base.probe(looks=True),
             relation=f"{__name__}:only_said",

@@ -64,7 +64,7 @@ def _beyond(ctx: AuditContext) -> dict[str, Fact]:
     rest = ctx.rng.sample(rest, len(rest))
     until = time.monotonic() + min(BEYOND_S, ctx.seconds_left() / 4)
     found: dict[str, Fact] = {}
-    size = 4  # Few at first: nobody knows yet what one costs.
+    size = 4  # Few at first: the cost of one is still unknown.
     while len(found) < len(rest) and time.monotonic() < until:
         some = rest[len(found) : len(found) + size]
         parts = [some[place : place + _PART] for place in range(0, len(some), _PART)]

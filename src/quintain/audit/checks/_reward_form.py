@@ -39,7 +39,7 @@ def reward_well_formed(ctx: AuditContext) -> Iterator[Finding | None]:
                 continue
             value = record.at("score").value
             yield ctx.finding(
-                "the reward is no finite number" if not _above(record) else "the reward is above the best there is",
+                "the reward is not a finite number" if not _above(record) else "the reward is above the best there is",
                 solves(task, way),
                 relation=claims.ODD,
                 marks=("score",),

@@ -91,7 +91,7 @@ def _source(family: Sequence[SolutionRun], where: tuple[int, str]) -> str:
     if any(
         value is None or stated(key, value, solution_run.prompt, schema={}) is not None for value, solution_run in pairs
     ):
-        return ""  # The agent is told: `x.changed_argument` asks about it.
+        return ""  # The prompt states it: `x.changed_argument` covers it.
     for earlier in reversed(range(place)):
         shown = [dict(leaves(solution_run.said[earlier].value)) for solution_run in family]
         for path in shown[0]:

@@ -137,7 +137,7 @@ def _counted(ctx: AuditContext, tool: ToolSpec, task: str, *, tries: int) -> Fin
 def guess(player: Player, on: str, value: Any) -> Any:
     """Returns, in the child, the allowed number of unpaid answers and a further paid one, or None.
 
-    Value: {"task", "tool", "told": number of allowed answers, "reads": tools that look, "right": answers of the
+    Value: {"task", "tool", "allowed": number of allowed answers, "reads": tools that look, "right": answers of the
     solution, if it is known}.
     """
     tool = msgspec.convert(value["tool"], ToolSpec)

@@ -133,7 +133,7 @@ def unfound(records: Sequence[Record], evidence: Evidence) -> bool:
     return is_dict(hunt) and not hunt["found"] and hunt["wholly"] and worked and full
 
 
-# --- what nobody told ---
+# --- values without a source ---
 
 
 Key = tuple[str, str]

@@ -70,7 +70,7 @@ def _paid_all_the_same(
         data={"full": solution.full, "lacks": lacks, "done": ["wrong"]},
         minimise=20,
         part="V",
-        expected=f"{own}, as the agent is told",
+        expected=f"{own}, as the prompt says",
         observed={"arguments": way[place].value, "score": run.score},
         teaches="that what was asked for need not be what is done",
     )

@@ -64,7 +64,7 @@ class Solution(msgspec.Struct, frozen=True):
         sees: True if the world's state is visible.
         said: Result of each op.
         first: Result of `reset`.
-        told: The whole prompt at the start, as text.
+        prompt: The whole prompt at the start, as text.
         errors: Places of ops that were refused or crashed.
     """
 

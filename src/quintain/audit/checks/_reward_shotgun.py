@@ -44,7 +44,7 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
         ways = [(*solution.ops[:place], shot, *solution.ops[place + 1 :]) for shot in shots]
         hollow, *tried = zip(shots, runs(ctx, solution, ways), strict=True)
         if hollow[1].score is None or hollow[1].score >= (solution.full or 0.0) - 1e-9:
-            continue  # Nobody reads it.
+            continue  # The verifier does not read it.
         for shot, run in tried:
             if run.score is None or solution.full is None or run.score < solution.full - 1e-9 or place in run.errors:
                 continue

@@ -45,7 +45,7 @@ def verifier_files(ctx: AuditContext) -> Iterator[Finding | None]:
     """No tool of the agent writes the files that the environment and its verifier are made of."""
     spec = Path(ctx.subject.spec.rpartition(":")[0])
     if ctx.about.kind not in {"plain", "environment"} or not spec.is_file():
-        raise ctx.not_checked("the subject is no file that could be copied")
+        raise ctx.not_checked("the subject is not a file that can be copied")
     aims = list(_aims(ctx.about.tools))
     if not aims:
         raise ctx.not_checked("no tool writes files or runs code")

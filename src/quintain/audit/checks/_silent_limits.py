@@ -20,7 +20,7 @@ from quintain.audit.probe import Op, Probe, Record, ask, reset, same
 from ._silent_faults import sweep
 
 HERE = f"{__name__}:"
-NAMELESS = "a task that nobody made 7f3a"
+NAMELESS = "a task that does not exist 7f3a"
 DRAWS, CASES = 4, 40
 """Values of a parameter that are tried, and parameters."""
 
@@ -125,7 +125,7 @@ def effects(ctx: AuditContext) -> Iterator[Finding | None]:
             at_most="hint",
             expected="another answer or another world for some value",
             observed=found,
-            teaches="to fill in what nobody reads",
+            teaches="to fill in parameters without effect",
         )
 
 

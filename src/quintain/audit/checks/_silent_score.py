@@ -140,7 +140,7 @@ def _damages(ctx: AuditContext, task: str, acts: Sequence[Op]) -> list[tuple[Op,
     """Writes that the solution does not make: those of other tasks, and the solution's own with other values."""
     own_value = {(op.name, str(op.value)) for op in acts}
     writes = sorted(ctx.discovery.writes(), key=lambda call: (bool(call.before), call.task != task))
-    if not writes:  # Nobody can see what writes: take what worked.
+    if not writes:  # Writes are invisible: take the calls that worked.
         writes = list(ctx.discovery.calls)
     found: dict[str, tuple[Op, ...]] = {}
     for known_call in writes:

@@ -71,7 +71,7 @@ def _against(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Findi
                 tasks=[item[0].task for item in against],
                 expected=f"{word!r}, as the prompt says; {len(follow)} other tasks of this kind do as they say",
                 observed=f"{own!r} is what is paid",
-                teaches="not to do what it is told",
+                teaches="not to follow the prompt",
             )
             return
 
@@ -132,7 +132,7 @@ def room_to_look(ctx: AuditContext) -> Iterator[Finding | None]:
                 continue
             marked = tuple(op.marked("late") if place == late[0] else op for place, op in enumerate(way.ops))
             yield ctx.finding(
-                "an episode has no room for a look more than its solution takes, and nobody says so",
+                "an episode allows no more reads than its solution makes, and no text says so",
                 Probe((reset(solution.task), *marked, score())),
                 solves(solution.task, solution.ops),
                 relation=f"{_HERE}:cut_short",
@@ -141,7 +141,7 @@ def room_to_look(ctx: AuditContext) -> Iterator[Finding | None]:
                 minimise=0,
                 part="C",
                 tasks=(solution.task,),
-                expected="room to look around, or a limit that the agent is told",
+                expected="room for further reads, or a limit stated to the agent",
                 observed=f"{way.ops[late[0]].name or 'the answer'} is refused",
                 teaches="to act without looking",
             )
@@ -170,7 +170,7 @@ def one_for_all(ctx: AuditContext) -> Iterator[Finding | None]:
     there = solution_runs(ctx)
     different = {solution_run.prompt: solution_run for solution_run in there}
     if len(different) < 6:
-        raise ctx.not_checked("there are fewer than six tasks that are told differently")
+        raise ctx.not_checked("fewer than six tasks have different prompts")
     some = list(different.values())[:: max(1, len(different) // 6)][:6]
     probes = [solves(solution_run.task, some[0].ops) for solution_run in some]
     ctx.count_comparisons(len(probes))

@@ -165,7 +165,7 @@ def _why(op: Op, specs: dict[str, ToolSpec]) -> str:
     """Returns what bars a call; empty for nothing, or for another spelling of an allowed value."""
     spec = specs.get(op.name)
     if spec is None:
-        return f"there is no tool {op.name}"
+        return f"the tool {op.name} does not exist"
     for key, value in op.value.items():
         schema = spec.properties.get(key)
         if spec.parameters and schema is None and spec.parameters.get("additionalProperties") is False:

@@ -31,7 +31,7 @@ class SolutionRun(msgspec.Struct, frozen=True):
     """A task's solution, played.
 
     Attributes:
-        told: The whole prompt at the start, as text.
+        prompt: The whole prompt at the start, as text.
         said: Result of each op.
         full: Its reward; more than 0.
     """

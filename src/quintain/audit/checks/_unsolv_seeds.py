@@ -32,7 +32,7 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution of a task under one seed works under others."""
     full = {task: fact.full for task, fact in facts(ctx).items() if fact.full is not None and fact.full > 0}
     if max(full.values(), default=0.0) > 1.0 + 1e-9:
-        raise ctx.not_checked("rewards go beyond 1: nobody knows what the best is under a seed")
+        raise ctx.not_checked("rewards go beyond 1: the best under a seed is unknown")
     few = len(ctx.about.tasks) <= _MAX_TASKS
     if few:
         full |= {task: fact.full for task, fact in beyond(ctx).items() if fact.full is not None}
@@ -70,7 +70,7 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
             tasks=[element[0] for element in lost],
             expected=f"{full[task]:g}, as under seed 0",
             observed=f"{paid} under seed {seed}; {len(lost)} of {looked} pairs of a task and a seed",
-            teaches="nothing in episodes that nobody can solve",
+            teaches="nothing in episodes that cannot be solved",
         )
 
 
@@ -80,7 +80,7 @@ def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     known = facts(ctx)
     most = max([0.0, *(number for fact in known.values() for number in (fact.full, fact.floor) if number is not None)])
     if most > TOP + 1e-9:
-        raise ctx.not_checked("rewards go beyond 1: nobody knows what the best is under a seed")
+        raise ctx.not_checked("rewards go beyond 1: the best under a seed is unknown")
     ceiling = {task: fact.full if fact.full is not None and fact.full > 0 else TOP for task, fact in known.items()}
     poor = {task for task, fact in known.items() if fact.floor is not None and fact.floor < ceiling[task] - 1e-9}
     may_rest = bool(ctx.attribute("refusal_ok"))

@@ -205,7 +205,7 @@ def exist(ctx: AuditContext) -> Iterator[Finding | None]:
         probe = Probe((reset(task), call(tool.name, {}, mark="call")))
         if is_unknown([ctx.play_probe(probe)], Evidence("")):
             yield ctx.finding(
-                f"{tool.name} is advertised, but there is no such tool",
+                f"{tool.name} is advertised, but does not exist",
                 probe,
                 relation=f"{__name__}:is_unknown",
                 marks=("call",),
@@ -248,7 +248,7 @@ def stay(ctx: AuditContext) -> Iterator[Finding | None]:
                 part="H",
                 expected=_names_of(first.value),
                 observed=_names_of(after.value),
-                teaches="a set of tools that is not the one it was told of",
+                teaches="a set of tools other than the advertised one",
             )
             return
 
@@ -280,7 +280,7 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
         for name in sorted((called | tools_quoted(text, tools)) - tools - fields - reported):
             reported.add(name)
             yield ctx.finding(
-                f"{where} speaks of {name}, and there is no such tool",
+                f"{where} mentions {name}, which does not exist",
                 Probe((reset(ctx.tasks[0]), call(name, {}, mark="call"))),
                 relation=f"{__name__}:is_unknown",
                 marks=("call",),

@@ -118,7 +118,7 @@ def is_constant(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @check("x.data_like_production", "data_realism", needs=("production", "state", "tasks"), value=46)
 def like_production(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that each column is distributed as in production's sample, and that rows cannot be told apart."""
+    """Checks that each column is distributed as in production's sample, and that rows are indistinguishable."""
     probes = (*state_probes(ctx.sample_tasks(TASKS)), production_probe())
     records = ctx.play_all(probes)
     if not records[-1].at("theirs").fine or not records[-1].at("theirs").value:
@@ -216,7 +216,7 @@ def _apart(
     area = auc(sample, reference, random.Random(0))  # noqa: S311 (no secrets)
     if area is not None and area > AUC:
         yield ctx.finding(
-            f"rows of {name} can be told from production's",
+            f"rows of {name} can be distinguished from production's",
             *probes,
             relation=f"{__name__}:tells_apart",
             data=name,
@@ -286,7 +286,7 @@ def depends(ctx: AuditContext) -> Iterator[Finding | None]:
                 minimise=0,
                 expected="an answer about what was asked for",
                 observed=first.seen.value,
-                teaches="that looking is no use",
+                teaches="that looking is useless",
                 at_most="proven" if "state" in ctx.offers and not first.before else "likely",
             )
 

@@ -278,7 +278,7 @@ def _ends(ctx: AuditContext, count: int) -> Iterator[tuple[str, str, tuple[Op, .
                 there = True
                 yield task, how, (reset(task), *some)
     if not there:
-        raise NotChecked("there is no task")
+        raise NotChecked("the subject has no task")
 
 
 def reordered(op: Op, _tool: ToolSpec | None) -> Op:

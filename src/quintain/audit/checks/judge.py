@@ -159,7 +159,7 @@ def _misread(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Findin
             continue
         is_mixed = reply in list(replies.mixed_ones(known.good, known.bad))
         yield ctx.finding(
-            f"a reply that is no good verdict is read as one: {reply.how}",
+            f"a reply that is not a good verdict is read as one: {reply.how}",
             Probe(judged(task, reply.text)),
             good,
             empty,

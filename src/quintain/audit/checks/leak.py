@@ -310,7 +310,7 @@ def canaries(ctx: AuditContext) -> Iterator[Finding | None]:
             at_most="hint",
             expected='a field "canary" with a random string in what each task hides',
             observed="none",
-            teaches="nothing by itself; a model that has read the tasks cannot be told from one that solves them",
+            teaches="nothing by itself; a model that has read the tasks looks like one that solves them",
         )
 
 

@@ -34,7 +34,7 @@ from ._clip_states import (
 )  # fmt: skip
 from ._clip_sum import pile, weighted
 
-FLAT = "that going on is worth nothing: between these states there is no gradient"
+FLAT = "that going on is worth nothing: these states have equal rewards"
 
 
 # --- relations: each states the bug ---

@@ -325,7 +325,7 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
                 continue
             yield ctx.finding(
                 "one step, done over and over, is paid as the whole solution" if repeated
-                else f"{tool} is told that all went well, and that is paid in full",
+                else f"{tool} gets a report of success, and that is paid in full",
                 Probe((reset(solution.task), *way, *seeing(solution), score())),
                 relation=claims.PAID,
                 marks=("score", "state") if solution.sees else ("score",),

@@ -144,7 +144,7 @@ def _paid(ctx: AuditContext, world: World, wrong: Sequence[str], *, record: Reco
         part="V",
         expected={"no score": None, "without the fault": record.at("score").value},
         observed={"score": record.at(f"score {fault}").value, "faults": list(wrong)},
-        teaches="a reward that nobody measured",
+        teaches="a reward that was never measured",
     )
 
 
@@ -177,7 +177,7 @@ def _used_up(ctx: AuditContext, there: Sequence[World], fault: str) -> Finding |
                 at_most="likely",
                 expected="no score, or a second look that is known to have worked",
                 observed="the same score as without the fault, which is used up",
-                teaches="a reward that nobody measured",
+                teaches="a reward that was never measured",
             )
     return None
 

@@ -1,8 +1,8 @@
 """Class 1: checks that every read shows what has been written, at once and permanently.
 
 The oracle is differential: a read after a write must not depend on an earlier read, on the order of reads, on other
-sessions, or on a wait. So it works without `state()`; where that is offered, a different world is told from a wrong
-answer.
+sessions, or on a wait. So it works without `state()`; where that is offered, a different world is
+separated from a wrong answer.
 """
 
 from __future__ import annotations

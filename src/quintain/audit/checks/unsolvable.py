@@ -1,7 +1,7 @@
 """Checks for unsolvable and trivial tasks: unpaid right solutions, and rewards for no action.
 
 The floor and the ceiling are measured: the oracle is played with its errors visible, and an idle episode is played
-beside it. Between them stand the tasks that can be told apart; a task outside teaches noise.
+beside it. Between them stand the useful tasks; a task outside teaches noise.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
     lacking = [task for task, fact in facts(ctx).items() if fact.solution == "none"]
     if lacking:
         yield ctx.finding(
-            "tasks have no solution, so nobody can say whether they can be solved",
+            "tasks have no solution, so it is unknown whether they can be solved",
             part="T",
             severity="note",
             at_most="hint",
@@ -239,7 +239,7 @@ def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
     ctx.count_comparisons()
     if not ctx.tasks:
         yield ctx.finding(
-            "there is no task at all", part="T", expected="at least one task", observed="tasks() is empty"
+            "the subject has no tasks", part="T", expected="at least one task", observed="tasks() is empty"
         )
         return
     has_prompt = "prompt" in ctx.offers
@@ -304,7 +304,7 @@ def _contradiction(ctx: AuditContext, alike: Sequence[tuple[str, str]]) -> Findi
                 severity="error" if sees and len(own_ops) > 1 else "warning",
                 at_most="proven" if sees and len(own_ops) > 1 else "likely",
                 tasks=[task for task, _ in alike],
-                expected="what is wanted can be told from the prompt and the world",
+                expected="the goal follows from the prompt and the world",
                 observed=[truth[:300] for _, truth in alike][:2],
                 teaches="to guess",
             )
