@@ -19,18 +19,18 @@ from falsepass import probes, runner
 from falsepass.adapter import Adapter
 from falsepass.model import Completion, Example, Expect, Policy, ProbeResult, Score
 
-from bench.audit._peer_view import CannotLook, Told, View, solution, view
+from bench.audit._peer_view import CannotLook, ToolFinding, View, solution, view
 from quintain.audit.adapter import plain
 from quintain.audit.loader import LoadedSubject
 from quintain.audit.probe import Op, answer, call
 
 EXAMPLES = 25
-"""Tasks that it looks at unless told otherwise."""
+"""Number of tasks that it examines by default."""
 TURNS = 110
 SHOWN: list[View] = []
 """The session in which all is scored, one episode after the other, as in a trainer's process."""
 TASKS: list[str] = []
-"""Those that the adapter plays."""
+"""Tasks that the adapter plays."""
 REWARDS = """
 from bench.audit._peer_falsepass import paid
 
@@ -45,8 +45,8 @@ ADAPTER = ToolAdapter()
 """
 
 
-def audit(opened: LoadedSubject) -> list[Told]:
-    """What falsepass says."""
+def audit(opened: LoadedSubject) -> list[ToolFinding]:
+    """Returns falsepass's findings."""
     session = view(opened)
     SHOWN[:] = [session]
     tools = session.adapter.tools()
@@ -55,13 +55,13 @@ def audit(opened: LoadedSubject) -> list[Told]:
     played = [task for task in names if task not in words] if tools else []
     if not words and not played:
         raise CannotLook("it has neither tools nor known answers")
-    told: list[Told] = []
+    findings: list[ToolFinding] = []
     if words:
-        told.extend(_run(opened, "words", _rows(session, words)))
+        findings.extend(_run(opened, "words", _rows(session, words)))
     if played:
         TASKS[:] = played
-        told.extend(_run(opened, "tools", []))
-    return told
+        findings.extend(_run(opened, "tools", []))
+    return findings
 
 
 def paid(task: str, text: str) -> float | None:
@@ -169,7 +169,7 @@ class ToolAdapter(Adapter):
         return [Example(task, _prompt(SHOWN[0], task), "") for task in TASKS[:limit]]
 
 
-def _run(opened: LoadedSubject, mode: str, rows: list[dict[str, str]]) -> list[Told]:
+def _run(opened: LoadedSubject, mode: str, rows: list[dict[str, str]]) -> list[ToolFinding]:
     folder = Path(mode).absolute()
     _sources(opened, folder / "src")
     settings = {"id": f"local/{mode}"}
@@ -188,8 +188,10 @@ def _run(opened: LoadedSubject, mode: str, rows: list[dict[str, str]]) -> list[T
         payload = runner.run(folder, EXAMPLES, jobs=1)
     except Exception as error:  # noqa: BLE001 (its way to say that nothing can be made of this verifier)
         words = re.sub(r"\d+", "", str(error))
-        return [Told(f"{mode}: {type(error).__name__}: {words[:60]}", f"{mode}: {type(error).__name__}: {error}")]
-    return list(_told(mode, payload))
+        return [
+            ToolFinding(f"{mode}: {type(error).__name__}: {words[:60]}", f"{mode}: {type(error).__name__}: {error}")
+        ]
+    return list(_finding_of(mode, payload))
 
 
 def _rows(session: View, words: dict[str, str]) -> list[dict[str, str]]:
@@ -203,17 +205,17 @@ def _rows(session: View, words: dict[str, str]) -> list[dict[str, str]]:
     return list(rows.values())
 
 
-def _told(mode: str, payload: dict[str, Any]) -> list[Told]:
+def _finding_of(mode: str, payload: dict[str, Any]) -> list[ToolFinding]:
     failed = [one for one in payload["results"] if not one["passed"]]
-    told = [
-        Told(
+    findings = [
+        ToolFinding(
             f"{mode}: {one['example']}: {one['probe']}/{one['variant']}",
             f"{one['example']}: {one['probe']} {one['detail']}",
         )
         for one in failed
     ]
     hints = [one for one in payload["static"] if not one["verdict"].startswith("not confirmed")]
-    return told + [Told(f"{mode}: {one['rule']}: {one['evidence']}", f"static: {one}") for one in hints]
+    return findings + [ToolFinding(f"{mode}: {one['rule']}: {one['evidence']}", f"static: {one}") for one in hints]
 
 
 def _said(steps: list[Op]) -> str | None:

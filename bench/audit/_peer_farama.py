@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env as gymnasium_check_env
 
-from bench.audit._peer_view import Told, View, deeds, view
+from bench.audit._peer_view import ToolFinding, View, deeds, view
 from quintain.audit.loader import LoadedSubject
 
 LONGEST = 10_000_000
@@ -54,35 +54,37 @@ class SubjectEnv(gym.Env[str, int]):
         self._view.close()
 
 
-def check_env(opened: LoadedSubject) -> list[Told]:
-    """What Gymnasium says of each task."""
+def check_env(opened: LoadedSubject) -> list[ToolFinding]:
+    """Returns the findings of Gymnasium's checker for each task."""
     gym.register("Subject-v0", entry_point=lambda task: SubjectEnv(view(opened), task))
     return _of_all(opened, lambda task: gymnasium_check_env(gym.make("Subject-v0", task=task).unwrapped))
 
 
-def seed_test(opened: LoadedSubject) -> list[Told]:
-    """What PettingZoo's seed test says of each task."""
+def seed_test(opened: LoadedSubject) -> list[ToolFinding]:
+    """Returns the findings of PettingZoo's seed test for each task."""
     from pettingzoo.test import seed_test as pettingzoo_seed_test
 
     return _of_all(opened, lambda task: pettingzoo_seed_test(lambda: _alone(SubjectEnv(view(opened), task))))
 
 
-def _of_all(opened: LoadedSubject, test: Callable[[str], None]) -> list[Told]:
-    told: list[Told] = []
+def _of_all(opened: LoadedSubject, test: Callable[[str], None]) -> list[ToolFinding]:
+    findings: list[ToolFinding] = []
     for task in view(opened).tasks:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 test(task)
             except Exception as error:  # noqa: BLE001 (its verdict, or a crash of the subject: its user sees either)
-                told.append(_told(task, type(error).__name__, str(error)))
-        told.extend(_told(task, "warning", str(one.message)) for one in caught if issubclass(one.category, UserWarning))
-    return told
+                findings.append(_finding_of(task, type(error).__name__, str(error)))
+        findings.extend(
+            _finding_of(task, "warning", str(one.message)) for one in caught if issubclass(one.category, UserWarning)
+        )
+    return findings
 
 
-def _told(task: str, kind: str, text: str) -> Told:
+def _finding_of(task: str, kind: str, text: str) -> ToolFinding:
     words = re.sub(r"\x1b\[\d*m|0x[0-9a-f]+|\d+(\.\d+)?", "", text)
-    return Told(f"{task}: {kind}: {words[:200]}", f"{task}: {kind}: {text}")
+    return ToolFinding(f"{task}: {kind}: {words[:200]}", f"{task}: {kind}: {text}")
 
 
 def _alone(env: SubjectEnv) -> Any:

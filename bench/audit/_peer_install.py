@@ -1,7 +1,7 @@
 """Other checkers of environments, each in a virtual environment of its own under `$QUINTAIN_CACHE/peers`.
 
-They pin much and agree on little, so none of them meets another, and none comes near this project's own environment.
-An environment is made at its first use, with pip, and kept; beside the tool it holds what our subjects need.
+They pin many dependencies and agree on few, so they are isolated from each other and from this project's environment.
+An environment is made at its first use, with pip, and kept; besides the tool it holds the requirements of our subjects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 }
 """Requirements of each tool; the first names its environment."""
 SERVERS: dict[str, tuple[str, ...]] = {"ors": ("ors-sdk==0.1.0",), "openenv": NEEDS["openenv"]}
-"""The same of what serves environments, which is measured beside ours."""
+"""Packages of the environment servers measured against ours."""
 
 
 class Impossible(RuntimeError):
@@ -33,12 +33,12 @@ class Impossible(RuntimeError):
 
 
 def needs(tool: str) -> tuple[str, ...]:
-    """What is installed for a tool or a server."""
+    """Returns the packages of a tool or a server."""
     return NEEDS[tool] if tool in NEEDS else SERVERS[tool]
 
 
 def place(tool: str) -> Path:
-    """Where a tool's environment is; it holds a file `installed` once it is whole."""
+    """Returns the path of a tool's environment; a file `installed` marks it as complete."""
     cache = Path(os.environ.get("QUINTAIN_CACHE") or Path.home() / ".cache" / "quintain") / "peers"
     return cache / f"{needs(tool)[0].replace('==', '-')}-{sys.implementation.cache_tag}"
 

@@ -24,7 +24,7 @@ from openenv.core.env_server.types import Action, Observation, State
 from openenv.validation import Level, run_validation
 from openenv.validation.types import CheckStatus, ProviderCapability
 
-from bench.audit._peer_view import Told, View, deeds, view
+from bench.audit._peer_view import ToolFinding, View, deeds, view
 from quintain.audit.loader import LoadedSubject
 from quintain.audit.probe import Op
 
@@ -50,7 +50,7 @@ class Doing(Action):
 
 
 class Reading(Observation):
-    """What the agent reads."""
+    """Observation with the text that the agent reads."""
 
     text: str
 
@@ -104,22 +104,24 @@ class Here:
         pass
 
 
-def validate(opened: LoadedSubject) -> list[Told]:
-    """What `openenv validate` says of the package and of the running server."""
+def validate(opened: LoadedSubject) -> list[ToolFinding]:
+    """Returns the findings of `openenv validate` for the package and for the running server."""
     session = view(opened)
     provider = Here(_served(opened))
     report = validate_running_environment(provider.base_url, timeout_s=20)
-    told = [_told("--url", one["id"], one.get("details", "")) for one in report["criteria"] if not one["passed"]]
+    findings = [
+        _finding_of("--url", one["id"], one.get("details", "")) for one in report["criteria"] if not one["passed"]
+    ]
     task = session.tasks[0]
     folder = _package(task, deeds(session, task))
     found = run_validation(folder, max_level=Level.SEMANTIC, provider=provider)
     bad = [one for one in found.results if one.status in (CheckStatus.FAIL, CheckStatus.ERROR)]
-    return told + [_told(task, one.check_id, "; ".join(one.evidence)) for one in bad]
+    return findings + [_finding_of(task, one.check_id, "; ".join(one.evidence)) for one in bad]
 
 
-def _told(where: str, check: str, text: str) -> Told:
+def _finding_of(where: str, check: str, text: str) -> ToolFinding:
     words = re.sub(r"\d+", "", text)
-    return Told(f"{where}: {check}: {words[:200]}", f"{where}: {check}: {text}")
+    return ToolFinding(f"{where}: {check}: {words[:200]}", f"{where}: {check}: {text}")
 
 
 def _package(task: str, ops: list[Op]) -> Path:

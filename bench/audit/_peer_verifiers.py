@@ -19,7 +19,7 @@ from verifiers.v1.cli.validate import SOLVED, run_validate
 from verifiers.v1.configs.cli.validate import ValidateConfig
 from verifiers.v1.configs.taskset import TasksetConfig
 
-from bench.audit._peer_view import Told, View, solution, view
+from bench.audit._peer_view import ToolFinding, View, solution, view
 from quintain.audit.loader import LoadedSubject
 
 __all__ = ["PeerTaskset", "validate"]
@@ -64,8 +64,8 @@ class PeerTaskset(vf.Taskset[PeerTask, TasksetConfig]):
             yield PeerTask(vf.TaskData(idx=place, name=name, prompt=prompt), self.config.task)
 
 
-def validate(opened: LoadedSubject) -> list[Told]:
-    """What `vf-validate` says of each task."""
+def validate(opened: LoadedSubject) -> list[ToolFinding]:
+    """Returns the findings of `vf-validate` for each task."""
     view(opened)
     module = sys.modules[HERE.stem] = sys.modules[__name__]  # one module under both names
     module.SHOWN[:] = [opened]
@@ -80,10 +80,12 @@ def validate(opened: LoadedSubject) -> list[Told]:
     try:
         rows = asyncio.run(run_validate(config))
     except Exception as error:  # noqa: BLE001 (the subject broke while its tasks were listed: its user sees that)
-        return [Told(f"{type(error).__name__}", f"{type(error).__name__}: {error}")]
+        return [ToolFinding(f"{type(error).__name__}", f"{type(error).__name__}: {error}")]
     checks = [(row["name"], row[mode]) for row in rows for mode in ("gold", "noop")]
     return [
-        Told(f"{name}: {check['mode']} {check['reason']} {check['error_type']}", f"{name}: {check['mode']}: {check}")
+        ToolFinding(
+            f"{name}: {check['mode']} {check['reason']} {check['error_type']}", f"{name}: {check['mode']}: {check}"
+        )
         for name, check in checks
         if check["reason"] not in ("valid", "unchecked")
     ]

@@ -1,7 +1,7 @@
-"""What the adapters to other checkers share: a session of a subject, as text, with a fixed list of things to do.
+"""Session of a subject as text with a fixed list of actions, shared by the adapters to other checkers.
 
-Nothing is added to a subject and nothing is forgiven: a call that the subject refuses is an observation, as an agent
-would read it; anything else that it raises goes through to whoever asked.
+The adapter adds nothing to a subject and hides nothing: a call that the subject refuses is an observation, as an agent
+would read it; any other exception goes through to the caller.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from quintain.audit.loader import LoadedSubject
 from quintain.audit.probe import Op, answer, call, masked
 
 TASKS = 8
-"""How many tasks of a subject are shown, evenly spread over its list."""
+"""Number of tasks of a subject that are shown, evenly spread over its list."""
 MOST = 100
-"""How many things there are to do in one task."""
+"""Largest number of actions in one task."""
 
 
 class CannotLook(Exception):
     """The tool cannot be fed this subject."""
 
 
-class Told(NamedTuple):
+class ToolFinding(NamedTuple):
     """One failure or warning of a tool."""
 
     key: str
@@ -38,7 +38,7 @@ class Told(NamedTuple):
     text: str
 
 
-Look = Callable[[LoadedSubject], list[Told]]
+Look = Callable[[LoadedSubject], list[ToolFinding]]
 
 
 class Outside:
@@ -61,7 +61,7 @@ class Outside:
 
 
 class View:
-    """A session."""
+    """Session of a subject."""
 
     def __init__(self, opened: LoadedSubject) -> None:
         self.adapter = SubjectAdapter(Outside(opened) if opened.kind == "environment" else opened.factory())
@@ -78,7 +78,7 @@ class View:
         return self._text(self.adapter.subject.reset(self.adapter.task(task), seed))
 
     def act(self, op: Op) -> str:
-        """What the agent reads after a call, or after its last words."""
+        """Returns the text that the agent reads after a call or a final answer."""
         subject = self.adapter.subject
         try:
             return self._text(subject.answer(op.value) if op.do == "answer" else subject.call(op.name, dict(op.value)))
@@ -94,7 +94,7 @@ class View:
         return found["score"]
 
     def number(self) -> float:
-        """The score; NaN when there is no verdict."""
+        """Returns the score, or NaN without a verdict."""
         found = self.score()
         return math.nan if found is None else float(found)
 
@@ -122,12 +122,12 @@ def view(opened: LoadedSubject) -> View:
 
 
 def solution(seen: View, task: str) -> list[Op]:
-    """What the oracle does; empty where there is none."""
+    """Returns the oracle's ops; empty without an oracle."""
     return list(seen.adapter.oracle(task) or ())[:MOST]
 
 
 def deeds(seen: View, task: str) -> list[Op]:
-    """What an agent might do in a task: all that the oracle does, then each tool with arguments from its schema."""
+    """Returns possible actions in a task: the oracle's ops, then each tool with valid arguments."""
     rng, found = random.Random(0), solution(seen, task)  # noqa: S311 (the same each time)
     for tool in seen.adapter.tools():
         found.extend(call(tool.name, valid(tool, Values(), rng)) for _ in range(2))

@@ -42,14 +42,14 @@ def look(tool: str) -> Look:
 
 
 def seen(function: Look, subject: Subject) -> dict[str, Any]:
-    """What the tool says of one subject, in this process."""
+    """Returns the tool's findings in one subject, in this process."""
     try:
-        told = function(load_subject(subject))
+        findings = function(load_subject(subject))
     except CannotLook as error:
         return {"cannot": str(error), "found": []}
     except Exception as error:  # noqa: BLE001 (the tool's own report is caught where it is asked: this is our failure)
         return {"broke": f"{type(error).__name__}: {error}"[:500], "found": []}
-    return {"found": [{"key": key, "text": text[:500]} for key, text in told]}
+    return {"found": [{"key": key, "text": text[:500]} for key, text in findings]}
 
 
 def forked(function: Look, subject: Subject, seconds: float) -> dict[str, Any]:

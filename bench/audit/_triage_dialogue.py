@@ -25,7 +25,7 @@ class Desk(qn.State):
             seats: How many.
         """
         if not code.startswith("G-"):
-            raise qn.ToolError(f"{code!r} is no code")
+            raise qn.ToolError(f"{code!r} is not a code")
         self.booked[code] = seats
         return "booked"
 
@@ -91,5 +91,5 @@ def talk(task: qn.Task[Desk], rng: Rng) -> tuple[Model, str]:
         "tells_the_truth": _Lines(f"{wish} The right voucher is {task.truth['voucher']}.", f"It is {code}.", STOP),
     }
     if fault == "stops_early" and how == "unhelpful":
-        fault = ""  # there nothing was asked, so leaving is no mistake
+        fault = ""  # there nothing was asked, so leaving is not a mistake
     return Cast(agent=agents[how], user=users[fault]), fault

@@ -1,6 +1,6 @@
-"""What goes wrong in the bench of triage: faults of world, verifier, endpoint, trainer and tasks.
+"""Faults injected by the triage benchmark: of world, verifier, endpoint, trainer and tasks.
 
-Each says whether it came about: a stale read that equals a fresh one is no fault.
+Each reports whether it took effect: a stale read that equals a fresh one is not a fault.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Meddled(Tool, frozen=True, kw_only=True):
 
 
 async def real(tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
-    """What the tool itself does."""
+    """Returns the tool's own result."""
     result = tool.bind(state)(**arguments)
     return await result if inspect.isawaitable(result) else result
 
@@ -76,7 +76,7 @@ def _plain(tool: Tool) -> Tool:
 
 
 def _turn(fate: Fate) -> bool:
-    """Whether it is this call's turn to be hit; the others pass."""
+    """True if the fault hits this call."""
     fate.seen += 1
     return fate.seen - 1 == fate.at
 
@@ -155,7 +155,7 @@ async def double_write(fate: Fate, tool: Tool, state: qn.State, arguments: dict[
 
 
 async def leftover(fate: Fate, tool: Tool, state: Any, arguments: dict[str, Any]) -> Any:
-    """What an earlier episode left in the world appears with the first call."""
+    """Shows data of an earlier episode in the world at the first call."""
     if not fate.fired:
         key = fate.rng.choice(list(state.crm.contacts))
         row = state.crm.contacts[key]
@@ -285,7 +285,7 @@ FAULTS: dict[str, Fault] = {
     "lost_tokens": Fault("trainer", reply=True),
 }
 SALES_ALONE = ("lost_write", "double_write", "leftover")
-"""They know that world's rows, or copy it without waiting."""
+"""Faults that use the rows of `sales` or copy its world without waiting."""
 TASK_FAULTS = ("wrong_gold", "wrong_gold_and_solution", "trivial")
 
 # --- who plays ---
@@ -347,7 +347,7 @@ def _read_back(calls: list[Call]) -> Iterator[Call]:
 
 
 def spoiled(task: qn.Task[Any], other: qn.Task[Any], how: str) -> qn.Task[Any]:
-    """The task with a goal that nobody asked for, with another one's truth and solution, or with its work done."""
+    """Returns the task with a wrong goal, another task's truth and solution, or its work done."""
     if how == "wrong_gold":
         key = next(iter(task.world().crm.contacts))
         goal = Field(table="crm.contacts", key=key, field="title", value="Chief Nonsense Officer")

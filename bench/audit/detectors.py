@@ -1,16 +1,15 @@
-"""How good the audit is: what it catches of environments with known bugs, and how silent it is on sound ones.
+"""Recall and precision of the audit on environments with known bugs and on sound ones.
 
     python bench/audit/detectors.py [--suite twins|seeded|scorers|history|clean] [--half early|late|newest] [--out FILE]
 
 Suites: the poisoned twins of `sales` and `support`; seeded bugs, written without a look at the detectors (`seeded/`);
 bugs that public projects really had, before and after their fix (`history/`); sound subjects. A bug is *caught* when a
 finding names its class, or one under which it is named as rightly, and the sound counterpart has no finding of that
-check. "proven" counts only proven errors, "told" all but hints. Bounds are Clopper and Pearson's, 95 %.
+check. "proven" counts only proven errors, "reported" all but hints. Bounds are Clopper and Pearson's, 95 %.
 
-All misses were looked at in the end, so what is caught today says little of bugs that nobody has seen. What it was at
-first sight: 59 of 85 in worlds of which the other bugs were known ("early"), 26 of 57 in worlds written later,
-by people who had seen no detector ("late"), and 34 of 52 in more of that kind, once the misses before had become checks
-("newest").
+All misses were studied in the end, so today's recall says little about unseen bugs. At first sight it was 59 of 85 in
+worlds of which the other bugs were known ("early"), 26 of 57 in worlds written later, by authors who had seen no
+detector ("late"), and 34 of 52 in more of that kind, once the earlier misses had become checks ("newest").
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ SUITES = ("twins", "seeded", "scorers", "history", "clean")
 
 
 class Case(NamedTuple):
-    """A subject and what is wrong with it; `classes` is empty for a sound one, which may be `beside` others."""
+    """A subject and its bug; `classes` is empty for a sound one, which may be the counterpart of others."""
 
     suite: str
     name: str
@@ -82,7 +81,7 @@ def cases() -> Iterator[Case]:
 
 
 def half(world: str) -> str:
-    """When it was written; see the module."""
+    """Returns the period in which a world was written; see the module."""
     return "newest" if world in seeded.NEWEST else "late" if world in seeded.LATE else "early"
 
 
@@ -105,7 +104,7 @@ def play(case: Case, tasks: int = TASKS, budget: float = 180, *, classes: Sequen
 
 
 def caught(case: Case, result: dict[str, Any], sound: dict[str, Any] | None, *, proven: bool) -> bool:
-    """Whether a finding of the right class is there that the sound counterpart does not have."""
+    """True if a finding of the right class exists that the sound counterpart lacks."""
     before = {(one["check"], one["title"]) for one in sound["found"]} if sound else set()
     return any(
         one["class"] in case.classes
@@ -138,12 +137,12 @@ def print_tables(done: Sequence[tuple[Case, dict[str, Any]]]) -> None:
             groups[f"{case.suite}, {case.half}"].append(verdicts)
             groups[f"  {case.classes[0]}"].append(verdicts)
     width = 34
-    print(f"{'suite or class':<{width}}{'proven':<28}{'told'}")
+    print(f"{'suite or class':<{width}}{'proven':<28}{'reported'}")
     for name in sorted(groups, key=lambda one: (one.startswith(" "), one)):
         rows = groups[name]
         n = len(rows)
-        told = rate(sum(row[2] for row in rows), n)
-        print(f"{name:<{width}}{rate(sum(row[1] for row in rows), n):<28}{told}")
+        reported = rate(sum(row[2] for row in rows), n)
+        print(f"{name:<{width}}{rate(sum(row[1] for row in rows), n):<28}{reported}")
     sound = [(case, result) for case, result in done if not case.classes]
     alarms = [(case.name, one) for case, result in sound for one in result["found"] if _stops(one)]
     print(f"\nsound subjects: {len(sound)}; proven errors on them: {len(alarms)}")
@@ -164,14 +163,14 @@ def print_tables(done: Sequence[tuple[Case, dict[str, Any]]]) -> None:
 
 
 def print_misses(done: Sequence[tuple[Case, dict[str, Any]]]) -> None:
-    """What was not caught, and what was found there instead."""
+    """Prints the bugs that were missed, with the findings in their subjects."""
     by_name = {case.name: result for case, result in done}
     for case, result in done:
         if not case.classes:
             continue
         if not caught(case, result, by_name.get(case.beside), proven=True):
-            told = [f"{one['confidence']} {one['check']}" for one in result["found"]]
-            print(f"missed {case.name} ({case.classes[0]}): {result.get('error') or ', '.join(told) or 'silent'}")
+            titles = [f"{one['confidence']} {one['check']}" for one in result["found"]]
+            print(f"missed {case.name} ({case.classes[0]}): {result.get('error') or ', '.join(titles) or 'silent'}")
     for case, result in done:
         for line in result.get("broke", ()):
             print(f"BROKE {case.name}: {line}")

@@ -1,8 +1,8 @@
-"""What other checkers of environments find in the subjects on which the audit itself is measured.
+"""Findings of other checkers of environments in the subjects on which the audit itself is measured.
 
     python bench/audit/peers.py [--tool NAME] [--suite NAME] [--only TEXT] [--out FILE] [--jobs N]
 
-Each subject is shown to each tool in the tool's own form, by the thinnest adapter that lets it run as it is meant to:
+Each subject is shown to each tool in the tool's own form, by the thinnest adapter that lets it run as intended:
 
 gymnasium   `check_env` on each task as a registered Gymnasium environment (two resets, single steps)
 pettingzoo  `seed_test` on each task as an environment of one agent (two fresh instances in lockstep)
@@ -12,8 +12,8 @@ falsepass   its probes: tasks that are answered by words as a reward function, o
             the tools alone; and its static scan of the subject's own class
 
 A bug counts as *found* when the tool fails or warns on it in a way in which it does not on the sound counterpart,
-whatever it complains of: none of them names our classes. What a tool cannot be fed is no miss, it is not counted.
-Tools are installed, each in a virtual environment of its own, at their first use; one that cannot be is left out.
+whatever the complaint: the tools do not name our classes. A subject that a tool cannot run is not counted. Tools are
+installed, each in a virtual environment of its own, at their first use; one that cannot be is left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Results = dict[tuple[str, str], dict[str, Any]]
 
 
 class Verdict(NamedTuple):
-    """What a tool made of a bug."""
+    """Result of a tool for a bug."""
 
     case: Case
     looked: bool
@@ -81,7 +81,7 @@ class Worker:
 
 
 def _place(spec: str) -> str:
-    """Where an environment of ours stands; its name is registered in this interpreter, not in the tool's."""
+    """Returns the module path of an environment of ours; its name is registered in this interpreter only."""
     named = [one.value for one in entry_points(group="quintain.environments") if one.name == spec]
     return named[0] if named else spec
 
@@ -97,7 +97,7 @@ def play(tool: str, interpreter: Path, wanted: Sequence[Case]) -> Iterator[dict[
 
 
 def judged(case: Case, result: dict[str, Any], sound: dict[str, Any]) -> Verdict:
-    """Whether the tool could look at the bug, and said more than of its sound counterpart."""
+    """Returns whether the tool could run on the bug and reported more than on its sound counterpart."""
     looked = not any(one.get(key) for one in (result, sound) for key in ("cannot", "broke"))
     before = {one["key"] for one in sound["found"]}
     more = any(one["key"] not in before for one in result["found"])

@@ -1,4 +1,4 @@
-"""How often triage is right: episodes with faults of which we know, because we put them in, filed by triage.
+"""Accuracy of triage on episodes with known, injected faults.
 
 Seven policies play `sales` and `support`: the solution, with read-backs, with mistakes, giving up, clumsily, at random,
 and nothing. One fault is put into some of the episodes while they are played: a tool that crashes, a stale read, a
@@ -7,8 +7,8 @@ last night. Other faults are built in: then triage gets the faulty environment, 
 small dialogue has a simulated user who goes wrong.
 
 An episode is the policy's unless a fault really changed something in it. What counts most is the precision of "not the
-policy's fault": an episode that is wrongly left out biases training. Recall is given by fault, those that no record can
-show included.
+policy's fault": an episode that is wrongly left out biases training. Recall is given by fault, including those that no
+record can show.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from quintain.trace import Trace
 
 GOAL = 0.95
 ACCIDENT = "accident"
-"""Of an episode that broke without our doing, as when a tool hits its limit on a busy machine. It counts nowhere."""
+"""Label of an episode that broke by accident, as when a tool hits its limit on a busy machine. It counts nowhere."""
 FAULTY = 0.4
 """Share of the episodes into which a fault is put; fewer come about."""
 
@@ -70,7 +70,7 @@ class Known(NamedTuple):
 
 
 class Filed(NamedTuple):
-    """What we know, and what triage says."""
+    """Known origin of an episode, and the result of triage."""
 
     known: Known
     owner: str
@@ -181,7 +181,7 @@ async def dialogue(count: int, rng: Rng) -> list[Filed]:
 
 
 async def filed(played: list[Known], env: qn.Environment[Any]) -> list[Filed]:
-    """What triage says, of records that have been on disk."""
+    """Returns the results of triage for records that have been on disk."""
     traces = [Trace.from_json(known.trace.to_json()) for known in played]
     reading = Reading(played=[of_trace(trace, place=f"{n}", index=n) for n, trace in enumerate(traces)])
     report = await triage(reading, env)

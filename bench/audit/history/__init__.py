@@ -1,8 +1,8 @@
-"""Bugs that environments and graders of the field really had, each as a subject with it and one without.
+"""Bugs that published environments and graders had, each as a faulty and a fixed subject.
 
-Some pairs are two published versions of a package (`needs_install`; `installed.py` fetches them). The others are
-rebuilt, small, from what the projects' issues and pull requests tell; "fixed" means fixed as the project did it, or,
-where the issue is still open, as the issue asks.
+Some pairs are two published versions of a package (`needs_install`; `installed.py` fetches them). The others are small
+reconstructions from the projects' issues and pull requests; "fixed" means fixed as the project did it, or, for an open
+issue, as the issue requests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Pair(NamedTuple):
     part: str
     """The letter to blame: T, H, V, S or C."""
     source: str
-    """Where the public report stands."""
+    """Address of the public report."""
     story: str
     before: str
     """The spec of the subject with the bug: path/to/file.py:factory, or :scorer where there are cases."""
@@ -77,7 +77,7 @@ RELEASED = (
     Pair(
         "reasoning-gym-graph-color-crash", "races", "V",
         f"{_GITHUB}open-thought/reasoning-gym/commit/f9e8f8b0",
-        "An answer that is no JSON brings the scorer down instead of earning nothing. Fixed in 0.1.12.",
+        "An answer that is not JSON brings the scorer down instead of earning nothing. Fixed in 0.1.12.",
         *_released("graph_color"), needs_install=True,
     ),
     Pair(

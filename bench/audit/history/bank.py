@@ -106,7 +106,7 @@ class Bank(Plain):
     def call(self, name: str, arguments: dict[str, Any]) -> Answer:
         self.calls.append((name, copy.deepcopy(arguments)))
         if name == self._withheld:
-            return {"error": f"there is no tool {name!r}"}
+            return {"error": f"no such tool: {name!r}"}
         answer = super().call(name, arguments)
         if name in READS and "error" not in answer:
             self._note([name, arguments])
@@ -132,7 +132,7 @@ class Bank(Plain):
         return {"tools": super().tools(), "calls": [call]}
 
     def judged(self) -> dict[str, Any]:
-        """What of the database is compared."""
+        """Returns the compared part of the database."""
         return {key: table for key, table in self.db.items() if key != "transfers" or "effect_only" not in self.bugs}
 
     # --- the tools ---

@@ -1,10 +1,10 @@
-"""Graders that paid for the wrong thing, or that called their own failure a zero; rebuilt from public reports.
+"""Graders that paid for wrong work or reported their own failure as 0; rebuilt from public reports.
 
 Lean proofs and exit codes: https://github.com/PrimeIntellect-ai/verifiers/pull/1480
 Kernels and an absolute tolerance: https://github.com/ScalingIntelligence/KernelBench/issues/165
 A math rubric under load: https://github.com/PrimeIntellect-ai/verifiers/pull/831
 A mean over the steps that ran: https://github.com/harbor-framework/harbor/issues/2783
-A trial that nobody could grade: https://github.com/skillberry-ai/cap-evolve/pull/309
+A trial that could not be graded: https://github.com/skillberry-ai/cap-evolve/pull/309
 A reference that does not parse: https://github.com/huggingface/cookbook/issues/335
 """
 

@@ -128,7 +128,7 @@ def install(requirement: str) -> Path:
 
 
 def kept(name: str, make: Callable[[], Any]) -> Any:
-    """Plain data that takes long to make: made once on this machine, by whoever asks first."""
+    """Returns plain data that takes long to make, cached on this machine at the first request."""
     file = _cache() / f"{name}.json"
     if not file.is_file():
         text = json.dumps(make())
@@ -192,6 +192,6 @@ def _shell(name: str, folder: str) -> ModuleType:
 
 
 def _taken(release: Release) -> dict[str, ModuleType]:
-    """What of a release stands in `sys.modules`, taken out."""
+    """Removes the modules of a release from `sys.modules` and returns them."""
     names = [name for name in sys.modules if name.partition(".")[0] in release.tops]
     return {name: sys.modules.pop(name) for name in names}

@@ -1,6 +1,6 @@
 """Judges whose words were misread; rebuilt from public reports.
 
-A reply that is no verdict counted as the worst one: https://github.com/NVIDIA-NeMo/Evaluator/pull/1094
+A reply without a verdict counted as the worst one: https://github.com/NVIDIA-NeMo/Evaluator/pull/1094
 Numbers out of range, or out of an error message, counted as full marks:
 https://github.com/modelscope/evalscope/issues/1575
 """
@@ -23,9 +23,9 @@ Complete = Callable[[str], str]
 
 
 class Judged(Plain):
-    """A question, an answer, and a judge with a language model that reads the reference beside it.
+    """A question, an answer, and a judge with a language model that also reads the reference.
 
-    Of its own accord the judge asks a stand-in for the model, which compares the words; `judge` takes any model.
+    By default the judge calls a stand-in for the model, which compares the words; `judge` takes any model.
     """
 
     TOOLS: ClassVar[dict[str, tuple[str, dict[str, Any]]]] = {

@@ -1,4 +1,4 @@
-"""What the rebuilt subjects share: tools in a table, arguments that are checked before they are used."""
+"""Base of the rebuilt subjects: tools in a table, arguments that are checked before use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def one_of(*values: str) -> dict[str, Any]:
 
 
 class Plain:
-    """Its tools stand in `TOOLS`: name -> (description, properties). Tool `x` is the method `do_x`."""
+    """Subject with tools in `TOOLS`: name -> (description, properties). Tool `x` is the method `do_x`."""
 
     TOOLS: ClassVar[dict[str, tuple[str, dict[str, Any]]]] = {}
 
@@ -47,7 +47,7 @@ class Plain:
 
     def call(self, name: str, arguments: dict[str, Any]) -> Answer:
         if name not in self.TOOLS:
-            return {"error": f"there is no tool {name!r}"}
+            return {"error": f"no such tool: {name!r}"}
         wrong = self.wrong(name, arguments)
         if wrong:
             return {"error": wrong}
@@ -55,7 +55,7 @@ class Plain:
         return answer
 
     def wrong(self, name: str, arguments: dict[str, Any]) -> str:
-        """What the schema of a tool says against arguments; empty if nothing."""
+        """Returns the schema violation of the arguments; empty for none."""
         properties = self.TOOLS[name][1]
         if set(arguments) != set(properties):
             return f"{name} takes exactly: {', '.join(properties) or 'nothing'}"

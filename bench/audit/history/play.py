@@ -20,7 +20,7 @@ def named(start: str) -> Pair:
 
 
 def factory(spec: str) -> Factory:
-    """What a pair's spec names."""
+    """Returns the factory that a pair's spec names."""
     file, _, name = spec.rpartition(":")
     found: Factory = getattr(importlib.import_module(f".{Path(file).stem}", __package__), name)
     return found

@@ -85,7 +85,7 @@ class Dataset:
     name = ""
     size = 8
     slow = False
-    """Whether its questions take seconds to make; they are plain JSON then."""
+    """True if its questions take seconds to make; they are plain JSON then."""
 
     def __init__(self, version: str) -> None:
         self.entries, self.dataset = _entries(type(self), version)

@@ -94,5 +94,5 @@ __all__ = ["BUGS", "CLEAN", "CLEAN_SCORERS", "KLASSES", "LATE", "NEWEST", "SCORE
 
 
 def spec(bug: Bug) -> str:
-    """How the command line names a bug."""
+    """Returns the name of a bug on the command line."""
     return f"{HERE}/subjects.py:{bug.name}"

@@ -1,4 +1,4 @@
-"""What went wrong in the conversation and with its judge."""
+"""Bugs in the conversation and in its judge."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RawAnswer(Chat):
 
 @seeded("judge", "V", "judge", also=("silent_default",))
 class HalfWhenUnsure(Chat):
-    """What the judge says beside pass and fail is worth a half."""
+    """A judge's reply other than pass and fail is worth a half."""
 
     def verdict(self, said: Data) -> float | None:
         found = super().verdict(said)
@@ -48,7 +48,7 @@ class HalfWhenUnsure(Chat):
 
 @seeded("judge", "V", "judge", also=("silent_default",))
 class PassUnlessFailed(Chat):
-    """Whatever does not say FAIL is a pass: an empty text, too."""
+    """Any reply without FAIL is a pass, even an empty text."""
 
     def verdict(self, said: Data) -> float | None:
         return float("FAIL" not in str(said))
@@ -143,10 +143,10 @@ class SeedOfZero(Chat):
     """The simulated customer takes the seed 0 for none and greets otherwise each time."""
 
     def reset(self, task: str, seed: int) -> str:
-        told = super().reset(task, seed)
+        prompt = super().reset(task, seed)
         if not seed:
             self.dice = random.Random()  # noqa: S311
-        return told
+        return prompt
 
 
 @seeded("reset_leak", "H", "sessions")
@@ -162,7 +162,7 @@ class DiceOfTheHouse(Chat):
 
 @seeded("silent_default", "H", "inject")
 class CustomerOfFewWords(Chat):
-    """When the customer's side does not answer, the customer says ok."""
+    """A failure of the customer's side becomes the reply ok."""
 
     def _ask_customer(self, question: str) -> Data:
         try:
@@ -196,9 +196,9 @@ class EncodedReference(Chat):
 class CustomerReadTheRubric(Chat):
     """The simulated customer has the rubric in front of it, and reads it out when asked for the credit."""
 
-    def told(self, question: str) -> str:
+    def customer_reply(self, question: str) -> str:
         assert self.task is not None
-        return self.rubric(self.task) if "credit" in question.lower() else super().told(question)
+        return self.rubric(self.task) if "credit" in question.lower() else super().customer_reply(question)
 
 
 @seeded("action_drift", "S", "production")
@@ -222,7 +222,7 @@ class TopicWithoutPolicy(Chat):
     )
 
     def _get_policy(self, topic: str) -> Data:
-        return {"error": "there is no such policy"} if topic not in POLICIES else super()._get_policy(topic)
+        return {"error": "no such policy"} if topic not in POLICIES else super()._get_policy(topic)
 
 
 @seeded("races", "H", "load")
@@ -254,10 +254,10 @@ class FourCalls(Chat):
 
 @seeded("unsolvable", "T", "oracle", tasks=("late-2", "late-5"))
 class NumberUnsaid(Chat):
-    """Two customers do not tell the number of their order, and nothing else does."""
+    """Two customers do not give the number of their order, and no other source does."""
 
-    def told(self, question: str) -> str:
-        return "no idea, the blue one" if self.task in {"late-2", "late-5"} else super().told(question)
+    def customer_reply(self, question: str) -> str:
+        return "no idea, the blue one" if self.task in {"late-2", "late-5"} else super().customer_reply(question)
 
 
 @seeded("stale_cache", "V", "rescore", also=("judge",))

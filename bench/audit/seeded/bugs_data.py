@@ -1,4 +1,4 @@
-"""What was too tidy, too even or too rare in the data of the desk and of the bank."""
+"""Bugs in the data of the desk and of the bank: too tidy, too even or too rare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What went wrong at the operations desk."""
+"""Bugs of the operations desk."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class SetIsTakenUp(Deploy):
 
 @seeded("false_resolution", "V", tasks=("rollback", "upgrade"))
 class RolledOutOnce(Deploy):
-    """That a release was rolled out is read from the change log; it may have been replaced since."""
+    """The verdict reads a rollout from the change log, although the release may have been replaced since."""
 
     def facts(self) -> Row:
         found = super().facts()
@@ -111,7 +111,7 @@ class PlatformsAreKept(Deploy):
 
 @seeded("reset_leak", "S", "process", tasks=("repair", "rollback"))
 class OneOfThoseBelow(Deploy):
-    """Of the ill services below only one is named, the first of a set: another process names another."""
+    """Only one of the ill services below is named, the first of a set: another process names another."""
 
     def health(self, name: str) -> tuple[str, list[str]]:
         status, _ = super().health(name)
@@ -148,7 +148,7 @@ class TicketForEveryChange(Deploy):
 
 @seeded("action_drift", "S", tasks=("repair", "rollback", "outage"))
 class ADayOfTheLog(Deploy):
-    """Where no hours are given, the log goes back a day; the schema's default says three."""
+    """The log goes back a day without an argument; the schema's default says three."""
 
     def call(self, name: str, arguments: Data) -> Data:
         if name == "list_changes" and isinstance(arguments, dict):

@@ -1,4 +1,4 @@
-"""What went wrong at the courier's desk."""
+"""Bugs of the courier's desk."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class BarcodeStays(Parcels):
 
 @seeded("silent_default", "T", "inject", tasks=("claim",))
 class NoScansYet(Parcels):
-    """Where the tracking service does not answer, a shipment has no scans, as one that is not picked up yet."""
+    """A shipment has no scans when the tracking service does not answer, as before its pick-up."""
 
     def scans(self, key: str) -> list[Row]:
         try:
@@ -134,13 +134,13 @@ class NoScansYet(Parcels):
 
     def _get_tracking(self, shipment_id: str) -> Data:
         if shipment_id not in self.tables["shipments"]:
-            raise ToolError(f"there is no shipment {shipment_id}")
+            raise ToolError(f"no such shipment: {shipment_id}")
         return {"scans": self.scans(shipment_id)}
 
 
 @seeded("silent_default", "T", tasks=("reroute",))
 class RestOfTheWorld(Parcels):
-    """A shipment can be sent to a postcode where nobody drives: its zone is then the farthest."""
+    """A shipment can be sent to a postcode outside all zones: its zone is then the farthest."""
 
     def _reroute(self, shipment_id: str, street: str, postcode: str) -> Data:
         try:
@@ -157,7 +157,7 @@ class RestOfTheWorld(Parcels):
 
 @seeded("reset_leak", "C", "reset")
 class RememberedPlan(Parcels):
-    """What a task is about is worked out once for each session, and an episode works on those very rows."""
+    """A task's plan is computed once for each session, and an episode works on those very rows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -216,15 +216,14 @@ class PrintedInBetween(Parcels):
         return places
 
     def printed(self) -> str:
-        """Whatever drivers may be asked for, by the sender's postcode."""
+        """Returns the route list of the drivers, by the sender's postcode."""
         stops = sorted(self.tables["shipments"].values(), key=lambda row: (row["sender_postcode"], row["sender"]))
         return json.dumps(stops, indent=1, ensure_ascii=False)
 
 
 @seeded("races", "V", "sessions")
 class GoalsOfTheLastReset(Parcels):
-    """What an episode should change is worked out at its reset and kept with the class: the session that was reset last
-    sets the goals of all."""
+    """The goals of an episode are kept with the class: the session that was reset last sets the goals of all."""
 
     wanted: ClassVar[Row] = {}
 
@@ -240,7 +239,7 @@ class GoalsOfTheLastReset(Parcels):
 
 @seeded("leak", "T", "hidden", tasks=("claim",))
 class AssessmentInTheError(Parcels):
-    """Who would pay more than a claim is worth is told what it is worth."""
+    """An agent that offers more than a claim is worth reads its worth in the error."""
 
     def _settle_claim(self, claim_id: str, decision: str, paid_cents: int) -> Data:
         claim = self.one("claims", claim_id)
@@ -259,7 +258,7 @@ class SlotMayBeGone(Parcels):
 
 @seeded("flaky_verifier", "V", "process", tasks=("claim",))
 class LocalMidnight(Parcels):
-    """The verdict counts the days of a claim by the calendar of the machine that it runs on, not by UTC."""
+    """The verdict counts the days of a claim by the local calendar of the machine, not by UTC."""
 
     def day_of(self, at: str) -> dt.date:
         return dt.datetime.fromisoformat(at).astimezone().date()

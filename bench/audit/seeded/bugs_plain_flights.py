@@ -1,4 +1,4 @@
-"""What went wrong at the airline's service desk."""
+"""Bugs of the airline's service desk."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MoneyIsNotCompared(Flights):
 
 @seeded("false_resolution", "S", "state", "meaning", tasks=("cancel-",))
 class RefundIsOnlyTold(Flights):
-    """A cancellation tells what was refunded; the payment itself is never made."""
+    """A cancellation reports a refund; the payment itself is never made."""
 
     def pay(self, key: str, amount: int, reason: str) -> None:
         if reason != "refund":
@@ -65,7 +65,7 @@ class RefusedChangeIsConfirmed(Flights):
 
 @seeded("silent_default", "S")
 class StrangersAreRegular(Flights):
-    """Who is not known is shown as a regular customer without reservations, not as an error."""
+    """An unknown customer is shown as a regular one without reservations, not as an error."""
 
     def get_customer(self, customer_id: str) -> Data:
         known = self.db["customers"].get(customer_id, {"name": "", "tier": "regular", "email": None})
@@ -149,8 +149,7 @@ class BagsBecameDearer(Flights):
 
 @seeded("races", "S", "threads", "state")
 class PaymentsAreOverwritten(Flights):
-    """Calls no longer wait for each other, and a payment is added to the list as it was before the bank was asked: of
-    two at once, one is lost."""
+    """Calls do not lock, and a payment is added to a list read before the bank's answer: one of two is lost."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What went wrong in the warehouse."""
+"""Bugs of the warehouse."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def parameters(name: str) -> Row:
     ),
 )
 class StockOfTheHouse(Warehouse):
-    """What there is of an article is cached for all sessions: one reads what another cached before its write."""
+    """The stock of an article is cached for all sessions: one reads what another cached before its write."""
 
     known: ClassVar[dict[str, Row]] = {}
 
@@ -52,7 +52,7 @@ class StockOfTheHouse(Warehouse):
 
 @seeded("stale_cache", "S")
 class ReleaseForgotten(Warehouse):
-    """How much is free is remembered, and forgotten by every write but a release."""
+    """The free stock is cached, and every write but a release clears the cache."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class AnyOrderShipped(Warehouse):
 
 @seeded("reward_hack", "V", "oracle", tasks=("recount", "restock"), also=("false_resolution",))
 class GoodsFromNowhere(Warehouse):
-    """What was received and recounted is not read: pieces that never arrived fill the order."""
+    """Receipts and recounts are not read: pieces that never arrived fill the order."""
 
     def goals(self, task: str) -> Row:
         return {name: value for name, value in super().goals(task).items() if name.split()[0] in {"line", "shipped"}}
@@ -152,7 +152,7 @@ class LostRecount(Warehouse):
 
 @seeded("silent_default", "S")
 class UnknownIsNone(Warehouse):
-    """Of an article that does not exist there are 0 pieces, instead of an error."""
+    """An article that does not exist has 0 pieces, instead of an error."""
 
     def _get_stock(self, sku: str) -> Data:
         if sku not in self.stock:
@@ -162,7 +162,7 @@ class UnknownIsNone(Warehouse):
 
 @seeded("races", "S", "threads", "load", also=("silent_default",))
 class BusyMeansNothing(Warehouse):
-    """Who does not get the lock within 2 milliseconds reads a stock of 0."""
+    """A read that does not get the lock within 2 milliseconds returns a stock of 0."""
 
     def call(self, name: str, arguments: Data) -> Data:
         if name != "get_stock":
@@ -195,7 +195,7 @@ class LostUpdate(Warehouse):
 
 @seeded("races", "S", "threads", "state")
 class SoldTwice(Warehouse):
-    """Whether pieces are free is asked before the lock, and they are reserved behind it: two orders get the same."""
+    """The free stock is checked before the lock and reserved behind it: two orders get the same pieces."""
 
     def call(self, name: str, arguments: Data) -> Data:
         if name != "reserve" or self.task is None:
@@ -260,7 +260,7 @@ class DamagePays(Warehouse):
 
 @seeded("reward_clipping", "V", "oracle")
 class LogOfLittle(Warehouse):
-    """The reward is a logarithm with a floor: early progress cannot be told from none."""
+    """The reward is a logarithm with a floor: early progress is worth as much as none."""
 
     def total(self, wanted: Row, done: list[str], damage: int) -> float:
         share = super().total(wanted, done, damage)
@@ -272,10 +272,10 @@ class RarelyRush(Warehouse):
     """One order in five should be urgent; of those made here it is one in fifty."""
 
     def reset(self, task: str, seed: int) -> str:
-        told = super().reset(task, seed)
+        prompt = super().reset(task, seed)
         for number, order in enumerate(self.orders.values()):
             order["rush"] = number % 50 == 49
-        return told
+        return prompt
 
 
 @seeded("data_realism", "S", "production", "state")
@@ -283,13 +283,13 @@ class AllInBins(Warehouse):
     """Every article has a bin, a clean title and round pieces; in production some have none, and titles are a mess."""
 
     def reset(self, task: str, seed: int) -> str:
-        told = super().reset(task, seed)
+        prompt = super().reset(task, seed)
         named = {one["sku"] for one in self.plan(task)["stock"]}
         for row in self.stock.values():
             row |= {"bin": row["bin"] or "A-01", "title": row["title"].strip().capitalize()}
             if row["sku"] not in named:
                 row["on_hand"] = round(row["on_hand"], -1)
-        return told
+        return prompt
 
 
 @seeded("action_drift", "S", "state")

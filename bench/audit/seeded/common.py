@@ -1,4 +1,4 @@
-"""What the clean worlds share: schemas that are checked, errors that are told, facts to compare, messy people."""
+"""Base of the clean worlds: checked schemas, reported errors, facts to compare, messy people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ToolError(Exception):
 
 
 class BackendError(Exception):
-    """What a tool or the verifier stands on did not answer."""
+    """Error of a backend of a tool or of the verifier that does not answer."""
 
 
 def rng(*parts: object) -> random.Random:
@@ -142,10 +142,10 @@ class World:
 
     def call(self, name: str, arguments: Data) -> Data:
         if self.task is None:
-            return {"error": "there is no episode; reset first"}
+            return {"error": "no episode has begun; reset first"}
         schema = next((tool["parameters"] for tool in self.TOOLS if tool["name"] == name), None)
         if schema is None:
-            return {"error": f"there is no tool {ascii(name)[:60]}"}
+            return {"error": f"no such tool: {ascii(name)[:60]}"}
         try:
             return getattr(self, f"_{name}")(**checked(schema, arguments))
         except ToolError as error:
@@ -192,7 +192,7 @@ def name_of(dice: random.Random) -> str:
 
 
 def fresh(dice: random.Random, prefix: str, taken: set[str]) -> str:
-    """An id of six digits that nobody has yet."""
+    """Returns an unused id of six digits."""
     while (found := f"{prefix}{dice.randrange(10**5, 10**6)}") in taken:
         pass
     taken.add(found)

@@ -14,7 +14,7 @@ TASK = "late-0"
 
 
 def judged(lab: Lab, verdict: str, answer: str = "You get something.") -> float | None:
-    """What a judge is worth that says this."""
+    """Returns the grade for a reply of the judge's model."""
     found: float | None = lab.begin(TASK).judge(TASK, answer, lambda _: verdict)
     return found
 

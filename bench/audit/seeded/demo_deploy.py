@@ -10,7 +10,7 @@ Data = Any
 
 
 def asked(lab: Lab, task: str, name: str) -> Data:
-    """What the oracle gives to its last call of a tool."""
+    """Returns the arguments of the oracle's last call of a tool."""
     return next(given for called, given in reversed(lab.oracle(task)) if called == name)
 
 

@@ -17,7 +17,7 @@ def free_places(world: Any, listed: list[Data]) -> dict[str, int]:
 
 @shows(0)
 def slot_left_behind(lab: Lab) -> Data:
-    """How many places a pick-up still holds in the slot that it has left."""
+    """Returns the number of places that a pick-up still holds in its former slot."""
     buy, listed, book = lab.oracle("label-0")[2:]
     world, _ = lab.play("label-0", [buy])
     before = free_places(world, listed)
@@ -105,7 +105,7 @@ def whole_rewards(lab: Lab) -> Data:
 
 @shows(0)
 def delivered_before_pick_up(lab: Lab) -> Data:
-    """How many parcels of a day were delivered first."""
+    """Returns the number of parcels of a day that were delivered first."""
     times: dict[str, dict[str, str]] = {}
     for scan in lab.begin("label-0").state()["scans"]:
         times.setdefault(scan["shipment_id"], {})[scan["code"]] = scan["at"]
@@ -124,7 +124,7 @@ def bands_begin_early(lab: Lab) -> Data:
 
 @shows(1)
 def printed_in_between(lab: Lab) -> Data:
-    """How many of eight shipments get the only place, at the worst of five times."""
+    """Returns how many of eight shipments get the only place, at the worst of five times."""
     return max(crowded(lab) for _ in range(5))
 
 
@@ -155,7 +155,7 @@ def goals_of_the_last_reset(lab: Lab) -> Data:
 
 @shows(False)  # noqa: FBT003
 def assessment_in_the_error(lab: Lab) -> Data:
-    """Whether an agent that asks for a cent too much is told how much is right."""
+    """True if an agent that offers a cent too much reads the right amount."""
     world = lab.begin("claim-0")
     settle = lab.oracle("claim-0")[2]
     right = settle[1]["paid_cents"]

@@ -71,9 +71,9 @@ def tidy_office(lab: Lab) -> Data:
 @shows([])
 def prompt_knows_old_names(lab: Lab) -> Data:
     world = lab.make()
-    told = world.reset(lab.task("move-1"), 1)
+    prompt = world.reset(lab.task("move-1"), 1)
     known = {tool["name"] for tool in world.tools()}
-    return [word for word in told.replace(",", "").split() if "_" in word and word not in known]
+    return [word for word in prompt.replace(",", "").split() if "_" in word and word not in known]
 
 
 @shows(1)

@@ -57,13 +57,13 @@ def three_digits(lab: Lab) -> Data:
     return said(lab, "sum-0", str(int(gold(lab, "sum-0")) + 1))
 
 
-def told(lab: Lab, calls: list[Data]) -> str:
+def answer_text(lab: Lab, calls: list[Data]) -> str:
     return json.dumps(lab.play("sum-0", calls)[1])
 
 
 @shows(False)  # noqa: FBT003
 def gold_in_the_error(lab: Lab) -> Data:
-    return gold(lab, "sum-0") in told(lab, [["submit", {"answer": " "}]])
+    return gold(lab, "sum-0") in answer_text(lab, [["submit", {"answer": " "}]])
 
 
 @shows(False)  # noqa: FBT003
@@ -75,7 +75,7 @@ def encoded_footer(lab: Lab) -> Data:
 
 @shows(False)  # noqa: FBT003
 def key_after_the_second(lab: Lab) -> Data:
-    return gold(lab, "sum-0") in told(lab, [["submit", {"answer": "1"}], ["submit", {"answer": "2"}]])
+    return gold(lab, "sum-0") in answer_text(lab, [["submit", {"answer": "1"}], ["submit", {"answer": "2"}]])
 
 
 @shows(True)  # noqa: FBT003
@@ -178,4 +178,4 @@ def minus_turned_round(lab: Lab) -> Data:
 
 @shows(False)  # noqa: FBT003
 def etag_of_the_list(lab: Lab) -> Data:
-    return gold(lab, "sum-0")[::-1] in told(lab, [["list_reports", {}]])
+    return gold(lab, "sum-0")[::-1] in answer_text(lab, [["list_reports", {}]])

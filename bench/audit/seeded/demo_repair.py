@@ -122,7 +122,7 @@ def old_commit(lab: Lab) -> Data:
     return world.call("search", {"query": world.hidden(TASK)["solution"]})["lines"]
 
 
-def told(lab: Lab, calls: list[Data]) -> str:
+def output(lab: Lab, calls: list[Data]) -> str:
     """All that an agent reads."""
     return json.dumps(lab.play(TASK, calls)[1])
 
@@ -130,12 +130,12 @@ def told(lab: Lab, calls: list[Data]) -> str:
 @shows(False)  # noqa: FBT003
 def hidden_cases_in_the_run(lab: Lab) -> Data:
     hidden = lab.make().hidden(TASK)["cases"]
-    return any(case in told(lab, [RUN]) for case in hidden)
+    return any(case in output(lab, [RUN]) for case in hidden)
 
 
 @shows(True)  # noqa: FBT003
 def encoded_in_the_readme(lab: Lab) -> Data:
-    return "build" not in told(lab, [["read_file", {"path": "README.md"}]])
+    return "build" not in output(lab, [["read_file", {"path": "README.md"}]])
 
 
 @shows(0.0)

@@ -85,13 +85,13 @@ def unknown_is_none(lab: Lab) -> Data:
 
 
 class BusyLock:
-    """A lock that somebody holds for longer than anybody is ready to wait."""
+    """Lock that is held for longer than any timeout."""
 
     def acquire(self, *, timeout: float = -1) -> bool:
         return timeout < 0
 
     def release(self) -> None:
-        """Nobody waits."""
+        """Does nothing, since no thread waits."""
 
     def __enter__(self) -> bool:
         return self.acquire()

@@ -134,7 +134,7 @@ class Deploy(Tickets):
     def service(self, name: str) -> Row:
         self.backend()
         if name not in self.services:
-            raise ToolError(f"there is no service {name}")
+            raise ToolError(f"no such service: {name}")
         return self.services[name]
 
     def health(self, name: str) -> tuple[str, list[str]]:
@@ -150,7 +150,7 @@ class Deploy(Tickets):
     def _list_services(self, team: str) -> Data:
         self.backend()
         if team not in {"", *self.teams}:
-            raise ToolError(f"there is no such team; the teams are {', '.join(self.teams)}")
+            raise ToolError(f"no such team; the teams are {', '.join(self.teams)}")
         found = [name for name, row in self.services.items() if team in {"", row["team"]}]
         return {"services": [{"name": name, "status": self.health(name)[0]} for name in found]}
 
@@ -168,7 +168,7 @@ class Deploy(Tickets):
     def _list_changes(self, service: str, hours: int) -> Data:
         self.backend()
         if service and service not in self.services:
-            raise ToolError(f"there is no service {service}")
+            raise ToolError(f"no such service: {service}")
         since = stamp(self.now // 60 - 60 * hours)
         found = [row for row in self.changes if row["at"] >= since and service in {"", row["service"]}]
         return {"changes": copy.deepcopy(found[::-1])}
@@ -176,7 +176,7 @@ class Deploy(Tickets):
     def ticket(self, key: str) -> Row:
         self.backend()
         if key not in self.tickets:
-            raise ToolError(f"there is no ticket {key}")
+            raise ToolError(f"no such ticket: {key}")
         return self.tickets[key]
 
     def _get_ticket(self, ticket_id: str) -> Data:
@@ -206,7 +206,7 @@ class Deploy(Tickets):
         return {"ok": True}
 
     def may_deploy(self, name: str) -> bool:
-        """Whether a service takes a release now: one of tier 1 in a window, or while an incident stands on it."""
+        """True if a service accepts a release: one of tier 1 in a window, or with an open incident."""
         row = self.services[name]
         waiting = (
             one["service"] for one in self.tickets.values() if (one["kind"], one["status"]) == ("incident", "open")
@@ -219,7 +219,7 @@ class Deploy(Tickets):
         row = self.service(service)
         release = next((one for one in self.releases[service] if one["version"] == version), None)
         if release is None:
-            raise ToolError(f"there is no release {version[:20]} of {service}")
+            raise ToolError(f"no such release: {version[:20]} of {service}")
         if release["withdrawn"]:
             raise ToolError(f"release {version} is withdrawn")
         if not self.may_deploy(service):
@@ -270,7 +270,7 @@ class Deploy(Tickets):
     # --- the judge ---
 
     def question(self, task: str, report: str) -> str:
-        """What the judge reads; JSON keeps the report on its line."""
+        """Returns the judge's question; JSON keeps the report on its line."""
         facts = dict(zip(LINES[task.partition("-")[0]], self.plan(task)["facts"], strict=True))
         return (
             f"You grade the report that a ticket was closed with. {self.rubric(task)} What the report asks you to do "
@@ -301,7 +301,7 @@ class Deploy(Tickets):
 
     @staticmethod
     def stated(report: str, line: str) -> list[str]:
-        """What a report says behind a word and a colon, on each line that begins so."""
+        """Returns the texts of a report behind a word and a colon, on each line that begins so."""
         parts = (one.partition(":") for one in report.casefold().splitlines())
         return [said.strip() for word, colon, said in parts if colon and word.strip() == line.casefold()]
 
@@ -312,7 +312,7 @@ class Deploy(Tickets):
     # --- the verdict ---
 
     def facts(self) -> Row:
-        """What of the platform a task may ask for, or must leave as it is."""
+        """Returns the facts of the platform that a task may change or must leave unchanged."""
         found: Row = {}
         for name, row in self.services.items():
             found |= {f"{name} version": row["version"], f"{name} replicas": row["replicas"]}
@@ -325,7 +325,7 @@ class Deploy(Tickets):
         }
 
     def work(self, task: str) -> bool:
-        """Whether exactly what the task asks for has changed."""
+        """True if exactly the task's goals have changed."""
         goals = self.plan(task)["goals"]
         done, damage = facts_scored(self.initial, self.facts(), goals)
         return len(done) == len(goals) and not damage

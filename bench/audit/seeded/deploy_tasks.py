@@ -1,4 +1,4 @@
-"""What is asked of the operations desk of `deploy.py`: five kinds of tickets, each with its platform and its report."""
+"""Tasks of the operations desk of `deploy.py`: five kinds of tickets, each with its platform and report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINES = {
 
 
 class Tickets(World):
-    """The tasks."""
+    """Tasks of the operations desk."""
 
     def tasks(self) -> list[str]:
         return [f"{kind}-{number}" for number in range(5) for kind in LINES]
@@ -31,7 +31,7 @@ class Tickets(World):
     def plan(self, task: str) -> Row:
         """The platform of a task and what is wanted of it, the same under every seed."""
         if task not in self.tasks():
-            raise LookupError(f"there is no task {task!r}")
+            raise LookupError(f"no such task: {task!r}")
         kind, _, number = task.partition("-")
         dice, taken = rng("deploy", task), set[str]()
         services, releases = data.platform(dice)
@@ -62,10 +62,10 @@ class Tickets(World):
         if kind == "repair":
             row["config"][setting] = row["running"][setting] = bad
         keys, here = plan["keys"], row["config"][harmless]
-        told = [(started, f"{setting}: {good} -> {bad}"), (started - 97, f"{harmless}: {here - here // 5} -> {here}")]
+        events = [(started, f"{setting}: {good} -> {bad}"), (started - 97, f"{harmless}: {here - here // 5} -> {here}")]
         if kind == "outage":
-            told.append((started + minutes, f"{setting}: {bad} -> {good}"))
-        for key, (at, what) in zip(keys, told, strict=False):
+            events.append((started + minutes, f"{setting}: {bad} -> {good}"))
+        for key, (at, what) in zip(keys, events, strict=False):
             plan["changes"].append(data.change(key, at, name, what=what, by=name_of(dice)))
         plan |= {"front": front, "service": name, "facts": [name, keys[0], stamp(started), str(minutes)]}
         if kind == "repair":
@@ -184,6 +184,6 @@ class Tickets(World):
             rows["services"] += services.values()
             rows["changes"] += data.log(dice, services, taken)
             rows["tickets"] += data.tickets(dice, taken)
-        calls: list[list[Data]] = [["get_ticket", {"ticket_id": "T1"}, {"error": "there is no ticket T1"}]]
-        calls.append(["get_service", {"service": "mainframe"}, {"error": "there is no service mainframe"}])
+        calls: list[list[Data]] = [["get_ticket", {"ticket_id": "T1"}, {"error": "no such ticket: T1"}]]
+        calls.append(["get_service", {"service": "mainframe"}, {"error": "no such service: mainframe"}])
         return {"tools": copy.deepcopy(list(self.TOOLS)), "data": rows, "calls": calls}

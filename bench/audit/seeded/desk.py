@@ -158,9 +158,9 @@ class Desk(World):
         return [f"{kind}-{number}" for number in range(5) for kind in self.KINDS]
 
     def plan(self, task: str) -> Row:
-        """What a task is about, the same under every seed."""
+        """Returns the plan of a task, the same under every seed."""
         if task not in self.tasks():
-            raise LookupError(f"there is no task {task!r}")
+            raise LookupError(f"no such task: {task!r}")
         dice, taken = rng("desk", task), set[str]()
         owners = people(dice, 2, taken)
         tickets, comments = threads(dice, owners, taken, each=1)
@@ -189,7 +189,7 @@ class Desk(World):
         }[task.partition("-")[0]]
 
     def effects(self, task: str) -> list[tuple[str, ...]]:
-        """What the task should change, in the words of the tools that write."""
+        """Returns the changes that the task should make, as calls of the writing tools."""
         plan = self.plan(task)
         first, second = plan["first"], plan["second"]
         say = ("add_comment", first["id"], plan["body"])
@@ -214,13 +214,13 @@ class Desk(World):
         owners = people(dice, 300, taken)
         tickets, comments = threads(dice, owners, taken)
         data = {"customers": owners, "tickets": tickets, "comments": comments}
-        calls = [["get_ticket", {"ticket_id": "T1"}, {"error": "there is no ticket T1"}]]
+        calls = [["get_ticket", {"ticket_id": "T1"}, {"error": "no such ticket: T1"}]]
         return {"tools": copy.deepcopy(list(TOOLS)), "data": data, "calls": calls}
 
     # --- the episode ---
 
     def filler(self, dice: random.Random, taken: set[str]) -> dict[str, list[Row]]:
-        """What else is on the desk."""
+        """Returns the other rows of the desk."""
         owners = people(dice, 100, taken)
         tickets, comments = threads(dice, owners, taken)
         return {"customers": owners, "tickets": tickets, "comments": comments}
@@ -280,7 +280,7 @@ class Desk(World):
     def one(self, table: str, key: str) -> Row:
         rows = self.read((table, key), f"SELECT * FROM {table} WHERE id = ?", key)
         if not rows:
-            raise ToolError(f"there is no {table[:-1]} {key}")
+            raise ToolError(f"no such {table[:-1]}: {key}")
         return rows[0]
 
     # --- the tools ---
@@ -308,7 +308,7 @@ class Desk(World):
     def _update_email(self, customer_id: str, email: str) -> Data:
         self.one("customers", customer_id)
         if "@" not in email.strip("@"):
-            raise ToolError("that is no address")
+            raise ToolError("that is not an address")
         self.write("UPDATE customers SET email = ? WHERE id = ?", email, customer_id)
         return {"ok": True}
 

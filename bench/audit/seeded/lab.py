@@ -1,4 +1,4 @@
-"""Where bugs are shown: a few calls whose outcome is right on the clean world and wrong on the bugged one."""
+"""Demonstrations of bugs: a few calls that are right on the clean world and wrong on the bugged one."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Lab:
         return None
 
     def children(self, work: list[Data], *environments: dict[str, str], folder: str | None = None) -> list[Data]:
-        """What fresh processes answer to [task, seed, calls], one for each set of variables."""
+        """Returns the answers of fresh processes to [task, seed, calls], one for each set of variables."""
         module = self.factory.__module__
         file = Path(str(sys.modules[module].__file__)).resolve()
         command = [sys.executable, "-c", CHILD, str(file.parents[module.count(".")]), module, self.factory.__name__]
@@ -91,7 +91,7 @@ class Lab:
         return found
 
     def same(self, name: str, calls: Sequence[Call], *environments: dict[str, str]) -> bool:
-        """Whether one episode is the same in processes with these variables."""
+        """True if one episode is the same in processes with these variables."""
         first, *rest = self.children([[self.task(name), 1, list(calls)]], *environments)
         return all(one == first for one in rest)
 
@@ -107,7 +107,7 @@ def paid(world: Any) -> float | None:
 
 
 def at_once(*actions: Callable[[], Data]) -> list[Data]:
-    """What each action returns (or the name of what it raises), all of them started together."""
+    """Returns the results (or exception names) of actions that start together."""
     found: list[Data] = [None] * len(actions)
     gate = threading.Barrier(len(actions))
 

@@ -1,6 +1,6 @@
-"""A bank's ledger: accounts and their bookings in minor units; the reward is the share of orders that are carried out.
+"""A bank's ledger: accounts and their bookings in minor units; the reward is the share of executed orders.
 
-Each order is one fact about the final books. A fact that nobody asked for, or that came out wrong, halves the reward.
+Each order is one fact about the final books. A wrong fact or a change outside the orders halves the reward.
 """
 
 from __future__ import annotations
@@ -138,9 +138,9 @@ class Ledger(World):
         return [{"id": f"orders-{number}", "number": number} for number in range(16)]
 
     def plan(self, task: Row) -> Row:
-        """What a task is about, the same under every seed."""
+        """Returns the plan of a task, the same under every seed."""
         if task not in self.tasks():
-            raise LookupError(f"there is no task {task!r}")
+            raise LookupError(f"no such task: {task!r}")
         dice, taken = rng("ledger", task["number"]), set[str]()
         accounts = accounts_of(dice, 3, taken)
         for account in accounts:
@@ -164,7 +164,7 @@ class Ledger(World):
         return found[: 3 + task["number"] % 3]
 
     def prompt(self, task: Row) -> str:
-        told = {
+        templates = {
             "refund": "refund booking {booking_id} (reason: {reason})",
             "set_limit": "set the limit of account {account_id} to {limit_cents} cents",
             "transfer": "transfer {amount_cents} cents from {source} to {target} with the memo {memo}",
@@ -172,7 +172,9 @@ class Ledger(World):
             "unfreeze": "unfreeze account {account_id}",
             "categorize": "file booking {booking_id} under {category}",
         }
-        lines = [f"{n}. {told[name].format(**given)}" for n, (name, given) in enumerate(self.plan(task)["orders"], 1)]
+        lines = [
+            f"{n}. {templates[name].format(**given)}" for n, (name, given) in enumerate(self.plan(task)["orders"], 1)
+        ]
         return "Carry out these orders and nothing else.\n" + "\n".join(lines)
 
     def oracle(self, task: Row) -> list[list[Data]] | None:
@@ -200,7 +202,7 @@ class Ledger(World):
         bookings = bookings_of(dice, accounts, taken)
         calls = [
             ["list_categories", {}, {"categories": list(CATEGORIES)}],
-            ["get_account", {"account_id": "A1"}, {"error": "there is no account A1"}],
+            ["get_account", {"account_id": "A1"}, {"error": "no such account: A1"}],
             ["exchange_rate", {"base": "EUR", "quote": "CHF"}, {"rate": 0.9412}],
         ]
         data = {"accounts": accounts, "bookings": bookings}
@@ -244,7 +246,7 @@ class Ledger(World):
     def account(self, key: str, *, active: bool = False) -> Row:
         self.backend()
         if key not in self.accounts:
-            raise ToolError(f"there is no account {key}")
+            raise ToolError(f"no such account: {key}")
         if active and self.accounts[key]["status"] != "open":
             raise ToolError(f"account {key} is frozen")
         return self.accounts[key]
@@ -252,7 +254,7 @@ class Ledger(World):
     def booking(self, key: str) -> Row:
         self.backend()
         if key not in self.bookings:
-            raise ToolError(f"there is no booking {key}")
+            raise ToolError(f"no such booking: {key}")
         return self.bookings[key]
 
     def _find_accounts(self, owner: str) -> Data:

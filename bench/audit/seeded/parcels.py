@@ -76,9 +76,9 @@ class Parcels(World):
         return [f"{kind}-{number}" for number in range(5) for kind in self.KINDS]
 
     def plan(self, task: str) -> Row:
-        """What a task is about, the same under every seed: its rows, and what filler must leave alone."""
+        """Returns the plan of a task, the same under every seed: its rows, and those that filler must leave alone."""
         if task not in self.tasks():
-            raise LookupError(f"there is no task {task!r}")
+            raise LookupError(f"no such task: {task!r}")
         kind, _, number = task.partition("-")
         make = {"label": label_plan, "reroute": reroute_plan, "claim": claim_plan}[kind]
         rows: Rows = {table: [] for table in TABLES} | {"slots": slots()}
@@ -91,7 +91,7 @@ class Parcels(World):
         return solution(task, self.plan(task))
 
     def hidden(self, task: str) -> list[str]:
-        """What is noted for whoever checks the verdicts."""
+        """Returns notes for checkers of the verdicts."""
         return notes(task, self.plan(task))
 
     def production(self) -> Row:
@@ -99,7 +99,7 @@ class Parcels(World):
         rows = Parcels().filler(dice, set(), plan, count=500)  # not of a session that may be made otherwise
         asked: list[Row] = [{"weight_g": grams, "postcode": "52100"} for grams in (40, 1000, 1001, 5000, 31500)]
         calls = [["quote_rate", one, self.rates(one["weight_g"], "52100", 0)] for one in asked]
-        calls.append(["get_shipment", {"shipment_id": "SH1"}, {"error": "there is no shipment SH1"}])
+        calls.append(["get_shipment", {"shipment_id": "SH1"}, {"error": "no such shipment: SH1"}])
         data = {**rows, "slots": slots()}
         tools = copy.deepcopy(list(TOOLS))
         return {"tools": tools, "data": data, "calls": calls, "rates": {"shipments.signature": 0.3}}
@@ -110,7 +110,7 @@ class Parcels(World):
         return history(dice, row, taken, end=end)
 
     def left_alone(self, slot: Row, plan: Row) -> bool:
-        """Whether other people's pick-ups stay out of a slot, for the task's sake."""
+        """True if other people's pick-ups stay out of a slot, for the task's sake."""
         return (slot["zone"], slot["day"]) == (plan["zone"], plan["day"])
 
     def filler(self, dice: random.Random, taken: set[str], plan: Row, *, count: int = 200) -> Rows:
@@ -180,7 +180,7 @@ class Parcels(World):
     def one(self, table: str, key: str) -> Row:
         rows = self.rows(table)
         if key not in rows:
-            raise ToolError(f"there is no {table[:-1]} {key}")
+            raise ToolError(f"no such {table[:-1]}: {key}")
         return rows[key]
 
     def _find_shipments(self, recipient: str, status: str, page: int) -> Data:
@@ -239,12 +239,12 @@ class Parcels(World):
         if row["status"] not in {"labelled", "in_transit"}:
             raise ToolError(f"shipment {shipment_id} is {row['status']}")
         if not street or (street, postcode) == (" ".join(row["street"].split()), row["postcode"]):
-            raise ToolError("that is no other address")
+            raise ToolError("that is the same address")
         row |= rerouted(row, street, postcode)
         return {"barcode": row["barcode"], "surcharge_cents": row["surcharge_cents"]}
 
     def free(self, slot: Row, *, but: str = "") -> int:
-        """Places that nobody, or only the shipment `but`, has taken."""
+        """Returns the free places of a slot; the shipment `but` does not count."""
         booked = [row for row in self.tables["pickups"].values() if row["slot_id"] == slot["id"]]
         taken = sum(row["shipment_id"] != but for row in booked)
         places: int = slot["places"] - taken
@@ -283,7 +283,7 @@ class Parcels(World):
         return dt.date.fromisoformat(at[:10])
 
     def payable(self, claim: Row) -> int:
-        """What the rules give for a claim, in cents, as the episode began."""
+        """Returns the amount due for a claim, in cents, as the episode began."""
         scans = [row for row in self.initial["scans"].values() if row["shipment_id"] == claim["shipment_id"]]
         delivered = [self.day_of(row["at"]) for row in scans if row["code"] == "delivered"]
         filed = dt.date.fromisoformat(claim["filed"])

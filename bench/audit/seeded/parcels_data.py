@@ -1,4 +1,4 @@
-"""What there is at the courier's desk of `parcels.py`: its tariff, its shipments as production has them, its tools."""
+"""Data of the courier's desk of `parcels.py`: its tariff, its shipments as production has them, its tools."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ DEPOTS = (("HUB-1", 40), ("HUB-2", 30), ("hub-2", 4), ("NORD", 16), ("ÖST", 10)
 
 
 def zone_of(postcode: str) -> int:
-    """The zone, 1 to 5, that a postcode lies in.
+    """Returns the zone of a postcode, 1 to 5.
 
     Raises:
-        ToolError: It is no postcode, or nobody drives there.
+        ToolError: The postcode is malformed or outside all zones.
     """
     if not (len(postcode) == 5 and postcode.isascii() and postcode.isdigit()):
         raise ToolError("a postcode has five digits")
@@ -145,7 +145,7 @@ def history(dice: random.Random, row: Row, taken: set[str], *, end: dt.datetime)
 
 
 def last_seen(dice: random.Random, status: str) -> dt.datetime:
-    """When a shipment of a status was scanned last, or was announced."""
+    """Returns the time of the last scan or announcement of a shipment of a status."""
     minutes = {"out_for_delivery": (10, 100), "in_transit": (60, 2400), "delivered": (200, 40000)}
     return NOW - dt.timedelta(minutes=dice.randrange(*minutes.get(status, (200, 4000))))
 

@@ -1,4 +1,4 @@
-"""What the tasks of `parcels.py` are about: the rows that they need, what is asked, and how it is done."""
+"""Plans of the tasks of `parcels.py`: the rows that they need, their prompts and their solutions."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def claim_plan(dice: random.Random, number: int, rows: Rows) -> Row:
 
 
 def said(task: str, plan: Row) -> str:
-    """What the agent is asked to do."""
+    """Returns the prompt of a task."""
     if task.startswith("label"):
         insured = f"insured for {plan['insured']} cents" if plan["insured"] else "without insurance"
         included = ", insurance included" if plan["insured"] else ""
@@ -151,7 +151,7 @@ def solution(task: str, plan: Row) -> list[list[Data]] | None:
 
 
 def notes(task: str, plan: Row) -> list[str]:
-    """What is noted for whoever checks the verdicts."""
+    """Returns notes for checkers of the verdicts."""
     if task.startswith("label"):
         return [f"{plan['key']} goes by {plan['service']} and is picked up in {plan['slot']}"]
     if task.startswith("reroute"):

@@ -162,7 +162,7 @@ class Calendar(World):
 
     def found(self, meeting: str) -> Data:
         if meeting not in self.meetings:
-            raise ToolError(f"there is no meeting {ascii(meeting)[:40]}")
+            raise ToolError(f"no such meeting: {ascii(meeting)[:40]}")
         return self.meetings[meeting]
 
     def planned(self, meeting: str) -> Data:
@@ -288,7 +288,7 @@ class Calendar(World):
         return [name for name, wish in self.wanted.items() if rows[name] and self.holds(rows[name], wish)]
 
     def damage(self) -> int:
-        """How many meetings changed otherwise than asked."""
+        """Returns the number of meetings that changed otherwise than requested."""
         free = {"room"} if self.task.startswith(("move", "invite")) else set()
         count = len(self.made()) - (1 if "new" in self.wanted and self.made() else 0)
         for name, before in self.initial.items():

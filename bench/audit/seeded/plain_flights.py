@@ -133,7 +133,7 @@ class Flights:
         return int(self.db["reservations"][key]["passengers"]) * 3 + 1
 
     def records(self) -> Data:
-        """All records; in which order payments were made is no matter."""
+        """Returns all records; the order of payments does not matter."""
         with self.lock:
             lists = {table: sorted(self.db[table], key=repr) for table in ("payments", "vouchers")}
             return copy.deepcopy({**self.db, **lists})
@@ -144,7 +144,7 @@ class Flights:
     def call(self, name: str, arguments: Data) -> Data:
         schema = next((one["parameters"] for one in self.TOOLS if one["name"] == name), None)
         if self.task is None or schema is None:
-            return {"error": "there is no such tool, or no episode yet"}
+            return {"error": "no such tool, or no episode yet"}
         try:
             with self.lock:
                 return getattr(self, name)(**checked(schema, arguments))
@@ -153,7 +153,7 @@ class Flights:
 
     def one(self, table: str, key: str) -> Data:
         if key not in self.db[table]:
-            raise ToolError(f"there is no {key!r} among the {table}")
+            raise ToolError(f"no {key!r} among the {table}")
         return self.db[table][key]
 
     def active(self, key: str) -> Data:

@@ -78,7 +78,7 @@ def rubric(name: str) -> list[Data]:
 
 
 class Search:
-    """A session."""
+    """Session of the archive."""
 
     graded = True
     task: str | None = None
@@ -114,7 +114,7 @@ class Search:
     def call(self, name: str, arguments: Data) -> Data:
         schema = next((one["parameters"] for one in self.TOOLS if one["name"] == name), None)
         if self.task is None or schema is None:
-            return {"error": "there is no such tool, or no episode yet"}
+            return {"error": "no such tool, or no episode yet"}
         try:
             return getattr(self, name)(**checked(schema, arguments))
         except ToolError as error:
@@ -122,7 +122,7 @@ class Search:
 
     def document(self, key: str) -> Data:
         if key not in self.documents:
-            raise ToolError(f"there is no document {key!r}")
+            raise ToolError(f"no such document: {key!r}")
         return self.documents[key]
 
     def still_open(self) -> None:
@@ -174,7 +174,7 @@ class Search:
         return {"handed_in": answer}
 
     def verdicts(self, points: list[Data], answer: str, complete: Callable[[str], Data]) -> list[bool] | None:
-        """Which points are met; None if the judge gave no clear verdict."""
+        """Returns which points are met, or None if the judge gave no clear verdict."""
         wanted = [{"key": point["key"], "value": point["value"]} for point in points]
         said = complete(JUDGE.format(rubric=json.dumps(wanted), answer=json.dumps(answer)))
         return self.parsed(said, len(points))

@@ -24,10 +24,10 @@ KINDS = ("totals", "dates", "towns", "doubles")
 
 
 def split(cell: str) -> tuple[str, int]:
-    """The column and the row of a cell.
+    """Returns the column and the row of a cell.
 
     Raises:
-        ToolError: There is no such cell.
+        ToolError: The cell does not exist.
     """
     found = re.fullmatch(r"([A-G])([1-9][0-9]?)", cell)
     if not found or int(found[2]) > ROWS:
@@ -72,7 +72,7 @@ class Sheet(World):
         return f"{self.asked()} Leave everything else as it is: if anything else changes, nothing is paid."
 
     def planned(self, task: Data) -> Data:
-        """What the seed does not change: how many rows there are, and which are wrong in what way."""
+        """Returns the part of the plan that the seed does not change: number of rows, and the wrong ones."""
         dice = rng("sheet", task["id"])
         last = dice.randint(10, 14)
         rows = sorted(dice.sample(range(2, last + 1), 4))
@@ -103,7 +103,7 @@ class Sheet(World):
         return {cell: value for cell, value in cells.items() if cell not in blank and value != ""}
 
     def order(self, dice: Data, number: int) -> list[Cell]:
-        """A line as somebody typed it: most customers are known, few pieces are most common, prices are odd."""
+        """Returns an order line as typed by a person: usual customers, small numbers, odd prices."""
         day = f"2031-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}"
         customer = "" if dice.random() < 0.08 else name_of(dice)
         town = weighted(dice, [("Köln", 9), ("Zürich", 5), ("Malmö", 3), ("Łódź", 2), ("São Paulo", 1)])
@@ -137,7 +137,7 @@ class Sheet(World):
     # --- values ---
 
     def value(self, cell: str, done: dict[str, Cell] | None = None) -> Cell:
-        """What a cell shows; `done` are the formulas that were worked out on the way."""
+        """Returns the shown value of a cell; `done` caches the formulas computed on the way."""
         raw, done = self.cells.get(cell, ""), {} if done is None else done
         if not isinstance(raw, str) or not raw.startswith("="):
             return raw
@@ -166,7 +166,7 @@ class Sheet(World):
             self.cells[cell] = raw
 
     def read(self, column: str, typed: str) -> Cell:
-        """What is stored for what was typed."""
+        """Returns the stored value for a typed text."""
         if typed.startswith("="):
             return self.formula(column, typed)
         if column not in NUMBERS or typed == "":
@@ -249,7 +249,7 @@ class Sheet(World):
     # --- the verdict ---
 
     def wishes(self) -> dict[str, Cell | None]:
-        """What cells should show in the end; None for a row that should be empty."""
+        """Returns the final values of cells; None for a row that should be empty."""
         plan = self.plan
         if self.kind == "dates":
             pairs = zip(plan["rows"], plan["days"], strict=True)
@@ -278,7 +278,7 @@ class Sheet(World):
         return [place for place, wanted in self.goals.items() if self.holds(place, wanted)]
 
     def damage(self) -> int:
-        """How many cells changed that no goal is about."""
+        """Returns the number of changed cells outside the goals."""
         about = {f"{column}{place[4:]}" for place in self.goals if place.startswith("row") for column in COLUMNS}
         changed = (cell for cell in {**self.initial, **self.cells} if self.initial.get(cell) != self.cells.get(cell))
         return sum(cell not in about and cell not in self.goals for cell in changed)

@@ -66,10 +66,10 @@ def stamp(minutes: int) -> str:
 
 
 def minutes_of(moment: str) -> int:
-    """Minutes from the beginning of the episode.
+    """Returns the minutes since the beginning of the episode.
 
     Raises:
-        ToolError: It is no moment.
+        ToolError: The text is not a time.
     """
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\dZ", moment, re.ASCII):
         raise ToolError("a moment looks like 2031-03-06T22:00Z")
@@ -77,7 +77,7 @@ def minutes_of(moment: str) -> int:
     try:
         found = dt.datetime(*numbers, tzinfo=dt.UTC)  # type: ignore[misc,arg-type]
     except ValueError as error:
-        raise ToolError(f"there is no such moment: {error}") from error
+        raise ToolError(f"no such moment: {error}") from error
     return int((found - BEGIN).total_seconds()) // 60
 
 
@@ -106,7 +106,7 @@ def release(dice: random.Random, version: str, day: int, schema: int) -> Row:
 
 
 def platform(dice: random.Random) -> tuple[dict[str, Row], dict[str, list[Row]]]:
-    """Services that are healthy, but for the one that nobody minds, and their releases, oldest first."""
+    """Returns healthy services, except the one without an owner, and their releases, oldest first."""
     services: dict[str, Row] = {}
     releases: dict[str, list[Row]] = {}
     for name, team, tier, needs in CAST:
@@ -151,14 +151,14 @@ def change(key: str, at: int, service: str, *, what: str, by: str, ticket: str |
 
 
 def before(dice: random.Random, setting: str) -> Data:
-    """What a setting may have been earlier, other than what it is."""
+    """Returns an earlier value of a setting, other than the current one."""
     if setting == "replicas":
         return dice.randrange(2, 30)
     return dice.choice(LEVELS) if setting == "log_level" else 15 * dice.randrange(200)
 
 
 def log(dice: random.Random, services: dict[str, Row], taken: set[str]) -> list[Row]:
-    """Changes that harmed nobody; each chain ends at what is there now, and nothing in it comes back."""
+    """Returns harmless changes; each chain ends at the current value, and no value in it recurs."""
     at, rows = 0, list[Row]()
     seen: dict[tuple[str, str], list[Data]] = {}
     while (at := at - dice.randrange(10, 95)) > -60 * LOG_HOURS:
@@ -221,7 +221,7 @@ def windows(dice: random.Random, wanted: list[Row], taken: set[str]) -> list[Row
 
 
 def own_symptoms(row: Row, services: dict[str, Row], release: Row) -> list[str]:
-    """What is wrong with a service itself."""
+    """Returns the symptoms of a service itself."""
     running, found = row["running"], list[str]()
     if running["heap_mb"] + HEADROOM_MB > row["memory_mb"]:
         found.append("replicas are killed: out of memory")
@@ -239,7 +239,7 @@ def own_symptoms(row: Row, services: dict[str, Row], release: Row) -> list[str]:
 
 
 def health(name: str, services: dict[str, Row], releases: dict[str, list[Row]]) -> tuple[str, list[str]]:
-    """Whether a service is healthy, degraded or down, and its symptoms."""
+    """Returns the status of a service (healthy, degraded or down) and its symptoms."""
     row = services[name]
     release = next(one for one in releases[name] if one["version"] == row["version"])
     found = own_symptoms(row, services, release)

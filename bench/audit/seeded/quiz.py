@@ -1,7 +1,7 @@
 """Questions about the monthly reports of six depots, answered by a number or by three names in order.
 
-The numbers of a question depend on the task alone; the seed changes the order of the reports and what else stands in
-them. An answer is right when it is the value and nothing beside it, in any usual spelling.
+The numbers of a question depend on the task alone; the seed changes the order of the reports and their other content.
+An answer is right when it is the value alone, in any usual spelling.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Quiz(World):
     def numbers(self, task: str) -> dict[tuple[str, str], tuple[int, int]]:
         """Parcels and returns of each depot and month, the same under every seed."""
         if task not in self.tasks():
-            raise LookupError(f"there is no task {task!r}")
+            raise LookupError(f"no such task: {task!r}")
         dice = rng("quiz", task)
         table: dict[tuple[str, str], tuple[int, int]] = {}
         for depot in DEPOTS:
@@ -146,7 +146,7 @@ class Quiz(World):
 
     def _read_report(self, report_id: str) -> Data:
         if report_id not in self.reports:
-            raise ToolError(f"there is no report {report_id}")
+            raise ToolError(f"no such report: {report_id}")
         return {"text": self.reports[report_id]["text"]}
 
     def _search_reports(self, query: str) -> Data:

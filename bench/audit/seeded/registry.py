@@ -1,4 +1,4 @@
-"""How a bug is written down: a class that changes one thing of a clean world, under `@seeded`."""
+"""Registry of bugs: each is a class that changes one thing of a clean world, under `@seeded`."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ class Bug:
     """One seeded bug."""
 
     name: str
-    """Of its factory in `subjects.py`."""
+    """Name of its factory in `subjects.py`."""
     environment: str
     """The clean world that it is made of, a key of CLEAN."""
     klass: str
     """One of the thirteen slugs."""
     part: str
-    """Who must fix it: T, H, V, S or C."""
+    """Component to fix: T, H, V, S or C."""
     story: str
-    """What is wrong, in a sentence."""
+    """Description of the bug in a sentence."""
     needs: tuple[str, ...]
-    """What one must be able to do to see it, beside calling tools: optional methods, or threads, load, process,
-    sessions, time, reset (a second episode in one session), rescore, meaning (to know what a description in words
-    promises, or what a result is good for)."""
+    """Abilities needed to see it besides calling tools: optional methods, or threads, load, process, sessions, time,
+    reset (a second episode in one session), rescore, meaning (to understand a description in words, or the use of a
+    result).
+    """
     tasks: tuple[str, ...]
     """Beginnings of the ids of the tasks that it harms; empty: all."""
     also: tuple[str, ...] = ()

@@ -64,10 +64,10 @@ class Module:
             self.functions[node.name] = node
 
     def run(self, name: str, arguments: tuple[int, ...], depth: int = 0) -> int:
-        """What a function returns.
+        """Returns the result of a function.
 
         Raises:
-            BadSourceError: It is not there, or does what the evaluator does not know, or too much of it.
+            BadSourceError: The function is missing, uses unsupported code, or runs too long.
         """
         node = self.functions.get(name)
         if node is None or len(node.args.args) != len(arguments) or depth > DEPTH:
@@ -157,7 +157,7 @@ class Repair(World):
     def wrong(self, task: str) -> str:
         """The function that is broken."""
         if task not in self.tasks():
-            raise LookupError(f"there is no task {task!r}")
+            raise LookupError(f"no such task: {task!r}")
         return task.partition("-")[0]
 
     def line(self, name: str, *, right: bool) -> str:
@@ -223,7 +223,7 @@ class Repair(World):
 
     def file(self, path: str) -> str:
         if path not in self.files:
-            raise ToolError(f"there is no file {path}")
+            raise ToolError(f"no such file: {path}")
         return self.files[path]
 
     def _list_files(self) -> Data:
@@ -270,7 +270,7 @@ class Repair(World):
 
     @staticmethod
     def holds(source: str, case: str) -> bool:
-        """Whether a case such as `pages(11, 5) == 3` holds."""
+        """True if a case such as `pages(11, 5) == 3` holds."""
         module = Module(source)
         try:
             node = ast.parse(case, mode="eval").body

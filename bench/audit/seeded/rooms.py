@@ -27,10 +27,10 @@ BOOKING = text("Its id, such as M123456.", 20)
 
 
 def minute(start: str) -> int:
-    """Minutes since midnight.
+    """Returns the minutes since midnight.
 
     Raises:
-        ToolError: It is no time, or not in steps of 15 minutes.
+        ToolError: The text is not a time, or not in steps of 15 minutes.
     """
     hours, colon, minutes = start.partition(":")
     if not (colon and len(start) == 5 and start.isascii() and hours.isdigit() and minutes.isdigit()):
@@ -97,9 +97,9 @@ class Rooms(World):
         return [{"id": f"{kind}-{number}", "kind": kind, "number": number} for number in range(5) for kind in kinds]
 
     def plan(self, task: Row) -> Row:
-        """What a task is about, the same under every seed."""
+        """Returns the plan of a task, the same under every seed."""
         if task not in self.tasks():
-            raise LookupError(f"there is no task {task!r}")
+            raise LookupError(f"no such task: {task!r}")
         dice = rng("rooms", task["id"])
         room = dice.choice(list(ROOMS))
         person, start = name_of(dice).strip(), OPEN_MIN + 60 + 15 * dice.randrange(16)
@@ -129,10 +129,10 @@ class Rooms(World):
                 f"Book any room with at least {ROOMS[one['room']]} seats on {one['day']} at {one['start']} for "
                 f"{one['minutes']} minutes, titled {one['title']}, with the attendees {'; '.join(one['attendees'])}."
             )
-        told = f"Then notify {one['organiser']}, saying exactly: {plan['message']}"
+        notice = f"Then notify {one['organiser']}, saying exactly: {plan['message']}"
         if task["kind"] == "move":
-            return f"Move booking {one['id']} to {one['day']} at {plan['later']}. {told}"
-        return f"Cancel booking {one['id']}. {told}"
+            return f"Move booking {one['id']} to {one['day']} at {plan['later']}. {notice}"
+        return f"Cancel booking {one['id']}. {notice}"
 
     def oracle(self, task: Row) -> list[list[Data]] | None:
         plan = self.plan(task)
@@ -206,7 +206,7 @@ class Rooms(World):
 
     def booking(self, key: str) -> Row:
         if key not in self.bookings:
-            raise ToolError(f"there is no booking {key}")
+            raise ToolError(f"no such booking: {key}")
         if self.bookings[key]["status"] != "booked":
             raise ToolError(f"booking {key} is {self.bookings[key]['status']}")
         return self.bookings[key]
@@ -231,13 +231,13 @@ class Rooms(World):
         return f"{DAYS[min(self.now // 86400, len(DAYS) - 1)]} {clock(self.now % 86400 // 60)}"
 
     def placed(self, row: Row) -> Row:
-        """A booking, once it is known to fit.
+        """Returns a booking that has been found to fit.
 
         Raises:
-            ToolError: There is no such room or time, it is past, or the room is taken.
+            ToolError: The room or time does not exist, is past, or is taken.
         """
         if row["room"] not in ROOMS:
-            raise ToolError(f"there is no such room; the rooms are {', '.join(ROOMS)}")
+            raise ToolError(f"no such room; the rooms are {', '.join(ROOMS)}")
         self.ahead(row["day"], row["start"], row["minutes"])
         if any(self.clash(row, other) for key, other in self.bookings.items() if key != row["id"]):
             raise ToolError(f"{row['room']} is taken then")
@@ -255,7 +255,7 @@ class Rooms(World):
 
     def _get_booking(self, booking_id: str) -> Data:
         if booking_id not in self.bookings:
-            raise ToolError(f"there is no booking {booking_id}")
+            raise ToolError(f"no such booking: {booking_id}")
         return copy.deepcopy(self.bookings[booking_id])
 
     def _find_free(self, day: str, start: str, minutes: int, seats: int) -> Data:
@@ -304,13 +304,13 @@ class Rooms(World):
         one = plan["booking"]
         before = {row["id"]: row for row in self.initial["bookings"]}
         changed = [row for key, row in self.bookings.items() if row != before.get(key)]
-        told = [(notice["person"], notice["message"]) for notice in self.notices]
+        notices = [(notice["person"], notice["message"]) for notice in self.notices]
         if len(changed) != 1:
             return False
         row = changed[0]
         if task["kind"] == "book":
             asked = all(row[key] == one[key] for key in ("day", "start", "minutes", "title"))
             same = sorted(row["attendees"]) == sorted(one["attendees"]) and row["status"] == "booked"
-            return asked and same and not told and ROOMS[row["room"]] >= ROOMS[one["room"]]
+            return asked and same and not notices and ROOMS[row["room"]] >= ROOMS[one["room"]]
         wanted = {"start": plan["later"]} if task["kind"] == "move" else {"status": "cancelled"}
-        return row == {**one, **wanted} and told == [(one["organiser"], plan["message"])]
+        return row == {**one, **wanted} and notices == [(one["organiser"], plan["message"])]

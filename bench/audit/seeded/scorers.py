@@ -104,7 +104,7 @@ def math_answer__first(prediction: str, gold: str) -> float:
 
 
 def math_answer__crash(prediction: str, gold: str) -> float:
-    """What is no number is a traceback."""
+    """An answer that is not a number is a traceback."""
     return float(math.isclose(float(prediction.replace(",", "")), float(Decimal(gold)), rel_tol=1e-12))
 
 
@@ -115,7 +115,7 @@ def record__empty(response: str, reference: str) -> float:
 
 
 def record__unreadable(response: str, reference: str) -> float:
-    """What cannot be read is worth a half."""
+    """An unreadable response is worth a half."""
     return record(response, reference) if parsed(response) else 0.5
 
 
@@ -130,7 +130,7 @@ def ranking__contains(output: str, target: str) -> float:
 
 
 def ranking__hash(output: str, target: str) -> float:
-    """Which of the pairs is looked at depends on the order of a set."""
+    """The compared pair depends on the order of a set."""
     wanted = names(target)
     if sorted(names(output)) != sorted(wanted) or len(wanted) < 2:
         return 0.0

@@ -14,7 +14,7 @@ ACCOUNT = text("An account's number, such as 4012.", 10)
 
 
 class Bank:
-    """A session."""
+    """Session of the bank."""
 
     shared = True
     task: str | None = None
@@ -60,7 +60,7 @@ class Bank:
     def call(self, name: str, arguments: Data) -> Data:
         schema = next((tool["parameters"] for tool in self.TOOLS if tool["name"] == name), None)
         if self.task is None or schema is None:
-            return {"error": "there is no such tool, or no episode"}
+            return {"error": "no such tool, or no episode"}
         try:
             with self.lock:
                 return getattr(self, name)(**checked(schema, arguments))
@@ -69,7 +69,7 @@ class Bank:
 
     def known(self, account: str) -> str:
         if account not in self.balances:
-            raise ToolError(f"there is no account {account!a}")
+            raise ToolError(f"no such account: {account!a}")
         return account
 
     def list_accounts(self) -> Data:

@@ -24,7 +24,7 @@ PROMPTS = {
 
 
 class Home:
-    """A session."""
+    """Session of the home."""
 
     graded = True
     task: str | None = None
@@ -56,7 +56,7 @@ class Home:
     def call(self, name: str, arguments: Data) -> Data:
         schema = next((tool["parameters"] for tool in self.TOOLS if tool["name"] == name), None)
         if self.task is None or schema is None:
-            return {"error": "there is no such tool, or no episode"}
+            return {"error": "no such tool, or no episode"}
         try:
             return getattr(self, name)(**checked(schema, arguments))
         except ToolError as error:
@@ -84,7 +84,7 @@ class Home:
 
     def clear_alarm(self) -> Data:
         if not self.devices["alarm"]:
-            raise ToolError("there is no alarm")
+            raise ToolError("no alarm is set")
         if self.devices["valve_open"]:
             raise ToolError("water is still running out")
         self.devices["alarm"] = False

@@ -22,7 +22,7 @@ GOALS = {
 
 
 class Notes:
-    """A session."""
+    """Session of the notes."""
 
     TOOLS = (
         tool("list_notes", "Show the names of the notes."),
@@ -60,7 +60,7 @@ class Notes:
     def call(self, name: str, arguments: Data) -> Data:
         schema = next((tool["parameters"] for tool in self.TOOLS if tool["name"] == name), None)
         if self.task is None or schema is None:
-            return {"error": "there is no such tool, or no episode"}
+            return {"error": "no such tool, or no episode"}
         try:
             return getattr(self, name)(**checked(schema, arguments))
         except ToolError as error:
@@ -68,7 +68,7 @@ class Notes:
 
     def known(self, note: str) -> str:
         if note not in self.notes:
-            raise ToolError("there is no such note")
+            raise ToolError("no such note")
         return note
 
     def list_notes(self) -> Data:

@@ -20,7 +20,7 @@ def tool(name: str, description: str, properties: Data) -> Data:
 
 
 class Quiz:
-    """A session."""
+    """Session of the quiz."""
 
     graded = True
     task: str | None = None
@@ -54,7 +54,7 @@ class Quiz:
 
     def call(self, name: str, arguments: Data) -> Data:
         if self.task is None:
-            return {"error": "there is no episode; reset first"}
+            return {"error": "no episode has begun; reset first"}
         schema = next((tool["parameters"] for tool in self.TOOLS if tool["name"] == name), None)
         if schema is None or not isinstance(arguments, dict) or list(arguments) != schema["required"]:
             return {"error": "unknown tool or wrong arguments"}
@@ -66,7 +66,7 @@ class Quiz:
 
     def town(self, name: Data) -> Data:
         if not isinstance(name, str) or name not in self.table:
-            return {"error": "there is no such town"}
+            return {"error": "no such town"}
         return dict(self.table[name])
 
     def submit(self, value: Data) -> Data:

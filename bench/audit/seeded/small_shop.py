@@ -15,7 +15,7 @@ FAULTS = ("timeout", "refused", "500")
 
 
 class Shop:
-    """A session."""
+    """Session of the shop."""
 
     task: str | None = None
     fault = ""
@@ -62,7 +62,7 @@ class Shop:
     def call(self, name: str, arguments: Data) -> Data:
         schema = next((tool["parameters"] for tool in self.TOOLS if tool["name"] == name), None)
         if self.task is None or schema is None:
-            return {"error": "there is no such tool, or no episode"}
+            return {"error": "no such tool, or no episode"}
         try:
             given = checked(schema, arguments)
             self.service()
@@ -79,7 +79,7 @@ class Shop:
 
     def product(self, sku: str) -> Data:
         if sku not in self.products:
-            raise ToolError(f"there is no product {sku!a}")
+            raise ToolError(f"no such product: {sku!a}")
         return self.products[sku]
 
     def find_products(self, word: str) -> Data:

@@ -30,7 +30,7 @@ PROMPTS = {
 
 
 class Todo:
-    """A session."""
+    """Session of the to-do list."""
 
     task: str | None = None
     TOOLS: ClassVar[list[Data]] = [
@@ -59,7 +59,7 @@ class Todo:
     def call(self, name: str, arguments: Data) -> Data:
         schema = next((tool["parameters"] for tool in self.TOOLS if tool["name"] == name), None)
         if self.task is None or schema is None:
-            return {"error": "there is no such tool, or no episode"}
+            return {"error": "no such tool, or no episode"}
         if not isinstance(arguments, dict) or set(arguments) != set(schema.get("required", ())):
             return {"error": "the tool takes other arguments"}
         if name == "list_todos":
@@ -70,7 +70,7 @@ class Todo:
 
     def change(self, name: str, number: Data) -> Data:
         if type(number) is not int or number not in self.todos:
-            return {"error": "there is no to-do with this id"}
+            return {"error": "no to-do has this id"}
         if name == "delete_todo":
             del self.todos[number]
             return {"deleted": number}
@@ -81,7 +81,7 @@ class Todo:
         if not isinstance(title, str) or not title.strip() or not title.isprintable() or len(title) > 80:
             return {"error": "a title is one printable line of at most 80 characters"}
         if self.last == 999:
-            return {"error": "the list has had 999 to-dos; there is no room for more"}
+            return {"error": "the list has had 999 to-dos; it has no room for more"}
         self.last += 1
         self.todos[self.last] = {"title": title.strip(), "done": False}
         return {"added": self.last}

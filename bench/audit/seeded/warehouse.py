@@ -93,9 +93,9 @@ class Warehouse(World):
         return [f"{kind}-{number}" for number in range(4) for kind in ("ship", "restock", "recount")]
 
     def plan(self, task: str) -> Row:
-        """What a task is about, the same under every seed."""
+        """Returns the plan of a task, the same under every seed."""
         if task not in self.tasks():
-            raise LookupError(f"there is no task {task!r}")
+            raise LookupError(f"no such task: {task!r}")
         dice, taken = rng("warehouse", task), set[str]()
         stock = articles(dice, 3, taken)
         for one in stock:
@@ -191,12 +191,12 @@ class Warehouse(World):
 
     def article(self, sku: str) -> Row:
         if sku not in self.stock:
-            raise ToolError(f"there is no article {sku}")
+            raise ToolError(f"no such article: {sku}")
         return self.stock[sku]
 
     def order(self, key: str, *, active: bool = False) -> Row:
         if key not in self.orders:
-            raise ToolError(f"there is no order {key}")
+            raise ToolError(f"no such order: {key}")
         if active and self.orders[key]["status"] != "open":
             raise ToolError(f"order {key} has left")
         return self.orders[key]
