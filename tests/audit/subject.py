@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from quintain.audit.finding import Evidence
 from quintain.audit.probe import Record
+from quintain.audit.registry import relation
 
 
+@relation
 def stale(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the tool shows another stock than the state holds."""
     look, state = (records[0].at(mark) for mark in evidence.marks)

@@ -21,6 +21,7 @@ from quintain.errors import QuintainError, UsageError
 from .clock_skew import variables
 from .loader import About, Subject
 from .probe import HOME, OVERDUE, Context, OpResult, Probe, Record
+from .registry import foreign_modules
 from .wire import EndFrame, Frame, LoadFrame, Receiver, ResultFrame, StartFrame, send
 
 LOAD_S = 120.0
@@ -52,6 +53,7 @@ class Child:
         self._words: collections.deque[bytes] = collections.deque(maxlen=8)
         self._start()
         try:
+            send(self._to, foreign_modules())
             send(self._to, wanted)
             self.about = self._opened()
         except BaseException:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from . import relations
 from .check import Check, NotChecked
 from .finding import Confidence, Evidence, Finding, trajectory
 from .loader import About, Source, Subject
 from .pool import WorkerPool
 from .probe import HOME, Context, Op, Probe, Record, number, reset, score
+from .registry import find_relation
 from .smaller import smaller
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class AuditContext:
         return self._records(probes, evidence, fresh=fresh) is not None
 
     def _records(self, probes: Sequence[Probe], evidence: Evidence, *, fresh: bool) -> list[Record] | None:
-        holds = relations.find(evidence.relation)
+        holds = find_relation(evidence.relation)
         for _ in range(evidence.tries):
             self._count(len(probes))
             play = self.pool.fresh_all if fresh else self.pool.play_all
@@ -295,7 +295,7 @@ class AuditContext:
             self._count(2 * len(probes))
             records = self.pool.fresh_all((*probes, *probes), self._seconds(None))
             plays = [records[: len(probes)], records[len(probes) :]]
-            holds = relations.find(evidence.relation)
+            holds = find_relation(evidence.relation)
             held = [play for play in plays if holds(play, evidence)]
         else:
             tried = [self._records(probes, evidence, fresh=True) for _ in range(2)]

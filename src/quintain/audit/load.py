@@ -17,6 +17,8 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.registry import probe_function
+
 from .context import AuditContext
 from .data import is_dict
 from .player import Player
@@ -67,6 +69,7 @@ def script(ctx: AuditContext, task: str) -> list[Op]:
     return [reset(task), *ops, score(mark="")]
 
 
+@probe_function
 def poisson(player: Player, _on: str, value: Any) -> dict[str, Any]:
     """Plays episodes in many sessions at a target rate of calls, in this process.
 

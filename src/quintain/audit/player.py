@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import gc
-import importlib
 import os
 import threading
 import time
@@ -22,6 +21,7 @@ from .adapter import Factory, SubjectAdapter, how_raised, plain, verdict, where_
 from .answers import answered
 from .data import changes, glance, is_list
 from .probe import Op, OpResult
+from .registry import find_probe_function
 from .subjects.failure import SubjectFailure
 
 LONGEST = 4_000_000
@@ -162,9 +162,8 @@ class Player:
         return msgspec.to_builtins(lanes)
 
     def ask(self, op: Op) -> Any:
-        """Calls a registered probe function as `function(player, on, value)`."""
-        module, _, function = op.name.partition(":")
-        return plain(getattr(importlib.import_module(module), function)(self, op.on, op.value))[0]
+        """Calls a registered probe function with (player, instance, value)."""
+        return plain(find_probe_function(op.name)(self, op.on, op.value))[0]
 
 
 def _model(op: Op, asked: list[str]) -> Callable[[str], str]:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
+
+from quintain.audit.registry import relation
 
 from .data import is_list
 from .finding import Evidence
 from .probe import OVERDUE, OpResult, Record, number, same
 
-Relation = Callable[[Sequence[Record], Evidence], bool]
 
-
-def find(name: str) -> Relation:
-    """Returns the relation of this name."""
-    module, _, function = name.rpartition(":")
-    found: Relation = getattr(importlib.import_module(module or __name__), function)
-    return found
-
-
+@relation
 def shows(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the first probe's results at the marks equal those in `data`."""
     expected = {mark: msgspec.convert(seen, OpResult) for mark, seen in evidence.data.items()}
     return all(same(records[0].at(mark), expected[mark], evidence.volatile) for mark in evidence.marks)
 
 
+@relation
 def differs(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the probes' results differ at some mark."""
     first, *others = records
@@ -35,6 +29,7 @@ def differs(records: Sequence[Record], evidence: Evidence) -> bool:
     )
 
 
+@relation
 def varies(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if an op that was repeated gave more than one value."""
     return any(
@@ -46,6 +41,7 @@ def varies(records: Sequence[Record], evidence: Evidence) -> bool:
     )
 
 
+@relation
 def breaks(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the first probe crashes or hangs at the mark as `data` says ("crashed: KeyError", "hung")."""
     seen = records[0].at(evidence.marks[0])
@@ -66,12 +62,14 @@ def way_of(seen: OpResult) -> str:
     return "never comes back" if not seen.raised or seen.raised.startswith(OVERDUE) else "takes the process with it"
 
 
+@relation
 def pays(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if every probe scores at least `data` (a number) at the mark."""
     scores = [number(record.at(mark)) for record in records for mark in evidence.marks]
     return all(score is not None and score >= float(evidence.data) - 1e-9 for score in scores)
 
 
+@relation
 def pays_less(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the first probe scores less than `data` (a number) or has no score."""
     score = number(records[0].at(evidence.marks[0]))

@@ -9,10 +9,10 @@ import msgspec
 
 from quintain.errors import UsageError
 
-from . import relations
 from .finding import Finding, trajectory
 from .pool import WorkerPool
 from .probe import Record
+from .registry import check_probes, find_relation
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -42,7 +42,8 @@ def replay_finding(finding: Finding, *, plays: int = 2, limit: float = 60.0) -> 
     """
     if finding.subject is None or finding.evidence is None or not finding.probes:
         raise UsageError(f"this finding was read, not played: look with `{finding.replay or 'quintain audit'}`")
-    holds = relations.find(finding.evidence.relation)
+    holds = find_relation(finding.evidence.relation)
+    check_probes(finding.probes)
     pool = WorkerPool(finding.subject)
     held = 0
     records: Sequence[Record] = ()

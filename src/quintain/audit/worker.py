@@ -26,6 +26,7 @@ from .mutants import swapping
 from .mutants.loading import install
 from .player import Player
 from .probe import Op, OpResult, Probe
+from .registry import allow
 from .wire import EndFrame, LoadFrame, Receiver, ResultFrame, StartFrame, send
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -34,8 +35,9 @@ _MEMORY = 8 << 30
 
 
 def main(inward: int, outward: int) -> None:
-    """Loads the subject of the first frame, then plays the probes of the others until the pipe ends."""
+    """Loads the subject of the second frame, then plays the probes of the others until the pipe ends."""
     receiver = Receiver(inward)
+    allow(receiver.receive(list[str]))
     wanted = receiver.receive(Subject)
     _adopt_orphans()
     try:

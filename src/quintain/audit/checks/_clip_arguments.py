@@ -19,6 +19,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.registry import relation
 
 from ._clip_numbers import APPROXIMATE
 from ._clip_states import EPSILON, writes_of
@@ -88,6 +89,7 @@ def _bent_date(value: str) -> NearAndFarValues | None:
     return NearAndFarValues(near, (str(day - dt.timedelta(100)), str(day + dt.timedelta(100))))
 
 
+@relation
 def pays_near(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the bent values are paid like the right value, and the two far values are paid less."""
     right, *other_records = records

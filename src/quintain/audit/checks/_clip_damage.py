@@ -11,6 +11,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.registry import relation
 
 from ._clip_states import EPSILON, seen_parts
 from ._same_wide import kinds, known
@@ -19,6 +20,7 @@ ACTS = 16
 """Writes that are tried in a task."""
 
 
+@relation
 def grows(records: Sequence[Record], _evidence: Evidence) -> bool:
     """Without damage, with one, with another one, with both: each is paid more than what it adds to."""
     if any(seen.is_error for record in records for seen in record.seen):
@@ -30,6 +32,7 @@ def grows(records: Sequence[Record], _evidence: Evidence) -> bool:
     return min(first, second) > none + EPSILON and both > max(first, second) + EPSILON
 
 
+@relation
 def makes_good(records: Sequence[Record], _evidence: Evidence) -> bool:
     """Without damage, with one, with another one, with both: each alone costs something, both less than each."""
     if any(seen.is_error for record in records for seen in record.seen):
@@ -41,6 +44,7 @@ def makes_good(records: Sequence[Record], _evidence: Evidence) -> bool:
     return max(first, second) < none - EPSILON and both > max(first, second) + EPSILON
 
 
+@relation
 def is_free(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if a second damage costs nothing although a component still counts it.
 

@@ -13,6 +13,7 @@ from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Record, number
+from quintain.audit.registry import relation
 
 TASKS = 4
 """Tasks of which calls are shortened."""
@@ -51,6 +52,7 @@ def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
             )
 
 
+@relation
 def rounds(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if scores 1, 2 and 4 are equal, score 3 is lower, and no call was refused."""
     if any(seen.is_error for record in records for seen in record.seen):

@@ -22,6 +22,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import Values, fits
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, call, number, reset, score
+from quintain.audit.registry import probe_function, relation
 
 from ._clip_states import EPSILON, counts, parts_of
 from ._same_scripts import seems_to_read
@@ -64,6 +65,7 @@ class Top(msgspec.Struct, frozen=True):
     parts: dict[str, float]
 
 
+@relation
 def falls_short(records: Sequence[Record], evidence: Evidence) -> bool:
     """Each task speaks of full marks; a number, and those around it, are paid one amount below 1, read for or not.
 
@@ -152,6 +154,7 @@ def _number(tool: ToolSpec, name: str, value: float) -> float | int:
 # --- inside the subject's process ---
 
 
+@probe_function
 def climb(player: Player, on: str, value: Any) -> Any:
     """The most that is paid for a number in a task; None where none is, or its neighbourhood has no ends."""
     tool = msgspec.convert(value["tool"], ToolSpec)

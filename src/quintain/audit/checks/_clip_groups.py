@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Record, number
+from quintain.audit.registry import relation
 
 from ._clip_states import EPSILON, PaidState, probe_of
 
@@ -91,6 +92,7 @@ def _finding(
     )
 
 
+@relation
 def does_not_count(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first states are all paid as much as the next ones, or more, which have one right thing more.
 

@@ -8,6 +8,7 @@ from quintain.audit.check import check
 from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, answer, call, number, reset, score
+from quintain.audit.registry import relation
 
 from ._clip_numbers import APPROXIMATE, PRECISE, numeric, spelled, spellings, wrong
 from ._clip_states import EPSILON
@@ -18,12 +19,14 @@ ANSWERS = frozenset(
 """Names of an argument that is the answer."""
 
 
+@relation
 def pays_wrong(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The wrong answer is paid as much as the right one, and a far wrong one less."""
     right, near, far = (number(record.at("score")) for record in records)
     return right is not None and near is not None and far is not None and near >= right - EPSILON and far < right - 1e-6
 
 
+@relation
 def pays_spelling_less(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The same number, spelled in another way, is paid less."""
     right, other_score = (number(record.at("score")) for record in records)

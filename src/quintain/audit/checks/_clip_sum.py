@@ -17,6 +17,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.histogram import atom
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.registry import relation
 
 from ._clip_fit import TIGHT, CutSum, basis, fitted, is_exact, rounded, spoilt
 from ._clip_parts import Walk, lost, rises, walks
@@ -31,6 +32,7 @@ PROOF = 24
 # --- relations: each states the bug ---
 
 
+@relation
 def weightless(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the score is a sum in which one component has no weight or the wrong sign."""
     table = _table(records, evidence.data["names"])
@@ -47,6 +49,7 @@ def weightless(records: Sequence[Record], evidence: Evidence) -> bool:
     return abs(worth) <= slack if not evidence.data["sign"] else worth * evidence.data["sign"] > slack
 
 
+@relation
 def departs(records: Sequence[Record], evidence: Evidence) -> bool:
     """All scores but the last ones are a sum; those lie at a bound, beyond which the sum lies."""
     table = _table(records, evidence.data["names"], evidence.data.get("rows"))
@@ -58,6 +61,7 @@ def departs(records: Sequence[Record], evidence: Evidence) -> bool:
     return len(records) - 1 in where
 
 
+@relation
 def is_rounded(records: Sequence[Record], evidence: Evidence) -> bool:
     """The scores are steps, and nearly a sum of the components, but not that sum."""
     table = _table(records, evidence.data["names"], evidence.data.get("rows"))

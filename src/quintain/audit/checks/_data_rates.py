@@ -16,6 +16,7 @@ from quintain.audit.data import is_dict, is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, reset
+from quintain.audit.registry import probe_function, relation
 
 from ._data_tables import Row, column, columns, filled, pooled, state_probes, texts
 from ._data_tests import LEAST, binomial
@@ -25,6 +26,7 @@ TASKS = 60
 OWN = f"{__name__}:own"
 
 
+@probe_function
 def own(player: Player, on: str, _value: Any) -> Row:
     """In the child: what the state holds of the task as a whole, and not in a table."""
     given = player.adapter(on).subject.state()
@@ -35,6 +37,7 @@ def own(player: Player, on: str, _value: Any) -> Row:
     )
 
 
+@relation
 def off_rate(records: Sequence[Record], evidence: Evidence) -> bool:
     """A share of rows is far from the rate that is declared for it."""
     want: dict[str, Any] = evidence.data

@@ -18,6 +18,7 @@ import msgspec
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.player import Player
 from quintain.audit.probe import Probe, Record, ask, reset
+from quintain.audit.registry import probe_function
 
 from ._data_tables import Row, column, columns, filled, is_id, is_stamps
 from ._data_tests import MOMENT, ks
@@ -50,6 +51,7 @@ class Shape(msgspec.Struct, frozen=True):
     turns: dict[str, int] = {}
 
 
+@probe_function
 def shape(player: Player, on: str, value: Any) -> dict[str, Any]:
     """The shape of each column, by "table.column", of the state, or of production's data."""
     subject = player.adapter(on).subject

@@ -10,6 +10,7 @@ from typing import Any
 from quintain.audit.data import is_dict, is_list, is_number, tabled
 from quintain.audit.player import Player
 from quintain.audit.probe import Probe, Record, ask, reset
+from quintain.audit.registry import probe_function
 
 ROWS = 400
 """Rows of a table that are looked at."""
@@ -20,6 +21,7 @@ Row = dict[str, Any]
 Tables = dict[str, list[Row]]
 
 
+@probe_function
 def sample(player: Player, on: str, value: Any) -> Tables:
     """Rows of each table of the state, or of production's data where `value` is "production"."""
     subject = player.adapter(on).subject

@@ -12,6 +12,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, call, number, reset, same, score
+from quintain.audit.registry import relation
 from quintain.audit.variations import Variation, changed
 
 from ._drift_words import rows_of
@@ -36,6 +37,7 @@ _LAST = re.compile(
 # --- defaults ---
 
 
+@relation
 def defaults_differ(records: Sequence[Record], evidence: Evidence) -> bool:
     """Without a parameter the call does something else than with its declared default, and twice the same."""
     without, given, again = records
@@ -107,6 +109,7 @@ def _seen(variation: Variation, op: Op, *, looks: bool) -> Probe:
 # --- once, empty, one word ---
 
 
+@relation
 def again(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The same call a second time works and changes the world once more."""
     record = records[0]
@@ -114,6 +117,7 @@ def again(records: Sequence[Record], _evidence: Evidence) -> bool:
     return not record.at("first").is_error and not record.at("call").is_error and bool(made)
 
 
+@relation
 def works(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The call works."""
     return not records[0].at("call").is_error
@@ -185,6 +189,7 @@ def _forms(ctx: AuditContext, variation: Variation) -> Iterator[Finding | None]:
 # --- a part of a name ---
 
 
+@relation
 def part_finds_less(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if a row found by the whole text is missing from a short result list for a part."""
     record = records[0]
@@ -223,6 +228,7 @@ def _parts(ctx: AuditContext, good: Variation, tried: Sequence[Variation]) -> Fi
 # --- the last one counts ---
 
 
+@relation
 def first_counts(records: Sequence[Record], evidence: Evidence) -> bool:
     """The solution is paid, and paid less after an earlier answer that should not count."""
     whole, after = number(records[0].at("score")), number(records[1].at("score"))

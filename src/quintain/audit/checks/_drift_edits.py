@@ -12,6 +12,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, call
+from quintain.audit.registry import relation
 from quintain.audit.variations import Variation, changed
 
 HERE = f"{__name__}:"
@@ -40,6 +41,7 @@ def claim_of(tool: ToolSpec) -> str:
     return found[0] if len(found) == 1 else ""
 
 
+@relation
 def breaks_claim(records: Sequence[Record], evidence: Evidence) -> bool:
     """A text that is there several times was replaced otherwise than is promised."""
     record, data = records[0], evidence.data
@@ -62,6 +64,7 @@ def _wrong(made: dict[str, list[Any]], old: str, claim: str) -> bool:
     return False
 
 
+@relation
 def says_done(records: Sequence[Record], _evidence: Evidence) -> bool:
     """A text that is nowhere was replaced, it says, and nothing has changed."""
     record = records[0]

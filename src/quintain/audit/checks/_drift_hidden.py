@@ -13,6 +13,7 @@ from typing import Any
 from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, OpResult, Probe, Record, call, reset
+from quintain.audit.registry import relation
 
 from ._drift_words import MISSING, UNKNOWN, callables_in, text_of
 
@@ -33,6 +34,7 @@ GUESSES = 160
 MAX_FINDINGS = 4
 
 
+@relation
 def answers(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if an unlisted name is handled like a tool while two names that do not exist are refused."""
     record, name = records[0], evidence.data

@@ -20,6 +20,7 @@ from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
 from quintain.audit.probe import Op, OpResult, Probe, Record, call, reset
+from quintain.audit.registry import relation
 
 from ._drift_claims import PART
 from ._drift_words import rows_of
@@ -63,6 +64,7 @@ def is_whole(seen: OpResult) -> bool:
     return len(rows) not in _CUT and all(item in (None, False, len(rows)) for item in stated)
 
 
+@relation
 def sticks_out(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The narrower list has a row that the wider one, which is whole, does not have."""
     wide, narrow = records[0].at("wide"), records[0].at("narrow")
@@ -210,6 +212,7 @@ def _beside(known: KnownCall, wide: dict[str, Any], narrow: dict[str, Any]) -> P
 # --- what cannot be read ---
 
 
+@relation
 def of_another(records: Sequence[Record], evidence: Evidence) -> bool:
     """Good lists have only rows of what was asked for; the one for a value that is none has rows of another."""
     name, record = evidence.data, records[0]

@@ -13,6 +13,7 @@ from quintain.audit.data import is_dict, is_list, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import valid
 from quintain.audit.probe import Op, Probe, Record, call, reset
+from quintain.audit.registry import relation
 
 from ._reward_acts import reads_by_name
 
@@ -85,6 +86,7 @@ def _moments(ctx: AuditContext, op: Op, looks: Sequence[Op]) -> Iterator[Probe]:
             yield Probe((reset(task), *ops[:end], *before, op, *after))
 
 
+@relation
 def names_another(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if a call with the number of the first entry acts on another entry of the shown lists."""
     record, base = records[0], evidence.data["base"]

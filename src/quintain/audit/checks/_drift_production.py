@@ -10,11 +10,13 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, OpResult, Probe, Record, call, reset, same
+from quintain.audit.registry import relation
 
 from ._drift_units import units_in
 from ._drift_words import form_of, promised_order
 
 
+@relation
 def shape_differs(records: Sequence[Record], evidence: Evidence) -> bool:
     """The answer has other keys or types than production's, or is an error where production's is none."""
     seen = records[0].at("call")
@@ -22,6 +24,7 @@ def shape_differs(records: Sequence[Record], evidence: Evidence) -> bool:
     return OpResult(answer).is_error != seen.is_error or form_of(seen.value) != form_of(answer)
 
 
+@relation
 def declared_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
     """The declared tools, and those of production, still differ in the place that `data` names."""
     own_fields = {tool["name"]: tool for tool in records[0].at("tools").value or ()}
@@ -131,6 +134,7 @@ def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
 # --- what does not depend on the world ---
 
 
+@relation
 def turned(records: Sequence[Record], evidence: Evidence) -> bool:
     """In every task a number of the answer is production's turned round, with another sign, or in another unit."""
     where, answer = evidence.data
@@ -211,6 +215,7 @@ ALIKE = 2
 """Calls that must be answered as in production before another answer to a third is held against the environment."""
 
 
+@relation
 def reckoned_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
     """Calls that differ in numbers alone: two are answered as in production, in each task, and one never is.
 

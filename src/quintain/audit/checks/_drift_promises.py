@@ -12,17 +12,20 @@ from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import valid
 from quintain.audit.probe import Probe, Record, call, reset
+from quintain.audit.registry import relation
 
 from ._drift_words import order_fields, order_of, promised_order, promises_at_most, rows_of
 
 TEACHES = "to take the first row for the one it wants, when it is the last, or the whole list for its beginning"
 
 
+@relation
 def out_of_order(records: Sequence[Record], evidence: Evidence) -> bool:
     """The rows of an answer are sorted the other way round."""
     return bool(order_of(records[0].at("call").value, evidence.data["field"]) == evidence.data["found"])
 
 
+@relation
 def longer_than(records: Sequence[Record], evidence: Evidence) -> bool:
     """The answer is a list of more than `data` entries."""
     rows = rows_of(records[0].at("call").value)

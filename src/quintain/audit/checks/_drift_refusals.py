@@ -12,6 +12,7 @@ from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits, valid
 from quintain.audit.probe import OpResult, Probe, Record, call, reset, same
+from quintain.audit.registry import relation
 from quintain.audit.variations import Variation
 
 from ._drift_words import INVALID, text_of
@@ -94,6 +95,7 @@ def _is_of(schema: dict[str, Any], kind: str) -> bool | None:
     return wanted in there or (wanted in both and bool(both & there))
 
 
+@relation
 def refused_within(records: Sequence[Record], evidence: Evidence) -> bool:
     """A call that fits the schema is refused for a reason that the schema does not have."""
     op = next(op for op in records[0].ops if op.mark == "call")
@@ -102,6 +104,7 @@ def refused_within(records: Sequence[Record], evidence: Evidence) -> bool:
     return bool(complaint(records[0].at("call"), op.value, evidence.data["parameters"]) == evidence.data["complaint"])
 
 
+@relation
 def bounded(records: Sequence[Record], evidence: Evidence) -> bool:
     """Calls about different things are refused for the same bound, which the schema does not have."""
     found = [_bound_of(record.at("call"), evidence.data["name"]) for record in records]
@@ -146,6 +149,7 @@ def enough(ctx: AuditContext) -> Iterator[Finding | None]:
     yield from _bounds(ctx, tried)
 
 
+@relation
 def takes_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
     """Every value that the schema offers for a parameter is refused as one that is not known."""
     name, parameters = evidence.data["name"], evidence.data["parameters"]
@@ -231,6 +235,7 @@ def _bounds(ctx: AuditContext, tried: Sequence[Variation]) -> Iterator[Finding |
 # --- the other way round ---
 
 
+@relation
 def accepted(records: Sequence[Record], evidence: Evidence) -> bool:
     """A call that does not fit its schema works, and one of another tool that fits as little does not."""
     ops = [next(op for op in record.ops if op.mark == "call") for record in records]

@@ -16,6 +16,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, call
+from quintain.audit.registry import relation
 from quintain.audit.variations import Variation, tables_of
 
 from ._drift_words import promised_order, rows_of
@@ -63,6 +64,7 @@ def _ids(rows: Sequence[Any], entries: Sequence[dict[str, Any]]) -> list[str]:
 # --- relations ---
 
 
+@relation
 def unsorted(records: Sequence[Record], evidence: Evidence) -> bool:
     """The rows are not in the promised order by the field, and not all alike."""
     record = records[0]
@@ -79,6 +81,7 @@ def breaks_order(rows: Sequence[dict[str, Any]], field: str, order: str) -> bool
     return any((first < second) if order == "descending" else (first > second) for first, second in pairs)
 
 
+@relation
 def outside(records: Sequence[Record], evidence: Evidence) -> bool:
     """The answer has a row that the parameter leaves out."""
     record, how, name = records[0], evidence.data["how"], evidence.data["name"]
@@ -110,6 +113,7 @@ def _is_another(there: Any, value: Any) -> bool:
     return type(there) is type(value) and not is_list(there) and not is_dict(there) and there != value
 
 
+@relation
 def too_many(records: Sequence[Record], evidence: Evidence) -> bool:
     """The answer has more rows than the parameter allows."""
     op = next(op for op in records[0].ops if op.mark == "call")
@@ -118,6 +122,7 @@ def too_many(records: Sequence[Record], evidence: Evidence) -> bool:
     return rows is not None and is_number(limit) and limit >= 0 and len(rows) > limit
 
 
+@relation
 def not_the_page(records: Sequence[Record], evidence: Evidence) -> bool:
     """A part of a list is not what the whole list has at that place."""
     record, data = records[0], evidence.data
@@ -130,6 +135,7 @@ def not_the_page(records: Sequence[Record], evidence: Evidence) -> bool:
     return part != whole[data["skip"] :][: data["take"]]
 
 
+@relation
 def leaves_out(records: Sequence[Record], evidence: Evidence) -> bool:
     """The list is not all rows of the table that have the value, without a sign that there are more."""
     record, data = records[0], evidence.data

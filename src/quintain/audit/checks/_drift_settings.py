@@ -19,6 +19,7 @@ from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, call, reset, same
+from quintain.audit.registry import relation
 
 from ._reward_acts import reads_by_name, words
 
@@ -108,6 +109,7 @@ def fields(value: Any, name: str) -> dict[str, Any]:
 # --- the relation ---
 
 
+@relation
 def follows_not(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if a field takes two different set values, and a third time keeps another value after a reported success."""
     name, field = evidence.data["name"], evidence.data["field"]

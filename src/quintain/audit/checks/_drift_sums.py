@@ -14,6 +14,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, call, reset
+from quintain.audit.registry import relation
 
 HERE = f"{__name__}:"
 _DOES: dict[str, Callable[[float, float], float]] = {
@@ -33,6 +34,7 @@ _ABOUT = re.compile(r"calculat|comput|arithmetic|evaluat|\bmath", re.IGNORECASE)
 _DIGITS = re.compile(r"round\w* (?:off )?to (\d+) (?:decimal|digit|place)", re.IGNORECASE)
 
 
+@relation
 def miscomputes(records: Sequence[Record], evidence: Evidence) -> bool:
     """The tool answers with one number, and it is not the result."""
     seen = records[0].at("call")

@@ -19,6 +19,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record
+from quintain.audit.registry import relation
 from quintain.audit.variations import Variation, changed
 
 from ._drift_units import UNITS, at_odds, may_be, rate_of
@@ -95,6 +96,7 @@ def holds(there: tuple[Any, Any], asked: Any, how: str) -> bool:
 # --- relations ---
 
 
+@relation
 def left_out(records: Sequence[Record], evidence: Evidence) -> bool:
     """One call's place follows its parameter; the other call says that it is done, and its place does not."""
     data, (bad, good) = evidence.data, records[:2]
@@ -127,6 +129,7 @@ def _difference(place: tuple[Any, Any]) -> Any:
     return place[1] - place[0] if is_number(place[0]) and is_number(place[1]) else None
 
 
+@relation
 def ignores(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if two calls differ in a parameter and the field of its name gets the same other value."""
     name, slot = evidence.data["name"], evidence.data["slot"]
@@ -138,6 +141,7 @@ def ignores(records: Sequence[Record], evidence: Evidence) -> bool:
     return same and not takes(places[0][1], asked[0])
 
 
+@relation
 def scaled(records: Sequence[Record], evidence: Evidence) -> bool:
     """In every call the place moves by, or becomes, the same multiple of the parameter, and that is not one."""
     name, slot, factor = (evidence.data[item] for item in ("name", "slot", "factor"))
@@ -149,6 +153,7 @@ def scaled(records: Sequence[Record], evidence: Evidence) -> bool:
     return bool(abs(abs(factor) - 1) > 1e-6)
 
 
+@relation
 def counts_as(records: Sequence[Record], evidence: Evidence) -> bool:
     """A field takes or moves by the parameter's own number in every call, though they are declared in unlike units."""
     name, slot, tool = (evidence.data[item] for item in ("name", "slot", "tool"))

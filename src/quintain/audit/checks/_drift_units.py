@@ -11,6 +11,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record
+from quintain.audit.registry import relation
 
 HERE = f"{__name__}:"
 KINDS: dict[str, dict[str, str]] = {
@@ -118,6 +119,7 @@ def rate_of(text: str, name: str) -> float | None:
     return found[0][0] if re.search(rf"\b{stem}", found[0][1].lower().replace("_", " ")) else None
 
 
+@relation
 def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
     """A parameter's name says one unit, and its description another of the same kind."""
     tools: Any = records[0].at("tools").value

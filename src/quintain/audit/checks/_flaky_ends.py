@@ -8,6 +8,7 @@ from typing import Any
 from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Context, Op, Probe, Record
+from quintain.audit.registry import relation
 
 from ._same_scripts import misses_locale, parts
 from ._same_splits import UNLIKE, Split, pair, through
@@ -17,6 +18,7 @@ WAVERS = f"{__name__}:wavers"
 SCORE = Op("score", mark="step score")
 
 
+@relation
 def wavers(records: Sequence[Record], evidence: Evidence) -> bool:
     """The verdicts on one end are not all equal."""
     return len(kinds(records[0], evidence.marks)) > 1

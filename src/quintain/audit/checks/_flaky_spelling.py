@@ -21,6 +21,7 @@ from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_list
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Record, number
+from quintain.audit.registry import relation
 
 from ._reward_acts import names, submits, words
 from ._reward_runs import runs_of
@@ -82,6 +83,7 @@ def _uneven(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Findin
         return
 
 
+@relation
 def unevenly(records: Sequence[Record], evidence: Evidence) -> bool:
     """A spelling is not paid in the first probe, where the answer's own is, and it is in the others."""
     scores = [number(record.at("score")) for record in records]

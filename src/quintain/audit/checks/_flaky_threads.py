@@ -8,12 +8,14 @@ from quintain.audit.check import check
 from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, OpResult, Probe, Record, reset, same, together
+from quintain.audit.registry import relation
 
 from ._same_scripts import doing
 
 HERE = f"{__name__}:"
 
 
+@relation
 def strays(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if an op in its own thread gives another result than in one shared thread; both worked."""
     moved, record, again = records

@@ -19,6 +19,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, number, reset
+from quintain.audit.registry import probe_function, relation
 
 from ._reward_runs import runs_of, solve
 from ._same_scripts import alone, doing, half, marked
@@ -117,6 +118,7 @@ def _many(task: str, ops: Sequence[Op], count: int) -> Op:
     return ask(f"{_HERE}:sessions", {"task": task, "ops": msgspec.to_builtins(ops), "count": count})
 
 
+@probe_function
 def sessions(player: Player, _on: str, value: Any) -> list[Any]:
     """In the child: what the same acts are paid in so many sessions, one after the other."""
     ops = msgspec.convert(value["ops"], list[Op])
@@ -172,6 +174,7 @@ def verdict_later(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
+@relation
 def moves(records: Sequence[Record], evidence: Evidence) -> bool:
     """Verdicts change while the clock leaps, and do not while it does not."""
     moved, kept = records
@@ -189,12 +192,14 @@ _HELD: dict[str, Any] = {}
 """Time of the held clocks; empty while they run."""
 
 
+@probe_function
 def hold(player: Player, on: str, _value: Any) -> float:
     """In the child: from now on Python's clocks stand still, but for leaps."""
     _HELD["is held"] = True
     return leap(player, on, 0)
 
 
+@probe_function
 def leap(_player: Player, _on: str, seconds: Any) -> float:
     """In the child: from now on Python's clocks, wherever the subject has got them from, are so much further ahead."""
     _AHEAD[0] += float(seconds)
@@ -300,6 +305,7 @@ def verdict_by_way(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
+@relation
 def scored_apart(records: Sequence[Record], evidence: Evidence) -> bool:
     """All calls worked and the worlds end alike, but the first is paid something else than the others.
 

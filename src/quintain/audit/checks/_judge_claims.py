@@ -9,6 +9,7 @@ from typing import Any
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence
 from quintain.audit.probe import Op, OpResult, Record, reset
+from quintain.audit.registry import relation
 
 from ._leak_secrets import folded, leaves
 
@@ -41,11 +42,13 @@ def asked(seen: OpResult) -> list[str]:
 # --- relations: each states the bug ---
 
 
+@relation
 def graded(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if a reply without a verdict got a grade."""
     return grade(records[0].at("judge")) is not None
 
 
+@relation
 def as_good_as(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The bad verdict of the first probe is graded like the good one of the second; an empty reply otherwise."""
     bad, good = (grade(record.at("judge")) for record in records[:2])
@@ -53,24 +56,28 @@ def as_good_as(records: Sequence[Record], _evidence: Evidence) -> bool:
     return bad is not None and good is not None and bad >= good - EPSILON and grade(none) != good
 
 
+@relation
 def less_good(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The good verdict of the second probe is graded less when it is written as in the first."""
     odd, good = (grade(record.at("judge")) for record in records)
     return odd is not None and good is not None and odd < good - EPSILON
 
 
+@relation
 def beyond(records: Sequence[Record], _evidence: Evidence) -> bool:
     """A reply gets more than the best verdict."""
     odd, good = (grade(record.at("judge")) for record in records)
     return odd is not None and good is not None and odd > good + EPSILON
 
 
+@relation
 def constant(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if the grade is the same number for every reply."""
     grades = [grade(record.at("judge")) for record in records]
     return None not in grades and len(set(grades)) == 1
 
 
+@relation
 def unseen(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the judge's question lacks the words in `data` and does not report an omission.
 
@@ -85,12 +92,14 @@ def unseen(records: Sequence[Record], evidence: Evidence) -> bool:
 _LEFT_OUT = re.compile(r"truncat|omitted|\[\.\.\.\]|…|shortened")
 
 
+@relation
 def sticks(records: Sequence[Record], _evidence: Evidence) -> bool:
     """After another answer was judged, this one is graded otherwise than in a session of its own."""
     after, alone = (grade(record.at("judge")) for record in records[:2])
     return after is not None and alone is not None and abs(after - alone) > EPSILON
 
 
+@relation
 def asks_until(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if the last good reply of several sets the grade of a good one (third probe)."""
     last_good, all_bad, good = (grade(record.at("judge")) for record in records[:3])
@@ -99,6 +108,7 @@ def asks_until(records: Sequence[Record], _evidence: Evidence) -> bool:
     return last_good >= good - EPSILON and all_bad < good - EPSILON
 
 
+@relation
 def blind(records: Sequence[Record], _evidence: Evidence) -> bool:
     """Two tasks hide different rubrics, and of one and the same answer the model is asked the same in both."""
     texts = [asked(record.at("judge")) for record in records[:2]]
@@ -109,6 +119,7 @@ def blind(records: Sequence[Record], _evidence: Evidence) -> bool:
     return bool(texts[0]) and texts[0] == texts[1] and bool(rubrics[0]) and rubrics[0] != rubrics[1]
 
 
+@relation
 def cut_rubric(records: Sequence[Record], evidence: Evidence) -> bool:
     """The beginning of a hidden rubric stands in what the model is asked, its end does not."""
     known = [str(leaf) for _, leaf in leaves(records[0].at("hidden").value)]
@@ -121,6 +132,7 @@ RUBRIC = re.compile(r"rubric|criteri|guideline")
 """Fields in which a task hides what a judge must know."""
 
 
+@relation
 def unfenced(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if the second answer, which closes the fence of the first and imitates the judge, is sent unchanged."""
     fence = around(records[0], MARK)

@@ -15,6 +15,7 @@ from quintain.audit.check import check
 from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.registry import relation
 
 from ._reward_acts import reads_by_name
 from ._reward_runs import Run, Solution, paid, runs
@@ -190,6 +191,7 @@ def _finding(ctx: AuditContext, report: LineReport, what: tuple[str, tuple[Op, .
     )
 
 
+@relation
 def paid_as_right(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first report is paid `data`, the second, which is wrong in the same points, is paid less."""
     odd, false = (number(record.at("score")) for record in records)

@@ -14,6 +14,7 @@ from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Record, ask
+from quintain.audit.registry import probe_function, relation
 
 from ._judge_claims import EPSILON, MARK, grade
 from ._judge_replies import PAIRS
@@ -125,6 +126,7 @@ def _text_in(value: Any) -> str:
 # --- playing ---
 
 
+@probe_function
 def verdicts(player: Player, on: str, value: Any) -> Any:
     """In the child: a judge whose model is content with some members of a group."""
     adapter = player.adapter(on)
@@ -188,6 +190,7 @@ def is_asked(texts: Sequence[str], group: Members, table: Table) -> bool:
 # --- relations: each states the bug ---
 
 
+@relation
 def unlike(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if the same named verdicts in two orders get two grades."""
     first, second = (grade(record.at("judge")) for record in records)
@@ -203,6 +206,7 @@ def _rows(records: Sequence[Record], evidence: Evidence) -> tuple[float, float, 
     return known[0], known[1], known[2 : 2 + count], known[2 + count : 2 + 2 * count]
 
 
+@relation
 def decides(records: Sequence[Record], evidence: Evidence) -> bool:
     """The grade is the best or the worst by the verdict on one member alone; `data` is how many there are."""
     rows = _rows(records, evidence)
@@ -217,6 +221,7 @@ def decides(records: Sequence[Record], evidence: Evidence) -> bool:
     )
 
 
+@relation
 def counts_by_place(records: Sequence[Record], evidence: Evidence) -> bool:
     """Each alone, and all but each, are not graded alike, though nothing says that one is worth more."""
     rows = _rows(records, evidence)

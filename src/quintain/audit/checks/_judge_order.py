@@ -17,6 +17,7 @@ from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, reset
+from quintain.audit.registry import probe_function, relation
 
 from . import _judge_members as members
 from ._judge_claims import EPSILON, MARK, NEEDS, asked, grade
@@ -72,6 +73,7 @@ def slot(text: str, said: str) -> int | None:
     return place if place is not None and other_values & _PLACES[1 - place] else None
 
 
+@probe_function
 def placed(player: Player, on: str, value: Any) -> Any:
     """In the child: a judge whose model goes by places; the grade, what was asked, and where the answer stood."""
     adapter = player.adapter(on)
@@ -104,6 +106,7 @@ def _places(record: Record, mark: str = "judge") -> list[int | None]:
 # --- relations: each states the bug ---
 
 
+@relation
 def place_alone(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if a model that only sees the place, asked in both orders, yields the grade of a preferring one."""
     grades = [grade(record.at("judge")) for record in records]
@@ -115,6 +118,7 @@ def place_alone(records: Sequence[Record], _evidence: Evidence) -> bool:
     )
 
 
+@relation
 def mapped_wrongly(records: Sequence[Record], _evidence: Evidence) -> bool:
     """Asked in both orders, the grade follows the place that the model prefers, and not the answer."""
     own_score, other_score, first, second = (grade(record.at("judge")) for record in records)
@@ -123,6 +127,7 @@ def mapped_wrongly(records: Sequence[Record], _evidence: Evidence) -> bool:
     return own_score <= other_score + EPSILON and abs(first - second) > EPSILON
 
 
+@relation
 def one_order(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if the answer always stands in one place and a model that only sees the place sets the grade."""
     own_score, other_score, first, second = (grade(record.at("judge")) for record in records[:4])

@@ -12,6 +12,7 @@ from quintain.audit.check import check
 from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, reset
+from quintain.audit.registry import relation
 
 from ._judge_claims import EPSILON, NEEDS, asked, grade, judged
 from ._leak_secrets import leaves
@@ -93,6 +94,7 @@ def _graded(record: Record, form: str, numbers: Sequence[int]) -> dict[int, floa
 # --- relations: each states the bug ---
 
 
+@relation
 def falls(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if one of the numbers in `data`, stated in its form, is graded lower than the previous number."""
     form, several = evidence.data
@@ -109,6 +111,7 @@ def fallen(grades: dict[int, float]) -> int | None:
     return None
 
 
+@relation
 def flat_end(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the numbers in `data` are graded alike at one end of the scale and differently elsewhere."""
     form, several = evidence.data

@@ -12,6 +12,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_list
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, OpResult, Probe, Record, ask, number, reset, score
+from quintain.audit.registry import relation
 
 from ._leak_explore import WHOLE, Hit, evened, finds, flat, read_text, stands_in
 from ._leak_places import TEACHES
@@ -28,6 +29,7 @@ WHY = {
 }
 
 
+@relation
 def shows_beyond(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if hidden data is readable, plain or encoded, and was in no prompt, call or world."""
     record, needle = records[0], str(evidence.data["needle"])
@@ -186,6 +188,7 @@ def ready(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[Finding | None]:
     )
 
 
+@relation
 def lies_ready(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the result read is exactly a text of the solution and stands in no prompt."""
     record, needle = records[0], str(evidence.data["needle"])

@@ -10,6 +10,7 @@ import msgspec
 from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, OpResult, Probe, Record, reset
+from quintain.audit.registry import relation
 
 from ._leak_explore import flat, read_text, stands_in
 from ._leak_places import TEACHES
@@ -20,6 +21,7 @@ LEAST = 3
 """Arguments that must stand together in a declaration."""
 
 
+@relation
 def declares(records: Sequence[Record], evidence: Evidence) -> bool:
     """The declaration in this task, and in no other one, holds most arguments of a call that solves it."""
     wanted = _scalars(records[0], int(evidence.data))
@@ -29,6 +31,7 @@ def declares(records: Sequence[Record], evidence: Evidence) -> bool:
     return there >= LEAST and there >= len(wanted) / 2
 
 
+@relation
 def answers(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if, before any action, an earlier call by others names a tool of the solution with all its arguments."""
     record = records[0]

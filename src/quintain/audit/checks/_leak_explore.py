@@ -20,6 +20,7 @@ from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.generate import Values
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, OpResult, call, reset
+from quintain.audit.registry import probe_function
 
 from ._leak_codes import decoded
 from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS, hasty, in_turn, wrong_calls
@@ -393,6 +394,7 @@ class Walker:
         ]
 
 
+@probe_function
 def explore(player: Player, _on: str, value: dict[str, Any]) -> Any:
     """The hits of a walk through a task, as plain data."""
     return msgspec.to_builtins(Walker(player, value).walk())

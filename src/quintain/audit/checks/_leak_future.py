@@ -13,6 +13,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, OpResult, Probe, Record, reset
+from quintain.audit.registry import relation
 
 from ._data_tables import ROWS, STAMP, Row, Tables, is_id, tables
 from ._leak_reading import unique
@@ -29,6 +30,7 @@ TIMES = ("at", "time", "timestamp", "ts", "date", "when", "day")
 """Last words of names of columns that hold a time as a number."""
 
 
+@relation
 def foretold(records: Sequence[Record], evidence: Evidence) -> bool:
     """The log holds what is said later than all else but the like; what the solution adds says it, and is earlier."""
     want: dict[str, Any] = evidence.data

@@ -17,6 +17,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, call, number, reset, score
+from quintain.audit.registry import relation
 
 from ._leak_verdict import NAMED, answered
 from ._same_cache import misspelt
@@ -27,6 +28,7 @@ NEAR = 0.02
 """Largest rounding error of such a number, as a share of the scale."""
 
 
+@relation
 def follows(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if a number in the answer tracks the score, in like worlds, and can guide a second attempt."""
     want: dict[str, Any] = evidence.data

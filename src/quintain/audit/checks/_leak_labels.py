@@ -16,6 +16,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, OpResult, Probe, Record, call, reset, state
+from quintain.audit.registry import relation
 
 from ._leak_places import TEACHES
 from ._leak_reading import unique
@@ -29,6 +30,7 @@ _READS = 40
 """Reads of one task."""
 
 
+@relation
 def labelled(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if a labelled object at "read" is not yet true in the world and is true after the solution."""
     record, solved = records[:2]

@@ -20,6 +20,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, OpResult, Probe, Record, answer, call, number, reset, score
+from quintain.audit.registry import relation
 
 from ._leak_explore import read_text
 from ._leak_places import TEACHES
@@ -42,6 +43,7 @@ SENDERS, VALUES = 5, 12
 FULL = 1.0
 
 
+@relation
 def paid_as_read(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if two tasks each pay in full for the value at "read", and not for the other task's value."""
     own, other_records = records[:2], records[2:]

@@ -16,6 +16,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, call, reset
+from quintain.audit.registry import relation
 
 from ._drift_rows import joined
 from ._drift_words import rows_of, text_of
@@ -30,6 +31,7 @@ SURE = 8.0
 _ASKED = re.compile(r"\b(?:first|top|next|latest|newest|oldest|last|earliest|beginning|above)\b", re.IGNORECASE)
 
 
+@relation
 def at_one_end(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the solution's rows stand at one end of each list, by no field and not by chance."""
     field, end = evidence.data["field"], evidence.data["end"]

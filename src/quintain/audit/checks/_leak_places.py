@@ -12,6 +12,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, OpResult, Probe, Record, number, reset, score
+from quintain.audit.registry import relation
 
 from ._leak_reading import METHODS, prompt_ops
 from ._leak_secrets import (
@@ -78,6 +79,7 @@ class Place(msgspec.Struct, frozen=True):
 # --- relations: each states the bug ---
 
 
+@relation
 def shows_hidden(records: Sequence[Record], evidence: Evidence) -> bool:
     """The task shows at "read" what it hides; the same calls in another task (second probe) do not."""
     want: dict[str, Any] = evidence.data
@@ -88,6 +90,7 @@ def shows_hidden(records: Sequence[Record], evidence: Evidence) -> bool:
     return all(not shows_it(said(other_record.at("read")), known, want) for other_record in records[1:])
 
 
+@relation
 def shows_and_pays(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the secret is shown and an agent that has read it can still be paid."""
     paid = number(records[0].at("score"))

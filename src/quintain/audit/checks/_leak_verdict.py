@@ -17,6 +17,7 @@ from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import Values
 from quintain.audit.probe import Op, OpResult, Probe, Record, call, number, reset, score
+from quintain.audit.registry import relation
 
 from ._data_tables import is_id
 from ._leak_reading import unique
@@ -51,6 +52,7 @@ def answered(seen: OpResult) -> dict[str, Any]:
     return dict(scalars(parsed(seen.value)))
 
 
+@relation
 def tells(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if one place of an answer has one value wherever the score is full, and others elsewhere."""
     want: dict[str, Any] = evidence.data

@@ -21,6 +21,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits, valid
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, OpResult, Probe, Record, ask, call, reset
+from quintain.audit.registry import probe_function, relation
 from quintain.audit.relations import breakage
 
 from ._same_scripts import bare, seems_to_read
@@ -114,6 +115,7 @@ def _after(ctx: AuditContext, task: str, tool: str) -> tuple[Op, ...]:
 # --- inside the subject's process ---
 
 
+@probe_function
 def tried(player: Player, on: str, value: Any) -> list[list[Any]]:
     """Play each text; where the call is answered, what follows too.
 
@@ -147,6 +149,7 @@ def written(place: TextPlace, text: str) -> Op:
 # --- the claim ---
 
 
+@relation
 def breaks_afterwards(records: Sequence[Record], evidence: Evidence) -> bool:
     """The write is answered, or is the one that breaks; the last op breaks in that way at that line."""
     write, last = (records[0].at(mark) for mark in evidence.marks)

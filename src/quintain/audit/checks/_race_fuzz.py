@@ -21,6 +21,7 @@ from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding, Severity
 from quintain.audit.generate import ODD, fits, odd, valid
 from quintain.audit.probe import Op, OpResult, Probe, Record, answer, call, reset, same, score
+from quintain.audit.registry import relation
 from quintain.audit.relations import breakage, way_of
 
 HERE = f"{__name__}:"
@@ -100,6 +101,7 @@ def is_right(tool: ToolSpec, arguments: Any) -> bool:
 # --- relations ---
 
 
+@relation
 def breaks_there(records: Sequence[Record], evidence: Evidence) -> bool:
     """The op at the mark hangs, or crashes at that line; where a tool is given, on a call that its schema allows."""
     mark, data = evidence.marks[0], evidence.data
@@ -112,6 +114,7 @@ def breaks_there(records: Sequence[Record], evidence: Evidence) -> bool:
     return breakage(seen) == data["how"] and seen.where == data["where"] and right
 
 
+@relation
 def is_unplain(records: Sequence[Record], evidence: Evidence) -> bool:
     """An answer that is not plain data, or longer than anybody can read."""
     return unplain(records[0].at(evidence.marks[0]))
@@ -121,6 +124,7 @@ def unplain(seen: OpResult) -> bool:
     return seen.odd or (is_dict(seen.value) and "<longer than can be kept>" in seen.value)
 
 
+@relation
 def breaks_where_others_refuse(records: Sequence[Record], evidence: Evidence) -> bool:
     """The same, and another wrong call (the second mark) is answered with an error: wrong calls are foreseen there."""
     other_result = records[0].at(evidence.marks[1])
@@ -292,6 +296,7 @@ def written(before: Any, after: Any, background: Sequence[str]) -> list[str]:
     return [path for path in kept if not re.search(r"fail|declin|reject|error", str(after.get(path)).lower())]
 
 
+@relation
 def refuses_and_writes(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the call is an error to the agent and changes the world, unlike a read in its place."""
     refused = records[0].at("call")
@@ -300,6 +305,7 @@ def refuses_and_writes(records: Sequence[Record], evidence: Evidence) -> bool:
     return refused.is_error and refused.how != "hung" and bool(done.difference(*passing))
 
 
+@relation
 def goes_on_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
     """After a refused call a good one does not give what it gives without."""
     after, alone, again = (records[0].at(mark) for mark in ("good", "alone", "again"))

@@ -17,6 +17,7 @@ from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, OpResult, Probe, Record, ask, reset
+from quintain.audit.registry import probe_function, relation
 
 from ._same_scripts import bare, reads
 
@@ -38,6 +39,7 @@ class Case(msgspec.Struct, frozen=True):
     after: tuple[Op, ...]
 
 
+@relation
 def breaks_on_half(records: Sequence[Record], evidence: Evidence) -> bool:
     """The call, or what follows it, crashes at the place that `data` names, and does not with a whole text."""
     half, whole = (record.at("half").value for record in records)
@@ -97,6 +99,7 @@ def _asked(cases: Sequence[Case], *, half: bool) -> Op:
     return ask(f"{HERE}tried", {"cases": msgspec.to_builtins(cases), "half": half}, mark="half")
 
 
+@probe_function
 def tried(player: Player, on: str, value: Any) -> list[dict[str, Any]]:
     """In the child: each case in a session of its own; what crashed of it, empty where nothing did."""
     return [

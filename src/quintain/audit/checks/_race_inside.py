@@ -20,6 +20,7 @@ import msgspec
 from quintain import codec
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, OpResult, masked, reset
+from quintain.audit.registry import probe_function
 
 HERE = f"{__name__}:"
 ORDERS = 24
@@ -32,6 +33,7 @@ ENOUGH_S = 1.5
 """After so many seconds no further round begins."""
 
 
+@probe_function
 def hurry(_player: Player, _on: str, value: Any) -> str:
     """Let threads take turns anywhere in the subject's own code, and if wanted as often as the interpreter can.
 
@@ -66,6 +68,7 @@ class _Turns:
         return self.turn
 
 
+@probe_function
 def hammer(player: Player, on: str, value: Any) -> dict[str, Any]:
     """Call one instance from several threads, until what came of it is what no serial order gives.
 

@@ -19,6 +19,7 @@ from quintain.audit.discovery import KnownCall
 from quintain.audit.generate import fits
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, ask, call, reset
+from quintain.audit.registry import probe_function
 
 from ._data_tables import tables, texts
 from ._same_scripts import bare
@@ -82,6 +83,7 @@ def _pairs(ctx: AuditContext, known_call: KnownCall, schemas: dict[str, Any]) ->
 # --- inside the subject's process ---
 
 
+@probe_function
 def rivals(player: Player, on: str, value: Any) -> Any:
     """The least that must be done before, so that the call and another one each refuse the other; None if nothing."""
     sought = msgspec.convert(value, Contest)

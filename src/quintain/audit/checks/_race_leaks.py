@@ -12,6 +12,7 @@ from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.load import script
 from quintain.audit.probe import Op, Probe, Record, same
+from quintain.audit.registry import relation
 
 from ._race_memory import episodes
 
@@ -24,6 +25,7 @@ MEMORY = 400_000
 """Bytes per episode."""
 
 
+@relation
 def grows(records: Sequence[Record], evidence: Evidence) -> bool:
     """From each look to the next the process holds more by at least so much per episode."""
     steps = growth(records[0], evidence.data["what"])
@@ -37,6 +39,7 @@ def growth(record: Record, what: str) -> list[int]:
     return [after - before for before, after in itertools.pairwise(held)]
 
 
+@relation
 def leaves(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if processes remain after the subject has closed."""
     return records[0].left > 0
@@ -102,6 +105,7 @@ def _episodes(ctx: AuditContext, *, again: bool) -> Probe:
 # --- close ---
 
 
+@relation
 def closes_others(records: Sequence[Record], evidence: Evidence) -> bool:
     """A session does not give what it gives alone when another one is closed meanwhile."""
     beside, alone, again = records

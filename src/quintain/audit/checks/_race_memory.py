@@ -22,6 +22,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.load import script
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, reset
+from quintain.audit.registry import probe_function, relation
 
 from ._same_scripts import bare
 
@@ -45,6 +46,7 @@ def episodes(ctx: AuditContext) -> list[list[Op]]:
     return found
 
 
+@probe_function
 def held(player: Player, on: str, value: Any) -> dict[str, Any]:
     """Play the episodes in rounds; bytes that Python holds after each of the later rounds.
 
@@ -76,6 +78,7 @@ def held(player: Player, on: str, value: Any) -> dict[str, Any]:
     return {"bytes": looks, "calls": sum(map(len, scripts)), "episodes": len(scripts)}
 
 
+@relation
 def keeps(records: Sequence[Record], _evidence: Evidence) -> bool:
     """After each round Python holds more than after the one before, by so much per call and per episode."""
     return kept(records[0].at("held").value) > 0

@@ -23,6 +23,7 @@ from quintain.audit.finding import Finding
 from quintain.audit.generate import fits
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, ask, call, reset
+from quintain.audit.registry import probe_function
 
 from ._race_fuzz import OddCalls, quiet, written, wrote
 from ._same_scripts import bare
@@ -108,6 +109,7 @@ def _forms(ctx: AuditContext) -> dict[str, list[Any]]:
 # --- inside the subject's process ---
 
 
+@probe_function
 def tried(player: Player, on: str, value: Any) -> list[int]:
     """Places of calls that were refused and changed the world.
 

@@ -21,6 +21,7 @@ from quintain.audit.finding import Finding
 from quintain.audit.generate import fits
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, ask, call, reset
+from quintain.audit.registry import probe_function
 from quintain.audit.relations import breakage
 
 from ._race_contents import breaks_afterwards
@@ -46,6 +47,7 @@ class Breakage(msgspec.Struct, frozen=True):
     where: str
 
 
+@probe_function
 def toured(player: Player, on: str, value: Any) -> Any:
     """Make right calls about all rows of a task's world; each place where one broke, once.
 

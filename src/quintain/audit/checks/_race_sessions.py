@@ -15,6 +15,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.load import probe as load_probe
 from quintain.audit.load import script
 from quintain.audit.probe import Op, OpResult, Probe, Record, ask, call, reset, same, together
+from quintain.audit.registry import relation
 
 from . import _race_inside as inside
 from ._same_walks import kinds
@@ -34,6 +35,7 @@ THREADS, EACH, ROUNDS = 6, 6, 30
 # --- independent sessions ---
 
 
+@relation
 def disturbs(records: Sequence[Record], evidence: Evidence) -> bool:
     """Some session gives in company what it does not give alone, both times."""
     return bool(disturbed(records, evidence.volatile))
@@ -133,6 +135,7 @@ def _disturbed(
 # --- in step ---
 
 
+@relation
 def meets_in_step(records: Sequence[Record], evidence: Evidence) -> bool:
     """Some answer of two sessions that take turns is another one than alone, both times."""
     return _met(records, evidence.volatile) is not None
@@ -183,6 +186,7 @@ def _shown(seen: OpResult) -> Any:
 # --- load ---
 
 
+@relation
 def fails_under_load(records: Sequence[Record], _evidence: Evidence) -> bool:
     """Some call crashed, never came back or gave another answer than in the serial run."""
     seen = records[0].at("load")
@@ -226,6 +230,7 @@ def load(ctx: AuditContext) -> Iterator[Finding | None]:
 # --- one instance for many threads ---
 
 
+@relation
 def unserial(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if no serial order of the concurrent calls gives their outcome, or they never ended."""
     seen = records[0].at("history")

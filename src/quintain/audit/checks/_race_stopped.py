@@ -25,6 +25,7 @@ from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, OpResult, Probe, Record, ask, masked, reset, same
+from quintain.audit.registry import probe_function, relation
 
 from ._race_last import pairs
 from ._same_cache import mistold
@@ -44,6 +45,7 @@ LINES = 200
 TEACHES = "what other sessions do, as if it were its own doing"
 
 
+@relation
 def meets(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if a paused call gave a result that neither a single call nor any order gives."""
     return bool(records[0].at("stopped").value)
@@ -200,6 +202,7 @@ class _Other:
             self._behind -= 1
 
 
+@probe_function
 def beside(player: Player, on: str, value: Any) -> dict[str, Any] | None:
     """Two sessions step by step, each call of the first stopped until the second has made its own; at each place."""
     first_ops, second_ops = (msgspec.convert(lane, list[Op]) for lane in value["lanes"])
@@ -307,6 +310,7 @@ def _comparison(op: Op, result: OpResult, now: OpResult) -> dict[str, Any]:
     return {"name": _named(op), "alone": alone, "beside": beside_}
 
 
+@probe_function
 def shared(player: Player, on: str, value: Any) -> dict[str, Any] | None:
     """One instance: the last op of the first lane is stopped at each place while the other op is made."""
     files, volatile = frozenset(value["files"]), tuple(value["volatile"])

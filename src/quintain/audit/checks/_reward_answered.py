@@ -17,6 +17,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Record
+from quintain.audit.registry import relation
 from quintain.audit.variations import Variation, changed
 
 from ._drift_told import takes
@@ -87,6 +88,7 @@ def _only_said(variation: Variation, base: Variation) -> str:
     return next((name for name in names if _is_said(name, asked, answers, moved=base.changes or {})), "")
 
 
+@relation
 def only_said(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first call works, changes nothing, and shows its argument as the second does, which sets a field to it."""
     calls = [record.at("call") for record in records[:2]]

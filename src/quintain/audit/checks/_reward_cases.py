@@ -11,6 +11,7 @@ from quintain.audit.data import is_number
 from quintain.audit.finding import Finding
 from quintain.audit.player import Player
 from quintain.audit.probe import Probe, answer, ask, number
+from quintain.audit.registry import probe_function
 
 _SLACK = 0.011
 """Expected scores are often written with two digits."""
@@ -54,6 +55,7 @@ def _wrong(ctx: AuditContext, found: list[tuple[Any, float]], title: str, **stat
     )
 
 
+@probe_function
 def listed(player: Player, on: str, _value: Any) -> Any:
     """In the child: the cases."""
     return player.adapter(on).subject.cases()

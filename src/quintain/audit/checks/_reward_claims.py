@@ -10,6 +10,7 @@ from typing import Any
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence
 from quintain.audit.probe import Record, number, same
+from quintain.audit.registry import relation
 
 from ._reward_acts import at
 
@@ -23,6 +24,7 @@ CONTRADICTS = "quintain.audit.checks._reward_claims:contradicts"
 SILENT = "quintain.audit.checks._reward_claims:says_nothing"
 
 
+@relation
 def paid_anyway(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe is paid `full` at "score", though something that the task needs is not so.
 
@@ -49,6 +51,7 @@ def paid_anyway(records: Sequence[Record], evidence: Evidence) -> bool:
     return end.fine and missing and all(at(world, path) == value for path, value in has)
 
 
+@relation
 def malformed(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the first probe's score is not a finite number, or is above `data`."""
     seen = records[0].at("score")
@@ -58,6 +61,7 @@ def malformed(records: Sequence[Record], evidence: Evidence) -> bool:
     return not is_number(value) or not math.isfinite(value) or value > float(evidence.data) + 1e-9
 
 
+@relation
 def grows(records: Sequence[Record], evidence: Evidence) -> bool:
     """Scores that were asked for several times in a row, nothing done between, go up."""
     values: list[Any] = records[0].at(evidence.marks[0]).value or []
@@ -66,6 +70,7 @@ def grows(records: Sequence[Record], evidence: Evidence) -> bool:
     return len(numbers) == len(scores) and any(after > before + 1e-9 for before, after in itertools.pairwise(numbers))
 
 
+@relation
 def loses(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe, in which no call failed, is paid less than `data`; the second, which does the same, is not."""
     first, second = number(records[0].at("score")), number(records[1].at("score"))
@@ -79,6 +84,7 @@ def loses(records: Sequence[Record], evidence: Evidence) -> bool:
     return worked and first is not None and second is not None and first < full - 1e-9 and second >= full - 1e-9
 
 
+@relation
 def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if a solution reads the same in both tasks and is paid only in its own."""
     abroad, home, other_record = records
@@ -96,6 +102,7 @@ def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
     )
 
 
+@relation
 def loses_by_seed(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe, a solution under another seed, is paid less than `data` or nothing; the second is paid that."""
     first, second = (number(record.at("score")) for record in records)
@@ -103,6 +110,7 @@ def loses_by_seed(records: Sequence[Record], evidence: Evidence) -> bool:
     return (first is None or first < full - 1e-9) and second is not None and second >= full - 1e-9
 
 
+@relation
 def pays_by_seed(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe, nothing under another seed, is paid `data` or more; the second is paid less."""
     first, second = (number(record.at("score")) for record in records)
@@ -110,18 +118,21 @@ def pays_by_seed(records: Sequence[Record], evidence: Evidence) -> bool:
     return first is not None and first >= full - 1e-9 and second is not None and second < full - 1e-9
 
 
+@relation
 def longer_than_allowed(records: Sequence[Record], evidence: Evidence) -> bool:
     """The oracle at the mark has more calls than `data`."""
     ops: Any = records[0].at(evidence.marks[0]).value
     return is_list(ops) and sum(1 for op in ops if is_dict(op) and op.get("do") == "call") > int(evidence.data)
 
 
+@relation
 def refuses_its_oracle(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the marked op of the solution fails and the solution is paid less than `data`."""
     got = number(records[0].at("score"))
     return records[0].at(evidence.marks[0]).is_error and (got is None or got < float(evidence.data) - 1e-9)
 
 
+@relation
 def says_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the op at each mark gave an empty result."""
     seen = [records[0].at(mark) for mark in evidence.marks]

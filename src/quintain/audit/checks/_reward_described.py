@@ -19,6 +19,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, reset, state
+from quintain.audit.registry import relation
 
 from ._reward_acts import differences, is_bookkeeping, names, scalars
 
@@ -124,6 +125,7 @@ def _unkept(ctx: AuditContext, tool: ToolSpec, promise: Promise, *, broken: Sequ
     )
 
 
+@relation
 def breaks_promise(records: Sequence[Record], evidence: Evidence) -> bool:
     """Each call worked, changed something, and left as it was what the description says that it changes."""
     promise = msgspec.convert(evidence.data, Promise)

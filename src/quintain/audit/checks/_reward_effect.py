@@ -20,6 +20,7 @@ from quintain.audit.data import is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.registry import relation
 
 from ._reward_acts import Path, at, is_bookkeeping, is_id, names, writes_by_name
 from ._reward_runs import Solution, paid
@@ -184,6 +185,7 @@ def _is_sum(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
     return len(steps) == 1 and abs(steps.pop()) == 1
 
 
+@relation
 def without_effect(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe is paid `full`, and its call changes nothing where the same call with other values does."""
     got = number(records[0].at("score"))

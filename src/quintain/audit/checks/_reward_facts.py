@@ -11,6 +11,7 @@ import msgspec
 from quintain.audit.context import AuditContext
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, ask, number, reset, score
+from quintain.audit.registry import probe_function
 
 from ._reward_acts import writes_by_name
 
@@ -90,11 +91,13 @@ def _probe(tasks: Sequence[str]) -> Probe:
     return Probe((ask("quintain.audit.checks._reward_facts:learn", list(tasks)),))
 
 
+@probe_function
 def learn(player: Player, _on: str, tasks: list[str]) -> Any:
     """In the child: the facts of some tasks, each on instances of its own."""
     return [msgspec.to_builtins(_fact(player, task, place)) for place, task in enumerate(tasks)]
 
 
+@probe_function
 def seeded(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
     """Returns, in the child, the rewards of solutions under other seeds.
 
@@ -116,6 +119,7 @@ def seeded(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
     return found
 
 
+@probe_function
 def rested(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
     """In the child: what is paid for nothing under other seeds."""
     found: list[dict[str, Any]] = []

@@ -12,6 +12,7 @@ from quintain.audit.check import check
 from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, call, number, reset, same, score
+from quintain.audit.registry import relation
 
 from . import _reward_claims as claims
 from ._reward_acts import names, words
@@ -150,6 +151,7 @@ def _robbery(ctx: AuditContext, solution: Solution, way: Sequence[Op]) -> Findin
     )
 
 
+@relation
 def spoilt(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if both probes are paid in full, the removal worked, and any tests show the difference."""
     full = float(evidence.data["full"]) - 1e-9

@@ -22,6 +22,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, call, number, reset, score
+from quintain.audit.registry import probe_function, relation
 
 from ._reward_acts import submits
 from ._same_scripts import seems_to_read
@@ -56,6 +57,7 @@ def tries_told(text: str) -> int:
 # --- the relation ---
 
 
+@relation
 def counts_still(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if more answers than allowed are accepted and the last one raises the verdict."""
     record = records[0]
@@ -134,6 +136,7 @@ def _counted(ctx: AuditContext, tool: ToolSpec, task: str, *, tries: int) -> Fin
 # --- in the child ---
 
 
+@probe_function
 def guess(player: Player, on: str, value: Any) -> Any:
     """Returns, in the child, the allowed number of unpaid answers and a further paid one, or None.
 

@@ -20,6 +20,7 @@ from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, ask, number
+from quintain.audit.registry import relation
 
 from ._reward_acts import names, reads_by_name, submits, words, writes_by_name
 from ._unsolv_runs import SolutionRun, common_words, computed, decimal, leaves, numbers, plain, solution_runs, text_of
@@ -115,6 +116,7 @@ def _finding(ctx: AuditContext, unlisted: UnsourcedValue, tasks: Sequence[str]) 
     )
 
 
+@relation
 def untold(records: Sequence[Record], evidence: Evidence) -> bool:
     """A search finds the value nowhere, the solution is paid, and with another value in its place it is not."""
     hunt: Any = records[0].at("ask").value
@@ -124,6 +126,7 @@ def untold(records: Sequence[Record], evidence: Evidence) -> bool:
     return is_dict(hunt) and not hunt["found"] and hunt["wholly"] and paid is not None and paid >= full - 1e-9 and lost
 
 
+@relation
 def unfound(records: Sequence[Record], evidence: Evidence) -> bool:
     """A search finds the value nowhere, and the solution, which looks there, is paid; each of its calls worked."""
     hunt: Any = records[0].at("ask").value

@@ -17,6 +17,7 @@ from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Record, number
+from quintain.audit.registry import relation
 
 from ._reward_runs import Solution, paid, runs
 
@@ -53,6 +54,7 @@ def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
+@relation
 def stops_ahead(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe is paid in full, and the second, which goes on with a wrong step, is paid less."""
     scores = [number(record.at("score")) for record in records]

@@ -13,6 +13,7 @@ from quintain.audit.check import check
 from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, reset, state
+from quintain.audit.registry import relation
 
 from ._reward_acts import MISSING, at, differences, is_bookkeeping
 from ._reward_redirect import translated
@@ -149,6 +150,7 @@ def _row(record: Record, related_row: RelatedRow) -> list[str]:
     return rows[0] if rows else []
 
 
+@relation
 def worked(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the call succeeded and changed more than the status of a row without the needed status."""
     data: Any = evidence.data

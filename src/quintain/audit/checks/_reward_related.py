@@ -12,6 +12,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, tabled
 from quintain.audit.player import Player
 from quintain.audit.probe import Probe, ask, reset, state
+from quintain.audit.registry import probe_function
 
 from ._reward_acts import scalars
 from ._reward_runs import Solution
@@ -68,6 +69,7 @@ def _may_name(value: Any) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool) and 2 <= len(str(value)) <= 60
 
 
+@probe_function
 def look(player: Player, on: str, value: Any) -> Any:
     """In the child: the families of these names in the start state of a task."""
     player.do(reset(value["task"], on=on))

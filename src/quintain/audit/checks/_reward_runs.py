@@ -14,6 +14,7 @@ import msgspec
 from quintain.audit.context import AuditContext
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, OpResult, Probe, ask, number, reset, score, state
+from quintain.audit.registry import probe_function
 
 from ._reward_acts import (
     MISSING,
@@ -145,6 +146,7 @@ def _solved(task: str, ops: tuple[Op, ...], walked: Any, *, sees: bool) -> Solut
     )
 
 
+@probe_function
 def walk(player: Player, on: str, value: Any) -> Any:
     """In the child: a solution, with a look at the world around each op; states are compared here, being large."""
     task, ops = value["task"], msgspec.convert(value["ops"], list[Op])
@@ -238,6 +240,7 @@ def _several(ctx: AuditContext, request: dict[str, Any], parts: Sequence[Sequenc
     return found
 
 
+@probe_function
 def try_ways(player: Player, on: str, value: Any) -> list[Any]:
     """In the child: each way, from the start of the task or from the last moment that it shares with the one before."""
     ways = msgspec.convert(value["ways"], list[list[Op]])

@@ -15,6 +15,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Record
+from quintain.audit.registry import relation
 from quintain.audit.variations import Variation, changed
 
 from ._drift_told import Series, Slots, holds, series_of, slots_of, takes
@@ -128,6 +129,7 @@ def _is_kept(slots: Slots) -> bool:
     )
 
 
+@relation
 def unpaid(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if all calls but the last report different sums with equal effects, unlike the last one."""
     name, field = evidence.data["name"], evidence.data["field"]
@@ -200,6 +202,7 @@ def _said(answer: Any, asked: Any) -> str:
     )
 
 
+@relation
 def unkept(records: Sequence[Record], evidence: Evidence) -> bool:
     """Both calls are answered alike; the second one's text is in the world, and the first one has changed nothing."""
     bad, good = ((_slots(record), _called(record).value[evidence.data], record.at("call")) for record in records[:2])

@@ -18,6 +18,7 @@ from quintain.audit.finding import Finding
 from quintain.audit.generate import valid
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, OpResult, Probe, ask, call, number, reset, score
+from quintain.audit.registry import probe_function
 
 from . import _reward_claims as claims
 from ._reward_acts import Path, is_bookkeeping, pattern
@@ -80,6 +81,7 @@ def _known_as(op: Op) -> str:
     return f"{op.do} {op.name} {op.value}"
 
 
+@probe_function
 def search(player: Player, on: str, value: Any) -> Any:
     """In the child: every sequence of at most `DEEPEST` calls, shortest first, as far as `NODES` goes."""
     tree = _Tree(player, on, value)

@@ -16,6 +16,7 @@ from quintain.audit.data import is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
 from quintain.audit.probe import Op, Probe, Record, number, reset, score, state
+from quintain.audit.registry import relation
 
 from . import _reward_claims as claims
 from ._reward_acts import is_id
@@ -122,6 +123,7 @@ def _with(solution: Solution, changed: dict[int, Op]) -> tuple[Op, ...]:
     return tuple(changed.get(place, op) for place, op in enumerate(solution.ops))
 
 
+@relation
 def sum_alone(records: list[Record], evidence: Evidence) -> bool:
     """The first probe is paid in full and lacks something; the others, with one of its two numbers, are paid less."""
     alone = [number(record.at("score")) for record in records[1:]]

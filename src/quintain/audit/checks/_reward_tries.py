@@ -9,6 +9,7 @@ from quintain.audit.check import check
 from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, number, reset, same, score
+from quintain.audit.registry import relation
 
 from ._reward_battery import alike
 from ._reward_tasks import Question, asked
@@ -58,6 +59,7 @@ def _orders(question: Question, other_values: Sequence[str]) -> tuple[Probe, Pro
     return last, first, none
 
 
+@relation
 def is_any(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the right answer is paid before and after wrong ones, which look alike and are unpaid.
 

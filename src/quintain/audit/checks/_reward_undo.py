@@ -15,6 +15,7 @@ from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
 from quintain.audit.probe import Op, Probe, Record, call, number, reset, score, state
+from quintain.audit.registry import relation
 
 from . import _reward_claims as claims
 from ._reward_acts import MISSING, Path, differences, is_bookkeeping, names, reads_by_name, scalars, words
@@ -201,6 +202,7 @@ def _still_paid(ctx: AuditContext, solution: Solution, place: int, *, back: Op) 
     )
 
 
+@relation
 def paid_for_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if an undone step restores the world before it and keeps the reward of the step."""
     back, before, done = records

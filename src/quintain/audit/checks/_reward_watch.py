@@ -22,6 +22,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.player import Player
 from quintain.audit.probe import Probe, Record, ask
+from quintain.audit.registry import probe_function, relation
 
 from ._reward_acts import words
 
@@ -74,6 +75,7 @@ def verifier_files(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
+@relation
 def written(records: Sequence[Record], evidence: Evidence) -> bool:
     """A file of the copy was changed by a tool."""
     seen = records[0].at(evidence.marks[0])
@@ -103,6 +105,7 @@ def _root(file: Path) -> Path:
 # --- in the child ---
 
 
+@probe_function
 def aimed(_player: Player, _on: str, value: dict[str, Any]) -> dict[str, Any]:
     """Copy the subject, open the copy in this process, and turn its tools on its files.
 

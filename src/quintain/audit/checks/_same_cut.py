@@ -18,6 +18,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.discovery import KnownCall
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, ask, reset
+from quintain.audit.registry import probe_function
 
 CALLS = 4
 """Calls that are cut, each of another tool, and each at `PLACES`."""
@@ -57,6 +58,7 @@ def _cut(call: KnownCall, folders: Sequence[str], line: int, *, mark: str = "") 
     return ask(f"{_HERE}:cut", value, mark=mark)
 
 
+@probe_function
 def cut(player: Player, on: str, value: dict[str, Any]) -> dict[str, Any]:
     """In the child: do an op until so many lines of the subject have run, then raise in it.
 

@@ -13,6 +13,7 @@ from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence
 from quintain.audit.generate import odd
 from quintain.audit.probe import Op, Record, call, reset
+from quintain.audit.registry import relation
 
 from ._same_cut import cuts
 from ._same_scripts import bare, doing, half, other_tasks, reads, seems_to_read, tour
@@ -191,6 +192,7 @@ def _is_free(tool: ToolSpec, name: str) -> bool:
     return not closed and not name.lower().endswith(("id", "_ids", "date", "time", "email"))
 
 
+@relation
 def readable(records: Sequence[Record], evidence: Evidence) -> bool:
     """The canary stands in what is seen at the mark, and no op of the script has said it."""
     record = records[0]

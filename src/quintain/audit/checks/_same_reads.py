@@ -15,6 +15,7 @@ from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence
 from quintain.audit.generate import fits
 from quintain.audit.probe import Op, OpResult, Record, call
+from quintain.audit.registry import relation
 
 from ._same_scripts import bare, seems_to_read
 from ._same_splits import apart, read, steady
@@ -143,6 +144,7 @@ def _value_for(tool: ToolSpec, name: str, given: dict[str, Any]) -> Any:
 # --- relations ---
 
 
+@relation
 def stale(records: Sequence[Record], evidence: Evidence) -> bool:
     """With a read before the write, the read after it gives what it gave before; without, it gives something else.
 
@@ -158,6 +160,7 @@ def stale(records: Sequence[Record], evidence: Evidence) -> bool:
     return seen(old) and not apart(old, new, evidence.volatile) and apart(new, cold.at(after), evidence.volatile)
 
 
+@relation
 def moved(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if reads before and after a write, in either order, end in one world and two answers.
 
@@ -174,6 +177,7 @@ def moved(records: Sequence[Record], evidence: Evidence) -> bool:
     return apart(warm.at(after), control.at(after), evidence.volatile)
 
 
+@relation
 def kept(records: Sequence[Record], evidence: Evidence) -> bool:
     """A read differs from that of the same ops alone, in a world that does not.
 
@@ -186,6 +190,7 @@ def kept(records: Sequence[Record], evidence: Evidence) -> bool:
     return apart(mixed.at(mark), clean.at(mark), evidence.volatile) and steady(records[1:], mark, evidence.volatile)
 
 
+@relation
 def late(records: Sequence[Record], evidence: Evidence) -> bool:
     """A read gives the old answer right after a write, and another one when only time has passed.
 
@@ -205,6 +210,7 @@ def late(records: Sequence[Record], evidence: Evidence) -> bool:
     )
 
 
+@relation
 def mistaken(records: Sequence[Record], evidence: Evidence) -> bool:
     """A read gives what another read gave before it, and not what it gives by itself; the worlds are the same.
 
@@ -222,6 +228,7 @@ def mistaken(records: Sequence[Record], evidence: Evidence) -> bool:
     return not apart(right, left, evidence.volatile) and apart(left, alone.at(second), evidence.volatile)
 
 
+@relation
 def crossed(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if in one of many lanes the read at a place differs from the session alone.
 

@@ -13,6 +13,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence
 from quintain.audit.probe import HOME, Context, Op, OpResult, Probe, Record, masked, same
+from quintain.audit.registry import relation
 
 from ._same_scripts import alone, op_label
 
@@ -43,6 +44,7 @@ class Split(msgspec.Struct, frozen=True):
         return f"{op_label(self.op)} {self.path}"
 
 
+@relation
 def unlike(records: Sequence[Record], evidence: Evidence) -> bool:
     """At a mark the first probe came to see something else than the others, which agree with each other."""
     first, *clean = records
@@ -52,6 +54,7 @@ def unlike(records: Sequence[Record], evidence: Evidence) -> bool:
     )
 
 
+@relation
 def unlike_within(records: Sequence[Record], evidence: Evidence) -> bool:
     """Two marks of the first probe came to see something, and not the same; in the others they are the same."""
     left, right = evidence.marks

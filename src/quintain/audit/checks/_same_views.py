@@ -17,6 +17,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, OpResult, Probe, Record, reset
+from quintain.audit.registry import relation
 
 from ._same_cache import TEACHES
 from ._same_reads import Pair, around, writes
@@ -52,6 +53,7 @@ class Views(msgspec.Struct, frozen=True):
 # --- the relation ---
 
 
+@relation
 def parted(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if two views of a row agree before a write and not after it: one is new, one is old.
 

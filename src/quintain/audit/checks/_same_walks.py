@@ -22,6 +22,7 @@ from quintain.audit.finding import Finding
 from quintain.audit.generate import fits
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, OpResult, Probe, ask, call, reset, same
+from quintain.audit.registry import probe_function
 
 from . import _same_cache as cache
 from ._same_reads import Pair, tells
@@ -213,6 +214,7 @@ def moved(ctx: AuditContext, asked: Walk, found: WalkResult, *, old: OldRead) ->
 # --- inside the subject's process ---
 
 
+@probe_function
 def walk(player: Player, on: str, value: Any) -> Any:
     """Walk, and compare each read with that of a session which only wrote."""
     asked = msgspec.convert(value, Walk)

@@ -20,6 +20,7 @@ from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
 from quintain.audit.probe import OpResult, Probe, Record, call, reset
+from quintain.audit.registry import relation
 
 from ._drift_words import text_of
 from ._silent_unknown import answered
@@ -46,6 +47,7 @@ class SharedParameter(msgspec.Struct, frozen=True):
     strange: tuple[str, ...]
 
 
+@relation
 def takes(records: Sequence[Record], _evidence: Evidence) -> bool:
     """One tool answers for a value as for a good one; two refuse it in the same words, and take a strange one.
 

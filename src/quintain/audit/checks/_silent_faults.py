@@ -20,6 +20,7 @@ from quintain.audit.data import is_dict, is_list
 from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence
 from quintain.audit.probe import FAULTS, Op, OpResult, Probe, Record, reset, same
+from quintain.audit.registry import relation
 
 HERE = f"{__name__}:"
 _SAID = re.compile(
@@ -69,6 +70,7 @@ def _blurred(seen: OpResult) -> OpResult:
 # --- relations: each states the bug; the first record has the fault, the second has none ---
 
 
+@relation
 def defaults(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the call with the fault succeeds with another answer than without it."""
     got, true, again = _three(records, "call")
@@ -77,6 +79,7 @@ def defaults(records: Sequence[Record], evidence: Evidence) -> bool:
     return records[0].at("inject").fine and is_sure and made_up
 
 
+@relation
 def loses(records: Sequence[Record], evidence: Evidence) -> bool:
     """With the fault the call says what it says without, and a change that it makes without is missing."""
     got, true, _ = _three(records, "call")
@@ -95,6 +98,7 @@ def lost(records: Sequence[Record], volatile: Sequence[str]) -> list[str]:
     return [path for path in done if look.get(path) == was.get(path)]
 
 
+@relation
 def lingers(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the call still gives a wrong answer without an error after the fault is over."""
     got, true, again = _three(records, "after")

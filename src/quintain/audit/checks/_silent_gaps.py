@@ -20,6 +20,7 @@ from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, OpResult, Probe, Record, ask, reset, state
+from quintain.audit.registry import probe_function, relation
 
 from ._data_tables import Row, column, columns
 from ._reward_related import families
@@ -55,6 +56,7 @@ class SkippedRows(msgspec.Struct, frozen=True):
     gaps: tuple[Any, ...]
 
 
+@relation
 def left_undone(records: Sequence[Record], evidence: Evidence) -> bool:
     """A field becomes one value in each row that is whole, and stays in each with a gap; all are answered alike."""
     left = msgspec.convert(evidence.data["left"], SkippedRows)
@@ -154,6 +156,7 @@ def _on(op: Op, name: str, row: Any) -> Op:
 # --- inside the subject's process ---
 
 
+@probe_function
 def sweep(player: Player, on: str, value: Any) -> Any:
     """Returns the rows with gaps that a call skips: {"looked": rows, "left": a `Left` for each}."""
     op, after = msgspec.convert(value["op"], Op), msgspec.convert(value["after"], list[Op])

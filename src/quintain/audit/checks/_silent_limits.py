@@ -16,6 +16,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import one as drawn
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, reset, same
+from quintain.audit.registry import probe_function, relation
 
 from ._silent_faults import sweep
 
@@ -25,6 +26,7 @@ DRAWS, CASES = 4, 40
 """Values of a parameter that are tried, and parameters."""
 
 
+@probe_function
 def begin_unknown(player: Player, on: str, _value: Any) -> dict[str, Any]:
     """Begin a task that does not exist, past the auditor's own check of names."""
     subject = player.adapter(on).subject
@@ -34,6 +36,7 @@ def begin_unknown(player: Player, on: str, _value: Any) -> dict[str, Any]:
         return {"began": False, "raised": f"{type(error).__name__}: {error}"}
 
 
+@relation
 def began(records: Sequence[Record], _evidence: Evidence) -> bool:
     """A task that does not exist began."""
     value = records[0].at("unknown").value
@@ -61,6 +64,7 @@ def unknown_tasks(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
+@relation
 def passes(records: Sequence[Record], evidence: Evidence) -> bool:
     """The call works with a misspelt parameter, as if it were not there."""
     right, wrong = records[0].at("right"), records[0].at("wrong")
@@ -146,6 +150,7 @@ def _varied(ctx: AuditContext, known: KnownCall, tool: ToolSpec, *, name: str) -
     return sweep(ctx, (reset(known.task), *known.before), ways)
 
 
+@relation
 def unlimited(records: Sequence[Record], evidence: Evidence) -> bool:
     """A call beyond the budget that the subject declares works, and so do those within it."""
     calls = [seen for op, seen in zip(records[0].ops, records[0].seen, strict=False) if op.do == "call"]

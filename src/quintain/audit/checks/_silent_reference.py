@@ -8,6 +8,7 @@ from quintain.audit.check import check
 from quintain.audit.context import AuditContext, solves
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Record, answer, number
+from quintain.audit.registry import relation
 
 from ._reward_runs import runs_of
 from ._reward_tasks import asked
@@ -53,6 +54,7 @@ def unread_reference(ctx: AuditContext) -> Iterator[Finding | None]:
     )
 
 
+@relation
 def pays_whatever(records: Sequence[Record], evidence: Evidence) -> bool:
     """All probes but the last are paid `data`, and the last, which says one of their answers elsewhere, is not."""
     *many, other_score = [number(record.at("score")) for record in records]

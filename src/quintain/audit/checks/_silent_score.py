@@ -16,6 +16,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence
 from quintain.audit.probe import Op, OpResult, Probe, Record, number, reset, same, score
+from quintain.audit.registry import relation
 
 from ._silent_faults import pair, sweep
 
@@ -24,6 +25,7 @@ WORLDS = 6
 """Kinds of worlds of one task on which all faults are tried."""
 
 
+@relation
 def pays_anyway(records: Sequence[Record], evidence: Evidence) -> bool:
     """With the fault there is a verdict, and not the one that there is without."""
     faulted, free = records
@@ -33,6 +35,7 @@ def pays_anyway(records: Sequence[Record], evidence: Evidence) -> bool:
     return is_sure and is_told and not _equal(got, true, evidence.volatile) and _went_alike(faulted, free)
 
 
+@relation
 def uses_up(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the verdict is the same with the fault and the fault is used up: it was hit and not reported."""
     asked, alone, free = records

@@ -19,6 +19,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, call, reset
+from quintain.audit.registry import relation
 
 from ._drift_sums import calls_of, number_of
 
@@ -45,6 +46,7 @@ class OperandPair(msgspec.Struct, frozen=True):
     nothing: list[Op]
 
 
+@relation
 def invents(records: Sequence[Record], evidence: Evidence) -> bool:
     """The tool is right where there is a result, and gives a number all the same where there is none."""
     record = records[0]

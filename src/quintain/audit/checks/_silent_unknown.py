@@ -17,6 +17,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Probe, Record
+from quintain.audit.registry import relation
 from quintain.audit.variations import Variation, changed
 
 from ._drift_words import SAYS, text_of
@@ -67,6 +68,7 @@ def mentions(value: Any, text: str) -> bool:
 # --- relations: the records are those of the unknown name, of the good one, and, for lists, of a tool that refuses ---
 
 
+@relation
 def answered(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The unknown name is answered like the good one: no error, no word of doubt, the same form."""
     got, good = records[0].at("call"), records[1].at("call")
@@ -106,6 +108,7 @@ def _keys(value: Any) -> Any:
     return sorted(value) if is_dict(value) else type(value).__name__
 
 
+@relation
 def done_elsewhere(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the call reports success and its changes do not mention the given name."""
     got, good = records[0].at("call"), records[1].at("call")
@@ -118,6 +121,7 @@ def done_elsewhere(records: Sequence[Record], evidence: Evidence) -> bool:
     return is_told and not mentions(made, evidence.data["unknown"]) and not negative(got.value, good.value)
 
 
+@relation
 def dangles(records: Sequence[Record], evidence: Evidence) -> bool:
     """The call changes the world for a name that another call refuses, without making a thing of that name."""
     got, good, refused = (record.at("call") for record in records)

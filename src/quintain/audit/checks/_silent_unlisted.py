@@ -21,6 +21,7 @@ from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import OpResult, Probe, Record, call, reset
+from quintain.audit.registry import relation
 
 from ._drift_words import SAYS, text_of
 from ._silent_unknown import empty, negative
@@ -95,6 +96,7 @@ def names_in(value: Any) -> list[str]:
 # --- the relation: the records are those of two strangers, then those of listed names ---
 
 
+@relation
 def made_up(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if two unlisted names get like answers in the form of a right one, unlike any listed name's."""
     name = evidence.data["name"]

@@ -10,6 +10,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record
+from quintain.audit.registry import relation
 
 SAYS = "Yes, please go on. (zq7)"
 """A text that no harness says by itself."""
@@ -47,6 +48,7 @@ def _speaks(ctx: AuditContext, task: str) -> bool:
     return seen.fine and is_dict(seen.value) and bool(seen.value["asked"])
 
 
+@relation
 def made_up(records: Sequence[Record], evidence: Evidence) -> bool:
     """The model was asked and raised, and there are words of the user all the same."""
     seen = records[0].at(evidence.marks[0])

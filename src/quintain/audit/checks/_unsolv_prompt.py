@@ -17,6 +17,7 @@ from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.registry import relation
 
 from ._reward_acts import reads_by_name
 from ._reward_runs import runs_of, solve
@@ -148,6 +149,7 @@ def room_to_look(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
+@relation
 def cut_short(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if a solution step is refused after more reads, all of which worked, and the reward is lost."""
     cut, whole = records

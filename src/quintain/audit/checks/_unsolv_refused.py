@@ -20,6 +20,7 @@ from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.registry import relation
 
 from ._reward_acts import reads_by_name, submits
 from ._unsolv_runs import SolutionRun, decimal, kinds, solution_runs
@@ -117,6 +118,7 @@ def _looking(solution_run: SolutionRun, place: int) -> Probe:
     return Probe((reset(solution_run.task), *ops, score()))
 
 
+@relation
 def is_missing(records: Sequence[Record], evidence: Evidence) -> bool:
     """The look is refused in the first task, and works in the others; the solutions of all are paid."""
     first, *other_records = records
@@ -183,6 +185,7 @@ def _is_kept_out(value: Any, schema: dict[str, Any]) -> bool:
     return not is_list(value) and fits(value, loose)
 
 
+@relation
 def is_barred(records: Sequence[Record], evidence: Evidence) -> bool:
     """The call works, and is paid for, and not what lacks it; and it fits no tool that is declared."""
     paid, less = (number(record.at("score")) for record in records)

@@ -16,6 +16,7 @@ from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, OpResult, Probe, Record, ask, number, reset, score
+from quintain.audit.registry import probe_function, relation
 
 _WALKED = 48
 _CHOSEN = 40
@@ -97,6 +98,7 @@ def _spread(ctx: AuditContext) -> tuple[str, ...]:
     return (*chosen, *rest[::step][:room]) if chosen else ()
 
 
+@probe_function
 def solution_run(player: Player, _on: str, value: Any) -> Any:
     """In the child: solutions of some tasks; those that are not paid are left out."""
     found: list[Any] = []
@@ -218,6 +220,7 @@ def common_words(stated: Sequence[str]) -> set[str]:
 # --- relations ---
 
 
+@relation
 def loses(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first way is not paid in full; the solution, which comes next, is, and those of siblings are paid."""
     first, own, *other_scores = (number(record.at("score")) for record in records)
@@ -226,6 +229,7 @@ def loses(records: Sequence[Record], evidence: Evidence) -> bool:
     return paid and first is not None and first < full
 
 
+@relation
 def works_and_loses(records: Sequence[Record], evidence: Evidence) -> bool:
     """So it is, though every call of them worked."""
     return loses(records, evidence) and not any(seen.is_error for record in records for seen in record.seen[1:-1])

@@ -19,6 +19,7 @@ from quintain.audit.data import is_dict, is_list
 from quintain.audit.generate import Values
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, call, reset
+from quintain.audit.registry import probe_function
 
 from ._unsolv_runs import leaves, plain, text_of
 
@@ -34,6 +35,7 @@ _WORDS = ("", "a", "e", "o", "1")
 """Search words used when no better ones are known."""
 
 
+@probe_function
 def search(player: Player, on: str, value: Any) -> Any:
     """In the child: whether a text can be read anywhere, and how well the tools answered.
 

@@ -19,6 +19,7 @@ from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
 from quintain.audit.probe import Op, Probe, Record, call, reset
+from quintain.audit.registry import relation
 
 from ._drift_claims import claims, defaults, last
 from ._drift_edits import edits
@@ -72,6 +73,7 @@ def _control(known: KnownCall, *further: Op) -> Probe:
 # --- relations: each states the bug ---
 
 
+@relation
 def refused_alone(records: Sequence[Record], evidence: Evidence) -> bool:
     """The good call works; one that differs from it in a single parameter is refused, and the words are about that."""
     record = records[0]
@@ -86,17 +88,20 @@ def refused_alone(records: Sequence[Record], evidence: Evidence) -> bool:
 _NONE = object()
 
 
+@relation
 def works(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The call is answered, and not with an error."""
     return not records[0].at("call").is_error
 
 
+@relation
 def works_for_nobody(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if the call succeeds and its answer does not report a missing tool."""
     seen = records[0].at("call")
     return not seen.is_error and not SAYS.search(text_of(seen))
 
 
+@relation
 def is_unknown(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if the call fails with words that report a missing tool."""
     seen = records[0].at("call")
@@ -253,6 +258,7 @@ def stay(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
+@relation
 def changed(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The declarations are not the same at all marks."""
     first, begun, after = (records[0].at(mark).value for mark in ("first", "begun", "after"))

@@ -17,6 +17,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import OpResult, Probe, Record, call, reset
+from quintain.audit.registry import relation
 
 from . import _data_shape as shapes
 from ._data_clean import TEACHES, clean
@@ -59,6 +60,7 @@ def _unlike(sample: Sequence[Row], reference: Sequence[Row]) -> list[tuple[str, 
 # --- relations: each states the bug ---
 
 
+@relation
 def unlike(records: Sequence[Record], evidence: Evidence) -> bool:
     """A test of a column of a table shows a large difference between our rows and production's."""
     want: dict[str, Any] = evidence.data
@@ -69,11 +71,13 @@ def unlike(records: Sequence[Record], evidence: Evidence) -> bool:
     return False
 
 
+@relation
 def misshapen(records: Sequence[Record], evidence: Evidence) -> bool:
     """All rows together differ from production's in a way that no sampling explains."""
     return any(name == evidence.data[0] and what == evidence.data[1] for name, what, _, _ in shapes.unlike(records))
 
 
+@relation
 def unlike_together(records: Sequence[Record], evidence: Evidence) -> bool:
     """A test of what columns of a table do together shows a large difference between our rows and production's."""
     want: dict[str, Any] = evidence.data
@@ -85,6 +89,7 @@ def unlike_together(records: Sequence[Record], evidence: Evidence) -> bool:
     return False
 
 
+@relation
 def tells_apart(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if a classifier separates the environment's rows of a table from production's."""
     for name, sample, reference in _tables(records):
@@ -94,6 +99,7 @@ def tells_apart(records: Sequence[Record], evidence: Evidence) -> bool:
     return False
 
 
+@relation
 def lacks(records: Sequence[Record], evidence: Evidence) -> bool:
     """Our rows of a table have no such column, or values of another type in it, and production's have it."""
     want: dict[str, Any] = evidence.data
@@ -103,6 +109,7 @@ def lacks(records: Sequence[Record], evidence: Evidence) -> bool:
     return False
 
 
+@relation
 def is_constant(records: Sequence[Record], _evidence: Evidence) -> bool:
     """Calls with different arguments are all answered in the same words."""
     record = records[0]

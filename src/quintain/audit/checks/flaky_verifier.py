@@ -19,6 +19,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import HOME, Context, Op, Probe, Record, number, reset
+from quintain.audit.registry import relation
 
 from ._flaky_ends import SCORE, TEACHES, WAVERS, by_process, counted, kinds, unlike, verdicts
 from ._flaky_near import verdict_near_the_solution
@@ -247,6 +248,7 @@ def verifier_code(ctx: AuditContext) -> Iterator[Finding | None]:
 # --- relations ---
 
 
+@relation
 def changed(records: Sequence[Record], evidence: Evidence) -> bool:
     """The world stood still from "first" to "before", and is another one "after"."""
     first, before, after = (Record((Op("state", mark="at"),), (records[0].at(mark),)) for mark in evidence.marks)
@@ -255,6 +257,7 @@ def changed(records: Sequence[Record], evidence: Evidence) -> bool:
     )
 
 
+@relation
 def paid_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
     """Every call worked; the scores of the first and third probe are equal, and not those of the second and fourth."""
     scores = [number(record.at(evidence.marks[0])) for record in records]

@@ -20,6 +20,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, call, reset
+from quintain.audit.registry import relation
 
 from . import _leak_beyond as beyond
 from . import _leak_calls as calls
@@ -40,12 +41,14 @@ TELLING = "quintain.audit.checks._leak_places:shows_hidden"
 # --- relations: each states the bug ---
 
 
+@relation
 def shows_source(records: Sequence[Record], evidence: Evidence) -> bool:
     """An answer holds these lines, which stand in the environment's own files or process."""
     text = secrets.text_of(said(records[0].at("read")))
     return all(line in text for line in evidence.data)
 
 
+@relation
 def lists_answers(records: Sequence[Record], evidence: Evidence) -> bool:
     """An answer holds what two tasks or more hide, each under the task's name."""
     hidden = {name: records[0].at(f"hidden {name}") for name in evidence.data}
@@ -55,6 +58,7 @@ def lists_answers(records: Sequence[Record], evidence: Evidence) -> bool:
     return register(stated, {name: result.value for name, result in hidden.items()}) >= 2
 
 
+@relation
 def later(records: Sequence[Record], _evidence: Evidence) -> bool:
     """More commits are to be seen than those that lead here."""
     here, every = (set(_hashes(secrets.text_of(said(records[0].at(mark))))) for mark in ("here", "every"))

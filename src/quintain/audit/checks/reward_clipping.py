@@ -14,6 +14,7 @@ from quintain.audit.check import check
 from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Probe, Record, number, reset, score
+from quintain.audit.registry import relation
 
 from ._clip_arguments import near_arguments
 from ._clip_damage import damage_pays
@@ -40,6 +41,7 @@ FLAT = "that going on is worth nothing: these states have equal rewards"
 # --- relations: each states the bug ---
 
 
+@relation
 def is_flat(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the first state, better in one component and worse in none, is paid no more than the second."""
     name = str(evidence.data["part"])
@@ -51,6 +53,7 @@ def is_flat(records: Sequence[Record], evidence: Evidence) -> bool:
     return better <= worse + EPSILON and all(high[text] >= low[text] - EPSILON for text in other_values)
 
 
+@relation
 def two_levels(records: Sequence[Record], evidence: Evidence) -> bool:
     """Many states of a task, from nothing done to all of it, are paid one of two amounts; `data` counts them."""
     scores = [number(record.at("score")) for record in records]
@@ -58,6 +61,7 @@ def two_levels(records: Sequence[Record], evidence: Evidence) -> bool:
     return None not in scores and len(scores) >= int(evidence.data) and len(levels) == 2
 
 
+@relation
 def stays(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if a state more nearly done is paid the same, though more than two amounts occur."""
     scores = [number(record.at("score")) for record in records]
@@ -66,6 +70,7 @@ def stays(records: Sequence[Record], evidence: Evidence) -> bool:
     return len(known) == len(scores) and len(levels) >= int(evidence.data) and abs(known[0] - known[1]) <= EPSILON
 
 
+@relation
 def not_less(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the second state, the first with one more right thing, is paid less."""
     less, more = (number(record.at("score")) for record in records)

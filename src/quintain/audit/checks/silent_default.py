@@ -14,6 +14,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, OpResult, Probe, Record, number, reset, score
+from quintain.audit.registry import relation
 
 from . import _silent_faults as faults
 from . import _silent_score as verdicts
@@ -208,6 +209,7 @@ def judge_faults(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
+@relation
 def grades(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The model was asked, it raised, and there is a grade."""
     seen = records[0].at("grade")

@@ -25,6 +25,7 @@ from quintain.audit.finding import Evidence
 from quintain.audit.loader import Subject
 from quintain.audit.pool import WORKERS
 from quintain.audit.probe import Op, Probe, Record, ask, number, same
+from quintain.audit.registry import relation
 from quintain.errors import UsageError
 
 from . import operators
@@ -335,6 +336,7 @@ def _is_noise(ctx: AuditContext, path: tuple[str, ...]) -> bool:
 # --- claims that can be played again ---
 
 
+@relation
 def still_paid(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the episode scores `data["paid"]` and its state differs at one of the same paths."""
     record = records[0]
@@ -345,6 +347,7 @@ def still_paid(records: Sequence[Record], evidence: Evidence) -> bool:
     return any(path in data.changes(evidence.data["sound"], end) for path in evidence.data["differs"])
 
 
+@relation
 def still_masked(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the episode scores `data["paid"]` and the mutated expression had another value."""
     score = number(records[0].at("0 score"))

@@ -22,6 +22,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, ask, reset
+from quintain.audit.registry import probe_function
 
 from .battery import TaskBaseline, probe
 
@@ -91,6 +92,7 @@ def _minus(one: dict[str, set[int]], *others: dict[str, set[int]]) -> Lines:
     return {path: lines for path, lines in left.items() if lines}
 
 
+@probe_function
 def trace(player: Player, on: str, value: Any) -> dict[str, dict[str, list[int]]]:
     """Plays ops in the worker and returns the lines that were run, by phase (act, score, reset) and file."""
     tracer = _Tracer(tuple(value["folders"]), frozenset(value["judges"]))

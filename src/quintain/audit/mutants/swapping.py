@@ -22,6 +22,7 @@ import msgspec
 
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, number
+from quintain.audit.registry import probe_function
 
 from .loading import Mutant, hook
 
@@ -79,6 +80,7 @@ def forget() -> None:
     _functions.clear()
 
 
+@probe_function
 def play(player: Player, _on: str, value: Any) -> dict[str, Any]:
     """Plays ops with a mutant until a score differs.
 
@@ -103,6 +105,7 @@ def play(player: Player, _on: str, value: Any) -> dict[str, Any]:
     return {"how": "", "seen": seen}
 
 
+@probe_function
 def swap(_player: Player, _on: str, value: Any) -> str:
     """Swaps a mutant in for the rest of the process."""
     return put(msgspec.convert(value, Mutant))

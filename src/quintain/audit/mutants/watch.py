@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from quintain.audit.registry import probe_function
+
 _SEEN: list[tuple[str, str]] = []
 
 
@@ -18,6 +20,7 @@ def _differ(one: Any, other: Any) -> bool:
     return type(one) is not type(other) or not bool(one == other)
 
 
+@probe_function
 def taken(_player: Any, _on: str, _value: Any) -> list[list[str]]:
     """Returns the values recorded since the last call; an op `ask` plays it."""
     seen = [list(pair) for pair in _SEEN]
