@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -124,7 +124,7 @@ def _with(solution: Solution, changed: dict[int, Op]) -> tuple[Op, ...]:
 
 
 @relation
-def sum_alone(records: list[Record], evidence: Evidence) -> bool:
+def sum_alone(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe is paid in full and lacks something; the others, with one of its two numbers, are paid less."""
     alone = [number(record.at("score")) for record in records[1:]]
     return claims.paid_anyway(records[:1], evidence) and all(
