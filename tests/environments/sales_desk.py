@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+import pytest
+
 import quintain as qn
 from quintain.authoring import LEVELS
 from quintain.environments.sales import env
@@ -25,6 +27,12 @@ READS = frozenset({
     "calendar_free_slots", "calendar_agenda", "calendar_appointments", "now", "wait",
 })  # fmt: skip
 KINDS = [(family, level) for level in LEVELS for family in FAMILIES]
+EVERY_KIND = [
+    pytest.param(family, level, marks=() if number % len(LEVELS) == LEVELS.index(level) else pytest.mark.slow)
+    for level in LEVELS
+    for number, family in enumerate(FAMILIES)
+]
+"""All kinds as parameters; `make test` plays each family at one level."""
 
 
 def play(task: Task, calls: Iterable[Call]) -> qn.Trace:

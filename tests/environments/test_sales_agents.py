@@ -13,9 +13,12 @@ from quintain.environments.sales.goals import Truth
 from quintain.models.agents import noop, oracle, random
 from quintain.trace import Level
 
-from .sales_desk import KINDS, READS, Calls, Task, calls_of, each, play, reasons, score, solution
+from .sales_desk import EVERY_KIND, KINDS, READS, Calls, Task, calls_of, each, play, reasons, score, solution
 
 TEST = env.tasks("test")
+SOME = pytest.mark.parametrize(
+    "some", [slice(0, 18), pytest.param(slice(18, 300), marks=pytest.mark.slow)], ids=["each kind", "300"]
+)
 
 
 def _play_all(agent: object, tasks: list[Task]) -> list[qn.Trace]:
@@ -25,24 +28,27 @@ def _play_all(agent: object, tasks: list[Task]) -> list[qn.Trace]:
     return asyncio.run(every())
 
 
-def test_the_oracle_scores_exactly_one_on_300_tasks_and_is_never_refused() -> None:
-    for trace in _play_all(oracle(), list(TEST[:300])):
+@SOME
+def test_the_oracle_scores_exactly_one_on_300_tasks_and_is_never_refused(some: slice) -> None:
+    for trace in _play_all(oracle(), list(TEST[some])):
         assert trace.score == 1.0, (trace.task, trace.failure, reasons(trace))
         assert not [step.observation for turn in trace.turns for step in turn.steps if step.is_error], trace.task
         assert all(reward.value == 1.0 for reward in trace.every_reward() if reward.level is not Level.TURN), trace.task
 
 
-def test_doing_nothing_scores_exactly_zero() -> None:
-    assert {trace.score for trace in _play_all(noop(), list(TEST[:300]))} == {0.0}
+@SOME
+def test_doing_nothing_scores_exactly_zero(some: slice) -> None:
+    assert {trace.score for trace in _play_all(noop(), list(TEST[some]))} == {0.0}
 
 
-def test_valid_calls_at_random_score_next_to_nothing() -> None:
-    scores = [trace.score for trace in _play_all(random(calls=20), list(TEST[:90]))]
+@pytest.mark.parametrize("count", [18, pytest.param(90, marks=pytest.mark.slow)])
+def test_valid_calls_at_random_score_next_to_nothing(count: int) -> None:
+    scores = [trace.score for trace in _play_all(random(calls=20), list(TEST[:count]))]
     assert mean(score for score in scores if score is not None) < 0.05
     assert None not in scores
 
 
-@pytest.mark.parametrize(("family", "level"), KINDS)
+@pytest.mark.parametrize(("family", "level"), EVERY_KIND)
 def test_who_only_sets_flags_scores_low(family: str, level: str) -> None:
     for task in [task for task, _ in zip(each(family, level), range(3), strict=False)]:
         assert score(task, _flags(task)) < 0.3, task.id
@@ -61,7 +67,7 @@ def _flags(task: Task) -> Calls:
     return calls + [("mail_cancel", given) for given in calls_of(task, "mail_cancel")]
 
 
-@pytest.mark.parametrize(("family", "level"), KINDS)
+@pytest.mark.parametrize(("family", "level"), EVERY_KIND)
 def test_every_write_of_the_solution_counts(family: str, level: str) -> None:
     task = next(each(family, level))
     calls = solution(task)
@@ -71,7 +77,7 @@ def test_every_write_of_the_solution_counts(family: str, level: str) -> None:
         assert score(task, calls[:n] + calls[n + 1 :]) < 1.0, (task.id, calls[n])
 
 
-@pytest.mark.parametrize(("family", "level"), KINDS)
+@pytest.mark.parametrize(("family", "level"), EVERY_KIND)
 def test_half_the_work_is_worth_something_but_less_than_half(family: str, level: str) -> None:
     task = next(each(family, level))
     scores = [score(task, solution(task)[:n]) for n in range(len(solution(task)) + 1)]

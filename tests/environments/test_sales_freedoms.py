@@ -11,7 +11,7 @@ from quintain.environments.sales.damage import NOTES_SPARE
 from quintain.environments.sales.goals import Mailed, Note, Truth
 
 from .sales_desk import (
-    KINDS,
+    EVERY_KIND,
     Call,
     Calls,
     Task,
@@ -53,7 +53,7 @@ def _strays(task: Task) -> Calls:
     ]
 
 
-@pytest.mark.parametrize(("family", "level"), KINDS)
+@pytest.mark.parametrize(("family", "level"), EVERY_KIND)
 def test_touching_anything_else_costs(family: str, level: str) -> None:
     task = first(family, level)
     for stray in _strays(task):
@@ -72,7 +72,7 @@ def test_notes_without_end_cost() -> None:
 # -- freedoms
 
 
-@pytest.mark.parametrize(("family", "level"), KINDS)
+@pytest.mark.parametrize(("family", "level"), EVERY_KIND)
 def test_reading_more_and_writing_otherwise_is_free(family: str, level: str) -> None:
     task = first(family, level)
 

@@ -16,7 +16,9 @@ from quintain.environments.sales.records import OPEN_STAGES, Contact, Lead
 
 from .sales_desk import Task, each, goals_of, start_of
 
-LEVELS = pytest.mark.parametrize("level", ["easy", "medium", "hard"])
+LEVELS = pytest.mark.parametrize(
+    "level", ["hard", *(pytest.param(level, marks=pytest.mark.slow) for level in ("easy", "medium"))]
+)
 
 
 def _fields(task: Task) -> dict[tuple[str, str], str | int]:

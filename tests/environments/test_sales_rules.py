@@ -242,7 +242,9 @@ def _starts(task: Task, day: float) -> list[float]:
     return [day - day % 1800 + 1800 * n for n in range(-48, 49)]
 
 
-@pytest.mark.parametrize("level", ["easy", "medium", "hard"])
+@pytest.mark.parametrize(
+    "level", ["easy", *(pytest.param(level, marks=pytest.mark.slow) for level in ("medium", "hard"))]
+)
 def test_every_time_that_suits_all_is_right_and_no_other(level: str) -> None:
     for task in [task for task, _ in zip(each("demo", level), range(3), strict=False)]:
         goal, world = demo_of(task), task.world()
