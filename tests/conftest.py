@@ -1,15 +1,43 @@
-"""What all tests share."""
+"""Fixtures and settings of all tests."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, TypeGuard
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
-# A busy machine is no bug, and a run of CI is repeatable; at home Hypothesis goes on looking for new cases.
+# No deadline, because a busy machine is not a bug. CI draws the same examples in each run, other machines new ones.
 settings.register_profile("quintain", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("quintain")
+
+SHARE = 4
+"""The fast suite draws one in so many of the examples that a test of Hypothesis asks for, `make test-all` all."""
+FEWEST = 10
+ROOT = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Draws fewer examples in the fast suite, except in the tests of the core, whose coverage is measured."""
+    if config.getoption("markexpr") != "not slow":
+        return
+    # A set, because all parameters of a test share one function.
+    tests: set[Any] = {getattr(item.obj, "__func__", item.obj) for item in items if _is_drawn(item)}
+    for test in tests:
+        test._hypothesis_internal_use_settings = _fewer(getattr(test, "_hypothesis_internal_use_settings", settings()))
+    machines: set[Any] = {item.cls for item in items if isinstance(item, pytest.Function) and item.path.parent != ROOT}
+    for machine in machines:
+        if isinstance(given := getattr(machine, "settings", None), settings):  # the test case of a state machine
+            machine.settings = _fewer(given)
+
+
+def _is_drawn(item: pytest.Item) -> TypeGuard[pytest.Function]:
+    return isinstance(item, pytest.Function) and item.path.parent != ROOT and is_hypothesis_test(item.obj)
+
+
+def _fewer(given: settings) -> settings:
+    return settings(given, max_examples=min(given.max_examples, max(FEWEST, given.max_examples // SHARE)))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -28,7 +28,13 @@ def rows(script: str, **variables: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+SLOW = {"serve.py", "state_worlds.py"}
+"""Benches that start servers and build companies; `make test-all` runs them."""
+
+
+@pytest.mark.parametrize(
+    "script", [pytest.param(script, marks=pytest.mark.slow if script in SLOW else ()) for script in SCRIPTS]
+)
 def test_a_bench_prints_rows(script: str) -> None:
     found = rows(script)
     assert found

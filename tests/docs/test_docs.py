@@ -85,7 +85,23 @@ def skip_without_sandbox() -> None:
 MISSING = {"sandbox": skip_without_sandbox}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+SLOW = {
+    "audit-your-environment",
+    "run-an-agent-program",
+    "serve-and-connect",
+    "serve-mcp",
+    "test-your-environment",
+    "write-a-check",
+}
+"""Pages with more than 4 seconds of audits and servers: `make test-all` runs them."""
+TIMED = [pytest.param(page, marks=pytest.mark.slow if page.stem in SLOW else ()) for page in PAGES]
+
+
+def test_slow_pages_exist() -> None:
+    assert {page.stem for page in PAGES} >= SLOW
+
+
+@pytest.mark.parametrize("page", TIMED, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(page, tmp_path, monkeypatch)
 
