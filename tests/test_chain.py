@@ -232,3 +232,9 @@ def test_an_episode_of_a_day_goes_on_from_its_snapshot_and_its_fork() -> None:
         assert len(ends) == 1
 
     asyncio.run(law())
+
+
+def test_task_outside_of_a_chain_replays_in_its_own_world() -> None:
+    (task,) = tasks(1, day="")
+    trace = asyncio.run(qn.rollout(ENV, task, putting)).trace
+    assert asyncio.run(TaskChain(ENV).replay(task, trace)).to_bytes() == trace.to_bytes()
