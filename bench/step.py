@@ -4,6 +4,9 @@ Episodes of five calls and an answer through `rollouts`, all its promises includ
 turn, time limits, a verdict on a copy. All CPU of the run is divided by the number of calls. Beside it the same work in
 verifiers 0.4, through the cheapest seam of its public interface (see `_peer_verifiers.py`), where it is installed: in
 this interpreter, or in the one that QUINTAIN_BENCH_PEERS names.
+
+Below it a turn of the shipped environments with all their rewards: the oracle plays tasks whose worlds are built
+already, each episode is scored and then replayed, and all CPU is divided by the number of turns, played and replayed.
 """
 
 from __future__ import annotations
@@ -11,16 +14,26 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from _table import Row, child, cpu, has, main, note, peers, row
 
 import quintain as qn
+from quintain.chain import TaskChain
+from quintain.environments import enterprise, sales, support
 from quintain.harness import Request
+from quintain.models import Oracle
 from quintain.trace import Message, Reply, ToolCall
 
 CALLS = 5
 CONCURRENCY = 64
 GOAL_US = 50.0
+SHIPPED: tuple[tuple[qn.Environment[Any], float], ...] = (
+    (sales.env, 250.0),
+    (support.env, 400.0),
+    (enterprise.env, 400.0),
+)
+"""Each environment with the most microseconds that a turn of it may take."""
 
 
 class Shop(qn.State):
@@ -92,6 +105,25 @@ def play(env: qn.Environment[qn.State], episodes: int) -> None:
     asyncio.run(run())
 
 
+def turn(env: qn.Environment[Any], episodes: int, repeats: int) -> float:
+    """Microseconds of CPU of one turn with all its rewards, played or replayed."""
+    tasks = {task.id: task for task in env.tasks("test")[:episodes]}
+    for task in tasks.values():
+        task.world()
+
+    async def run() -> int:
+        turns, chain = 0, TaskChain(env)
+        async for group in qn.rollouts(env, Oracle(), tasks.values(), split="test", ordered=True):
+            trace = await chain.replay(tasks[group.task], group.traces[0])
+            if trace.score != 1:
+                raise RuntimeError(f"{trace.task} went wrong: {trace.failure}")
+            turns += 2 * len(trace.turns)
+        return turns
+
+    turns = asyncio.run(run())
+    return cpu(lambda: asyncio.run(run()), repeats=repeats) / turns * 1e6
+
+
 def peer(episodes: int, repeats: int) -> tuple[str, float] | None:
     """Name and microseconds of CPU per call of the peer; None where it is not installed."""
     if not has(peers(), "verifiers"):
@@ -115,6 +147,9 @@ def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
         play(env, 10)
         ours = cpu(lambda env=env: play(env, episodes), repeats=repeats) / (episodes * CALLS) * 1e6
         yield row(f"one step, CPU, world is a {label}", ours, "us", goal=goal, peer=name, peer_value=its)
+    for shipped, goal in SHIPPED:
+        spent = turn(shipped, 3 if quick else 40, repeats=1 if quick else 5)
+        yield row(f"one turn of {shipped.name} with all rewards, CPU", spent, "us", goal=goal)
 
 
 if __name__ == "__main__":

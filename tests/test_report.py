@@ -16,8 +16,8 @@ from quintain.cli.summary import to_dict
 from quintain.episode import blank
 from quintain.errors import Failure
 from quintain.record import EpisodeRecord
-from quintain.report import SOLVED, Summary, indistinguishable
-from quintain.trace import End, Message, Reply, Step, Timing, Turn, Usage
+from quintain.report import Summary, indistinguishable
+from quintain.trace import SOLVED, End, Message, Reply, Step, Timing, Turn, Usage
 
 from .worlds import call, environment, first_task
 

@@ -17,7 +17,7 @@ from quintain.errors import JudgeError
 from quintain.trace import Level, Reward, Trace
 from quintain.verifier import Criterion, Score
 
-from .worlds import Yard, blamed, call, environment, fine, one_by_one, play, says, script
+from .worlds import Item, Yard, blamed, call, environment, fine, one_by_one, play, says, script, single
 
 
 def given_by(trace: Trace, name: str) -> list[Reward]:
@@ -185,27 +185,115 @@ def test_values_that_multiply_to_no_number_are_no_score() -> None:
     assert (failure.component, failure.message) == ("V", "the score is inf")
 
 
-def test_criteria_that_change_what_they_see_change_nothing() -> None:
-    def vandal(view: Any) -> float:
-        for world in (getattr(view, name, None) for name in ("before", "after", "state")):
-            if world is not None:
-                world.notes.append("x")
-                world.items.clear()
-                world.vault.gold = 10**6
-                world.bell.ring(0)
-                world.clock.advance(99)
-                world.rng.bits()
-                world.finish("enough")
-        if isinstance(view, qn.EpisodeView):
-            view.trace.turns.clear()
-            view.trace.rewards.clear()
-            view.trace.tags.clear()
-            view.trace.score = 9.0
-        return 1.0
+def vandalise(view: Any) -> float:
+    for world in (getattr(view, name, None) for name in ("before", "after", "state")):
+        if world is not None:
+            world.notes.append("x")
+            world.items.clear()
+            world.vault.gold = 10**6
+            world.bell.ring(0)
+            world.clock.advance(99)
+            world.rng.bits()
+            world.finish("enough")
+    return 1.0
 
-    calm = [Criterion[Any](name=f"c{n}", level=level, fn=lambda view: 1.0) for n, level in enumerate(Level)]
-    wild = [Criterion[Any](name=f"c{n}", level=level, fn=vandal) for n, level in enumerate(Level)]
-    model = one_by_one(call("note", text="a"), call("roll", sides=100), call("put", key="box"), call("pay", gold=3))
-    one, other = play(environment(*calm), model), play(environment(*wild), model)
+
+def deface(view: Any) -> float:
+    if isinstance(view, qn.EpisodeView):
+        view.trace.turns.clear()
+        view.trace.rewards.clear()
+        view.trace.tags.clear()
+        view.trace.score = 9.0
+    return 1.0
+
+
+MODEL = one_by_one(call("note", text="a"), call("roll", sides=100), call("put", key="box"), call("pay", gold=3))
+
+
+def on_all_levels(fn: Any) -> list[Criterion[Any]]:
+    return [Criterion[Any](name=f"c{n}", level=level, fn=fn) for n, level in enumerate(Level)]
+
+
+def test_criteria_that_change_a_trace_change_nothing() -> None:
+    one, other = (play(environment(*on_all_levels(fn)), MODEL) for fn in (lambda view: 1.0, deface))
     assert one.turns == other.turns
     assert (one.rewards, one.score, one.tags) == (other.rewards, other.score, other.tags)
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_a_criterion_that_changes_a_view_is_named_in_a_failure(level: Level) -> None:
+    """The world stays as it was, and the episode has no score."""
+    calm = on_all_levels(lambda view: 1.0)
+    wild = Criterion[Any](name="wild", level=level, fn=vandalise)
+    expected, found = play(environment(*calm), MODEL), play(environment(*calm, wild, fine), MODEL)
+    assert found.failure is not None
+    assert (found.failure.component, found.failure.kind) == ("V", "verifier_error")
+    assert found.failure.message == (
+        "scoring function 'wild' changed the world that it may only read; let it change a .copy()"
+    )
+    assert found.score is None
+    digests = [turn.state_digest for turn in found.turns]
+    assert digests[:1] == [turn.state_digest for turn in expected.turns][:1] or level is Level.STEP
+
+
+def test_a_change_in_a_table_or_in_one_of_two_worlds_is_found() -> None:
+    def before_only(view: qn.TurnView[Any]) -> float:
+        view.before.items["stone"] = Item(1)
+        return 1.0
+
+    failure = play(environment(fine, Criterion[Any](name="sly", level=Level.TURN, fn=before_only)), MODEL).failure
+    assert failure is not None
+    assert "'sly'" in failure.message
+
+
+def test_a_change_that_does_not_come_again_has_all_names() -> None:
+    once = iter([True])
+
+    def moody(view: qn.TurnView[Any]) -> float:
+        if next(once, False):
+            view.after.notes.append("x")
+        return 1.0
+
+    criteria = [Criterion[Any](name="calm", level=Level.TURN, fn=lambda view: 1.0)]
+    criteria.append(Criterion[Any](name="moody", level=Level.TURN, fn=moody))
+    failure = play(environment(fine, *criteria), MODEL).failure
+    assert failure is not None
+    assert "scoring function 'calm' or 'moody' changed" in failure.message
+
+
+def test_scoring_functions_share_one_view_of_each_world() -> None:
+    seen: list[Any] = []
+
+    def look(view: Any) -> float:
+        seen.extend(world for name in ("before", "after", "state") if (world := getattr(view, name, None)) is not None)
+        return 1.0
+
+    trace = play(environment(*on_all_levels(look)), MODEL)
+    assert trace.score == 1
+    worlds = {turn.state_digest for turn in trace.turns}
+    assert len({id(world) for world in seen}) <= len(worlds) + 1
+
+
+class Loose(qn.State):
+    """A world whose copy has other bytes: an int in a float's place, and a set."""
+
+    weight: float = 0.0
+    words: set[str] = set()
+
+    @qn.tool
+    def append_word(self, word: str) -> str:
+        """Add a word.
+
+        Args:
+            word: Any.
+        """
+        self.words.add(word)
+        self.weight = len(self.words)
+        return "ok"
+
+
+def test_a_view_whose_bytes_differ_from_its_world_counts_as_unchanged() -> None:
+    same = Criterion[Any](name="same", level=Level.TURN, fn=lambda view: float(view.after.weight > 0))
+    env = single(Loose(), fine, same)
+    trace = play(env, script(*(says(call("append_word", word=f"w{n}")) for n in range(9)), says()))
+    assert (trace.failure, trace.score) == (None, 1.0)

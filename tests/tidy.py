@@ -32,7 +32,6 @@ CORE: tuple[tuple[str, ...], ...] = (
         "episode",
         "gate",
         "record",
-        "report",
         "trajectory",
         "rollout",
         "replay",
@@ -43,7 +42,7 @@ CORE: tuple[tuple[str, ...], ...] = (
 ROOT = "__init__"  # the public names; extensions and applications may import it
 EXTENSIONS = (  # 5: each may import the core, and nothing of another extension
     "resources", "harnesses", "models", "judges", "tasks", "audit", "serve", "train", "adapters", "distributed",
-    "studio", "authoring", "testing", "plugins",
+    "studio", "authoring", "testing", "report", "plugins",
 )  # fmt: skip
 CLIENT = "serve"  # the only extension with a public name in the root, `connect`, which loads nothing until a call
 REGISTRY = "plugins"  # the only extension that the others may import: it finds plugins by name

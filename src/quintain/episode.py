@@ -17,12 +17,11 @@ from .environment import Environment
 from .errors import Component, Stage, ToolError, UsageError, blame
 from .harness import CallSource, Request
 from .noise import Fault, sample_fault
-from .scoring import Scoring, copied
+from .scoring import Scoring
 from .state import State, begin
 from .task import Task
 from .tools import Tool, observe
 from .trace import Block, Content, End, Level, Message, Reply, Reward, Step, Timing, ToolCall, Trace, Turn, as_read
-from .verifier import StepView
 
 S = TypeVar("S", bound=State)
 
@@ -127,19 +126,22 @@ class Episode(Generic[S]):
         self._check_quiet()
         turn = context.record(len(self.trace.turns), reply)
         self._in_turn = True
-        before = await copied(self.state) if self._scoring.watches_turns else self.state
+        self._scoring.is_stale = True
+        before = await self._scoring.moment(self.state) if self._scoring.watches_turns else None
         steps: list[Step] = []
         rewards: list[Reward] = []
         step, said = None, iter(reply.message.calls)
         while (call := next(said, None) if call_source is None else await call_source(step)) is not None:
-            step, verdicts = await self._step(call, context.role, turn=turn.index, step=len(steps))
+            step, verdicts = await self._step(call, context.role, turn=turn.index, index=len(steps))
             steps.append(step)
             rewards += verdicts
             if self.ended:
                 break
         turn = msgspec.structs.replace(turn, steps=tuple(steps), state_digest=await self._digest())
-        if self._scoring.watches_turns and not self.ended:
+        if before is not None and not self.ended:
             rewards += await self._judged(self._scoring.turn(before, turn, self.state))
+        if self._scoring.unchecked and not self.trace.failure:
+            await self._judged(self._scoring.check())
         turn = as_read(msgspec.structs.replace(turn, rewards=tuple(rewards)) if rewards else turn)
         context.close(turn)
         self.trace.turns.append(turn)
@@ -149,14 +151,13 @@ class Episode(Generic[S]):
 
     async def _step(self, call: ToolCall, role: str, **where: int) -> tuple[Step, list[Reward]]:
         """One call, and what the step-level criteria say of it."""
-        watched = self._scoring.watches_steps
-        before = await copied(self.state) if watched else self.state
+        before = await self._scoring.moment(self.state) if self._scoring.watches_steps else None
         step = await self._call(call, role)
+        self._scoring.is_stale = True
         self._calls += 1
-        if not watched or self.ended:
+        if before is None or self.ended:
             return step, []
-        effect = StepView(self.task, before, step, self.state, role)
-        return step, await self._judged(self._scoring.step(effect, **where))
+        return step, await self._judged(self._scoring.step(before, step, self.state, role=role, **where))
 
     async def _call(self, call: ToolCall, role: str) -> Step:
         tool = self.env.tools.get(call.name)
@@ -213,15 +214,15 @@ class Episode(Generic[S]):
 
     async def _digest(self) -> str:
         try:
-            return await resource.digest(self.state)
+            return await self._scoring.digest(self.state)
         except BROKEN as error:
             self.fail(error, component="S", kind="quintain:state_bug")
             return ""
 
-    async def _judged(self, verdicts: Awaitable[list[Reward]]) -> list[Reward]:
+    async def _judged(self, verdicts: Awaitable[list[Reward] | None]) -> list[Reward]:
         started = time.perf_counter()
         try:
-            return await verdicts
+            return await verdicts or []
         except DeadlineExceeded as error:
             self.fail(error, component="V", kind="quintain:verifier_timeout", stage="verification")
         except BROKEN as error:

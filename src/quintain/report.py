@@ -1,4 +1,4 @@
-"""What a run says: scores with their uncertainty, failures by letter, and what the failures may hide."""
+"""Statistics of a run: scores with their uncertainty, failures by component, and bounds for what failures hide."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from .record import EpisodeRecord
-from .trace import Trace
-
-SOLVED = 1.0 - 1e-9
-"""A score from here on counts as a success in pass@1 and pass^k."""
+from .trace import SOLVED, Trace
 
 
 class Slice(msgspec.Struct):

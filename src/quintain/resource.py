@@ -110,28 +110,32 @@ def load(type_: type[T], data: bytes) -> T:
 async def fork(world: T) -> T:
     """An independent copy of a world."""
     plain, held = split(world)
-    return join(type(world), plain, [await settle(resource.fork()) for resource in held])
+    return join(type(world), plain, await each("fork", held))
 
 
 async def dump(world: Any) -> bytes:
     """Everything needed to continue in another process."""
     plain, held = split(world)
-    return codec.dumps((plain, [await settle(resource.dump()) for resource in held]))
+    return codec.dumps((plain, await each("dump", held)))
 
 
-async def digest(world: object) -> str:
-    """Equal for worlds that will behave alike; 32 hex digits.
+async def digest(world: object, *, is_copy: bool = False) -> str:
+    """Returns 32 hex digits, equal for worlds that will behave alike.
+
+    Args:
+        world: Plain data and resources.
+        is_copy: The world comes from `join` or `fork`, and nothing has been changed in it.
 
     Raises:
         TypeError: The world has a dict whose keys are not strings.
     """
-    if _declares_float(cast(Hashable, type(world))):
-        # Python puts the int 1 there without a word, a copy has 1.0, and their bytes differ: so it speaks of the copy.
+    if not is_copy and _declares_float(cast(Hashable, type(world))):
+        # Python puts the int 1 there without a word, a copy has 1.0, and their bytes differ: the copy's count.
         world = join(type(world), *split(world))
     plain, held = split(world, canonical=True)
     if not held:
         return codec.digest(plain)
-    return codec.digest(codec.dumps((plain, [await settle(resource.digest()) for resource in held])))
+    return codec.digest(codec.dumps((plain, await each("digest", held))))
 
 
 async def ready(world: Any) -> None:
@@ -146,6 +150,15 @@ async def loaded(type_: type[T], data: bytes) -> T:
     world = load(type_, data)
     await ready(world)
     return world
+
+
+async def each(verb: str, held: Iterable[Any]) -> list[Any]:
+    """Calls one method of each resource, and returns what they give or resolve to."""
+    found: list[Any] = []
+    for resource in held:
+        value = getattr(resource, verb)()
+        found.append(await value if hasattr(value, "__await__") else value)
+    return found
 
 
 async def settle(value: T | Awaitable[T]) -> T:

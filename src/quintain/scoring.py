@@ -1,7 +1,9 @@
-"""The verifier at work on one episode: which criterion sees what, and when."""
+"""Scoring of one episode: runs the scoring functions of a verifier on views of its world."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -11,21 +13,60 @@ from .deadline import guarded
 from .errors import EpisodeError
 from .state import State
 from .task import Task
-from .trace import Level, Reward, Trace, Turn
+from .trace import Level, Reward, Step, Trace, Turn
 from .verifier import Criterion, EpisodeView, StepView, TurnView, Verifier
 
 S = TypeVar("S", bound=State)
 
 
-class Scoring(Generic[S]):
-    """Judges on copies: each criterion gets its own, so none can change the world or what another one sees.
+class Moment(Generic[S]):
+    """A world at one moment, taken apart, and the view of it that all scoring functions share."""
 
-    Whatever a criterion raises comes out of these methods; a criterion that takes too long raises DeadlineExceeded.
+    def __init__(self, parts: resource.Parts, view: S) -> None:
+        self.view = view
+        self._parts = parts
+        self._digest = ""
+
+    @classmethod
+    async def of(cls, world: S, parts: resource.Parts) -> Moment[S]:
+        own = resource.Parts(parts.plain, await resource.each("fork", parts.held)) if parts.held else parts
+        return cls(own, resource.join(type(world), own.plain, await resource.each("fork", own.held)))
+
+    async def copy(self) -> S:
+        """Returns a world of its own."""
+        return resource.join(type(self.view), self._parts.plain, await resource.each("fork", self._parts.held))
+
+    async def digest(self) -> str:
+        self._digest = self._digest or await resource.digest(self.view, is_copy=True)
+        return self._digest
+
+    async def equals(self, parts: resource.Parts) -> bool:
+        """True if the world that these parts come from has the content of this moment, to the byte."""
+        if parts.plain != self._parts.plain or not parts.held:
+            return parts == self._parts
+        return await resource.each("digest", parts.held) == await resource.each("digest", self._parts.held)
+
+    async def is_shown_by(self, copy: S) -> bool:
+        """True if a copy, or the view, still has the content of this moment."""
+        plain, held = resource.split(copy)
+        # The bytes of a copy may be others: 1.0 for an int in a float's place, sets in another order.
+        if plain != self._parts.plain and plain != resource.split(await self.copy()).plain:
+            return False
+        return await self.equals(self._parts._replace(held=held))
+
+
+class Scoring(Generic[S]):
+    """Runs the scoring functions of one episode on views of its world: one for each distinct world, shared.
+
+    No function can change the world. One that changes a view ends the episode as a Failure of component V that has its
+    name. What a function raises leaves these methods; one that takes too long raises DeadlineExceeded.
 
     Attributes:
-        watches_steps: Whether `step` has anything to judge, and so needs the world before.
-        watches_turns: Whether `turn` has.
+        watches_steps: True if the verifier has step-level criteria, which need the world before each step.
+        watches_turns: True if it has turn-level criteria or phases, which need the world before each turn.
         reached: Names of the phases that have been awarded.
+        is_stale: Set it when the world may have changed.
+        unchecked: Calls of scoring functions since the last check of their views.
     """
 
     def __init__(self, verifier: Verifier[S], task: Task[S], *, start: S, timeout_s: float | None) -> None:
@@ -33,6 +74,9 @@ class Scoring(Generic[S]):
         self._task = task
         self._start = start
         self._timeout_s = timeout_s
+        self.is_stale = True
+        self._last: Moment[S] | None = None
+        self.unchecked: list[tuple[Criterion[S], Callable[[S, S], Any], tuple[Moment[S], Moment[S]]]] = []
         self.watches_steps = bool(verifier.at(Level.STEP))
         self.watches_turns = bool(verifier.at(Level.TURN) or verifier.at(Level.PHASE))
         self.reached: set[str] = set()
@@ -42,60 +86,109 @@ class Scoring(Generic[S]):
         twin.reached = set(self.reached)
         return twin
 
-    async def step(self, effect: StepView[S], **where: int) -> list[Reward]:
-        """What the step-level criteria say of one call; `where` names its turn and step."""
-        rewards: list[Reward] = []
-        for criterion in self._verifier.at(Level.STEP):
-            before, after = await copied(effect.before), await copied(effect.after)
-            view = msgspec.structs.replace(effect, before=before, after=after)
-            rewards.append(await self._verdict(criterion, view, **where))
-        return rewards
+    async def digest(self, world: S) -> str:
+        """Returns the digest of a world, from its view if there will be one."""
+        if self.watches_steps or self.watches_turns:
+            return await (await self._moment(world)).digest()
+        return await resource.digest(world)
 
-    async def turn(self, before: S, turn: Turn, after: S) -> list[Reward]:
-        """What the turn-level criteria say, and the phases that this turn reached."""
+    async def moment(self, world: S) -> Moment[S]:
+        """Returns the moment in which a world is; the same one as before if nothing changed.
+
+        Raises:
+            EpisodeError: Component S, `quintain:state_bug`: a tool put something into it that cannot be copied.
+        """
+        try:
+            return await self._moment(world)
+        except (Exception, SystemExit) as error:
+            message = f"the world cannot be copied: {type(error).__name__}: {error}"
+            raise EpisodeError(message, component="S", kind="quintain:state_bug") from error
+
+    async def step(self, before: Moment[S], step: Step, state: S, *, role: str, turn: int, index: int) -> list[Reward]:
+        """Returns the rewards of the step-level criteria for one call."""
+
+        def make(before: S, after: S) -> StepView[S]:
+            return StepView(self._task, before, step, after, role)
+
+        moments = before, await self.moment(state)
+        return [await self._score(c, make, moments, turn=turn, step=index) for c in self._verifier.at(Level.STEP)]
+
+    async def turn(self, before: Moment[S], turn: Turn, state: S) -> list[Reward]:
+        """Returns the rewards of the turn-level criteria and of the phases that a turn reached."""
+
+        def make(before: S, after: S) -> TurnView[S]:
+            return TurnView(self._task, before, turn, after)
+
+        moments = before, await self.moment(state)
         rewards: list[Reward] = []
         for criterion in (*self._verifier.at(Level.TURN), *self._verifier.at(Level.PHASE)):
             is_phase = criterion.level is Level.PHASE
             if is_phase and (criterion.name in self.reached or criterion.after not in {None, *self.reached}):
                 continue
-            view = TurnView(self._task, await copied(before), turn, await copied(after))
-            verdict = await self._verdict(criterion, view, turn=turn.index)
-            if is_phase and not verdict.value:
+            reward = await self._score(criterion, make, moments, turn=turn.index)
+            if is_phase and not reward.value:
                 continue
             if is_phase:
                 self.reached.add(criterion.name)
-            rewards.append(verdict)
+            rewards.append(reward)
         return rewards
 
     async def trajectory(self, state: S, trace: Trace) -> list[Reward]:
-        """What the trajectory-level criteria say; the others are accounted for if they never spoke."""
+        """Returns the rewards of the trajectory-level criteria, and empty ones of criteria that gave none before."""
         given = {reward.name for turn in trace.turns for reward in turn.rewards}
+        end, self.is_stale = await self.moment(state), True
+        start = await self.moment(self._start)
         rewards: list[Reward] = []
         for criterion in self._verifier.criteria:
             if criterion.level is Level.TRAJECTORY:
                 own = {"turns": list(trace.turns), "rewards": list(rewards), "tags": dict(trace.tags)}
-                record = msgspec.structs.replace(trace, **own)
-                view = EpisodeView(self._task, await copied(self._start), await copied(state), record)
-                rewards.append(await self._verdict(criterion, view))
+                make = partial(EpisodeView[S], self._task, trace=msgspec.structs.replace(trace, **own))
+                rewards.append(await self._score(criterion, make, (start, end)))
             elif criterion.name not in given:
                 is_phase = criterion.level is Level.PHASE
                 silent = criterion.silent("not reached", 0.0) if is_phase else criterion.silent("nothing to judge")
                 rewards.append(silent)
+        await self.check()
         return rewards
 
-    async def _verdict(self, criterion: Criterion[S], view: Any, **where: int) -> Reward:
+    async def check(self) -> None:
+        """Compares the views with the worlds that they show.
+
+        Raises:
+            EpisodeError: Component V: a scoring function changed one since the last check.
+        """
+        calls, self.unchecked = self.unchecked, []
+        views = {id(moment): moment for _, _, moments in calls for moment in moments}
+        if all([await moment.is_shown_by(moment.view) for moment in views.values()]):
+            return
+        suspects: list[str] = []
+        for criterion, make, moments in calls:  # Each one again, on copies of its own.
+            worlds = [await moment.copy() for moment in moments]
+            await guarded(self._timeout_s, criterion.fn, make(*worlds))
+            if not all([await moment.is_shown_by(world) for moment, world in zip(moments, worlds, strict=True)]):
+                suspects = [criterion.name]
+                break
+            suspects.append(criterion.name)
+        names = " or ".join(map(repr, suspects))
+        message = f"scoring function {names} changed the world that it may only read; let it change a .copy()"
+        raise EpisodeError(message, component="V", kind="verifier_error")
+
+    async def _moment(self, world: S) -> Moment[S]:
+        if self._last is None or self.is_stale:
+            parts = resource.split(world)
+            if self._last is None or not await self._last.equals(parts):
+                self._last = await Moment[S].of(world, parts)
+            self.is_stale = False
+        return self._last
+
+    async def _score(
+        self,
+        criterion: Criterion[S],
+        make: Callable[[S, S], Any],
+        moments: tuple[Moment[S], Moment[S]],
+        **where: int,
+    ) -> Reward:
+        self.unchecked.append((criterion, make, moments))
+        view = make(moments[0].view, moments[1].view)
         reward = criterion.reward(await guarded(self._timeout_s, criterion.fn, view), **where)
-        return codec.loads(codec.dumps(reward), Reward)  # so that its reason is one that a record can hold
-
-
-async def copied(world: S) -> S:
-    """A copy of the world.
-
-    Raises:
-        EpisodeError: Part S, `quintain:state_bug`: a tool put something into it that cannot be copied.
-    """
-    try:
-        return await resource.fork(world)
-    except (Exception, SystemExit) as error:
-        message = f"the world cannot be copied: {type(error).__name__}: {error}"
-        raise EpisodeError(message, component="S", kind="quintain:state_bug") from error
+        return codec.loads(codec.dumps(reward), Reward)  # A record can hold its reason.

@@ -58,7 +58,7 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         rows: First rows, as a mapping or as (key, row) pairs; a repeated key overwrites.
     """
 
-    __slots__ = ("_first", "_last", "_row", "_rows", "_size", "_sum", "_top")
+    __slots__ = ("_digest", "_first", "_last", "_row", "_rows", "_size", "_sum", "_top")
 
     def __init__(self, row: type[Row], rows: Mapping[str, Row] | Iterable[tuple[str, Row]] = ()) -> None:
         self._row = row
@@ -68,6 +68,7 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         self._last: str | None = None
         self._size = 0
         self._sum = 0
+        self._digest = (-1, 0, "")
         self.update(rows)
         self._freeze()
 
@@ -159,6 +160,7 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         twin = object.__new__(type(self))
         twin._row, twin._rows, twin._top = self._row, self._rows, {}
         twin._first, twin._last, twin._size, twin._sum = self._first, self._last, self._size, self._sum
+        twin._digest = self._digest
         return twin
 
     def dump(self) -> bytes:
@@ -193,7 +195,10 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         tables would be equal with probability 2**-256. Neither history, row type nor layers count. The digest detects
         accidents; it does not resist an attacker who chooses thousands of rows so that two sums collide.
         """
-        return codec.digest(codec.dumps((self._size, (self._sum % _MODULUS).to_bytes(32, "little"))))
+        if self._digest[:2] != (self._size, self._sum):
+            named = codec.digest(codec.dumps((self._size, (self._sum % _MODULUS).to_bytes(32, "little"))))
+            self._digest = self._size, self._sum, named
+        return self._digest[2]
 
     def content_key(self) -> Hashable:
         """Returns a key that is equal for tables of equal rows in equal order; cheaper than `digest`."""

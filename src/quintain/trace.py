@@ -21,6 +21,10 @@ SCHEMA = 1
 """Version of `Trace`; raised whenever an old trace could be misread."""
 
 
+SOLVED = 1.0 - 1e-9
+"""Least score that counts as a success."""
+
+
 class Text(msgspec.Struct, frozen=True, gc=False, tag="text"):
     """A block of words."""
 

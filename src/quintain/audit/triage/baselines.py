@@ -14,10 +14,9 @@ from quintain import codec
 from quintain.environment import Environment
 from quintain.errors import ModelError
 from quintain.harness import Harness, Request
-from quintain.report import SOLVED
 from quintain.rollout import play_episode
 from quintain.task import Call, Task
-from quintain.trace import Message, Reply, ToolCall
+from quintain.trace import SOLVED, Message, Reply, ToolCall
 
 from .evidence import content
 

@@ -151,7 +151,9 @@ class Witness:
             found = step.observation
             if tool is not None and step.fault is None and not step.is_error:
                 arguments = tool.decode(step.call.arguments, strict=trace.config.arguments == "strict")
-                found = await _answer(tool, effect.before, arguments, limit_s=trace.config.tool_timeout_s)
+                found = await _answer(
+                    tool, await resource.fork(effect.before), arguments, limit_s=trace.config.tool_timeout_s
+                )
             recorded, now = plain(step.observation)[:_SHOWN], plain(found)[:_SHOWN]
             same = found == step.observation
             seen.append(None if same else Divergence(turn=0, field="observation", recorded=recorded, found=now))

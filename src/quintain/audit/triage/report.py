@@ -16,9 +16,8 @@ from quintain.audit.bounds import bounds
 from quintain.environment import Environment
 from quintain.errors import UsageError
 from quintain.gate import enough
-from quintain.report import SOLVED
 from quintain.task import Task
-from quintain.trace import Trace
+from quintain.trace import SOLVED, Trace
 
 from .baselines import Baselines, play_baselines
 from .case import AuditFinding, Case
