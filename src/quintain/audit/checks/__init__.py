@@ -1,1 +1,1 @@
-"""The detectors: one file for each of the thirteen classes. See `quintain.audit.check` for how one is written."""
+"""Detectors: one file for each of the thirteen classes. `quintain.audit.check` shows how to write one."""

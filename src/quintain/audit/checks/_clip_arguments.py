@@ -1,4 +1,4 @@
-"""Values near the right one in the calls of a solution: an amount, a time or a date that is nearly right is wrong.
+"""Checks that a nearly right amount, time or date in a solution's call is not paid like the right one.
 
 A verdict that rounds what it compares takes every value that rounds to the same. A value that the task does not fix may
 lie anywhere, or on one side of a bound: so far values must be paid less on both sides, and near ones in full on both
@@ -108,7 +108,7 @@ def pays_near(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.near_arguments", "reward_clipping", needs=("oracle", "tasks", "tools"), value=59)
 def near_arguments(ctx: AuditContext) -> Iterator[Finding | None]:
-    """An amount, a time or a date that is nearly right is not paid like the right one."""
+    """Checks that a nearly right amount, time or date is not paid like the right one."""
     counts: dict[tuple[str, str], int] = {}
     reported: set[tuple[str, str]] = set()
     for task in ctx.sample_tasks(TASKS):

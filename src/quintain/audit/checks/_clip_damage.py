@@ -1,4 +1,4 @@
-"""Damage that pays: changes in places that no solution touches make the reward greater, each a little more."""
+"""Checks that damage never pays: changes outside the solution must not raise the reward."""
 
 from __future__ import annotations
 

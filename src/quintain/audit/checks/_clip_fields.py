@@ -1,4 +1,4 @@
-"""Part of a call left out: what is asked for in several fields is paid field by field, or not at all."""
+"""Checks calls with several fields: each field is paid by itself, or all of them together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAIRS = 6
 
 @check("x.half_filled", "reward_clipping", needs=("oracle", "tasks", "tools"), value=67)
 def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Fields that cost nothing when either is missing or wrong cost nothing when both are: else it is rounded."""
+    """Checks that two fields whose loss alone costs nothing also cost nothing together; else the reward is rounded."""
     reported: set[str] = set()
     for task in ctx.sample_tasks(TASKS):
         full = ctx.solution_score(task)

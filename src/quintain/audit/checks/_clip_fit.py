@@ -1,4 +1,4 @@
-"""A total as a weighted sum of its parts, by least squares: the weights, and where the total is not the sum.
+"""Least-squares fit of a total as a weighted sum of its components, with the points that deviate.
 
 The normal equations are solved by elimination with the largest pivot, after each part was scaled to its largest value.
 A part that the others make up gets no weight and is not known; what is said of weights is said of the known ones.

@@ -1,4 +1,4 @@
-"""Writes that are worth the same, one as the other: what is paid depends on how many are done, and on that alone.
+"""Checks interchangeable writes: the reward must depend on how many of them are done.
 
 Goals that demand certain things together depend on which are done. Where every choice of so many is paid alike, the
 reward counts; a count that goes up while the reward stays, or falls, was rounded, floored or cut off.

@@ -1,4 +1,4 @@
-"""Tasks that are solved by saying a number: how near is near enough, and does it count how it is written."""
+"""Checks answers that are numbers: tolerance for near values, and independence of the spelling."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _says(task: str, ops: Sequence[Op], text: str) -> Probe:
 
 @check("x.near_numbers", "reward_clipping", needs=("oracle", "tasks"), value=62)
 def near(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A number is right within a tolerance that is small, and never by another sign or magnitude."""
+    """Checks that a number is right within a small tolerance, and never with another sign or magnitude."""
     reported: set[str] = set()
     for task, ops, text, value in _numeric(ctx):
         far = _says(task, ops, spelled(value * 37 + 1009, text))
@@ -110,7 +110,7 @@ def _prompt(ctx: AuditContext, task: str) -> str:
 
 @check("x.spellings_of_numbers", "reward_clipping", needs=("oracle", "tasks"), value=44, severity="warning")
 def spelling(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A right number is paid in full however it is spelled."""
+    """Checks that a right number is paid in full in any spelling."""
     reported: set[str] = set()
     for task, ops, text, value in _numeric(ctx):
         for how, other_text, is_same in spellings(text, value):

@@ -1,4 +1,4 @@
-"""Answers near a right number: wrong ones that must not be paid, and other spellings of the right one."""
+"""Wrong numbers near a right one, and other spellings of the right one."""
 
 from __future__ import annotations
 

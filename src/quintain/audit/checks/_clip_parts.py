@@ -1,4 +1,4 @@
-"""The oracle as a ladder: its states, walked once for all checks, and components that do not make the reward better."""
+"""Score components along the oracle's states, and components that do not raise the reward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States of a task that are more or less done, with what each is paid: its oracle with some of the calls left out."""
+"""States of a task between start and solution, with their rewards: the oracle with some calls left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signs that rows were made up: what tables in use hardly ever look like. Priors, no proofs."""
+"""Checks for signs of made-up rows, which tables in production hardly ever show. Priors, not proofs."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _repeats(words: Sequence[str]) -> bool:
 
 @check("x.data_is_not_too_clean", "data_realism", needs=("state", "tasks"), value=28, severity="warning")
 def clean(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Tables have what real ones have: gaps, variants, repeated and odd values, more than one template."""
+    """Checks that tables look real: gaps, variants, repeated and odd values, more than one template."""
     tables = pooled(ctx.play_all(state_probes(ctx.sample_tasks(TASKS))))
     large = {name: rows for name, rows in tables.items() if len(rows) >= 12}
     if not large:

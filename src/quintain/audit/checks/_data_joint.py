@@ -1,4 +1,4 @@
-"""Tests of what columns do together, and of what a column never has: a mixture that is right at its edges may be wrong.
+"""Tests of pairs of columns, and of values that a column never has; the margins alone may match.
 
 Within each category of one column the others are compared again; ranks of two numbers may hang together in production
 alone (Spearman's rho, the difference by Fisher's z); lists and objects count as their sizes and as what is in them.

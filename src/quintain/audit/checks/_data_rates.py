@@ -1,4 +1,4 @@
-"""Declared rates: what is said to happen so often happens about so often.
+"""Checks that declared rates match observed frequencies.
 
 What a rate speaks of is found by its name: a truth value or a value of a column of the state's tables, the gaps of one,
 or a truth value of each task that stands in the state by itself.

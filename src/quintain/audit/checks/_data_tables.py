@@ -1,4 +1,4 @@
-"""Tables of rows, ours and production's: read in the child, a sample of each, so that large worlds cost little."""
+"""Tables of the environment and of production, sampled in the child so that large worlds cost little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small promises of descriptions: defaults, once, not empty, one word, a part of a name, the last one counts."""
+"""Checks claims of descriptions: defaults, once, not empty, one word, a part of a name, the last one counts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def defaults_differ(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.defaults_hold", "action_drift", needs=("tools", "call", "tasks"), value=67)
 def defaults(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A parameter that is left out is as if its declared default had been given."""
+    """Checks that an omitted parameter has the effect of its declared default."""
     cases = [(tool, name, value) for tool in ctx.about.tools for name, value in _defaults(tool)]
     if not cases:
         raise NotChecked("no default is declared")
@@ -125,7 +125,7 @@ def works(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @check("x.claims_hold", "action_drift", needs=("tools", "call", "tasks"), value=65)
 def claims(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Descriptions that say once, not empty, one word, or a part of a name, mean it."""
+    """Checks descriptions that promise once, not empty, one word, or a part of a name."""
     looked = False
     for tool in ctx.about.tools:
         tried = [candidate for candidate in ctx.variations.of(tool.name) if candidate.works]

@@ -1,4 +1,4 @@
-"""Tools that put one text in the place of another: once, first, every, and what is not there."""
+"""Checks tools that replace text: once, first or everywhere as promised, and with a missing text."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _editors(ctx: AuditContext) -> list[tuple[Variation, str, str]]:
 
 @check("x.edits_as_told", "action_drift", needs=("tools", "call", "tasks", "state"), value=69)
 def edits(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Replacing does so once, first or everywhere, as promised, and says when there is nothing to replace."""
+    """Checks that a replacement is made once, first or everywhere as promised, and that a missing text is reported."""
     found = _editors(ctx)
     if not found:
         raise NotChecked("no tool replaces a text")

@@ -1,4 +1,4 @@
-"""Tools that answer and are advertised nowhere: under names that the code holds, and under ones that lie near.
+"""Checks for callable tools that are not advertised: names from the code and names near known ones.
 
 A name that is a tool answers otherwise than two that surely are none: it does something, or asks for its arguments.
 """

@@ -236,7 +236,7 @@ def _asked(record: Record, mark: str, name: str) -> Any:
 
 @check("x.unread_filters_find_nothing", "silent_default", needs=("tools", "call", "tasks"), value=68)
 def unread(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A list for a value that cannot be read is an error or empty, not that for another value."""
+    """Checks that a list for an unreadable value is an error or empty, not the list for another value."""
     looked = False
     for known in _lists(ctx):
         for name, (first, second) in _equal(ctx, known).items():

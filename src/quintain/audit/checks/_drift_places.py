@@ -1,4 +1,4 @@
-"""Numbers of entries: what counts from 1, as its description says, does what it does to the first entry for 1."""
+"""Checks numbers of list entries: a number counted from 1, as described, acts on the entry at that place."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COUNTED = re.compile(
 
 @check("x.numbers_name_places", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=58)
 def numbers_name_places(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A number that is counted from 1, or from 0, names the entry of a list that stands there."""
+    """Checks that an index, counted from 0 or 1 as declared, names the list entry at that place."""
     numbered = [(tool, *found) for tool in ctx.about.tools for found in _numbered(tool)]
     numbered = [item for item in numbered if not reads_by_name(call(item[0].name))]
     looks = _looks(ctx)

@@ -35,7 +35,7 @@ def declared_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.production_declares_the_same", "action_drift", needs=("tools", "production"), value=84)
 def production(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Names, parameters, types, enums, defaults and required parameters are those of production."""
+    """Checks that names, parameters, types, enums, defaults and required parameters match production."""
     probe = Probe((Op("tools", mark="tools"), Op("production", mark="production")))
     record = ctx.play_probe(probe)
     real = record.at("production").value
@@ -109,7 +109,7 @@ def _schema(tool: dict[str, Any]) -> dict[str, Any]:
 
 @check("x.production_answers_the_same", "action_drift", needs=("call", "production", "tasks"), value=74)
 def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Calls that production answered are answered here with the same keys and types, errors by errors."""
+    """Checks that production's calls get answers with the same keys and types here, and errors where it had errors."""
     real = ctx.play(Op("production", mark="production")).at("production").value
     pairs = real.get("calls") if is_dict(real) else None
     if not pairs:

@@ -63,7 +63,7 @@ def _drawn(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
 
 @check("x.descriptions_hold", "action_drift", needs=("tools", "call"), value=60)
 def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Answers are in the order, and of the length, that the tool's description promises."""
+    """Checks that answers have the order and length that the tool's description promises."""
     for tool, known in _answers(ctx):
         ctx.count_comparisons()
         probe = Probe((reset(known.task), *known.before, known.op.marked("call")))

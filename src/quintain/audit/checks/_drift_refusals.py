@@ -119,7 +119,7 @@ def _bound_of(seen: OpResult, name: str) -> float | None:
 
 @check("x.schema_is_enough", "action_drift", needs=("tools", "call", "tasks"), value=77)
 def enough(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A call that fits its schema is never refused for its form."""
+    """Checks that a call that fits its schema is never refused for its form."""
     yield from _nothing_offered_is_taken(ctx)
     tried = [candidate for candidate in ctx.variations.all if candidate.kind in ("good", "legal")]
     if not tried:

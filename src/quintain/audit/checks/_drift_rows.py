@@ -1,4 +1,4 @@
-"""Lists held against the world that they are about: order, length, filters, pages, and whether rows are left out.
+"""Checks lists against the world that they show: order, length, filters, pages, and completeness.
 
 A row of an answer often has only an id and a title; the state has the rest of it. The two are joined by the id, so that
 "newest first" can be seen where no time is shown, and "of this status" where no status is.
@@ -198,7 +198,7 @@ def _readings(ctx: AuditContext) -> list[Variation]:
 
 @check("x.lists_are_in_order", "action_drift", needs=("tools", "call", "tasks"), value=72)
 def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Rows are in the order that the description promises, by what the world knows of them."""
+    """Checks that rows have the order that the description promises, by their data in the world."""
     reported: set[str] = set()
     for variation in _readings(ctx):
         wanted = promised_order(variation.tool.description)
@@ -241,7 +241,7 @@ def _seeing(variation: Variation) -> Probe:
 
 @check("x.filters_filter", "silent_default", needs=("tools", "call", "tasks"), value=71)
 def filters(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A list has only rows that its parameters ask for, and no more than they allow."""
+    """Checks that a list has only rows that match its parameters, and no more than they allow."""
     reported: set[tuple[str, str]] = set()
     for variation in _readings(ctx):
         rows = joined(variation.seen.value, variation.base_state.world)
@@ -328,7 +328,7 @@ def _wrong(
 
 @check("x.pages_fit", "silent_default", needs=("tools", "call", "tasks"), value=66)
 def pages(ctx: AuditContext) -> Iterator[Finding | None]:
-    """With a limit or an offset a list is that part of the whole list."""
+    """Checks that a list with a limit or an offset is that part of the whole list."""
     reported: set[str] = set()
     for variation in _readings(ctx):
         names = [(name, "take") for name in variation.tool.properties if LIMITS.match(name)]
@@ -381,7 +381,7 @@ def _paged(ctx: AuditContext, variation: Variation, name: str, *, what: str) -> 
 
 @check("x.lists_are_whole", "silent_default", needs=("tools", "call", "tasks", "state"), value=68)
 def whole(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A list of what belongs to something has all of it, whatever it is asked about."""
+    """Checks that a list of related rows is complete for any argument."""
     found = _readings(ctx)
     for tool in dict.fromkeys(variation.tool.name for variation in found):
         own_variations = [variation for variation in found if variation.tool.name == tool]

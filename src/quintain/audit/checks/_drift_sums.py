@@ -63,7 +63,7 @@ def number_of(value: Any) -> float | None:
 
 @check("x.sums_are_right", "action_drift", needs=("tools", "call", "tasks"), value=70)
 def sums(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A tool that computes gives what Python gives."""
+    """Checks that a tool that computes gives Python's result."""
     found = [(tool, list(calls_of(tool))) for tool in ctx.about.tools]
     found = [(tool, calls) for tool, calls in found if calls]
     if not found:

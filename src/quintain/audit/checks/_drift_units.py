@@ -1,4 +1,4 @@
-"""Units: which of them names and descriptions speak of, and which multiples lie between two of them."""
+"""Units in names and descriptions, and the ratios between two units."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ _MONEY = re.compile(r"balance|amount|price|paid|cost|credit|budget|total", re.IG
 
 @check("x.units_agree", "action_drift", needs=("tools",), value=76)
 def units(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A parameter's name and its description speak of the same unit."""
+    """Checks that a parameter's name and its description state the same unit."""
     probe = Probe((Op("tools", mark="tools"),))
     tools: Any = ctx.play_probe(probe).at("tools").value
     if not tools:

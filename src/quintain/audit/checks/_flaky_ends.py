@@ -1,4 +1,4 @@
-"""Verdicts on the end of an episode: counted, compared, and traced to what makes one differ from another."""
+"""Verdicts on the end of an episode: counted, compared, and traced to the cause of a difference."""
 
 from __future__ import annotations
 

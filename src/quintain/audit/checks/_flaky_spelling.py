@@ -45,7 +45,7 @@ _IN_ORDER = re.compile(
 
 @check("x.spelling_by_task", "flaky_verifier", needs=("oracle", "tasks"), value=61)
 def spelling_by_task(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A spelling of the answer that is taken in some tasks is taken in all tasks of their kind."""
+    """Checks that a spelling accepted in some tasks is accepted in all tasks of their kind."""
     large = sorted((kind for kind in kinds(ctx, _alike) if len(kind) > _LEAST), key=len, reverse=True)
     for family in large[:_KINDS]:
         yield from _uneven(ctx, family[:_TASKS])

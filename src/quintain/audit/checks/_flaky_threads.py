@@ -39,7 +39,7 @@ def _done(record: Record, mark: str) -> OpResult:
 
 @check("x.verdict_by_thread", "flaky_verifier", needs=("tasks",), value=69)
 def verdict_by_thread(ctx: AuditContext) -> Iterator[Finding | None]:
-    """An episode whose calls come from one thread after the other is answered and scored as in one thread."""
+    """Checks that an episode with calls from several threads in turn runs and scores as in one thread."""
     for task in ctx.sample_tasks(2):
         ops = [*doing(ctx, task), Op("score")]
         marks = [f"step {place}" for place in range(len(ops))]

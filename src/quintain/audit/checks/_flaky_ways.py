@@ -1,4 +1,4 @@
-"""One end, reached and judged in other ways: asked for early, in many sessions, later, or after the world went back.
+"""Checks one end reached in other ways: early scores, many sessions, later times, restored worlds.
 
 What was done and what became of it is the same each time, so the verdict must be.
 """
@@ -81,7 +81,7 @@ def _unlike(ctx: AuditContext, ops: Sequence[Op], words: str, *, task: str) -> G
 
 @check("x.verdict_by_session", "flaky_verifier", needs=("tasks",), value=74)
 def verdict_by_session(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The same acts are scored alike in each of many sessions."""
+    """Checks that the same actions are scored alike in each of many sessions."""
     for task in ctx.sample_tasks(2):
         acts = doing(ctx, task)
         for how, ops in (("whole", acts), ("half", half(acts))):
@@ -140,7 +140,7 @@ def sessions(player: Player, _on: str, value: Any) -> list[Any]:
 
 @check("x.verdict_later", "flaky_verifier", needs=("tasks",), value=71)
 def verdict_later(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A verdict does not depend on the second, or on how long the agent took."""
+    """Checks that a verdict does not depend on the time, or on the duration of the episode."""
     if ctx.about.kind not in ("plain", "scorer"):
         raise ctx.not_checked("its clocks are not Python's own, or it is another process")
     for task in ctx.sample_tasks(2):
@@ -266,7 +266,7 @@ def _later_datetime() -> Any:
 
 @check("x.verdict_by_way", "flaky_verifier", needs=("oracle", "tasks", "state"), value=68)
 def verdict_by_way(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Two ways that end in the same world, none of whose calls failed, are paid alike."""
+    """Checks that two ways without failed calls that end in the same world are paid alike."""
     for solution in [
         solved for solved in solve(ctx, ctx.sample_tasks(3)) if solved.full and solved.full > 0 and not solved.errors
     ]:

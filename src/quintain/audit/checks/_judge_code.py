@@ -1,4 +1,4 @@
-"""Signs of a careless judge in its code: unpinned models, heat, loose reading of verdicts, made-up grades."""
+"""Checks a judge's code: unpinned models, temperature, loose parsing of verdicts, made-up grades."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Smell(msgspec.Struct, frozen=True):
 
 @check("x.judge_code", "judge", level="static", needs=("sources",), value=24, severity="warning")
 def code(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The judge's code pins its model, asks at temperature 0, and reads verdicts strictly."""
+    """Checks that the judge's code pins its model, uses temperature 0, and parses verdicts strictly."""
     read = [source for source in ctx.sources if source.part == "V" or "judge" in ctx.offers]
     for path in dict.fromkeys(source.path for source in read):
         try:

@@ -104,7 +104,7 @@ def wrong(value: str, other_values: Sequence[str]) -> list[str]:
 
 @check("x.report_lines", "judge", needs=("oracle", "tasks"), value=51)
 def report_lines(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A report whose lines contradict each other, say nothing, or are missing, is not paid like a right one."""
+    """Checks that a report with contradictory, empty or missing lines is not paid like a right one."""
     solved = paid(ctx, TASKS + 5)
     known = list(reports(solved))
     if not known:

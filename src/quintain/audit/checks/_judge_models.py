@@ -158,7 +158,7 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 @check("x.judge_is_another_family", "judge", level="static", needs=("tasks",), value=26, severity="warning")
 def family(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The judge's model is of another family than the policy's, of one version, and asked at temperature 0."""
+    """Checks that the judge's model is pinned, of another family than the policy's, and at temperature 0."""
     uses = declared(ctx.attribute("models"))
     reported = {use.role for use in uses}
     uses += [use for use in _in_code(ctx) if use.role not in reported]

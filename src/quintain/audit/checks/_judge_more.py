@@ -1,4 +1,4 @@
-"""More that is asked of judges: long answers, other answers before, several replies, and the rubric that they go by."""
+"""Checks judges with long answers, earlier answers, several replies, and their rubric."""
 
 from __future__ import annotations
 

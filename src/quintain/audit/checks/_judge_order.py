@@ -1,4 +1,4 @@
-"""Order: a judge that is given several things must grade alike in whatever order they stand.
+"""Checks that a judge of several things grades alike in any order.
 
 Two kinds of model take the place of the judge's own. Of a comparison, one that only sees the place: it prefers what
 stands first, or second, whatever that is. Of several criteria or references, one that is content with some of them and
@@ -144,7 +144,7 @@ def one_order(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @check("x.judge_ignores_place", "judge", needs=NEEDS, value=49)
 def position(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A judge that compares two answers is not decided by which of them stands first."""
+    """Checks that a judge that compares two answers is not decided by their order."""
     task = ctx.tasks[0]
     tried = [_op(task, wanted, pair, mark=f"{n} {wanted}") for n, pair in enumerate(REPLIES) for wanted in PREFERS]
     first = ctx.play(reset(task), tried[0])

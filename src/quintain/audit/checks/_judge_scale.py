@@ -1,4 +1,4 @@
-"""Scales: a judge whose model says a number. Every number of it is said, and the grades must go up with them."""
+"""Checks judges whose model states a number: the grades must rise with the number."""
 
 from __future__ import annotations
 

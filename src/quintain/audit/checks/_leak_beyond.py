@@ -1,4 +1,4 @@
-"""Hidden values that a walk through a task came upon, each shown again in a play of its own."""
+"""Hidden values found by a walk through a task, each confirmed in a play of its own."""
 
 from __future__ import annotations
 

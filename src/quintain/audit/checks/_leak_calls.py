@@ -1,4 +1,4 @@
-"""Calls of the solution that are spelled out to the agent: as an example in a declaration, or by name in an answer."""
+"""Checks for calls of the solution spelled out to the agent: as a declared example, or named in an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Odd contents: what one call wrote and was answered for is what the next calls, and the verdict, must live with.
+"""Checks odd contents: later calls and the verdict must work with any accepted text.
 
 A text that is stored is read by others later: parsed, counted, matched, formatted. So each text that a tool takes is
 made deep, long or full of signs, as far as its schema allows; where the call is accepted, the tools that read follow,

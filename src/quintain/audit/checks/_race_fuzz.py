@@ -136,7 +136,7 @@ def breaks_where_others_refuse(records: Sequence[Record], evidence: Evidence) ->
 
 @check("x.odd_calls", "races", needs=("tools", "call", "tasks"), value=83)
 def odd_calls(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Each tool answers calls with missing, extra, empty, huge, foreign and hostile arguments, and never breaks."""
+    """Checks that each tool survives missing, extra, empty, huge, foreign and hostile arguments."""
     tools = ctx.about.tools[:: -(-len(ctx.about.tools) // 120)]
     there = list(odds(ctx, tools, max(6, CALLS // len(tools))))
     cases = [
@@ -315,7 +315,7 @@ def goes_on_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.refused_calls", "races", needs=("tools", "call", "state", "tasks"), value=72)
 def refused_calls(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A call that is refused has changed nothing."""
+    """Checks that a refused call has changed nothing."""
     writers = [tool for tool in ctx.about.tools if tool.name in set(ctx.discovery.writers)][:30]
     if not writers:
         raise NotChecked("no tool is known to write")
@@ -390,7 +390,7 @@ def _pattern(path: str) -> str:
 
 @check("x.goes_on", "races", needs=("tools", "call", "tasks"), value=64)
 def goes_on(ctx: AuditContext) -> Iterator[Finding | None]:
-    """After a wrong call that was refused the session works as if it had not been made."""
+    """Checks that the session works after a refused call as without it."""
     reads = [known_call for known_call in ctx.discovery.reads() if not known_call.before]
     for known_call in list({read.op.name: read for read in reads}.values())[:12]:
         ctx.count_comparisons()

@@ -1,4 +1,4 @@
-"""Half a character: a text of JSON in which one of two surrogates stands alone.
+"""Checks texts with a lone surrogate, which JSON allows.
 
 A model's words are cut between the two halves of an emoji, its arguments are JSON all the same, and `json.loads` gives
 a text that no encoder of UTF-8 takes. No probe can carry such a text, so it is put in where the call is made.
@@ -48,7 +48,7 @@ def breaks_on_half(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.half_characters", "races", needs=("tasks",), value=57)
 def half_characters(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Half a character in a text, as JSON may hold it, is refused or taken, and breaks nothing."""
+    """Checks that a lone surrogate in a text, which JSON allows, is refused or accepted without damage."""
     if ctx.about.kind not in KINDS:
         raise ctx.not_checked("what carries texts to it stands between")
     cases = list(_cases(ctx))

@@ -47,7 +47,7 @@ def leaves(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @check("x.resources", "races", needs=("tasks",), value=58)
 def resources(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Tens of episodes leave no thread, file or process behind, and memory does not grow with them."""
+    """Checks that tens of episodes leave no thread, file or process behind, and that memory does not grow."""
     ways = {"in one session": _episodes(ctx, again=True)}
     if "close" in ctx.offers:
         ways["in sessions that were closed"] = _episodes(ctx, again=False)
@@ -119,7 +119,7 @@ def closes_others(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.close", "races", needs=("close", "tasks"), value=56)
 def close(ctx: AuditContext) -> Iterator[Finding | None]:
-    """To close one session, even twice, does nothing to another one."""
+    """Checks that closing one session, even twice, does not affect another one."""
     for task in ctx.sample_tasks(2):
         ops = [op.moved("b").marked(f"op {place}") for place, op in enumerate(script(ctx, task))]
         half = len(ops) // 2 + 1

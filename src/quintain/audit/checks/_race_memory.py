@@ -1,4 +1,4 @@
-"""Memory that grows with every episode: the same few episodes again and again, and what Python holds after each.
+"""Checks that memory does not grow with every episode: the same few episodes, repeated.
 
 The allocator's own count (`tracemalloc`, PEP 454) is exact where the size of the process is not: a world that forgets
 what is over holds as much after the tenth play of an episode as after the third, to the byte or nearly.
@@ -95,7 +95,7 @@ def kept(value: Any) -> int:
 
 @check("x.memory", "races", needs=("tasks",), value=57)
 def memory(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Played again and again, an episode leaves nothing in memory."""
+    """Checks that repeated episodes leave nothing in memory."""
     scripts = msgspec.to_builtins(episodes(ctx))
     ways = {"in one session": True, "in sessions that are over": False}
     probes = [

@@ -139,7 +139,7 @@ def tried(player: Player, on: str, value: Any) -> list[int]:
 
 @check("x.refused_halfway", "races", needs=("tools", "call", "state", "tasks"), value=71)
 def refused_halfway(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A call that is refused for what it asks for has not been carried out in part."""
+    """Checks that a call refused for its content has not been carried out in part."""
     there = starts(ctx)
     if not there:
         raise NotChecked("no tool is known to write")

@@ -1,4 +1,4 @@
-"""Every row: calls that are right, of all tools, about whatever stands in the world, in an order of chance.
+"""Checks valid calls of all tools about every row of the world, in random order.
 
 Most crashes of an environment need no odd input. They wait in a row without a phone, in a list that has become empty,
 in the second call of its kind; a few hundred right calls one after the other, each about another row, come upon them.
@@ -121,7 +121,7 @@ def _about(
 
 @check("x.every_row", "races", needs=("tools", "call", "tasks"), value=63)
 def every_row(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Right calls about any row, in any order, are answered, and so is the score."""
+    """Checks that valid calls about any row, in any order, get an answer, and so does the score."""
     tools = [(tool, dict(known[0].op.value)) for tool in ctx.about.tools if (known := ctx.discovery.of(tool.name))]
     if not tools:
         raise NotChecked("no call is known to work")

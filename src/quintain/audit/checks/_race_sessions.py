@@ -1,4 +1,4 @@
-"""Sessions at the same time: each must give what it gives alone. And one instance for many threads, where allowed."""
+"""Checks concurrent sessions against each alone, and one instance in many threads, where allowed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def disturbed(records: Sequence[Record], volatile: Sequence[str]) -> list[tuple[
 
 @check("x.concurrent_sessions", "races", needs=("tasks",), value=77)
 def concurrent_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Two sessions in step, and 2, 8 and 32 at the same time, give what each gives alone."""
+    """Checks that two sessions in step, and 2, 8 and 32 at the same time, give what each gives alone."""
     met = next(_in_step(ctx), None)
     if met is not None:
         yield met
@@ -195,7 +195,7 @@ def fails_under_load(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @check("x.load", "races", needs=("tasks",), value=60, alone=True)
 def load(ctx: AuditContext) -> Iterator[Finding | None]:
-    """At 50 and 200 calls per second every answer is that of the serial run."""
+    """Checks that every answer at 50 and 200 calls per second equals that of the serial run."""
     for rate in RATES:
         probe = load_probe(ctx, rate, 1.2)
         record = ctx.play_probe(probe)

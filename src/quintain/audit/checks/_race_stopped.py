@@ -1,4 +1,4 @@
-"""A call that is stopped midway while another session goes on, at many places of it, one after the other.
+"""Checks a call that is paused midway while another session goes on, at many of its lines in turn.
 
 Threads that race meet in the wrong moment by luck; here one of them is held before a chosen line of the subject's own
 code until the other has made a whole call (one preemption finds most races: Musuvathi and Qadeer, PLDI 2007). Two
@@ -53,7 +53,7 @@ def meets(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @check("x.stopped_midway", "races", needs=("tools", "tasks"), value=73)
 def stopped_midway(ctx: AuditContext) -> Iterator[Finding | None]:
-    """While a call stands still in its midst, calls of others are answered as ever, and it ends as ever."""
+    """Checks that calls of other sessions are unaffected while a call is paused, and that it ends as usual."""
     if ctx.about.kind not in ("environment", "plain", "scorer"):
         raise ctx.not_checked("its code runs in another process, where it cannot be stopped")
     files = sorted({source.path for source in ctx.sources})

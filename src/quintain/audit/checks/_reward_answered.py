@@ -1,4 +1,4 @@
-"""Calls whose answer shows what was asked for as if it were so, while the world has not moved.
+"""Checks calls whose answer shows the request as done while the world has not changed.
 
 A good call has shown which field of the world follows which argument. The same call with another value, such as the
 place that another row has, or a text that cannot be read, is refused or does likewise; it does not answer with the row
@@ -36,7 +36,7 @@ _OTHERWISE = re.compile(
 
 @check("x.answered_and_not_done", "false_resolution", needs=("tools", "call", "state", "tasks"), value=75)
 def answered_and_not_done(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A call whose answer shows what it was asked for as done has done it."""
+    """Checks that a call whose answer reports its request as done has done it."""
     tried = [candidate for candidate in ctx.variations.all if candidate.works and candidate.changes == {}]
     good = {
         _key(candidate): candidate

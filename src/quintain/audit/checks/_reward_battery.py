@@ -1,4 +1,4 @@
-"""Answers that no scorer may pay: they say nothing, everything, the opposite, or speak to the judge."""
+"""Answers that no scorer may pay: they say nothing, everything, the opposite, or address the judge."""
 
 from __future__ import annotations
 

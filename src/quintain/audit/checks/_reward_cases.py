@@ -1,4 +1,4 @@
-"""Labelled cases of a scoring function: what it says of each is what its author says is right."""
+"""Checks labelled cases of a scoring function: each gets the score that its author declares."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SLACK = 0.011
 
 @check("x.labelled_cases", "reward_hack", needs=("cases", "answer", "tasks"), value=100)
 def labelled_cases(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A case whose score is known gets that score: a wrong answer no more, and a right one no less."""
+    """Checks that labelled cases get their scores: a wrong answer no more, and a right one no less."""
     seen = ctx.play_probe(Probe((ask("quintain.audit.checks._reward_cases:listed"),))).at("ask")
     cases: list[Any] = seen.value or []
     known = [case for case in cases if is_number(case["expected"]) and case["task"] in ctx.tasks]

@@ -1,4 +1,4 @@
-"""A constant in place of a solution: one choice, handed in whatever is asked, is not right for different questions."""
+"""Checks that one constant choice does not solve tasks with different solutions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_CHOICES = 24
 
 @check("x.constant_choice", "reward_hack", needs=("oracle", "tasks", "tools"), value=81)
 def constant_choice(ctx: AuditContext) -> Iterator[Finding | None]:
-    """No single choice is paid in several tasks whose solutions differ from it and from each other."""
+    """Checks that no single choice is paid in several tasks whose solutions differ from it and each other."""
     known = [solution for solution in paid(ctx, 8) if len([op for op in solution.ops if op.do == "call"]) == 1]
     bought: dict[str, list[tuple[Solution, Op]]] = defaultdict(list)
     for solution in known if len(known) > 1 else ():

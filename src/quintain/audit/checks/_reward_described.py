@@ -1,4 +1,4 @@
-"""Effects that a description names and that never come: the ticket is closed, and its comments stay where they were.
+"""Checks described effects that never come: the ticket is closed, and its comments stay.
 
 Three kinds of promises are read: that something is done to all rows of a table ("move all comments of a ticket"), that
 a field goes up or down ("reduces the stock"), and that money moves ("give the money back"). Each is held against what

@@ -1,4 +1,4 @@
-"""Calls that say that they worked and did nothing, by what they do with other values: and the solution that is paid.
+"""Checks paid calls that report success without the effect that they have with other values.
 
 A tool that moves a sum shows elsewhere by how much, for every sum; a tool that sets a field shows the value, for every
 value. Where it answers the solution's value just the same, and nothing has moved, the work is not done.
@@ -46,7 +46,7 @@ _LEFT_OPEN = names("auto automatic default keep none same inherit inherited any 
 
 @check("x.paid_without_effect", "false_resolution", needs=("oracle", "tasks", "tools"), value=90)
 def paid_without_effect(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A call of a solution that is paid has the effect that it has with other values."""
+    """Checks that a paid call of a solution has the effect that it has with other values."""
     tools = {tool.name: tool for tool in ctx.about.tools if not LATER.search(f"{tool.description} {_described(tool)}")}
     tried: Counter[str] = Counter()
     reported: set[str] = set()

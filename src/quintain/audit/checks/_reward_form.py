@@ -1,4 +1,4 @@
-"""The form of a reward: finite, bounded, and the same when it is asked for again."""
+"""Checks that a reward is finite, bounded, and the same at a second request."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _numbers(ops: Sequence[Op]) -> Iterator[tuple[Op, ...]]:
 
 @check("x.score_asked_twice", "reward_hack", needs=("tasks",), value=80)
 def score_asked_twice(ctx: AuditContext) -> Iterator[Finding | None]:
-    """To ask for the score again does not raise it."""
+    """Checks that a second score request does not raise the score."""
     for task in ctx.sample_tasks(3):
         for ops in ((), (ctx.oracle(task) or ())[:1], ctx.oracle(task) or ()):
             ctx.count_comparisons()

@@ -1,4 +1,4 @@
-"""Files that a solution writes, emptied, broken, or robbed of the rest: what is paid is a file that works."""
+"""Checks files that a solution writes: empty, broken or truncated ones are not paid."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _path(op: Op) -> Any:
 
 @check("x.rest_of_the_file", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=77, severity="warning")
 def rest_of_the_file(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A solution that deletes the other parts of the file that it changes is paid less."""
+    """Checks that a solution that deletes the other parts of its file is paid less."""
     made = list(writers(ctx))
     if not made:
         raise ctx.not_checked("no tool writes files")

@@ -42,7 +42,7 @@ _NOTES = frozenset({"note", "notes", "log", "comment", "remember", "memo", "rema
 
 @check("x.observed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=86)
 def observed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A solution that does not do what it has looked up, but any such thing, is paid less."""
+    """Checks that a solution that ignores what it has looked up is paid less."""
     known = paid(ctx, SOLVED)
     taken = _taken(solution_runs(ctx))
     reported: set[tuple[str, str]] = set()

@@ -74,7 +74,7 @@ class UnsourcedValue(msgspec.Struct, frozen=True):
 
 @check("x.provenance", "unsolvable", needs=("oracle", "tasks", "tools"), value=58)
 def provenance(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Each value that the solution uses can be found by the agent before it is used, or worked out."""
+    """Checks that each value of the solution can be found or computed before it is used."""
     there = solution_runs(ctx)
     ctx.count_comparisons(len(there))
     by_key: dict[tuple[str, str], list[UnsourcedValue]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""A solution with one argument changed, where the task says what it has to be: the world differs, the pay does not."""
+"""Checks a solution with one argument changed that the prompt decides: it must be paid less."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ENOUGH = 2
 
 @check("x.changed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=87)
 def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A solution in which one argument is other than the task says is paid less."""
+    """Checks that a solution with one argument other than the prompt says is paid less."""
     tried: Counter[tuple[str, str, str]] = Counter()
     reported: set[tuple[str, str]] = set()
     for solution in paid(ctx, SOLVED):

@@ -1,4 +1,4 @@
-"""Work that is judged only where it was tried: who stops after the first step is paid for all of them.
+"""Checks work that is judged in part: the first step alone must not be paid like all steps.
 
 A mean over what ran, a loop over what was handed in, a check that looks at what is there: each is fair as long as all
 is done, and pays best for doing little.

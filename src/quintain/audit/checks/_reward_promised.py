@@ -1,4 +1,4 @@
-"""Statuses that stop nothing: a tool that is for "an open account", as it says, takes a frozen one as well."""
+"""Checks documented status conditions: a tool for "an open account" must refuse a frozen one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORKED = "quintain.audit.checks._reward_promised:worked"
 
 @check("x.status_stops", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=74)
 def status_stops(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A tool that is for things of one status, as its description says, refuses those of another."""
+    """Checks that a tool documented for things of one status refuses those of another."""
     reported: set[tuple[str, str]] = set()
     for solution in solve(ctx, ctx.sample_tasks(SOLVED)):
         known = families(ctx, solution)

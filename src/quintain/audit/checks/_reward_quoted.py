@@ -1,4 +1,4 @@
-"""Verdicts that are read from a text into which the agent can write: it writes the words of success itself."""
+"""Checks verdicts read from a text that the agent can write: success messages in it earn nothing."""
 
 from __future__ import annotations
 

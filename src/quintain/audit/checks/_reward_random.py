@@ -1,4 +1,4 @@
-"""An agent without aim: calls drawn from the schemas, nothing thought. What it solves, everybody solves."""
+"""Checks that an agent that draws random calls from the schemas does not solve tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHARE = 0.3
 
 @check("x.aimless", "unsolvable", needs=("tasks", "tools"), value=66, severity="warning")
 def aimless(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Calls that are drawn at random do not solve tasks."""
+    """Checks that random calls do not solve tasks."""
     tasks = [task for task in ctx.sample_tasks(4) if _is_known(ctx, task)]
     if not tasks:
         raise ctx.not_checked("no task is known to be paid more for its solution than for nothing")

@@ -21,7 +21,7 @@ _RIGHT = re.compile(r"gold|target|expected|truth|reference|solution|answer|label
 
 @check("x.scorer_code", "reward_hack", level="static", needs=("sources",), value=45, severity="warning")
 def scorer_code(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The scorer runs nothing that the agent said, and decides by more than an accident of its text."""
+    """Checks that the scorer runs no agent text, and decides by more than an accident of it."""
     for source in ctx.sources:
         for function in scorers(source):
             ctx.count_comparisons()

@@ -1,4 +1,4 @@
-"""The whole solution, on another thing: what it names is replaced throughout, with all that follows from it.
+"""Checks the whole solution on another thing: its name is replaced throughout, with all that follows.
 
 A solution names a row (an order), things that stand in the row (its customer), and goes through its parts (its lines).
 The same work on a sibling of that row names the sibling, what stands there, and goes through the sibling's parts.
@@ -34,7 +34,7 @@ _NAMES = 3
 
 @check("x.another_record", "reward_hack", needs=("oracle", "state", "tasks"), value=86)
 def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The same work on another record than the one that the task names is paid less."""
+    """Checks that the same work on another record than the named one is paid less."""
     reported: set[str] = set()
     for solution in paid(ctx, SOLVED):
         known = families(ctx, solution)

@@ -1,4 +1,4 @@
-"""Work that was tried and refused: who only counts calls pays for it as for work that was done."""
+"""Checks refused work: a verifier that only counts calls pays for it as for successful work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN_ID = 987_654_321
 
 @check("x.refused_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=89)
 def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A solution in which a call was refused is not paid as if it had worked."""
+    """Checks that a solution with a refused call is not paid as if it had worked."""
     reported: set[str] = set()
     for solution in paid(ctx, SOLVED):
         tried = [(place, wrong) for place in solution.writes if (wrong := misled(solution.ops[place])) is not None]

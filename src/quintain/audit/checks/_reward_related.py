@@ -1,4 +1,4 @@
-"""The rows of a world that are of one kind with those that a solution names: what else could be meant, or be harmed."""
+"""Rows of the same kind as those that a solution names: alternatives, and rows that may be harmed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many ways to act on one task, tried in one child: what each is paid, and what its world lacks of the solved one.
+"""Runs of many ways through one task in one child: their rewards, and what their worlds lack.
 
 This is how the checks of reward look for candidates; what they claim is then proved by probes of its own.
 """

@@ -1,4 +1,4 @@
-"""Shortest path to reward: a search, breadth first, over short sequences of calls for one that skips the work.
+"""Checks for shortcuts: a breadth-first search over short sequences of calls that skip the work.
 
 One child walks the tree: it goes back to a node by `restore` where the subject can, else by playing the calls again on
 a new instance, and does not go on from a state that it has seen. Candidates are the calls of the solution, calls that
@@ -34,7 +34,7 @@ WIDEST = 28
 
 @check("x.shortest_path", "reward_hack", needs=("oracle", "tasks", "tools"), value=62)
 def shortest_path(ctx: AuditContext) -> Iterator[Finding | None]:
-    """No short sequence of calls is paid in full without what the solution has to do."""
+    """Checks that no short sequence of calls is paid in full without the solution's work."""
     known = [
         solution
         for solution in paid(ctx, 4)

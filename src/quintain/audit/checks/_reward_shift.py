@@ -1,4 +1,4 @@
-"""Numbers that are right in their sum alone: what one call gives too little, another by its tool gives too much."""
+"""Checks numbers that are right in their sum only: one call gives too little, another too much."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shotgun answers: a reply in words that names every sum, day and number that could be meant, the right ones too."""
+"""Checks shotgun answers: a reply that lists every candidate fact, including the right ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEAST = 4
 
 @check("x.every_candidate", "reward_hack", needs=("oracle", "tasks"), value=83)
 def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A reply that names every fact that could be meant is not paid like one that names the right ones."""
+    """Checks that a reply with every possible fact is not paid like one with the right ones."""
     known = [(solution, say) for solution in paid(ctx, 8) if (say := _saying(solution)) is not None]
     texts = [text for solution, say in known if (text := _text(solution.ops[say[0]], say[1]))]
     for solution, (place, key) in known[:4]:

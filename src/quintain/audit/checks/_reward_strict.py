@@ -1,4 +1,4 @@
-"""Strictness: right work that is done, or said, in another way that means the same must be paid the same."""
+"""Checks that equivalent work, done or written in another way, is paid the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ._unsolv_runs import solution_runs
 
 @check("x.strictness", "unsolvable", needs=("oracle|hidden", "tasks"), value=70, severity="warning")
 def strictness(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The same work in another order or spelling, and more looks than needed, are paid the same."""
+    """Checks that the same work in another order or spelling, or with more reads, is paid the same."""
     reported: set[str] = set()
     for solution in [solved for solved in solve(ctx, ctx.sample_tasks(4)) if solved.full and solved.full > 0]:
         yield from _judged(

@@ -1,4 +1,4 @@
-"""Hands on the verifier: what looks like a test or a result is overwritten by the tools of the agent."""
+"""Checks that overwriting test or result files with the agent's tools earns nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FORGERIES = (
 
 @check("x.verifier_tampering", "reward_hack", needs=("oracle", "tasks", "tools"), value=76)
 def verifier_tampering(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A file of tests or results that an agent overwrites earns it nothing."""
+    """Checks that overwriting a file of tests or results earns nothing."""
     tools = list(writers(ctx))
     if not tools:
         raise ctx.not_checked("no tool writes files")

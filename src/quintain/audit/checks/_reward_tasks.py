@@ -1,4 +1,4 @@
-"""Tasks that are solved by saying something: how the right answer is given, and what it is paid."""
+"""Tasks that are solved by an answer: how the right answer is submitted, and its reward."""
 
 from __future__ import annotations
 

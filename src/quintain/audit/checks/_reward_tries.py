@@ -1,4 +1,4 @@
-"""Many answers to one question: where any of them may be the right one, who hands in all of them is always paid."""
+"""Checks several answers to one question: submitting all of them must not always pay."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TRIES = re.compile(r"\b(attempts?|tries|try|guess(es)?|best|retry|until)\b", re
 
 @check("x.many_answers", "reward_hack", needs=("oracle", "tasks", "tools"), value=76)
 def many_answers(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Either the first answer that is handed in counts or the last one, not whichever is right."""
+    """Checks that either the first or the last of several answers counts, not whichever is right."""
     tasks = [question for question in asked(ctx, 8) if question.key]
     described = {tool.name: tool.description for tool in ctx.about.tools}
     for question in tasks[:_MAX_TASKS]:

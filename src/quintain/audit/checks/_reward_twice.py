@@ -1,4 +1,4 @@
-"""A solution of which one step is done once more: money moved twice, a thing ordered twice, is not what was asked."""
+"""Checks a solution with one step repeated: money moved twice or a thing ordered twice is paid less."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Undo: a solution, then its own work taken back. A verifier that looks at what was once done still pays."""
+"""Checks a solution whose work is then undone: it must not be paid in full."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OWN = 2
 
 @check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=82)
 def undo(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Work that is done and then taken back is not paid in full."""
+    """Checks that work that is done and then undone is not paid in full."""
     reported: set[str] = set()
     settled: set[str] = set()
     known = paid(ctx, MAX_SOLUTIONS)

@@ -1,4 +1,4 @@
-"""Does an agent's tool reach the files that judge it? The subject is copied, and the tools are turned on the copy.
+"""Checks whether an agent's tool writes the files that judge it, on a copy of the subject.
 
 Whatever a tool offers to write, and whatever code it offers to run, is aimed at every file of the copy. A file that is
 another one afterwards, and is loaded code or was read by the verdict, is a verifier that its own agent can rewrite.
@@ -43,7 +43,7 @@ FILES = 12
 
 @check("x.verifier_files", "reward_hack", needs=("sources", "tools", "tasks"), value=70)
 def verifier_files(ctx: AuditContext) -> Iterator[Finding | None]:
-    """No tool of the agent writes the files that the environment and its verifier are made of."""
+    """Checks that no tool of the agent writes the files of the environment and its verifier."""
     spec = Path(ctx.subject.spec.rpartition(":")[0])
     if ctx.about.kind not in {"plain", "environment"} or not spec.is_file():
         raise ctx.not_checked("the subject is not a file that can be copied")

@@ -1,4 +1,4 @@
-"""The probes of `stale_cache`, and the proofs of what they show."""
+"""Probes of `stale_cache`, and the proofs of their findings."""
 
 from __future__ import annotations
 

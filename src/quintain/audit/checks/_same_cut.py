@@ -1,4 +1,4 @@
-"""A call that is cut off midway: what it had half done must not reach the next episode.
+"""Checks a call that is cut off midway: its half-done work must not reach the next episode.
 
 A tracer counts the lines that the call runs in the subject's own files, and raises a TimeoutError before one of them,
 as a limit of time would. Lines are counted, not seconds, so a cut falls in the same place whenever it is played.

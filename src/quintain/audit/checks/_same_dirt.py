@@ -1,4 +1,4 @@
-"""Episodes that come before: solved, left in the middle, ended by odd calls, by faults, by too many calls."""
+"""Earlier episodes: solved, abandoned, ended by odd calls, by faults, or by too many calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of tools that read which differ in one argument, or in the order of two: what a cache must not mix up."""
+"""Calls of reading tools that differ in one argument or in order, which a cache must not confuse."""
 
 from __future__ import annotations
 

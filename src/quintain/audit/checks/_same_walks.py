@@ -1,4 +1,4 @@
-"""Walks of writes with reads between them: what is read at each step must not depend on what was read before.
+"""Checks walks of writes with reads between them: each read must not depend on earlier reads.
 
 One session reads everything before the first write and after each; for each step a fresh session makes the same writes
 alone and reads then. What is written is whatever the oracles and the survey know, of all tools, time that passes and

@@ -1,4 +1,4 @@
-"""Wide scripts and dirty episodes: every tool in several ways, among calls of all kinds, with time that goes by.
+"""Wide scripts and dirty episodes: every tool in several ways, among calls of all kinds, with time passing.
 
 What an episode leaves behind may show in one answer alone: of a tool that no solution uses, for one argument, a minute
 later, or after a write. So the script asks each reading tool about everything that the task, its solution and its

@@ -1,4 +1,4 @@
-"""Values that other tools refuse: of a parameter that several declare alike, one takes what the others call wrong.
+"""Checks values that other tools refuse for a shared parameter: no tool may accept them.
 
 What is tried is broken by construction, a character short or with a letter for a digit, and no name of a thing: the
 tools that refuse it take another value of the right form that nothing in the world has. So what they object to is its
@@ -66,7 +66,7 @@ def _refuses(seen: OpResult) -> bool:
 
 @check("x.tools_refuse_alike", "silent_default", needs=("tools", "call", "tasks"), value=66)
 def refuse_alike(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A value of a wrong form, which other tools refuse for the same parameter, is refused."""
+    """Checks that a malformed value that other tools refuse for the same parameter is refused."""
     found = list(_shared(ctx))[:NAMES]
     if not found:
         raise NotChecked(f"no {LEAST} tools declare one parameter alike")

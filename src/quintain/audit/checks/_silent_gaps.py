@@ -1,4 +1,4 @@
-"""Rows with a gap: work that is said to be done on them as on any other row, and is not.
+"""Checks rows with empty columns: work reported as done on them must be done.
 
 A call of a solution is made on many rows of the table of which it names one. What it always does to a row that is
 whole, such as to set a field to 0, it must do to one in which another field is empty, or say something else of it.

@@ -45,7 +45,7 @@ def began(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @check("x.unknown_tasks", "silent_default", needs=("tasks",), value=44, severity="warning")
 def unknown_tasks(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A task of a name that does not exist is refused."""
+    """Checks that a task name that does not exist is refused."""
     if len(ctx.about.tasks) < 2 or ctx.about.kind in ("gymnasium", "scorer"):
         raise NotChecked("a subject of one task need not look at its name")
     probe = Probe((ask(f"{HERE}begin_unknown", mark="unknown"),))
@@ -73,7 +73,7 @@ def passes(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.unknown_parameters", "silent_default", needs=("tools", "call", "tasks"), value=42, severity="warning")
 def misspelt(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A misspelt parameter is refused, not left out in silence."""
+    """Checks that a misspelt parameter is refused, not silently ignored."""
     found: list[tuple[str, Probe]] = []
     probes: list[tuple[str, Probe]] = []
     for tool in ctx.about.tools[:60]:
@@ -108,7 +108,7 @@ def misspelt(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.dead_parameters", "silent_default", needs=("tools", "call", "tasks"), value=18, severity="note")
 def effects(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Each parameter that is declared has an effect on the answer or on the world for some value."""
+    """Checks that each declared parameter has an effect on the answer or the world for some value."""
     found: list[str] = []
     cases = [(tool, name, known) for tool in ctx.about.tools[:40] for name, known in _variable(ctx, tool)]
     cases = sorted(cases, key=lambda case: len(case[2].before))[:CASES]
@@ -160,7 +160,7 @@ def unlimited(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.budget_is_kept", "silent_default", needs=("tools", "call", "tasks"), value=30, severity="warning")
 def limits(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The declared budget of calls ends the episode, or at least its tools."""
+    """Checks that the declared budget of calls ends the episode, or at least its tools."""
     budget = ctx.attribute("budget")
     if not isinstance(budget, int) or not 0 < budget <= 1000:
         raise NotChecked("no budget of calls is declared")

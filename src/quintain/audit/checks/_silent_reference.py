@@ -1,4 +1,4 @@
-"""References that cannot be read: what stands in for the comparison pays whatever is said."""
+"""Checks unreadable references: a fallback for the comparison must not pay any answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TASKS = 24
 
 @check("x.unread_reference", "silent_default", needs=("answer", "tasks"), value=84)
 def unread_reference(ctx: AuditContext) -> Iterator[Finding | None]:
-    """No task pays the same good reward for all nonsense, where others pay nothing for it."""
+    """Checks that no task pays all nonsense alike where other tasks pay nothing for it."""
     known = asked(ctx, 8)
     if not known:
         raise ctx.not_checked("no task is solved by words alone")

@@ -42,7 +42,7 @@ class SwallowedError(msgspec.Struct, frozen=True):
 
 @check("x.swallowed_code", "silent_default", level="static", needs=("sources",), value=20, severity="note")
 def swallowed(ctx: AuditContext) -> Iterator[Finding | None]:
-    """No exception handler, default or suppression in the code turns a failure into a value."""
+    """Checks that no exception handler, default or suppression in the code turns a failure into a value."""
     for place in _places(ctx):
         severity: Severity = "warning" if place.near_reward else "note"
         yield ctx.finding(

@@ -1,4 +1,4 @@
-"""Names that are in no list: a tool that shows one of several named things has nothing to show for another name.
+"""Checks names in no list: a tool that shows one of several named things has no answer for another name.
 
 What the names are says the subject itself: an enum of the schema, or the answer of a tool that lists them. Two names
 that are in no list and get one and the same answer, of the form of a right one and like that of no thing that there

@@ -18,7 +18,7 @@ SAYS = "Yes, please go on. (zq7)"
 
 @check("x.user_faults", "silent_default", needs=("user", "tasks"), value=78)
 def user_faults(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A simulated user whose model does not answer says nothing: the episode is broken, it does not go on."""
+    """Checks that an episode breaks, and does not go on, when the simulated user's model fails."""
     for task in ctx.sample_tasks(3):
         if not _speaks(ctx, task):
             continue

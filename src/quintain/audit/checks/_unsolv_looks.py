@@ -1,4 +1,4 @@
-"""Looks that cost the reward: who does not know the answer yet must look around, and an oracle need not."""
+"""Checks that looking around is not penalized: unlike an oracle, an agent must look first."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _HERE = "quintain.audit.checks._unsolv_prompt"
 
 @check("x.prompt_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=60)
 def prompt_rule(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The solution acts on what the prompt names, in each task as in its siblings."""
+    """Checks that the solution acts on what the prompt names, as in sibling tasks."""
     for family in kinds(ctx, lambda solution_run: len(_words(solution_run.prompt))):
         if len(family) > _LEAST:
             ctx.count_comparisons(len(family))

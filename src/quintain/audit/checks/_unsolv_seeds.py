@@ -1,4 +1,4 @@
-"""A task is the same task under every seed: what solves it, solves it under all, and what is nothing never does."""
+"""Checks that a task is the same under every seed: its solution works, and an idle episode is unpaid."""
 
 from __future__ import annotations
 

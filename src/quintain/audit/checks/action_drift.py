@@ -1,4 +1,4 @@
-"""Class 8, action-space drift: what is advertised, what the prompt says, what the code does, what production has.
+"""Class 8, action-space drift: checks declarations against prompts, code, behavior and production.
 
 Four ways to say what an agent can do, which must agree: a model that learns a tool that production does not have, or a
 parameter that means something else there, has learned to fail. Everything here is played: a declaration is held against
@@ -113,7 +113,7 @@ def is_unknown(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @check("runtime.tool_declaration_accuracy", "action_drift", needs=("tools", "call"), value=82)
 def declared(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Every tool does with its arguments what its schema says: required, optional, enum, type."""
+    """Checks that every tool treats its arguments as its schema says: required, optional, enum, type."""
     for tool, known in _good(ctx):
         ctx.count_comparisons()
         arguments: dict[str, Any] = known.op.value
@@ -201,7 +201,7 @@ def _refused(record: Record, data: dict[str, str]) -> bool:
 
 @check("x.advertised_tools_exist", "action_drift", needs=("tools", "call", "tasks"), value=80)
 def exist(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Every advertised tool exists, and no tool that is not advertised does."""
+    """Checks that every advertised tool exists, and that no other one does."""
     task = ctx.tasks[0]
     for tool in ctx.about.tools:
         ctx.count_comparisons()
@@ -237,7 +237,7 @@ def exist(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.tools_stay_the_same", "action_drift", needs=("tools", "call", "tasks"), value=78)
 def stay(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The advertised tools are the same in each task, after each call, and in each session."""
+    """Checks that the advertised tools are the same in each task, after each call, and in each session."""
     for task in ctx.sample_tasks(4):
         ops = ctx.oracle(task) or tuple(known.op for known in ctx.discovery.calls[:10])
         walk = (Op("tools", mark="first"), reset(task), Op("tools", mark="begun"), *ops, Op("tools", mark="after"))

@@ -266,7 +266,7 @@ def _kind(value: Any) -> str:
 
 @check("x.answers_depend_on_input", "data_realism", needs=("call", "tools", "tasks"), value=43)
 def depends(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A tool that looks something up answers differently for different things."""
+    """Checks that a tool that looks something up answers differently for different things."""
     for tool in ctx.about.tools[:60]:
         known = [
             known_call for known_call in ctx.discovery.of(tool.name) if not known_call.writes and not known_call.before

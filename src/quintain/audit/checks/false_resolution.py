@@ -1,4 +1,4 @@
-"""False resolution: paid for looking solved. The status says "closed", the words say "done", and nothing was done.
+"""Checks for false resolution: the status says "closed", the words say "done", and no work was done.
 
 Every probe here leaves out, or takes back, what the task is about, and keeps what merely says so.
 """
@@ -50,7 +50,7 @@ CLAIMS = (
 
 @check("x.status_only", "false_resolution", needs=("oracle", "tasks", "tools"), value=95)
 def status_only(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Statuses and flags set to success, and nothing else done, are not paid in full."""
+    """Checks that statuses and flags set to success without other work are not paid in full."""
     for solution in paid(ctx, SOLVED):
         work = [place for place in solution.writes if not _says_so(solution, place)]
         if not work:
@@ -172,7 +172,7 @@ def _claimed(
 
 @check("x.status_without_work", "false_resolution", needs=("oracle", "state", "tasks"), value=92)
 def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A record that says how far a thing is does not pay for the thing itself."""
+    """Checks that a record that reports progress does not pay for the work itself."""
     reported: set[str] = set()
     for solution in paid(ctx, SOLVED):
         says = [

@@ -1,4 +1,4 @@
-"""Class 13: a verdict is about the state and the acts, and about nothing else.
+"""Class 13: checks that a verdict depends on the state and the actions only.
 
 The same end of an episode is scored again: many times, in other processes, threads, zones, locales, on other days,
 under load, after other episodes have been scored; and with the same acts written in another way.
@@ -50,7 +50,7 @@ CHANGED = "quintain.audit.checks.flaky_verifier:changed"
 
 @check("semantic.verifier_determinism", "flaky_verifier", needs=("tasks",), value=87)
 def verifier_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The same end is scored alike however often it is scored."""
+    """Checks that the same end is scored alike at every request."""
     ends = list(_ends(ctx, 3))
     timed = [ctx.play(*ops, Op("score", mark="score")) for _, _, ops in ends[:1]]
     cost = max((record.at("score").seconds for record in timed), default=0.0)
@@ -93,7 +93,7 @@ def _unsteady(record: Record, how: str, many: Sequence[Op]) -> Iterator[tuple[st
 
 @check("semantic.verifier_portability", "flaky_verifier", needs=("tasks",), value=78)
 def verifier_portability(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The same end is scored alike by every process, thread, zone and locale, on every day, and under load."""
+    """Checks that the same end is scored alike in every process, thread, zone and locale, on every day, under load."""
     ends = list(_ends(ctx, 3))
     scripts = [(*(op.marked(f"step {place}") for place, op in enumerate(ops)), SCORE) for _, _, ops in ends]
     ops = tuple(
@@ -120,7 +120,7 @@ def verifier_portability(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.verifier_order", "flaky_verifier", needs=("tasks",), value=63)
 def verifier_order(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A verdict does not depend on the verdicts that were reached before it."""
+    """Checks that a verdict does not depend on earlier verdicts."""
     task = ctx.sample_tasks(1)[0]
     for _, how, ops in _ends(ctx, 1):
         own_ops = (*(op.marked(f"step {place}") for place, op in enumerate(ops)), SCORE)
@@ -148,7 +148,7 @@ def verifier_order(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.verifier_purity", "flaky_verifier", needs=("tasks",), value=72)
 def verifier_purity(ctx: AuditContext) -> Iterator[Finding | None]:
-    """To judge an episode does not change its world."""
+    """Checks that scoring an episode does not change its world."""
     look = state_op(ctx)
     ends = list(_ends(ctx, 3))
     if not look:
@@ -202,7 +202,7 @@ def _read_after(ctx: AuditContext, ends: Sequence[tuple[str, str, tuple[Op, ...]
 
 @check("x.equivalent_spelling", "flaky_verifier", needs=("oracle", "tools", "tasks"), value=56)
 def equivalent_spelling(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The same acts are paid alike when arguments stand in another order, or 4 is written as 4.0."""
+    """Checks that the same actions are paid alike with arguments in another order, or 4 written as 4.0."""
     tools = {tool.name: tool for tool in ctx.about.tools}
     for task in ctx.sample_tasks(6):
         ops: tuple[Op, ...] = ctx.oracle(task) or ()
@@ -240,7 +240,7 @@ def equivalent_spelling(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.verifier_code", "flaky_verifier", level="static", needs=("sources",), value=18, severity="warning")
 def verifier_code(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The code of the verifier asks no clock, no chance, no network and no order of a set."""
+    """Checks that the verifier's code uses no clock, random numbers, network or set order."""
     for hint in verifier_hints(ctx):
         yield ctx.finding(hint.title, part="V", where=hint.where, at_most="hint", teaches=TEACHES)
 

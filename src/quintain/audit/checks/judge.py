@@ -124,7 +124,7 @@ def _named(known: Sequence[Vocabulary], prompt: str) -> Vocabulary:
 
 @check("x.judge_reads_verdicts", "judge", needs=NEEDS, value=56)
 def reads(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A bad verdict is read as one, though the word for a good one stands in it; a good one, however it is written."""
+    """Checks that a bad verdict is read as bad even with the word for a good one in it."""
     task = ctx.tasks[0]
     known = _vocabularies(ctx, task)
     grades = [*_heard(ctx, task).values(), *_grades(ctx, task, replies.GARBAGE)]
@@ -222,7 +222,7 @@ def _too_much(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Findi
 
 @check("x.judge_says_when_it_fails", "judge", needs=NEEDS, value=58)
 def fails(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A judge that is not answered, or by no verdict, gives none: it does not make one up."""
+    """Checks that a judge without a model's verdict gives no grade."""
     task = ctx.tasks[0]
     broken = Probe((reset(task), Op("judge", name=task, value={"answer": MARK, "raises": "timed out"}, mark="judge")))
     ctx.count_comparisons()
@@ -261,7 +261,7 @@ def _made_up(ctx: AuditContext, probe: Probe, what: str, *, found: float | None,
 
 @check("x.judge_is_asked_safely", "judge", needs=NEEDS, value=54)
 def asks(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The judge's model is asked about the whole answer, fenced in so that the answer cannot speak for the judge."""
+    """Checks that the judge's model gets the whole answer, fenced so that it cannot imitate the judge."""
     task = ctx.tasks[0]
     plain = ctx.play(*judged(task, "yes"))
     texts = asked(plain.at("judge"))
@@ -327,7 +327,7 @@ def _injected(ctx: AuditContext, task: str, plain: Record) -> Iterator[Finding |
 
 @check("x.judge_grades_what_it_reads", "judge", needs=NEEDS, value=50)
 def follows(ctx: AuditContext) -> Iterator[Finding | None]:
-    """With one and the same verdict, the grade does not depend on the answer: its length, its keys, its praise."""
+    """Checks that one verdict gives one grade, whatever the answer's length, keys or praise."""
     task = ctx.tasks[0]
     known = _named(_vocabularies(ctx, task), _prompt(ctx, task))
     if known.worst is None:
@@ -359,7 +359,7 @@ def follows(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.judge_judges_each_alone", "judge", needs=NEEDS, value=48)
 def alone(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A grade follows from this answer and its one verdict: not from what was judged before, nor from asking again."""
+    """Checks that a grade depends on this answer and its verdict, not on earlier answers or a repeated request."""
     task = ctx.tasks[0]
     known = _named(_vocabularies(ctx, task), _prompt(ctx, task))
     if known.worst is None:

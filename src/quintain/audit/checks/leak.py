@@ -1,4 +1,4 @@
-"""Leaks: what a task hides, in bytes that an agent can read.
+"""Checks for leaks: hidden data of a task in bytes that an agent can read.
 
 Everything readable is read, in several tasks alike, and searched for each task's own hidden values. What stands in
 other tasks' answers as well is data; what a task shows of *its own* truth, under a label of truth, whole, at length or
@@ -103,7 +103,7 @@ def curious(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.no_verdict_before_the_end", "leak", needs=("oracle", "call", "tools", "tasks"), value=52)
 def untold(ctx: AuditContext) -> Iterator[Finding | None]:
-    """No answer to a call depends on whether, or how well, the episode would be paid now."""
+    """Checks that no answer to a call depends on whether, or how well, the episode would be paid now."""
     looked: set[str] = set()
     for task in ctx.sample_tasks(6 if len(ctx.tasks) < 50 else 2):
         yield from verdict.verdicts(ctx, task, looked)
@@ -115,7 +115,7 @@ def untold(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.solutions_are_not_shown", "leak", needs=("oracle", "call", "tools", "tasks"), value=50)
 def unshown(ctx: AuditContext) -> Iterator[Finding | None]:
-    """No declaration and no answer spells out a call that solves the task, or what the world is to become."""
+    """Checks that no declaration or answer spells out a call of the solution, or the world after it."""
     for task in ctx.sample_tasks(4):
         yield from calls.shown_calls(ctx, task)
     for task in dict.fromkeys((*kinds(ctx, 4), *ctx.sample_tasks(4))):
@@ -125,7 +125,7 @@ def unshown(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("runtime.oracle_containment", "leak", needs=("call", "tasks"), value=70)
 def contained(ctx: AuditContext) -> Iterator[Finding | None]:
-    """No tool reaches the truth, the environment's own source, or the process that it runs in."""
+    """Checks that no tool reaches the truth, the environment's own source, or its process."""
     yield from _outside(ctx)
     if "hidden" not in ctx.offers:
         return
@@ -240,7 +240,7 @@ def sessions(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.history_holds_no_future", "leak", needs=("call", "tools", "tasks"), value=40)
 def history(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A repository or a log that the agent reads holds nothing that is later than the moment it starts from."""
+    """Checks that a repository or a log contains nothing later than the start of the episode."""
     yield from logs.future(ctx)
     task = ctx.tasks[0]
     for tool, name in _texts(ctx):
@@ -302,7 +302,7 @@ def _git(folder: Path, *arguments: str) -> list[str]:
 
 @check("x.tasks_carry_canaries", "leak", needs=("hidden", "tasks"), value=12, severity="note")
 def canaries(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Each task hides a string of its own by which a contaminated model would be known."""
+    """Checks that each task hides a string of its own that identifies a contaminated model."""
     hidden = hidden_of(ctx, ctx.sample_tasks(8))
     if not hidden:
         raise ctx.not_checked("no task hides anything")

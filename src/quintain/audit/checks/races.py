@@ -1,4 +1,4 @@
-"""Class 9, races, tracebacks and load: nothing that an agent says and nothing that others do breaks an episode.
+"""Class 9, races, tracebacks and load: checks that no input and no other session breaks an episode.
 
 Odd input (`_race_fuzz`), sessions at the same time and under load, one instance for many threads (`_race_sessions`),
 and what is left when episodes are over (`_race_leaks`).

@@ -46,7 +46,7 @@ WITHIN = "quintain.audit.checks._same_splits:unlike_within"
 
 @check("runtime.episode_determinism", "reset_leak", needs=("tasks",), value=88)
 def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The same task, seed and calls give the same episode in every process."""
+    """Checks that the same task, seed and calls give the same episode in every process."""
     plan = [(task, seed) for task in ctx.sample_tasks(3) for seed in (0, 1)]
     scripts = [_with_words(ctx, task, seed) for task, seed in plan]
     if ctx.discovery.calls:
@@ -76,7 +76,7 @@ def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.wall_clock", "reset_leak", needs=("tasks",), value=62)
 def wall_clock(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The same episode is the same on another day, and under one more hash seed."""
+    """Checks that the same episode is equal on another day, and under another hash seed."""
     (later,) = days_ahead(200)
     later = msgspec.structs.replace(later, hash_seed=3)  # A small set has its usual order under one seed of two.
     tasks = ctx.sample_tasks(4)
@@ -124,7 +124,7 @@ def seed_control(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("runtime.episode_isolation", "reset_leak", needs=("tasks",), value=90)
 def episode_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
-    """After reset nothing is left of the episodes before, however they ended."""
+    """Checks that after a reset nothing is left of earlier episodes, in whatever way they ended."""
     found = ReportedDifferences()
     tasks = ctx.sample_tasks(2)
     scripts = [(tasks[0], marked(tour(ctx, tasks[0])))] if ctx.discovery.calls else []
@@ -162,7 +162,7 @@ def _after_dirt(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.session_isolation", "reset_leak", needs=("tasks",), value=80)
 def session_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A session does not notice what other sessions of the same process do."""
+    """Checks that a session is unaffected by other sessions of the same process."""
     task = ctx.sample_tasks(1)[0]
     own_ops = marked((*episode(ctx, task), *tour(ctx, task)[1:]))
     clean = ctx.play(*own_ops)
@@ -186,7 +186,7 @@ def _beside_dirt(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.episode_canary", "reset_leak", needs=("tools", "tasks"), value=66)
 def episode_canary(ctx: AuditContext) -> Iterator[Finding | None]:
-    """No word that was written in one episode can be read in another."""
+    """Checks that no word written in one episode can be read in another."""
     planted = dirt.plants(ctx)
     if not planted:
         raise NotChecked("no call takes a free text")
@@ -212,7 +212,7 @@ def episode_canary(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.snapshot_restore", "reset_leak", needs=("snapshot", "restore", "tasks"), value=64)
 def snapshot_restore(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A restored moment is the moment that was kept, and what follows from it is what would have followed."""
+    """Checks that a restored state equals the saved one, and that the same calls follow the same way."""
     found = ReportedDifferences()
     for task in ctx.sample_tasks(3):
         done = doing(ctx, task)
@@ -252,7 +252,7 @@ def _after_detours(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.reset_leak_code", "reset_leak", level="static", needs=("sources",), value=20, severity="warning")
 def reset_leak_code(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The code keeps nothing between episodes and draws nothing from the machine."""
+    """Checks that the code keeps no data between episodes and takes none from the machine."""
     for hint in reset_hints(ctx):
         yield ctx.finding(hint.title, part=hint.part, where=hint.where, at_most="hint", teaches=TEACHES)
 

@@ -1,4 +1,4 @@
-"""Rounding and clipping: states that are not equally good and are paid the same, or the wrong way round.
+"""Checks rounding and clipping: states of different quality that are paid the same or in the wrong order.
 
 The oracle is a ladder. Each of its rungs left out, or taken alone, is a state that is more or less done, and the
 components of a reward say more than the reward. Rewards of two levels are legitimate: what is said of them needs either
@@ -79,7 +79,7 @@ def not_less(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.components_add_up", "reward_clipping", needs=("oracle", "tasks"), value=66)
 def components(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A component that gets better makes the reward better: none is dead, cut, rounded away or of the wrong sign."""
+    """Checks that each component raises the reward: none is dead, cut, rounded away or of the wrong sign."""
     every = [state for _, _, paid in walks(ctx) for state in paid]
     states = [state for state in every if state.parts]
     if not states:
@@ -136,7 +136,7 @@ def _cut(ctx: AuditContext, states: Sequence[PaidState], name: str) -> tuple[Pai
 
 @check("x.ladder", "reward_clipping", needs=("oracle", "tasks"), value=64)
 def ladder(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Each further right thing is worth something, where rewards have more than two levels."""
+    """Checks that each further right thing raises the reward, where rewards have more than two levels."""
     walked = walks(ctx)
     every = [state for _, _, paid in walked for state in paid]
     ctx.count_comparisons(len(every))
@@ -291,7 +291,7 @@ def _falling(
 
 @check("x.reward_reaches_its_bounds", "reward_clipping", needs=("oracle", "tasks"), value=42, severity="warning")
 def bounds(ctx: AuditContext) -> Iterator[Finding | None]:
-    """With every component at its best, the reward is the most that can be had."""
+    """Checks that the reward is the highest possible with every component at its best."""
     tasks = ctx.sample_tasks(WALKED)
     records = ctx.play_all([Probe((reset(task), *(ctx.oracle(task) or ()), score())) for task in tasks])
     short: list[tuple[str, float, dict[str, float]]] = []

@@ -85,7 +85,7 @@ _MAX_KINDS = 4
 
 @check("x.answer_battery", "reward_hack", needs=("tasks", "oracle|hidden"), value=98)
 def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
-    """No wrong answer is paid what the right one is."""
+    """Checks that no wrong answer is paid like the right one."""
     tasks = asked(ctx, 24)
     if not tasks:
         raise ctx.not_checked("no task is solved by words alone")
@@ -132,7 +132,7 @@ def _said(ctx: AuditContext, question: Question, tried: Sequence[Attempt]) -> li
 
 @check("x.oracle_ablation", "reward_hack", needs=("oracle", "tasks"), value=97)
 def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A solution with any one of its writes left out is paid less."""
+    """Checks that a solution with any one of its writes left out is paid less."""
     reported: set[str] = set()
     for solution in paid(ctx, SOLVED):
         if len(solution.writes) < 1:
@@ -171,7 +171,7 @@ def _unchecked(ctx: AuditContext, solution: Solution, place: int, *, run: Run) -
 
 @check("x.wrong_argument", "reward_hack", needs=("oracle", "state", "tasks"), value=88)
 def wrong_argument(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A solution that does the right thing to the wrong record, or by the wrong amount, is paid less."""
+    """Checks that a solution with the wrong record or the wrong amount is paid less."""
     reported: set[tuple[str, str]] = set()
     known = paid(ctx, SOLVED)
     for solution in known:
@@ -260,7 +260,7 @@ def _any_value(
 
 @check("x.task_swap", "reward_hack", needs=("oracle", "tasks"), value=90)
 def task_swap(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The solution of one task is not the solution of another."""
+    """Checks that the solution of one task does not solve another."""
     known = paid(ctx, ASKED)
     pairs = [
         (first, second) for first, second in zip(known, [*known[1:], *known[:1]], strict=True) if first is not second
@@ -307,7 +307,7 @@ def _differs(first: Solution, second: Solution) -> bool:
 
 @check("x.forged_result", "reward_hack", needs=("oracle", "tasks", "tools"), value=84)
 def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Claims of success, handed to the tools in place of the work, are not paid; nor is one step done over and over."""
+    """Checks that claims of success given to the tools, or one step repeated, are not paid."""
     for solution in paid(ctx, 4):
         full = solution.full
         assert full is not None

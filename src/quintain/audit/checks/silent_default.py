@@ -109,7 +109,7 @@ def _silent(ctx: AuditContext, cell: Cell, found: Sequence[tuple[str, str]], *, 
 
 @check("x.verifier_faults", "silent_default", needs=("inject", "tasks"), value=87)
 def verifier_faults(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A fault that the verifier meets leaves no score: none at all, not a low one and not a high one."""
+    """Checks that a fault of the verifier leaves no score, neither a low nor a high one."""
     known = _accepted(ctx)
     met: list[World] = []
     is_told = False
@@ -188,7 +188,7 @@ def _used_up(ctx: AuditContext, there: Sequence[World], fault: str) -> Finding |
 
 @check("x.judge_faults", "silent_default", needs=("judge", "tasks"), value=79)
 def judge_faults(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A judge whose model does not answer gives no grade."""
+    """Checks that a judge whose model does not answer gives no grade."""
     for task in ctx.sample_tasks(3):
         for text in ("42", "I do not know."):
             ctx.count_comparisons()

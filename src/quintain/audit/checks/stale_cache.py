@@ -96,7 +96,7 @@ def read_walks(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.visible_at_once", "stale_cache", needs=("tools", "tasks"), value=52)
 def visible_at_once(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A write is visible at once: to wait changes no answer."""
+    """Checks that a write is visible at once: a wait changes no answer."""
     pairs = cache.pairs(ctx, 6, 3)
     cases = [(case, op, is_warm) for case in pairs for op in case.reads for is_warm in (False, True)]
     sessions = [
@@ -144,7 +144,7 @@ def _late(
 
 @check("x.cache_keys", "stale_cache", needs=("tools", "tasks"), value=68)
 def cache_keys(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A read answers for its own arguments, not for those of the read before."""
+    """Checks that a read answers for its own arguments, not for those of the read before."""
     rows = variants(ctx)
     if not rows:
         raise NotChecked("no tool that reads was called in two ways")
@@ -177,7 +177,7 @@ def cache_keys(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.cache_sessions", "stale_cache", needs=("tools", "tasks"), value=67)
 def cache_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A call answers for its own session and task, not for another one that asked the same before."""
+    """Checks that a call answers for its own session and task, not for an earlier one with equal arguments."""
     found: set[str] = set()
     searches = broad(ctx)[:8]
     for task in ctx.sample_tasks(2):
@@ -203,7 +203,7 @@ def cache_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.score_is_now", "stale_cache", needs=("tasks",), value=76)
 def score_is_now(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The score is of the episode as it stands, though it was asked for before."""
+    """Checks that the score is that of the current state, even after an earlier request."""
     mark = "step score"
     ways = 3
     for task in ctx.sample_tasks(4):
@@ -233,7 +233,7 @@ def score_is_now(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.read_after_restore", "stale_cache", needs=("tools", "snapshot", "restore", "state|digest"), value=48)
 def read_after_restore(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Back at an earlier moment a read gives what it gave there, whatever was read and written since."""
+    """Checks that a read after a restore gives what it gave at the snapshot, whatever came between."""
     world = Op(state_op(ctx), mark="step world")
     for walk in walks(ctx, 2):
         ops = reads(ctx, walk.task, READS, each=2)
@@ -254,7 +254,7 @@ def read_after_restore(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.concurrent_reads", "stale_cache", needs=("tools", "tasks"), value=54)
 def concurrent_reads(ctx: AuditContext) -> Iterator[Finding | None]:
-    """With 8 and 64 sessions at the same time each reads what it wrote itself."""
+    """Checks that each of 8 and 64 concurrent sessions reads its own writes."""
     pairs = cache.pairs(ctx, 4, 3)
     alone = ctx.play_all([Probe(cache.session(case)) for case in pairs])
     for count in MANY:
@@ -276,7 +276,7 @@ def concurrent_reads(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.read_orders", "stale_cache", needs=("tools", "tasks"), value=46)
 def read_orders(ctx: AuditContext) -> Iterator[Finding | None]:
-    """In any order of reads and writes a read gives what it gives after the same writes alone."""
+    """Checks that a read gives the same after the same writes in any order of reads."""
     known = writes(ctx, 40, each=4)
     if not known:
         raise NotChecked("no call is known to write")
@@ -291,6 +291,6 @@ def read_orders(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.cache_code", "stale_cache", level="static", needs=("sources",), value=19, severity="warning")
 def cache_code(ctx: AuditContext) -> Iterator[Finding | None]:
-    """No cache in the code outlives a write or mistakes one call for another."""
+    """Checks that no cache in the code outlives a write or confuses two calls."""
     for hint in cache_hints(ctx):
         yield ctx.finding(hint.title, part=hint.part, where=hint.where, at_most="hint", teaches=TEACHES)

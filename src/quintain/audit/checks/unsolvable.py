@@ -35,7 +35,7 @@ __all__ = [
 
 @check("semantic.oracle_max", "unsolvable", needs=("oracle", "tasks"), value=100)
 def oracle_max(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Each task's own solution works and is paid the most that can be had."""
+    """Checks that each task's own solution works and earns the highest reward."""
     known = {task: fact for task, fact in facts(ctx).items() if fact.solution == "known"}
     if not known and all(fact.solution == "none" for fact in facts(ctx).values()):
         raise ctx.not_checked("no task has a solution")
@@ -158,7 +158,7 @@ def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("semantic.floor_gap", "unsolvable", needs=("tasks",), value=99)
 def floor_gap(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Doing nothing, or saying nothing, is not paid what solving is."""
+    """Checks that doing nothing, or saying nothing, is not paid like solving."""
     ctx.count_comparisons(len(ctx.tasks))
     idle = {task: fact.floor for task, fact in facts(ctx).items()}
     further = {task: fact.floor for task, fact in beyond(ctx).items()}
@@ -211,7 +211,7 @@ def _may_refuse(ctx: AuditContext, task: str) -> bool:
 
 @check("x.budget", "unsolvable", needs=("oracle", "tasks"), value=85)
 def budget(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The solution fits into the calls that an episode allows."""
+    """Checks that the solution fits into the number of calls that an episode allows."""
     allowed = ctx.attribute("budget")
     if not isinstance(allowed, int):
         raise ctx.not_checked("no budget of calls is declared")
