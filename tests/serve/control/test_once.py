@@ -6,9 +6,10 @@ import asyncio
 import functools
 
 import pytest
+from starlette.responses import Response
 
 from quintain.serve.control import once
-from quintain.serve.control.once import Once, Said
+from quintain.serve.control.once import Once
 
 
 def test_what_runs_is_done_once_however_much_is_done_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,13 +19,13 @@ def test_what_runs_is_done_once_however_much_is_done_meanwhile(monkeypatch: pyte
     async def play() -> None:
         known, gate, done = Once(), asyncio.Event(), list[str]()
 
-        async def slow() -> Said:
+        async def slow() -> Response:
             await gate.wait()
             return await quick("slow", 50)
 
-        async def quick(name: str, size: int = 40) -> Said:
+        async def quick(name: str, size: int = 40) -> Response:
             done.append(name)
-            return Said(200, name.encode().ljust(size), ())
+            return Response(name.encode().ljust(size))
 
         first = asyncio.create_task(known.do(("me", "slow"), "", slow))
         await asyncio.sleep(0)

@@ -150,3 +150,16 @@ def test_a_sum_that_may_fall_is_no_counter() -> None:
     assert {one.type for one in families} == {"gauge", "counter"}
     assert all(sample.value >= 0 for one in families for sample in one.samples if one.type == "counter")
     assert [one.samples[0].value for one in families if one.name == "quintain_scores"] == [-3]
+
+
+def test_a_server_that_has_lost_many_threads_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(http: httpx.AsyncClient) -> list[tuple[int, str]]:
+        found = [await http.get("/readyz")]
+        monkeypatch.setattr(type(host.executor), "abandoned", property(lambda _: 1000))
+        found.append(await http.get("/readyz"))
+        return [(answer.status_code, answer.text) for answer in found]
+
+    host = Host([ENV])
+    (ready, _), (exhausted, words) = asked(host, ask)
+    assert (ready, exhausted) == (200, 503)
+    assert "1000 threads hang in tools" in words

@@ -17,11 +17,11 @@ from tests.serve.serving import ENVIRONMENTS, SECONDS, environment, ready
 DYING = """
 import os, signal
 from pathlib import Path
-from quintain.serve.control import app
+from quintain.serve.control.routes import ApiRoute
 from quintain.serve.journal.database import Journal
 
 wish = Path(os.environ["QUINTAIN_TEST_FOLDER"], "wish")
-commit, said = Journal._commit, app.said
+commit, said = Journal._commit, ApiRoute.response
 
 def at(moment):
     if wish.exists() and wish.read_text() == moment:
@@ -40,7 +40,7 @@ def saying(route, value):
     at("before the answer")
     return said(route, value)
 
-Journal._commit, app.said = committing, saying
+Journal._commit, ApiRoute.response = committing, saying
 """
 """What a server runs first that is to die, as by kill -9, at the moment that the file `wish` names."""
 

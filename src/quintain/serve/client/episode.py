@@ -17,8 +17,8 @@ from quintain.context import Context, Snapshot
 from quintain.episode import ActorSession, Episode, blank
 from quintain.errors import Component, EpisodeError, Stage, UsageError
 from quintain.harness import CallSource, Request
-from quintain.serve.control.asking import ReplyAsked, StepAsked, VerifyAsked
-from quintain.serve.control.wire import Detail, Played, Question, Replayed, Status, Verdict
+from quintain.serve.control.answers import Detail, Question, ReplayResult, ReplyResult, Status, Verdict
+from quintain.serve.control.bodies import ReplyBody, StepBody, VerifyBody
 from quintain.serve.episodes.actions import Change, Fail, Join, Rewrite, Tell, Terminate
 from quintain.state import State
 from quintain.task import Task
@@ -115,11 +115,11 @@ class RemoteEpisode(Episode[Far]):
         self._in_turn = True
         if self._plays_here:
             context.record(len(self.trace.turns), reply)
-            asked = StepAsked(reply=reply, thread=context.thread, before=tuple(self.changes))
-            played = await self._post("step", Played, asked)
+            asked = StepBody(reply=reply, thread=context.thread, before=tuple(self.changes))
+            played = await self._post("step", ReplyResult, asked)
             self.changes.clear()
         else:
-            played = await self._post("replies", Played, ReplyAsked(reply))
+            played = await self._post("replies", ReplyResult, ReplyBody(reply))
         self.trace.turns += played.turns
         self._in_turn = False
         self.settle(played.status, played.question)
@@ -141,7 +141,7 @@ class RemoteEpisode(Episode[Far]):
                 UsageError("a turn was broken off, so no record says what it did"), component="H", kind="cancelled"
             )
         try:
-            await self._post("verify", Verdict, VerifyAsked(before=tuple(self.changes)))
+            await self._post("verify", Verdict, VerifyBody(before=tuple(self.changes)))
             self.changes.clear()
             self.trace = await self.record()
             if self.is_passing:
@@ -158,7 +158,7 @@ class RemoteEpisode(Episode[Far]):
             EpisodeError: It cannot be reached.
         """
         await self.flush()
-        return await self._post("verify", Verdict, VerifyAsked(now=True))
+        return await self._post("verify", Verdict, VerifyBody(now=True))
 
     async def record(self) -> Trace:
         """The server's record, as it stands.
@@ -198,7 +198,7 @@ class RemoteEpisode(Episode[Far]):
         twin.settle(told, told.question)
         return twin
 
-    async def replay(self) -> Replayed:
+    async def replay(self) -> ReplayResult:
         """Whether the server, playing the record again, gets the same bytes.
 
         Raises:
@@ -206,7 +206,7 @@ class RemoteEpisode(Episode[Far]):
             EpisodeError: The server cannot be reached.
         """
         await self.flush()
-        return await self._post("replay", Replayed)
+        return await self._post("replay", ReplayResult)
 
     async def aclose(self) -> None:
         """Have the server forget the episode."""

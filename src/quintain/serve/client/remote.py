@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from quintain.serve.control.wire import EnvironmentsTold, EnvironmentTold
+from quintain.serve.control.answers import EnvironmentInfo, EnvironmentList
 
 from .transport import NONE, Transport
 from .world import RemoteEnvironment
@@ -45,7 +45,7 @@ class Server:
             UsageError: The server says no.
             EpisodeError: It cannot be reached.
         """
-        told = await self._transport.get("/v1/environments", EnvironmentsTold)
+        told = await self._transport.get("/v1/environments", EnvironmentList)
         return [self._made(one) for one in told.environments]
 
     async def environment(self, name: str = "", *, secrets: Mapping[str, str] = NONE) -> RemoteEnvironment:
@@ -60,7 +60,7 @@ class Server:
             UsageError: There is none of that name.
             EpisodeError: The server cannot be reached.
         """
-        return self._made(await self._transport.get(_path(name), EnvironmentTold), secrets)
+        return self._made(await self._transport.get(_path(name), EnvironmentInfo), secrets)
 
     def open(self, name: str = "", *, secrets: Mapping[str, str] = NONE) -> RemoteEnvironment:
         """As `environment`, where no event loop runs.
@@ -68,7 +68,7 @@ class Server:
         Raises:
             UsageError: There is none of that name, or the server cannot be reached.
         """
-        return self._made(self._transport.now(_path(name), EnvironmentTold), secrets)
+        return self._made(self._transport.now(_path(name), EnvironmentInfo), secrets)
 
     async def aclose(self) -> None:
         """Close the episodes that were kept for those after them, and the connections of the running event loop."""
@@ -76,7 +76,7 @@ class Server:
             await env.forget()
         await self._transport.aclose()
 
-    def _made(self, told: EnvironmentTold, secrets: Mapping[str, str] = NONE) -> RemoteEnvironment:
+    def _made(self, told: EnvironmentInfo, secrets: Mapping[str, str] = NONE) -> RemoteEnvironment:
         env = RemoteEnvironment(told, self._transport, secrets=secrets)
         self._opened.append(env)
         return env

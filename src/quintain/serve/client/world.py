@@ -18,8 +18,8 @@ from quintain.context import Snapshot
 from quintain.environment import Benchmark, Environment
 from quintain.errors import JudgeError, UsageError
 from quintain.harness import Harness, Model, Session
-from quintain.serve.control.asking import Create
-from quintain.serve.control.wire import CriterionTold, Detail, EnvironmentTold, TasksTold, ToolTold
+from quintain.serve.control.answers import CriterionInfo, Detail, EnvironmentInfo, TaskPage, ToolInfo
+from quintain.serve.control.bodies import Create
 from quintain.serve.episodes.actions import fingerprint
 from quintain.serve.episodes.secrets import packed
 from quintain.task import Task, Tasks
@@ -63,12 +63,12 @@ class RemoteEnvironment(Environment[Far]):
         secrets: What it confides to its episodes.
     """
 
-    def __init__(self, told: EnvironmentTold, transport: Transport, *, secrets: Mapping[str, str] = NONE) -> None:
+    def __init__(self, told: EnvironmentInfo, transport: Transport, *, secrets: Mapping[str, str] = NONE) -> None:
         self._told = told
         self._secrets = dict(secrets)
         self.transport = transport
         self._held = Held(transport, told.idle_s)
-        self._pages: dict[tuple[str, int], TasksTold] = {}
+        self._pages: dict[tuple[str, int], TaskPage] = {}
         self._path = f"/v1/environments/{urllib.parse.quote(told.name)}"
         super().__init__(
             told.name,
@@ -225,7 +225,7 @@ class RemoteEnvironment(Environment[Far]):
         count, number = 1, 0
         while number * PAGE < count:
             if (split, number) not in self._pages:
-                self._pages[split, number] = await self.transport.get(self._page(split, number), TasksTold)
+                self._pages[split, number] = await self.transport.get(self._page(split, number), TaskPage)
             count = self._pages[split, number].count
             number += 1
         return self._listed(split)
@@ -237,9 +237,9 @@ class RemoteEnvironment(Environment[Far]):
     def _listed(self, split: str) -> Tasks[Far]:
         """The tasks of a split, asked for by the page."""
 
-        def page(number: int) -> TasksTold:
+        def page(number: int) -> TaskPage:
             if (split, number) not in self._pages:
-                self._pages[split, number] = self.transport.now(self._page(split, number), TasksTold)
+                self._pages[split, number] = self.transport.now(self._page(split, number), TaskPage)
             return self._pages[split, number]
 
         def make(index: int) -> Task[Far]:
@@ -249,12 +249,12 @@ class RemoteEnvironment(Environment[Far]):
         return Tasks(page(0).count, make)
 
 
-def _tool(told: ToolTold) -> FarTool:
+def _tool(told: ToolInfo) -> FarTool:
     fields = {name: getattr(told, name) for name in told.__struct_fields__}
     return FarTool(arguments=msgspec.defstruct(told.name, ()), path=(told.name,), **fields)
 
 
-def _criterion(told: CriterionTold) -> Criterion[Far]:
+def _criterion(told: CriterionInfo) -> Criterion[Far]:
     def judge(_view: object) -> float:
         raise JudgeError(f"criterion {told.name!r} judges at the server", kind="quintain:judge_missing")
 

@@ -1,13 +1,17 @@
-"""The control plane on the wire: routes, bodies, who may, and refusals as RFC 9457 problems."""
+"""The control plane: a Starlette application of one table of routes, with RFC 9457 problems as refusals."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from http import HTTPStatus
+from collections.abc import Awaitable, Callable
+from http import HTTPMethod, HTTPStatus
 from typing import Any
 
 import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request as StarletteRequest
+from starlette.responses import Response
+from starlette.routing import Route
 
 from quintain import codec
 from quintain.errors import UsageError
@@ -17,154 +21,164 @@ from quintain.serve.episodes.request_secrets import HEADER, brought
 from quintain.serve.errors import Finished, ServeError, Unknown, Void
 from quintain.serve.keys import Caller
 
-from .asking import Create
-from .once import Once, Said, check
+from .answers import Problem
+from .bodies import Create
+from .once import Once, check
 from .openapi import REFUSED
-from .routes import OCTETS, Asked, Method, Route, queried, said
-from .table import ROUTER
-from .wire import Problem
-
-_log = logging.getLogger(__name__)
+from .routes import OCTETS, ApiCall, ApiRoute, converted
+from .table import ROUTES
 
 SNAPSHOTS = 64
-"""Times the longest body that a snapshot may have: it holds a whole world."""
+"""Longest body of a snapshot, as a multiple of other bodies: a snapshot holds a whole world."""
 NOBODY = Caller("", "agent")
-"""Who asks what needs no key."""
+"""Caller of a route without a key."""
+METHODS = [str(method) for method in HTTPMethod]
+"""All methods reach the endpoint of a path, which refuses those that the table lacks."""
+OPEN = frozenset(route.path for route in ROUTES if not route.role)
+
+_REQUEST, _CALLER = "quintain.request", "quintain.caller"
 
 
-class Media(ServeError):
-    """The body is of a type that is not taken here."""
+class MediaError(ServeError):
+    """The body is of a media type that the route does not take."""
 
     status = 415
 
 
 class Control:
-    """Answers what stands in the table.
+    """Answers requests by the table of routes.
 
     Args:
-        host: What is served.
-        keyed: Whether the server asks for keys.
+        host: The environments and episodes.
+        keyed: True if the server asks for keys.
     """
 
     def __init__(self, host: Host, *, keyed: bool = False) -> None:
         self._host = host
         self._keyed = keyed
         self._once = Once()
-
-    def is_open(self, request: Request) -> bool:
-        """Whether a request needs no key: probes, and the document that says how to send one."""
-        try:
-            found = _found(request)
-        except Method:
-            return False
-        return found is not None and not found[0].role
+        paths: dict[str, dict[str, ApiRoute]] = {}
+        for route in ROUTES:
+            paths.setdefault(route.path, {})[route.method] = route
+        errors = (HTTPException, ServeError, UsageError, msgspec.DecodeError, UnicodeDecodeError, Exception)
+        self._app = Starlette(
+            routes=[Route(path, self._endpoint(routes), methods=METHODS) for path, routes in paths.items()],
+            exception_handlers=dict.fromkeys(errors, _refused),
+        )
+        self._app.router.redirect_slashes = False
 
     async def enter(self, request: Request, admit: Callable[[Request], Caller]) -> None:
-        """Answer a request.
+        """Answers a request.
 
         Args:
-            request: It.
-            admit: Says who asks, and raises Denied; not asked where no key is needed.
+            request: The request.
+            admit: Returns the caller, or raises Denied; not called for a route without a key.
         """
         try:
-            caller = NOBODY if self.is_open(request) else admit(request)
-            answer = await self._answer(request, caller)
-        except Exception as error:  # noqa: BLE001  # each has its status, and what nobody thought of is logged
+            caller = NOBODY if request.path in OPEN else admit(request)
+            if request.scope["type"] != "http":
+                raise Unknown("there is no WebSocket here")
+        except ServeError as error:
             await self.refuse(request, error)
             return
-        await request.answer(answer.status, answer.body, answer.headers)
+        scope = {**request.scope, _REQUEST: request, _CALLER: caller}
+        await self._app(scope, request.receive, request.send)
 
-    async def refuse(self, request: Request, error: Exception) -> None:
-        """Say no, or that something broke; what broke is told to the log, not to the caller."""
-        status, words = _blamed(error)
-        if status >= 500 and not isinstance(error, ServeError):
-            _log.exception("%s %s broke", request.method, request.path, exc_info=error)
-        problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=words)
-        headers = [(b"content-type", REFUSED.encode())]
-        if isinstance(error, ServeError):
-            headers += again_headers(error)
-        if isinstance(error, Method):
-            headers.append((b"allow", error.allowed.encode()))
-        await request.answer(status, codec.json(problem), headers)
+    async def refuse(self, request: Request, error: ServeError) -> None:
+        """Answers with a refusal."""
+        response = _problem(error)
+        await request.answer(response.status_code, bytes(response.body), _headers(response))
 
-    async def _answer(self, request: Request, caller: Caller) -> Said:
-        if request.scope["type"] != "http":
-            raise Unknown("there is no WebSocket here")
-        found = _found(request)
-        if found is None:
-            raise Unknown(f"there is no {request.path}; /v1/openapi.json says what there is")
-        route, names = found
-        key = request.header(b"idempotency-key")
-        asked = Asked(
+    def _endpoint(self, routes: dict[str, ApiRoute]) -> Callable[[StarletteRequest], Awaitable[Response]]:
+        async def endpoint(request: StarletteRequest) -> Response:
+            route = routes.get(request.method)
+            if route is None:
+                allowed = ", ".join(routes)
+                raise HTTPException(405, f"this path takes {allowed}", {"allow": allowed})
+            return await self._answer(request, route)
+
+        return endpoint
+
+    async def _answer(self, asked: StarletteRequest, route: ApiRoute) -> Response:
+        request: Request = asked.scope[_REQUEST]
+        call = ApiCall(
             self._host,
-            caller,
+            asked.scope[_CALLER],
             request,
-            names,
-            query=queried(request.scope.get("query_string", b"").decode("latin-1"), route.query),
+            asked.path_params,
+            query=converted(asked.query_params, route.query),
             body=None,
             keyed=self._keyed,
         )
         if route.role:
-            asked.need(route.role, route.about.partition(".")[0].lower())
-        asked = asked._replace(body=await self._body(request, route))
+            call.need(route.role, route.about.partition(".")[0].lower())
+        call = call._replace(body=await self._body(request, route))
         if route.confides:
-            within = asked.body.secrets if isinstance(asked.body, Create) else {}
-            asked = asked._replace(secrets=brought(request, within))
+            call = call._replace(secrets=brought(request, call.body.secrets if isinstance(call.body, Create) else {}))
+        key = request.header(b"idempotency-key")
         if not key or request.method != "POST":
-            return said(route, await route.handle(asked))
+            return route.response(await route.handle(call))
         check(key)
         body = await self._raw(request, route)
-        asked = asked._replace(name=f"{request.path} {key}", digest=_digest(asked, body))
+        call = call._replace(name=f"{request.path} {key}", digest=_digest(call, body))
 
-        async def work() -> Said:
-            return said(route, await route.handle(asked))
+        async def work() -> Response:
+            return route.response(await route.handle(call))
 
-        # In memory, where the secrets are anyhow, another value is another request.
-        whole = b"\n".join((asked.digest.encode(), body, request.header(HEADER).encode()))
-        return await self._once.do((caller.name, asked.name), codec.digest(whole), work)
+        # Secrets are in memory anyway, so that another value makes another request here.
+        whole = b"\n".join((call.digest.encode(), body, request.header(HEADER).encode()))
+        return await self._once.do((call.caller.name, call.name), codec.digest(whole), work)
 
-    async def _raw(self, request: Request, route: Route) -> bytes:
+    async def _raw(self, request: Request, route: ApiRoute) -> bytes:
         most = self._host.limits.body_bytes
         return await request.body(most * SNAPSHOTS if route.body is bytes else most)
 
-    async def _body(self, request: Request, route: Route) -> Any:
+    async def _body(self, request: Request, route: ApiRoute) -> Any:
         if route.body is None:
             return None
         wanted = OCTETS if route.body is bytes else "application/json"
         given = request.header(b"content-type").partition(";")[0].strip().lower()
         if given != wanted:
-            raise Media(f"the body must be {wanted}, not {given or 'without a type'}")
+            raise MediaError(f"the body must be {wanted}, not {given or 'without a type'}")
         data = await self._raw(request, route)
         return data if route.body is bytes else parsed(data, route.body)
 
 
-def _digest(asked: Asked, body: bytes) -> str:
-    """Of a request, for the journal.
+def _digest(call: ApiCall, body: bytes) -> str:
+    """Returns the digest of a request for the journal, with the names of secrets only.
 
-    Who reads the journal could try what a short secret is until the digest is the same, so there are only names of
-    secrets in it. No key of ours could help: it would have to be kept there, too, for the process after this one.
+    With a value in it, a reader of the journal could try short values until the digest is the same. A salt would not
+    help: it would have to be in the journal, too.
     """
-    if isinstance(asked.body, Create) and asked.body.secrets:
-        body = codec.json(asked.body.plain)
-    names = (name.encode() for name in asked.secrets.names)
-    query = asked.request.scope.get("query_string", b"")
-    return codec.digest(b"\n".join((asked.request.path.encode(), query, body, *names)))
+    if isinstance(call.body, Create) and call.body.secrets:
+        body = codec.json(call.body.plain)
+    names = (name.encode() for name in call.secrets.names)
+    query = call.request.scope.get("query_string", b"")
+    return codec.digest(b"\n".join((call.request.path.encode(), query, body, *names)))
 
 
-def _found(request: Request) -> tuple[Route, dict[str, str]] | None:
-    return ROUTER.find(request.method, request.path.strip("/").split("/"))
+async def _refused(request: StarletteRequest, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
+        error = Unknown(f"there is no {request.url.path}; /v1/openapi.json says what there is")
+    return _problem(error)
 
 
-def _blamed(error: Exception) -> tuple[int, str]:
-    """The status of what was raised, and words for the caller."""
-    if isinstance(error, Void):
-        return Finished.status, str(error)
-    if isinstance(error, ServeError):
-        return error.status, str(error)
-    if isinstance(error, msgspec.ValidationError):
-        return 422, str(error)
-    if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
-        return 400, str(error)
-    if isinstance(error, UsageError):
-        return 422, str(error)
-    return 500, "the server broke over this; its log says how"
+def _problem(error: Exception) -> Response:
+    """Returns an error as a problem; of what is not expected the log has the words, and the client has not."""
+    status, words = 500, "the server broke over this; its log says how"
+    headers: dict[str, str] = {}
+    if isinstance(error, HTTPException):
+        status, words, headers = error.status_code, error.detail, dict(error.headers or {})
+    elif isinstance(error, ServeError):
+        status, words = Finished.status if isinstance(error, Void) else error.status, str(error)
+        headers = {name.decode(): value.decode() for name, value in again_headers(error)}
+    elif isinstance(error, msgspec.ValidationError | UsageError):
+        status, words = 422, str(error)
+    elif isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
+        status, words = 400, str(error)
+    problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=words)
+    return Response(codec.json(problem), status, headers, REFUSED)
+
+
+def _headers(response: Response) -> list[tuple[bytes, bytes]]:
+    return [(name, value) for name, value in response.raw_headers if name != b"content-length"]

@@ -4,70 +4,73 @@ from __future__ import annotations
 
 from typing import Any
 
+from starlette.responses import Response
+
 from quintain.environment import Environment
 from quintain.serve.episodes import task_lists as lists
-from quintain.serve.errors import Unknown
+from quintain.serve.errors import Unavailable, Unknown
 from quintain.task import Task
 
-from . import metrics, telling
-from .once import Said
-from .routes import Asked
-from .wire import EnvironmentsTold, EnvironmentTold, EpisodesTold, Health, TasksTold, TaskTold
+from . import metrics, views
+from .answers import EnvironmentInfo, EnvironmentList, EpisodePage, Health, TaskInfo, TaskPage
+from .routes import ApiCall
 
 
-async def list_environments(asked: Asked) -> EnvironmentsTold:
+async def list_environments(call: ApiCall) -> EnvironmentList:
     """Every environment, the default first: splits, tools, criteria, configuration, digests."""
-    return EnvironmentsTold(tuple(_told(asked, env) for env in asked.host.environments.values()))
+    return EnvironmentList(tuple(_told(call, env) for env in call.host.environments.values()))
 
 
-async def get_environment(asked: Asked) -> EnvironmentTold:
+async def get_environment(call: ApiCall) -> EnvironmentInfo:
     """One environment by its name, in any case; "-" is the server's first one."""
-    return _told(asked, asked.host.environment(_name(asked)))
+    return _told(call, call.host.environment(_name(call)))
 
 
-async def list_tasks(asked: Asked) -> TasksTold:
+async def list_tasks(call: ApiCall) -> TaskPage:
     """The names and tags of a split's tasks; what stands in a task does not leave the server."""
-    host, query = asked.host, asked.query
-    env = host.environment(_name(asked))
+    host, query = call.host, call.query
+    env = host.environment(_name(call))
     if query.split and query.split not in env.splits:
         raise Unknown(f"{env.name} has no split {query.split!r}; it has {', '.join(env.splits)}")
     split = host.split(env, query.split)
     count = len(await host.tasks(env, split))
     part = slice(query.offset, query.offset + query.limit)
-    return TasksTold(split, count, tuple(await lists.shown(host, env, split, part=part, tell=_named)))
+    return TaskPage(split, count, tuple(await lists.shown(host, env, split, part=part, tell=_named)))
 
 
-async def list_episodes(asked: Asked) -> EpisodesTold:
+async def list_episodes(call: ApiCall) -> EpisodePage:
     """The caller's episodes; an admin's are all."""
-    query, lives = asked.query, asked.host.lives(asked.caller)
+    query, lives = call.query, call.host.lives(call.caller)
     part = lives[query.offset : query.offset + query.limit]
-    return EpisodesTold(len(lives), tuple(telling.status(live, asked.caller) for live in part))
+    return EpisodePage(len(lives), tuple(views.status(live, call.caller) for live in part))
 
 
-async def get_health(asked: Asked) -> Health:
+async def get_health(call: ApiCall) -> Health:
     """Whether the process lives."""
-    return Health("draining" if asked.host.draining else "ok")
+    return Health("draining" if call.host.draining else "ok")
 
 
-async def get_readiness(asked: Asked) -> Health:
-    """Whether new episodes are taken; 503 while the server drains, or cannot write its journal."""
-    asked.host.check()
+async def get_readiness(call: ApiCall) -> Health:
+    """Whether new episodes are taken; 503 if the server drains, cannot write its journal, or has lost many threads."""
+    call.host.check()
+    if call.host.executor.is_exhausted:
+        raise Unavailable(f"{call.host.executor.abandoned} threads hang in tools: restart the server")
     return Health("ok")
 
 
-async def get_metrics(asked: Asked) -> Said:
+async def get_metrics(call: ApiCall) -> Response:
     """Counters and gauges for Prometheus."""
-    return Said(200, metrics.text(asked.host), ((b"content-type", metrics.TYPE.encode()),))
+    return Response(metrics.text(call.host), media_type=metrics.TYPE)
 
 
-def _told(asked: Asked, env: Environment[Any]) -> EnvironmentTold:
-    return EnvironmentTold.of(env, everything=asked.has("trainer"), idle_s=asked.host.limits.idle_s)
+def _told(call: ApiCall, env: Environment[Any]) -> EnvironmentInfo:
+    return EnvironmentInfo.of(env, everything=call.has("trainer"), idle_s=call.host.limits.idle_s)
 
 
-def _named(task: Task[Any], _split: str, _place: int) -> TaskTold:
-    return TaskTold(task.id, dict(task.tags), task.day)
+def _named(task: Task[Any], _split: str, _place: int) -> TaskInfo:
+    return TaskInfo(task.id, dict(task.tags), task.day)
 
 
-def _name(asked: Asked) -> str:
-    name = asked.names["environment"]
+def _name(call: ApiCall) -> str:
+    name = call.names["environment"]
     return "" if name == "-" else name

@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import msgspec
+from starlette.responses import Response
 
 from quintain import codec, resource
 from quintain.context import Snapshot
@@ -20,36 +21,36 @@ from quintain.serve.episodes.secrets import Secrets, shown
 from quintain.serve.errors import Conflict, Refused, Starting, Unknown, Void
 from quintain.trace import Message, Reply, ToolCall, Trace
 
-from . import telling
-from .asking import Create
-from .once import USED, Said
-from .routes import OCTETS, Asked
-from .wire import Detail, DigestTold, Divergence, Joined, JournalTold, Played, Replayed, Verdict
+from . import views
+from .answers import CallLog, Detail, Divergence, OpenedThread, ReplayResult, ReplyResult, StateDigest, Verdict
+from .bodies import Create
+from .once import USED
+from .routes import OCTETS, ApiCall
 
 READY_S = 20.0
 """Seconds that an answer waits for the world to be built."""
 
 
-async def create_episode(asked: Asked) -> Detail:
+async def create_episode(call: ApiCall) -> Detail:
     """Begin an episode. Its world is built behind; the answer waits for that a while."""
-    body = asked.body
+    body = call.body
     if body.harness == "client" or body.everyone or body.config is not None or body.after is not None:
-        asked.need("trainer", "to play all roles, or by a harness or a configuration of one's own,")
-    if (made := await _made(asked)) is not None:
-        return await _shown(asked, made)
-    after = asked.host.get(body.after, asked.caller) if body.after is not None else None
+        call.need("trainer", "to play all roles, or by a harness or a configuration of one's own,")
+    if (made := await _made(call)) is not None:
+        return await _shown(call, made)
+    after = call.host.get(body.after, call.caller) if body.after is not None else None
     wanted = Wanted(
         environment=body.environment,
         split=body.split,
         task=body.task if body.task is not None else body.index,
-        id=_id(asked),
-        request=asked.digest,
+        id=_id(call),
+        request=call.digest,
         seed=body.seed,
         member=after.trace.member if after is not None and body.member is None else body.member,
         attempt=body.attempt,
         agent=body.agent,
         led=body.harness == "client",
-        led_by=_led_by(asked.host.environment(body.environment), body),
+        led_by=_led_by(call.host.environment(body.environment), body),
         everyone=body.everyone,
         config=body.config,
         label=body.label,
@@ -57,149 +58,149 @@ async def create_episode(asked: Asked) -> Detail:
         start=await _world(after) if after is not None else None,
     )
     gone = after.secrets.names if after is not None else ()
-    return await _created(asked, wanted, secrets=asked.secrets.copy(lost=gone))
+    return await _created(call, wanted, secrets=call.secrets.copy(lost=gone))
 
 
-async def get_episode(asked: Asked) -> Detail:
+async def get_episode(call: ApiCall) -> Detail:
     """How an episode stands: status, validity, failure, rewards, the open question."""
-    live = await _live(asked)
-    if asked.query.wait:
-        await _begun(live, asked.query.wait)
-    return telling.detail(asked, live)
+    live = await _live(call)
+    if call.query.wait:
+        await _begun(live, call.query.wait)
+    return views.detail(call, live)
 
 
-async def call_tool(asked: Asked) -> Played:
+async def call_tool(call: ApiCall) -> ReplyResult:
     """Have the agent make one call: a turn."""
-    live = await _live(asked)
-    call = ToolCall(f"call_{len(live.trace.turns)}", asked.body.name, bytes(asked.body.arguments).decode())
-    return await _acted(asked, live, Reply(Message("assistant", calls=(call,))))
+    live = await _live(call)
+    made = ToolCall(f"call_{len(live.trace.turns)}", call.body.name, bytes(call.body.arguments).decode())
+    return await _acted(call, live, Reply(Message("assistant", calls=(made,))))
 
 
-async def give_answer(asked: Asked) -> Played:
+async def give_answer(call: ApiCall) -> ReplyResult:
     """Have the agent say something without calling; where nobody talks with it, its last words."""
-    return await _acted(asked, await _live(asked), Reply(Message("assistant", asked.body.text)))
+    return await _acted(call, await _live(call), Reply(Message("assistant", call.body.text)))
 
 
-async def give_reply(asked: Asked) -> Played:
+async def give_reply(call: ApiCall) -> ReplyResult:
     """Answer the open question with a whole reply: words, calls, tokens."""
-    live = await _live(asked)
+    live = await _live(call)
     if live.led:
         raise Conflict("the harness of this episode is the caller's: it makes steps")
-    return await _acted(asked, live, asked.body.reply, whoever=True)
+    return await _acted(call, live, call.body.reply, whoever=True)
 
 
-async def make_step(asked: Asked) -> Played:
+async def make_step(call: ApiCall) -> ReplyResult:
     """Play a reply in one of the conversations of the caller's own harness."""
-    live, body = await _led(asked), asked.body
+    live, body = await _led(call), call.body
     move = _move(body.reply, thread=body.thread, before=body.before)
-    return await _acted(asked, live, move, whoever=True)
+    return await _acted(call, live, move, whoever=True)
 
 
-async def join(asked: Asked) -> Joined:
+async def join(call: ApiCall) -> OpenedThread:
     """Open another actor's conversation for the caller's own harness."""
-    live = await _led(asked)
-    place = await live.change((Join(asked.body.role, asked.body.messages),), key=asked.key)
+    live = await _led(call)
+    place = await live.change((Join(call.body.role, call.body.messages),), key=call.key)
     session = (await live.ready(READY_S)).sessions[place]
-    return Joined(session.context.thread, tuple(session.messages))
+    return OpenedThread(session.context.thread, tuple(session.messages))
 
 
-async def change(asked: Asked) -> Detail:
+async def change(call: ApiCall) -> Detail:
     """Do what the caller's harness did beside its steps. With the server's own harness: only end the episode."""
-    live = await _live(asked)
-    await _changed(asked, live, asked.body)
-    return telling.detail(asked, live)
+    live = await _live(call)
+    await _changed(call, live, call.body)
+    return views.detail(call, live)
 
 
-async def terminate(asked: Asked) -> Detail:
+async def terminate(call: ApiCall) -> Detail:
     """End the episode, by the rules of the game or by a failure on the caller's side; a second time changes nothing."""
-    live, body = await _live(asked), asked.body
+    live, body = await _live(call), call.body
     what = Terminate(body.reason) if body.failure is None else Fail(body.failure)
-    await _changed(asked, live, (what,))
-    return telling.detail(asked, live)
+    await _changed(call, live, (what,))
+    return views.detail(call, live)
 
 
-async def verify(asked: Asked) -> Verdict:
+async def verify(call: ApiCall) -> Verdict:
     """The verdict on an episode that has ended, or on a copy as though it ended now."""
-    live, body = await _live(asked), asked.body
+    live, body = await _live(call), call.body
     if body.now:
-        asked.need("trainer", "a verdict before the end")
-    await _changed(asked, live, body.before)
+        call.need("trainer", "a verdict before the end")
+    await _changed(call, live, body.before)
     if not body.now:
         if live.trace.end is None:
             raise Conflict("the episode goes on; terminate it first, or ask for the verdict now")
         await live.judge()
-        return telling.verdict(live.trace, asked.caller)
+        return views.verdict(live.trace, call.caller)
 
     async def judged(episode: Episode[Any]) -> Trace:
         twin = await episode.fork()
-        twin.terminate("the verdict was asked for")
+        twin.terminate("the verdict was call for")
         await twin.verify()
         live.secrets.strike(twin.trace)
         return twin.trace
 
-    return telling.verdict(await live.work("verify", judged), asked.caller)
+    return views.verdict(await live.work("verify", judged), call.caller)
 
 
-async def get_digest(asked: Asked) -> DigestTold:
+async def get_digest(call: ApiCall) -> StateDigest:
     """What names the world as it stands: equal for worlds that will behave alike."""
 
     async def digest(episode: Episode[Any]) -> str:
         return await resource.digest(episode.state)
 
-    return DigestTold(await (await _live(asked)).work("digest", digest))
+    return StateDigest(await (await _live(call)).work("digest", digest))
 
 
-async def snapshot(asked: Asked) -> Said:
+async def snapshot(call: ApiCall) -> Response:
     """Everything that is needed to go on here or elsewhere, as bytes."""
-    data = await (await _live(asked)).work("snapshot", _frozen)
-    return Said(200, data, ((b"content-type", OCTETS.encode()),))
+    data = await (await _live(call)).work("snapshot", _frozen)
+    return Response(data, media_type=OCTETS)
 
 
-async def restore(asked: Asked) -> Detail:
+async def restore(call: ApiCall) -> Detail:
     """Begin an episode where a snapshot ended. Of the secrets that it had it has those that are given again."""
-    if (made := await _made(asked)) is not None:
-        return await _shown(asked, made)
+    if (made := await _made(call)) is not None:
+        return await _shown(call, made)
     try:
-        frozen = Snapshot.from_bytes(asked.body)
+        frozen = Snapshot.from_bytes(call.body)
         trace = codec.loads(frozen.trace, Trace)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Refused(f"this is no snapshot: {error}") from error
-    env = asked.host.environment(trace.environment)
+    env = call.host.environment(trace.environment)
     if frozen.fingerprint != env.fingerprint:
         raise Conflict(f"the snapshot is of another version of {env.name}: {frozen.fingerprint}")
     wanted = Wanted(
         environment=env.name,
-        split=await _split(asked, env, trace),
+        split=await _split(call, env, trace),
         task=trace.task,
-        id=_id(asked),
-        request=asked.digest,
-        led=asked.query.harness == "client",
-        led_by="" if asked.query.harness == "client" else None,
-        everyone=asked.query.everyone,
+        id=_id(call),
+        request=call.digest,
+        led=call.query.harness == "client",
+        led_by="" if call.query.harness == "client" else None,
+        everyone=call.query.everyone,
         label=trace.split,
         config=trace.config,
-        origin=asked.body,
+        origin=call.body,
         seed=trace.seed,
         member=trace.member,
         attempt=trace.attempt,
         agent=trace.agent,
     )
-    return await _created(asked, wanted, secrets=asked.secrets.copy(lost=frozen.secrets))
+    return await _created(call, wanted, secrets=call.secrets.copy(lost=frozen.secrets))
 
 
-async def fork(asked: Asked) -> Detail:
+async def fork(call: ApiCall) -> Detail:
     """An independent twin of an episode, with its secrets; both may go on."""
-    if (made := await _made(asked)) is not None:
-        return await _shown(asked, made)
-    live = await _live(asked)
+    if (made := await _made(call)) is not None:
+        return await _shown(call, made)
+    live = await _live(call)
     await live.ready(READY_S)
     trace = live.trace
     wanted = Wanted(
         environment=live.env.name,
         split=live.split,
         task=live.task.id,
-        id=_id(asked),
-        request=asked.digest,
+        id=_id(call),
+        request=call.digest,
         led=live.led,
         led_by=None if trace.external_harness is msgspec.UNSET else trace.external_harness,
         everyone=live.everyone,
@@ -207,15 +208,15 @@ async def fork(asked: Asked) -> Detail:
         config=trace.config,
         **{name: getattr(trace, name) for name in ("seed", "member", "attempt", "agent")},
     )
-    if asked.host.log.keeps:  # A twin that must outlive the process begins from bytes.
+    if call.host.log.keeps:  # A twin that must outlive the process begins from bytes.
         wanted = msgspec.structs.replace(wanted, origin=await live.work("snapshot", _frozen))
-        return await _created(asked, wanted, secrets=live.secrets)
-    return await _created(asked, wanted, secrets=live.secrets, twin=await live.work("fork", _forked))
+        return await _created(call, wanted, secrets=live.secrets)
+    return await _created(call, wanted, secrets=live.secrets, twin=await live.work("fork", _forked))
 
 
-async def replay(asked: Asked) -> Replayed:
+async def replay(call: ApiCall) -> ReplayResult:
     """Play the record of an ended episode again, and compare every byte."""
-    live = await _live(asked)
+    live = await _live(call)
     episode = await live.ready(READY_S)
     trace = live.trace
     if trace.end is None:
@@ -225,41 +226,41 @@ async def replay(asked: Asked) -> Replayed:
     def again() -> Coroutine[Any, Any, ReplayDivergence | None]:
         return compared(live.env, live.task, trace, start=start)
 
-    found = await asked.host.apart((live.env.name, "replay"), again, secrets=live.secrets)
+    found = await call.host.apart((live.env.name, "replay"), again, secrets=live.secrets)
     if found is None:
-        return Replayed(agree=True, divergence=None)
+        return ReplayResult(agree=True, divergence=None)
     words = live.secrets.hidden(str(found))
-    return Replayed(agree=False, divergence=Divergence(found.turn, found.step, found.field, words))
+    return ReplayResult(agree=False, divergence=Divergence(found.turn, found.step, found.field, words))
 
 
-async def get_trace(asked: Asked) -> Said:
+async def get_trace(call: ApiCall) -> Response:
     """The record: one line as it stands in a file of traces."""
-    return Said(200, (await _live(asked)).trace.to_json(), ((b"content-type", b"application/json"),))
+    return Response((await _live(call)).trace.to_json(), media_type="application/json")
 
 
-async def get_journal(asked: Asked) -> JournalTold:
+async def get_journal(call: ApiCall) -> CallLog:
     """Every call of the episode, of all roles, numbered from 0 in the order in which they were made."""
-    return telling.journal((await _live(asked)).trace)
+    return views.journal((await _live(call)).trace)
 
 
-async def delete_episode(asked: Asked) -> None:
+async def delete_episode(call: ApiCall) -> None:
     """Close an episode; nothing of it is left."""
-    await asked.host.close(asked.names["id"], asked.caller)
+    await call.host.close(call.names["id"], call.caller)
 
 
 # -- what they share
 
 
-async def _live(asked: Asked) -> Live:
-    live = asked.host.get(asked.names["id"], asked.caller)
+async def _live(call: ApiCall) -> Live:
+    live = call.host.get(call.names["id"], call.caller)
     await live.woken(READY_S)
-    if asked.key and live.clashes(asked.key):
+    if call.key and live.clashes(call.key):
         raise Conflict(USED)
     return live
 
 
-async def _led(asked: Asked) -> Live:
-    live = await _live(asked)
+async def _led(call: ApiCall) -> Live:
+    live = await _live(call)
     if not live.led:
         raise Conflict("the environment's own harness plays this episode; create it with the harness 'client'")
     return live
@@ -270,42 +271,42 @@ def _led_by(env: Environment[Any], body: Create) -> str | None:
     return None if body.harness == "server" or body.led_by == fingerprint(env.harness) else body.led_by
 
 
-def _id(asked: Asked) -> str:
+def _id(call: ApiCall) -> str:
     """The same for the same request, even when the server died in between."""
-    if not asked.name:
+    if not call.name:
         return ""
-    whole = f"{asked.caller.name}/{asked.name}"
-    return asked.host.ids.named(codec.digest(whole.encode()))
+    whole = f"{call.caller.name}/{call.name}"
+    return call.host.ids.named(codec.digest(whole.encode()))
 
 
-async def _created(asked: Asked, wanted: Wanted, *, secrets: Secrets, twin: Episode[Any] | None = None) -> Detail:
+async def _created(call: ApiCall, wanted: Wanted, *, secrets: Secrets, twin: Episode[Any] | None = None) -> Detail:
     try:
-        live = await asked.host.create(wanted, asked.caller, twin=twin, secrets=secrets)
+        live = await call.host.create(wanted, call.caller, twin=twin, secrets=secrets)
     except Refused as error:  # No such split, or no such place in it: here these are names like any other.
         raise Unknown(str(error)) from error
-    return await _shown(asked, live)
+    return await _shown(call, live)
 
 
-async def _made(asked: Asked) -> Live | None:
+async def _made(call: ApiCall) -> Live | None:
     """What this very request made before the server died."""
-    if not asked.name:
+    if not call.name:
         return None
-    name = _id(asked)
+    name = _id(call)
     try:
-        live = asked.host.get(name, asked.caller)
+        live = call.host.get(name, call.caller)
     except Unknown:
         return None
-    if live.request != asked.digest:
+    if live.request != call.digest:
         raise Conflict(USED)
-    if asked.secrets.names and live.is_new:
-        await asked.host.close(live.id, asked.caller)  # Its secrets are gone with the process, so it begins once more.
+    if call.secrets.names and live.is_new:
+        await call.host.close(live.id, call.caller)  # Its secrets are gone with the process, so it begins once more.
         return None
     return live
 
 
-async def _shown(asked: Asked, live: Live) -> Detail:
+async def _shown(call: ApiCall, live: Live) -> Detail:
     await _begun(live, READY_S)
-    return telling.detail(asked, live)
+    return views.detail(call, live)
 
 
 async def _begun(live: Live, seconds: float) -> None:
@@ -314,41 +315,41 @@ async def _begun(live: Live, seconds: float) -> None:
         await live.ready(seconds)
 
 
-async def _acted(asked: Asked, live: Live, reply: Reply, *, whoever: bool = False) -> Played:
+async def _acted(call: ApiCall, live: Live, reply: Reply, *, whoever: bool = False) -> ReplyResult:
     await live.ready(READY_S)
-    before = live.place(asked.key)  # Where a process did it that was killed: all that is left is to tell it.
+    before = live.place(call.key)  # Where a process did it that was killed: all that is left is to tell it.
     question = live.question
     if before is None and not whoever and question is not None and question.role != "agent":
         raise Conflict(f"the open question is for the {question.role}: answer it by a whole reply")
     if before is None:
-        live.room(2 * len(await asked.request.body(asked.host.limits.body_bytes)))
+        live.room(2 * len(await call.request.body(call.host.limits.body_bytes)))
     first = len(live.trace.turns) if before is None else before
     had = live.trace.failure if before is None else None
     if live.led and not isinstance(reply, Move):
         reply = _move(reply)
     try:
-        answers = await live.act(reply, key=asked.key)
+        answers = await live.act(reply, key=call.key)
     except Void:
         if had is not None:
             raise
         answers = []
     first = answers[0].seq if answers else first
     answered = question if before is None else None
-    return telling.played(asked, live, first=first, answers=answers, answered=answered)
+    return views.played(call, live, first=first, answers=answers, answered=answered)
 
 
 def _move(reply: Reply, **more: Any) -> Move:
     return Move(**{name: getattr(reply, name) for name in Reply.__struct_fields__}, **more)
 
 
-async def _changed(asked: Asked, live: Live, changes: Sequence[Change]) -> None:
+async def _changed(call: ApiCall, live: Live, changes: Sequence[Change]) -> None:
     if any(isinstance(one, Fail) for one in changes):
-        asked.need("trainer", "to blame a failure")
+        call.need("trainer", "to blame a failure")
     if not live.led and any(not isinstance(one, Terminate | Fail) for one in changes):
         raise Conflict("the environment's own harness plays this episode, and alone talks to its actors")
     if changes:
         await live.ready(READY_S)
-        await live.change(tuple(changes), key=asked.key)
+        await live.change(tuple(changes), key=call.key)
 
 
 async def _forked(episode: Episode[Any]) -> Episode[Any]:
@@ -370,11 +371,11 @@ async def _world(live: Live) -> bytes:
     return await live.work("dump", dumped)
 
 
-async def _split(asked: Asked, env: Environment[Any], trace: Trace) -> str:
+async def _split(call: ApiCall, env: Environment[Any], trace: Trace) -> str:
     """The split in which a record's task is, which the record may call by another name."""
     for split in (trace.split,) if trace.split in env.splits else env.splits:
         try:
-            await asked.host.task(env, split, trace.task)
+            await call.host.task(env, split, trace.task)
         except Unknown:
             continue
         return split

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable
+
+from starlette.responses import Response
 
 from quintain.serve.errors import Conflict, Refused
 
@@ -24,23 +25,15 @@ def check(key: str) -> None:
         raise Refused("an Idempotency-Key has 1 to 255 printable ASCII characters, and no space among them")
 
 
-class Said(NamedTuple):
-    """A whole answer."""
-
-    status: int
-    body: bytes
-    headers: Iterable[tuple[bytes, bytes]]
-
-
 class Once:
     """The answers of late, by caller and key. The oldest are forgotten when there are too many; what runs, never."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], tuple[str, Said]] = OrderedDict()
-        self._running: dict[tuple[str, str], tuple[str, asyncio.Future[Said]]] = {}
+        self._known: OrderedDict[tuple[str, str], tuple[str, Response]] = OrderedDict()
+        self._running: dict[tuple[str, str], tuple[str, asyncio.Future[Response]]] = {}
         self._bytes = 0
 
-    async def do(self, name: tuple[str, str], digest: str, work: Callable[[], Awaitable[Said]]) -> Said:
+    async def do(self, name: tuple[str, str], digest: str, work: Callable[[], Awaitable[Response]]) -> Response:
         """Do what a request asks for, unless that was done already.
 
         Args:
@@ -55,11 +48,11 @@ class Once:
         if before != digest:
             raise Conflict(USED)
         if found is not None:
-            return found if isinstance(found, Said) else await asyncio.shield(found)
+            return found if isinstance(found, Response) else await asyncio.shield(found)
         answer = asyncio.get_running_loop().create_future()
         self._running[name] = (digest, answer)
         try:
-            said = await work()
+            response = await work()
         except BaseException as error:
             if isinstance(error, Exception):
                 answer.set_exception(error)
@@ -69,10 +62,10 @@ class Once:
             raise
         finally:
             del self._running[name]
-        answer.set_result(said)
-        self._known[name] = (digest, said)
-        self._bytes += len(said.body)
+        answer.set_result(response)
+        self._known[name] = (digest, response)
+        self._bytes += len(response.body)
         while len(self._known) > MOST or self._bytes > MOST_BYTES:
             _, (_, old) = self._known.popitem(last=False)
             self._bytes -= len(old.body)
-        return said
+        return response

@@ -15,8 +15,8 @@ from quintain import __version__, codec
 from quintain.config import AT_LEAST, WITHIN
 from quintain.errors import KINDS
 
-from .routes import OCTETS, Route
-from .wire import Problem
+from .answers import Problem
+from .routes import OCTETS, ApiRoute
 
 REFUSED = "application/problem+json"
 _REF = "#/components/schemas/{name}"
@@ -34,7 +34,7 @@ _OWN = {"properties": {"role": {"const": "assistant"}, "call_id": {"type": "null
 
 
 @functools.cache
-def document(routes: tuple[Route, ...], *, keyed: bool) -> bytes:
+def document(routes: tuple[ApiRoute, ...], *, keyed: bool) -> bytes:
     """The document as JSON.
 
     Args:
@@ -75,7 +75,7 @@ def _bound(components: dict[str, Any]) -> None:
         config[name]["minimum" if edges[0] == "[" else "exclusiveMinimum"] = low
         if math.isfinite(high):
             config[name]["maximum" if edges[1] == "]" else "exclusiveMaximum"] = high
-    for name in ("ReplyAsked", "StepAsked"):
+    for name in ("ReplyBody", "StepBody"):
         asked = components[name]["properties"]
         asked["reply"] = {"allOf": [asked["reply"], {"properties": {"message": _OWN}}]}
     for tokens in components["Usage"]["properties"].values():
@@ -100,7 +100,7 @@ def _schemas(value: Any) -> Iterator[dict[str, Any]]:
             yield from _schemas(one)
 
 
-def _links(routes: tuple[Route, ...]) -> dict[str, Any]:
+def _links(routes: tuple[ApiRoute, ...]) -> dict[str, Any]:
     """What can be done with an episode that an answer tells of."""
     return {
         route.name: {"operationId": route.name, "parameters": {"id": "$response.body#/id"}}
@@ -109,7 +109,7 @@ def _links(routes: tuple[Route, ...]) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route, known: dict[Any, Any], *, keyed: bool) -> dict[str, Any]:
+def _operation(route: ApiRoute, known: dict[Any, Any], *, keyed: bool) -> dict[str, Any]:
     told: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.about.partition(".")[0],
@@ -127,7 +127,7 @@ def _operation(route: Route, known: dict[Any, Any], *, keyed: bool) -> dict[str,
     return told
 
 
-def _statuses(route: Route) -> set[int]:
+def _statuses(route: ApiRoute) -> set[int]:
     """Every status of a refusal that the route may give."""
     found = {*_ALWAYS, *route.errors}
     found |= {401} if route.role else set()
@@ -136,7 +136,7 @@ def _statuses(route: Route) -> set[int]:
     return found
 
 
-def _answer(route: Route, known: dict[Any, Any]) -> dict[str, Any]:
+def _answer(route: ApiRoute, known: dict[Any, Any]) -> dict[str, Any]:
     told: dict[str, Any] = {"description": HTTPStatus(route.status).phrase}
     if route.answer is bytes:
         told["content"] = {OCTETS: {"schema": {}}}
@@ -162,12 +162,12 @@ def _refusal(status: int) -> dict[str, Any]:
     return {"description": HTTPStatus(status).phrase, "content": content} | ({"headers": headers} if headers else {})
 
 
-def _in_path(route: Route) -> Iterable[dict[str, Any]]:
+def _in_path(route: ApiRoute) -> Iterable[dict[str, Any]]:
     for name in re.findall(r"{(\w+)}", route.path):
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 
 
-def _in_query(route: Route) -> Iterable[dict[str, Any]]:
+def _in_query(route: ApiRoute) -> Iterable[dict[str, Any]]:
     if route.query is None:
         return
     (_,), components = msgspec.json.schema_components([route.query], ref_template=_REF)
@@ -175,7 +175,7 @@ def _in_query(route: Route) -> Iterable[dict[str, Any]]:
         yield {"name": name, "in": "query", "required": False, "schema": schema}
 
 
-def _in_header(route: Route) -> Iterable[dict[str, Any]]:
+def _in_header(route: ApiRoute) -> Iterable[dict[str, Any]]:
     if route.method != "POST":
         return
     if route.confides:

@@ -1,46 +1,36 @@
-"""The table of what can be asked, from which requests are answered and the OpenAPI document is made."""
+"""Rows of the table of routes, and the calls that their handlers get."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 import msgspec
+from starlette.datastructures import QueryParams
+from starlette.responses import Response
 
 from quintain import codec
-from quintain.serve.asgi import JSON, Request
+from quintain.serve.asgi import Request
 from quintain.serve.episodes.host import Host
 from quintain.serve.episodes.secrets import NOTHING, Secrets
-from quintain.serve.errors import Denied, ServeError
+from quintain.serve.errors import Denied
 from quintain.serve.keys import Caller
-
-from .once import Said
 
 OCTETS = "application/octet-stream"
 _RANK = {"agent": 0, "trainer": 1, "admin": 2}
 
 
-class Method(ServeError):
-    """The path is there, but not for this method."""
-
-    status = 405
-
-    def __init__(self, allowed: Sequence[str]) -> None:
-        super().__init__(f"this path takes {', '.join(allowed)}")
-        self.allowed = ", ".join(allowed)
-
-
-class Asked(NamedTuple):
+class ApiCall(NamedTuple):
     """A request that fits its route.
 
     Attributes:
-        names: The parts of the path that stand in braces in its pattern.
-        query: As the route's type.
-        body: As the route's type; None where it has none.
-        keyed: Whether the server asks for keys.
-        secrets: What the request confides to the episode that it begins.
-        name: The path and the Idempotency-Key; empty where there is none.
-        digest: Of all that a request with such a key says, but for what its secrets are.
+        names: Parameters in the path.
+        query: Of the route's type; None if it has none.
+        body: Of the route's type; None if it has none.
+        keyed: True if the server asks for keys.
+        secrets: Secrets that the request brings for the episode that it begins.
+        name: The path and the Idempotency-Key; empty without a key.
+        digest: Of all that a request with such a key says, without the values of secrets.
     """
 
     host: Host
@@ -56,42 +46,42 @@ class Asked(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Under which the next process knows this very request, too; empty where it has no Idempotency-Key."""
+        """Key by which the journal knows this very request; empty without an Idempotency-Key."""
         return f"{self.name} {self.digest}" if self.name else ""
 
     def has(self, role: str) -> bool:
-        """Whether the caller's role is this one, or one above it."""
+        """True if the caller's role is this one, or one above it."""
         return _RANK[self.caller.role] >= _RANK[role]
 
     def need(self, role: str, what: str) -> None:
-        """See to it that the caller may do something.
+        """Checks the role of the caller.
 
         Raises:
-            Denied: He may not.
+            Denied: The role is below this one.
         """
         if not self.has(role):
             raise Denied(f"{what} needs a key of the role {role!r}", 403)
 
 
-class Route(NamedTuple):
-    """One thing that can be asked.
+class ApiRoute(NamedTuple):
+    """One method of one path.
 
     Attributes:
         method: Of HTTP.
-        path: Its parts in braces are names.
-        handle: Answers: with a value, or with a whole answer.
-        answer: Type of the value; `bytes` for octets, `str` for text.
+        path: With parameters in braces.
+        handle: Returns a value of the type `answer`, or a whole response.
+        answer: Type of the value; `bytes` for octets, a media type for text, None for an empty answer.
         body: Type of the request's body; None for none, `bytes` for octets.
-        query: Type of what follows the "?".
-        role: The least that may ask; empty where everybody may.
+        query: Type of the query; None for none.
+        role: The least role that may ask; empty for a route without a key.
         status: Of the answer.
-        errors: Statuses of refusals beside those that any request may meet.
-        confides: Whether it may bring secrets.
+        errors: Statuses of refusals besides those that any request may meet.
+        confides: True if a request may bring secrets.
     """
 
     method: str
     path: str
-    handle: Callable[[Asked], Awaitable[Any]]
+    handle: Callable[[ApiCall], Awaitable[Any]]
     answer: Any
     body: Any = None
     query: Any = None
@@ -102,78 +92,33 @@ class Route(NamedTuple):
 
     @property
     def about(self) -> str:
-        """What it does, in the words of its handler."""
+        """Description of the route, which is its handler's docstring."""
         return (self.handle.__doc__ or "").strip()
 
     @property
     def name(self) -> str:
+        """Operation id."""
         return self.handle.__name__.strip("_")
 
-
-class Router:
-    """Finds the route of a request."""
-
-    def __init__(self, routes: tuple[Route, ...]) -> None:
-        self.routes = routes
-        self._by_length: dict[int, list[tuple[list[str], Route]]] = {}
-        for route in routes:
-            parts = route.path.strip("/").split("/")
-            self._by_length.setdefault(len(parts), []).append((parts, route))
-
-    def find(self, method: str, parts: Sequence[str]) -> tuple[Route, dict[str, str]] | None:
-        """The route and the names in the path; None where there is no such path.
-
-        Raises:
-            Method: The path takes other methods.
-        """
-        found = [
-            (names, route)
-            for pattern, route in self._by_length.get(len(parts), ())
-            if (names := _matched(pattern, parts)) is not None
-        ]
-        fewest = min((len(names) for names, _ in found), default=0)  # A path's own word goes before a name.
-        here = [(names, route) for names, route in found if len(names) == fewest]
-        for names, route in here:
-            if route.method == method:
-                return route, names
-        if here:
-            raise Method([route.method for _, route in here])
-        return None
+    def response(self, value: Any) -> Response:
+        """Returns the response for a handler's value."""
+        if isinstance(value, Response):
+            return value
+        if self.answer is None:
+            return Response(status_code=204)
+        return Response(codec.json(value), self.status, media_type="application/json")
 
 
-def said(route: Route, value: Any) -> Said:
-    """The whole answer that a handler's value means."""
-    if isinstance(value, Said):
-        return value
-    if route.answer is None:
-        return Said(204, b"", ())
-    return Said(route.status, codec.json(value), (JSON,))
-
-
-def _matched(pattern: Sequence[str], parts: Sequence[str]) -> dict[str, str] | None:
-    names: dict[str, str] = {}
-    for wanted, part in zip(pattern, parts, strict=True):
-        if wanted.startswith("{"):
-            names[wanted[1:-1]] = part
-        elif wanted != part:
-            return None
-    return names
-
-
-def queried(text: str, type_: Any) -> Any:
-    """What follows the "?" as a type.
+def converted(query: QueryParams, type_: Any) -> Any:
+    """Returns query parameters as a type.
 
     Raises:
-        msgspec.ValidationError: It does not fit.
+        msgspec.ValidationError: A parameter is unknown, given twice, or not of its type.
     """
-    import urllib.parse
-
-    values = urllib.parse.parse_qsl(text, keep_blank_values=True)
-    names = [name for name, _ in values]
-    if len(set(names)) != len(names):
+    if len(query) != len(query.multi_items()):
         raise msgspec.ValidationError("a parameter is given twice")
     if type_ is None:
-        if values:
-            raise msgspec.ValidationError(f"this path takes no parameters, got {', '.join(names)}")
+        if query:
+            raise msgspec.ValidationError(f"this path takes no parameters, got {', '.join(query)}")
         return None
-    return msgspec.convert(dict(values), type_, strict=False)
+    return msgspec.convert(dict(query), type_, strict=False)

@@ -24,7 +24,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class ToolTold(msgspec.Struct, frozen=True):
+class ToolInfo(msgspec.Struct, frozen=True):
     """A tool, its arguments as a JSON schema."""
 
     name: str
@@ -33,7 +33,7 @@ class ToolTold(msgspec.Struct, frozen=True):
     roles: tuple[str, ...]
 
 
-class CriterionTold(msgspec.Struct, frozen=True, kw_only=True):
+class CriterionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What judges, without how."""
 
     name: str
@@ -45,11 +45,11 @@ class CriterionTold(msgspec.Struct, frozen=True, kw_only=True):
     after: str | None
 
     @classmethod
-    def of(cls, one: Criterion[Any]) -> CriterionTold:
+    def of(cls, one: Criterion[Any]) -> CriterionInfo:
         return cls(**{name: getattr(one, name) for name in cls.__struct_fields__})
 
 
-class EnvironmentTold(msgspec.Struct, frozen=True, kw_only=True):
+class EnvironmentInfo(msgspec.Struct, frozen=True, kw_only=True):
     """An environment, but for its tasks and its code.
 
     Attributes:
@@ -60,14 +60,14 @@ class EnvironmentTold(msgspec.Struct, frozen=True, kw_only=True):
     splits: tuple[str, ...]
     fingerprint: str
     tools_digest: str
-    tools: tuple[ToolTold, ...]
-    criteria: tuple[CriterionTold, ...]
+    tools: tuple[ToolInfo, ...]
+    criteria: tuple[CriterionInfo, ...]
     combine: Literal["sum", "product"]
     config: Config
     idle_s: float
 
     @classmethod
-    def of(cls, env: Environment[Any], *, everything: bool, idle_s: float) -> EnvironmentTold:
+    def of(cls, env: Environment[Any], *, everything: bool, idle_s: float) -> EnvironmentInfo:
         """What is told of an environment; the tools of other roles only where everything may be known."""
         tools = env.tools.values() if everything else env.tools_of("agent")
         return cls(
@@ -75,21 +75,21 @@ class EnvironmentTold(msgspec.Struct, frozen=True, kw_only=True):
             splits=env.splits,
             fingerprint=env.fingerprint,
             tools_digest=env.tools_digest,
-            tools=tuple(ToolTold(t.name, t.description, t.parameters, t.roles) for t in tools),
-            criteria=tuple(map(CriterionTold.of, env.verifier.criteria)),
+            tools=tuple(ToolInfo(t.name, t.description, t.parameters, t.roles) for t in tools),
+            criteria=tuple(map(CriterionInfo.of, env.verifier.criteria)),
             combine=env.verifier.combine,
             config=env.config,
             idle_s=idle_s,
         )
 
 
-class EnvironmentsTold(msgspec.Struct, frozen=True):
+class EnvironmentList(msgspec.Struct, frozen=True):
     """Everything that is served, the default first."""
 
-    environments: tuple[EnvironmentTold, ...]
+    environments: tuple[EnvironmentInfo, ...]
 
 
-class TaskTold(msgspec.Struct, frozen=True):
+class TaskInfo(msgspec.Struct, frozen=True):
     """A task's name; nothing that stands in it."""
 
     id: str
@@ -97,7 +97,7 @@ class TaskTold(msgspec.Struct, frozen=True):
     day: str = ""
 
 
-class TasksTold(msgspec.Struct, frozen=True):
+class TaskPage(msgspec.Struct, frozen=True):
     """Some of a split's tasks.
 
     Attributes:
@@ -108,7 +108,7 @@ class TasksTold(msgspec.Struct, frozen=True):
 
     split: str
     count: int
-    tasks: tuple[TaskTold, ...]
+    tasks: tuple[TaskInfo, ...]
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,7 +198,7 @@ class Detail(Status, frozen=True, kw_only=True):
     mcp_url: str
 
 
-class EpisodesTold(msgspec.Struct, frozen=True):
+class EpisodePage(msgspec.Struct, frozen=True):
     """Some of the caller's episodes; an admin's are all.
 
     Attributes:
@@ -210,7 +210,7 @@ class EpisodesTold(msgspec.Struct, frozen=True):
     episodes: tuple[Status, ...]
 
 
-class Joined(msgspec.Struct, frozen=True):
+class OpenedThread(msgspec.Struct, frozen=True):
     """The conversation that a join opened."""
 
     thread: int
@@ -227,7 +227,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     state_digest: str
 
 
-class Played(msgspec.Struct, frozen=True, kw_only=True):
+class ReplyResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a reply led to.
 
     Attributes:
@@ -249,7 +249,7 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     question: Question | None
 
 
-class DigestTold(msgspec.Struct, frozen=True):
+class StateDigest(msgspec.Struct, frozen=True):
     """What names the world as it stands."""
 
     state_digest: str
@@ -264,7 +264,7 @@ class Divergence(msgspec.Struct, frozen=True):
     words: str
 
 
-class Replayed(msgspec.Struct, frozen=True):
+class ReplayResult(msgspec.Struct, frozen=True):
     """Whether a replay gave the same bytes."""
 
     agree: bool
@@ -288,7 +288,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     state_digest: str
 
 
-class JournalTold(msgspec.Struct, frozen=True):
+class CallLog(msgspec.Struct, frozen=True):
     """The calls of an episode, in the order in which they were made."""
 
     entries: tuple[Entry, ...]

@@ -71,7 +71,7 @@ class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return msgspec.structs.replace(self, secrets=dict.fromkeys(sorted(self.secrets), ""))
 
 
-class CallAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CallBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tool call of the agent."""
 
     name: str
@@ -79,19 +79,19 @@ class CallAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """As JSON; the tool reads them as they were written."""
 
 
-class AnswerAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Words of the agent, without a call."""
 
     text: str
 
 
-class ReplyAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ReplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole reply to the open question."""
 
     reply: Reply
 
 
-class StepAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class StepBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A reply in one of the conversations of the caller's own harness.
 
     Attributes:
@@ -105,21 +105,21 @@ class StepAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     before: tuple[Change, ...] = ()
 
 
-class JoinAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class JoinBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Another actor enters; its context begins with what the task tells that role, then these messages."""
 
     role: Role
     messages: tuple[Message, ...] = ()
 
 
-class TerminateAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class TerminateBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The end, by the rules of the game or by a failure on the caller's side."""
 
     reason: Name = "the client ended it"
     failure: Failure | None = None
 
 
-class VerifyAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class VerifyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A verdict that is wanted.
 
     Attributes:
@@ -131,14 +131,14 @@ class VerifyAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     now: bool = False
 
 
-class EpisodesAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EpisodesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which episodes, by place."""
 
     offset: Count = 0
     limit: Page = 100
 
 
-class TasksAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TasksQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which tasks: those of a split, by place."""
 
     split: str = ""
@@ -146,13 +146,13 @@ class TasksAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     limit: Page = 100
 
 
-class DetailAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DetailQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """For how many seconds the answer may wait for the world to be built."""
 
     wait: Seconds = 0.0
 
 
-class RestoreAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RestoreQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who plays what was restored; as for `Create`."""
 
     harness: Literal["server", "client"] = "server"

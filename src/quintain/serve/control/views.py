@@ -14,8 +14,8 @@ from quintain.serve.episodes.views import Answer, blamed, named, visible_rewards
 from quintain.serve.keys import Caller
 from quintain.trace import Message, Trace, Turn
 
-from .routes import Asked
-from .wire import Detail, Entry, JournalTold, Played, Question, Status, Verdict
+from .answers import CallLog, Detail, Entry, Question, ReplyResult, Status, Verdict
+from .routes import ApiCall
 
 _known: weakref.WeakKeyDictionary[Live, dict[str, Sequence[Message]]] = weakref.WeakKeyDictionary()
 """The messages of each role's last question that was answered, which its caller has, so that only the rest is told."""
@@ -26,26 +26,28 @@ def status(live: Live, caller: Caller) -> Status:
     return Status(**_standing(live, caller))
 
 
-def detail(asked: Asked, live: Live) -> Detail:
+def detail(call: ApiCall, live: Live) -> Detail:
     """How an episode stands, with what belongs to its moment."""
     trace = live.trace
     return Detail(
-        **_standing(live, asked.caller),
-        rewards=visible_rewards(trace.every_reward(), trace, asked.caller),
+        **_standing(live, call.caller),
+        rewards=visible_rewards(trace.every_reward(), trace, call.caller),
         question=_question(live, {}),
         prompt=tuple(live.messages) if live.led else (),
         roles=live.task.roles if live.led else {},
         label=trace.split,
         day=live.task.day,
-        mcp_url=_mcp_url(asked, live),
+        mcp_url=_mcp_url(call, live),
     )
 
 
-def played(asked: Asked, live: Live, *, first: int, answers: Sequence[Answer], answered: Request | None) -> Played:
+def played(
+    call: ApiCall, live: Live, *, first: int, answers: Sequence[Answer], answered: Request | None
+) -> ReplyResult:
     """What a reply led to: the turns from the first of them on.
 
     Args:
-        asked: The reply.
+        call: The reply.
         live: The episode.
         first: The turn.
         answers: To its calls.
@@ -58,13 +60,13 @@ def played(asked: Asked, live: Live, *, first: int, answers: Sequence[Answer], a
     turns = trace.turns[first:]
     last = answers[-1] if answers else None
     is_end = trace.end is not None
-    return Played(
-        turns=tuple(_turn(turn, trace, asked.caller) for turn in turns if not turn.thread or asked.has("trainer")),
+    return ReplyResult(
+        turns=tuple(_turn(turn, trace, call.caller) for turn in turns if not turn.thread or call.has("trainer")),
         observation=last.content if last else "",
         is_error=last.is_error if last else is_end,
         finished=is_end,
         reward=last.reward if last else None,
-        status=status(live, asked.caller),
+        status=status(live, call.caller),
         question=_question(live, known if answered is not None else {}),
     )
 
@@ -90,10 +92,10 @@ def verdict(trace: Trace, caller: Caller) -> Verdict:
     )
 
 
-def journal(trace: Trace) -> JournalTold:
+def journal(trace: Trace) -> CallLog:
     """The calls of an episode, numbered through."""
     calls = [(turn, step) for turn in trace.turns for step in turn.steps]
-    return JournalTold(
+    return CallLog(
         tuple(
             Entry(
                 seq=seq,
@@ -140,13 +142,13 @@ def _question(live: Live, known: Mapping[str, Sequence[Message]]) -> Question | 
     request = live.question
     if request is None or live.led:
         return None
-    seed = request.seed or live.seed  # A question that is asked here has none until somebody wants it.
+    seed = request.seed or live.seed  # A question that is call here has none until somebody wants it.
     return Question.of(request, known.get(request.role, ()), seed)
 
 
-def _mcp_url(asked: Asked, live: Live) -> str:
+def _mcp_url(call: ApiCall, live: Live) -> str:
     """Built from what the caller called the server, for nobody else knows how it is reached."""
-    host = asked.request.header(b"host")
+    host = call.request.header(b"host")
     if live.led or not host:
         return ""
-    return f"{asked.request.scope.get('scheme', 'http')}://{host}/e/{live.token}/mcp"
+    return f"{call.request.scope.get('scheme', 'http')}://{host}/e/{live.token}/mcp"
