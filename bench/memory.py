@@ -20,7 +20,7 @@ GOAL_MB = 5.0
 
 
 class Counter(qn.State):
-    """A number."""
+    """World with a number."""
 
     value: int = 0
 

@@ -93,7 +93,7 @@ def values(one: Workspace, count: int, *, times: int) -> Iterator[Row]:
 
 
 def change(staged: Stage, count: int, changes: int) -> None:
-    """What a program does that writes files."""
+    """Writes files as a program does."""
     for number in range(changes):
         path = staged.upper / name(number, count)
         path.parent.mkdir(parents=True, exist_ok=True)

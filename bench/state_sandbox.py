@@ -1,8 +1,8 @@
-"""What a sandbox costs, in wall time: a program from nothing or from the pool, a request to a session, many at once.
+"""Wall time of a sandbox: a program from nothing or from the pool, a request to a session, many at once.
 
-Beside it, in the same run and taking turns with it, what the machine takes for the same without us: a bare interpreter,
-and a bare bubblewrap with the same namespaces and no limits. Each value is the least of its runs, since on a shared
-machine everything else adds. A pause before each run lets the pool fill, as the pauses of a model do.
+In the same run, by turns, the machine's own time for the same: a bare interpreter, and a bare bubblewrap with the same
+namespaces and no limits. Each value is the least of its runs, since on a shared machine everything else adds. A pause
+before each run lets the pool fill, as the pauses of a model do.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def least(works: dict[str, Work], *, times: int) -> dict[str, float]:
 
 
 async def lag(stop: asyncio.Event) -> float:
-    """The longest that the event loop was late, in milliseconds, until it is told to stop."""
+    """The longest that the event loop was late, in milliseconds, until it is stopped."""
     worst = 0.0
     while not stop.is_set():
         started = time.perf_counter()

@@ -41,7 +41,7 @@ def environment(name: str) -> qn.Environment[Any]:
 
 
 def calls(name: str, task: qn.Task[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What an agent does for ever."""
+    """Yields the endless calls of an agent."""
     solution = list(task.solution or ())
     reads = [call for call in solution if "_find_" in call[0] or "_get_" in call[0]]
     if name == "enterprise":  # Everybody may have ideas, so this one goes on growing.
@@ -87,7 +87,7 @@ GROUP BY t.name ORDER BY t.name
 
 @functools.cache
 def plain_columns(name: str) -> list[tuple[str, str]]:
-    """Tables of a world with rows, and in each a column of text that no index holds and no rule binds."""
+    """Returns tables of a world with rows, each with a column of text without index or constraint."""
     (db,) = databases(environment(name).tasks("test")[0].world())
     return [(table, column) for table, column in db.execute(PLAIN) if db.execute(f'SELECT 1 FROM "{table}" LIMIT 1')]
 

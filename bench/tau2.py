@@ -43,7 +43,7 @@ def domain() -> qn.Environment[World] | None:
 
 
 async def start(env: qn.Environment[World], count: int) -> tuple[list[Episode[World]], list[float]]:
-    """That many episodes, and the seconds of CPU that each start took."""
+    """Returns that many episodes, and the seconds of CPU that each start took."""
     tasks = env.tasks("base")
     held: list[Episode[World]] = []
     spent: list[float] = []

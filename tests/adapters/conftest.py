@@ -182,7 +182,7 @@ Ask = Callable[..., str]
 
 
 def asker(world: World) -> Ask:
-    """What a caller reads, as one function; errors begin with "Error: "."""
+    """Returns a function from a call to the text that the model reads; errors begin with "Error: "."""
 
     def ask(name: str, **arguments: Any) -> str:
         text, is_error = respond(world, name, arguments)

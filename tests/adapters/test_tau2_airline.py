@@ -101,7 +101,7 @@ def test_the_same_flight_twice_takes_its_seats_twice(airline: World, desk: Ask) 
     assert airline.document("flights", "F1")["dates"]["2024-05-16"]["available_seats"]["economy"] == 0
 
 
-def test_searching(desk: Ask) -> None:
+def test_search_returns_the_flights_of_a_day(desk: Ask) -> None:
     (found,) = json.loads(desk("search_direct_flight", origin="ORD", destination="SEA", date="2024-05-16"))
     assert list(found) == [
         "flight_number",
@@ -184,7 +184,7 @@ def test_cancelling_gives_every_payment_back(desk: Ask) -> None:
     assert desk("cancel_reservation", reservation_id="x") == "Error: Reservation x not found"
 
 
-def test_certificates(airline: World, desk: Ask) -> None:
+def test_certificates_are_added_to_a_user(airline: World, desk: Ask) -> None:
     said = desk("send_certificate", user_id="bob", amount="7e1")
     assert said == "Certificate certificate_3221322 added to user bob with amount 7e1."
     methods = airline.document("users", "bob")["payment_methods"]

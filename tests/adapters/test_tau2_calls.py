@@ -22,7 +22,7 @@ def shop(retail: World) -> Ask:
     return asker(retail)
 
 
-def test_there_are_16_and_14_tools() -> None:
+def test_worlds_have_16_and_14_tools() -> None:
     assert (len(collect(Retail)), len(collect(Airline))) == (16, 14)
 
 
@@ -61,7 +61,7 @@ def test_a_direct_call_raises_what_the_model_would_read(retail: World) -> None:
         ("100000000000000000000*3", "3e+20"),
     ],
 )
-def test_arithmetic(expression: str, result: str) -> None:
+def test_calculator_computes_like_the_reference(expression: str, result: str) -> None:
     assert calculated(expression) == result
 
 

@@ -20,7 +20,7 @@ def shop(retail: World) -> Ask:
     return asker(retail)
 
 
-def test_what_the_model_reads_keeps_order_and_escapes(shop: Ask) -> None:
+def test_observations_keep_order_and_escapes(shop: Ask) -> None:
     assert shop("get_item_details", item_id="z1") == (
         '{"item_id": "z1", "options": {"size": "S", "color": "\\u00e9"}, "available": true, "price": 5.0}'
     )
@@ -58,7 +58,7 @@ def test_cancelling_refunds_a_gift_card_at_once(retail: World, shop: Ask) -> Non
     assert shop("cancel_pending_order", order_id="#W9", reason="whim") == "Error: Order not found"
 
 
-def test_what_was_changed_before_a_refusal_stays_changed(retail: World, shop: Ask) -> None:
+def test_changes_before_a_refusal_stay(retail: World, shop: Ask) -> None:
     untouched = retail.copy()
     assert shop("cancel_pending_order", order_id="#W4", reason="no longer needed") == "Error: Payment method not found"
     assert retail.changed(untouched, "orders") == set()

@@ -81,7 +81,7 @@ SIZE = "Unable to parse input string as an integer, exceeded maximum size [type=
         (Many, "ab", "Input should be a valid list [type=list_type, input_value='ab', input_type=str]"),
     ],
 )
-def test_complaints(model: type[msgspec.Struct], given: Any, complaint: str) -> None:
+def test_complaints_are_those_of_pydantic(model: type[msgspec.Struct], given: Any, complaint: str) -> None:
     with pytest.raises(ValueError, match="1 validation error") as caught:
         construct(model, {"a": given})
     kind = complaint.split("[type=")[1].split(",", maxsplit=1)[0]

@@ -122,11 +122,11 @@ def optional(type_: Any) -> Any:
 def record(type_: Any) -> Any:
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [("a", type_), ("b", optional(type_), None)]
     name = f"Inner{len(RECORDS)}"
-    RECORDS[name] = told(type_) * 2
+    RECORDS[name] = spelled(type_) * 2
     return msgspec.defstruct(name, fields)
 
 
-def told(types: Any) -> str:
+def spelled(types: Any) -> str:
     return re.sub(r"Inner\d+", lambda match: RECORDS[match[0]], repr(types))
 
 
@@ -170,9 +170,9 @@ def tool_for(**types: Any) -> Tool:
 
 @given(st.lists(TYPES, max_size=3), st.integers(0, 2**63))
 @settings(max_examples=150)
-def test_what_is_drawn_decodes(types: list[Any], seed: int) -> None:
+def test_drawn_arguments_decode(types: list[Any], seed: int) -> None:
     # Two places where the schema says less than the type can be guessed, more of them not for certain.
-    assume(len(re.findall(r"e\.datetime|e\.time\b|dict\[(int|dat)", told(types))) <= 2)
+    assume(len(re.findall(r"e\.datetime|e\.time\b|dict\[(int|dat)", spelled(types))) <= 2)
     one = tool_for(**{f"field_{n}": type_ for n, type_ in enumerate(types)})
     arguments = draw(one, Rng(key=seed.to_bytes(8, "little")), ["12", "SO-123", "2026-03-04", "x y", "red", ""])
     assert arguments is not None, "there are such values, but none was found"
@@ -193,7 +193,7 @@ def test_nearly_every_draw_of_a_plain_type_fits_at_once(type_: Any) -> None:
     assert bad <= (90 if type_ in naive else 5)
 
 
-def test_what_the_world_has_shown_is_used() -> None:
+def test_values_from_observations_are_drawn() -> None:
     one = tool_for(id=str, cents=int)
     drawn = [msgspec.json.decode(draw(one, Rng(key=bytes([n])), ["R17", "4200"]) or "") for n in range(50)]
     assert any(call == {"id": "R17", "cents": 4200} for call in drawn)
@@ -221,7 +221,7 @@ def test_a_type_that_json_lacks_is_refused() -> None:
         "^a++$",
     ],
 )
-def test_patterns(pattern: str) -> None:
+def test_patterns_are_matched_by_drawn_text(pattern: str) -> None:
     for n in range(30):
         text = matching(pattern, Rng(key=bytes([n])))
         assert re.search(pattern, text), text

@@ -218,8 +218,8 @@ def picky(*unknown: str) -> Action:
         server: Server = SERVERS[-1]
         for name in unknown:
             if name in server.requests[-1]:
-                told = {"error": {"message": f"Unsupported parameter: '{name}'.", "param": name}}
-                return await answer(told, 400)(writer)
+                refusal = {"error": {"message": f"Unsupported parameter: '{name}'.", "param": name}}
+                return await answer(refusal, 400)(writer)
         return await GOOD(writer)
 
     return act
@@ -228,7 +228,7 @@ def picky(*unknown: str) -> Action:
 SERVERS: list[Server] = []
 
 
-def test_what_a_server_does_not_know_is_left_out_from_then_on() -> None:
+def test_fields_unknown_to_a_server_are_left_out_from_then_on() -> None:
     async def run() -> list[dict[str, Any]]:
         async with serving(picky("return_token_ids", "logprobs", "max_tokens")) as server:
             SERVERS.append(server)
@@ -246,8 +246,8 @@ def test_what_a_server_does_not_know_is_left_out_from_then_on() -> None:
 
 
 def test_token_ids_that_were_insisted_on_are_not_left_out() -> None:
-    told = {"error": {"message": "Unrecognized request argument supplied: return_token_ids"}}
-    error, count = fail(answer(told, 400), tokens=True)
+    refusal = {"error": {"message": "Unrecognized request argument supplied: return_token_ids"}}
+    error, count = fail(answer(refusal, 400), tokens=True)
     assert count == 1
     assert "return_token_ids" in str(error)
 

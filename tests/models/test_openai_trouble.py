@@ -127,7 +127,7 @@ def test_a_server_that_hangs() -> None:
     assert (error.kind, count) == ("transport_timeout", 2)
 
 
-def test_nobody_listens() -> None:
+def test_closed_port_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     error, count = fail(GOOD, base_url=f"http://127.0.0.1:{port}/v1", retries=1)
@@ -179,7 +179,7 @@ def test_a_body_that_cannot_be_unpacked() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 422])
-def test_what_will_not_change_is_not_asked_again(status: int) -> None:
+def test_permanent_errors_are_not_retried(status: int) -> None:
     error, count = fail(answer(f"no, {KEY}: ".encode() + b"x" * 1000, status))
     assert (error.kind, count) == ("agent_request_failed", 1)
     assert f"status {status}: no, ***: xxx" in str(error)
@@ -192,7 +192,7 @@ def test_an_empty_purse_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (max_tokens).",
         "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
@@ -200,8 +200,8 @@ def test_an_empty_purse_is_not_waited_for() -> None:
         "prompt is too long: 9000 tokens > 8192 maximum",
     ],
 )
-def test_a_context_that_is_too_long_is_named(told: str) -> None:
-    error, count = fail(answer({"error": {"message": told}}, 400))
+def test_a_context_that_is_too_long_is_named(message: str) -> None:
+    error, count = fail(answer({"error": {"message": message}}, 400))
     assert (error.kind, count) == ("agent_request_failed", 1)
     assert "the context is longer than the model takes" in str(error)
 

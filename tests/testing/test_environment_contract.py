@@ -76,13 +76,13 @@ numbers = itertools.count()
 
 
 class Leaky(Counter):
-    """Its tool keeps things outside of the world."""
+    """World whose tool keeps state outside of the world."""
 
     seen: list[int] = []
 
     @qn.tool
     def leak(self) -> int:
-        """Leak."""
+        """Leak a number."""
         return next(numbers)
 
 
@@ -130,7 +130,7 @@ class Forgets(Counter):
 
     @qn.tool
     def more(self) -> int:
-        """Count elsewhere."""
+        """Count in another place."""
         self.extra.count += 1
         return self.extra.count
 
@@ -225,7 +225,7 @@ MORE: tuple[Call, ...] = (("more", {}), ("more", {}), ("more", {}), ("add", {"am
         ({"verifier": qn.Verifier(generous)}, "test_doing_nothing_gets_less", "doing nothing solves task 't0'"),
     ],
 )
-def test_what_breaks_a_law_is_noticed(parts: dict[str, Any], law: str, says: str) -> None:
+def test_contract_detects_each_broken_law(parts: dict[str, Any], law: str, says: str) -> None:
     with pytest.raises(AssertionError, match=says):
         getattr(Broken(**parts), law)()
 
@@ -247,7 +247,7 @@ def test_tasks_without_a_solution_are_counted() -> None:
 class Hashed(Counter):
     @qn.tool
     def name(self) -> list[str]:
-        """List names."""
+        """List some names."""
         return list({"ann", "bob", "cid", "dan", "eve", "fay"})
 
 

@@ -61,7 +61,7 @@ def test_the_bank_judges_at_every_level() -> None:
         (("ledger_read", {}), "[]"),
     ],
 )
-def test_what_the_bank_says(call: tuple[str, dict[str, object]], says: str) -> None:
+def test_bank_observations_are_fixed(call: tuple[str, dict[str, object]], says: str) -> None:
     trace = play(bank(), 0, Script([call]))
     observation = trace.turns[0].steps[0].observation
     assert isinstance(observation, str)
@@ -69,7 +69,7 @@ def test_what_the_bank_says(call: tuple[str, dict[str, object]], says: str) -> N
     assert trace.score == 0.0
 
 
-def test_who_cannot_pay_does_not() -> None:
+def test_payer_without_funds_does_not_pay() -> None:
     trace = play(bank(), 0, Script([("transfer", {"source": "bob", "target": "ann", "cents": 1}), ("ledger_read", {})]))
     assert trace.turns[1].steps[0].observation == '["B1 bob could not pay 1"]'
 

@@ -174,7 +174,7 @@ def contract(subject_: type[Box]) -> ResourceContract:
         (Numbered, "test_equal_histories_have_equal_digests", "the same history, another digest"),
     ],
 )
-def test_what_breaks_a_law_is_noticed(subject: type[Box], law: str, says: str) -> None:
+def test_contract_detects_each_broken_law(subject: type[Box], law: str, says: str) -> None:
     with pytest.raises(AssertionError, match=says):
         getattr(contract(subject), law)()
 

@@ -1,4 +1,4 @@
-"""What is drawn fits its type, and every value of a small type is drawn."""
+"""Drawn values fit their type, and every value of a small type is drawn."""
 
 from __future__ import annotations
 

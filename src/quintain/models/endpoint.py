@@ -41,7 +41,7 @@ class Trouble(Exception):
         self.kind, self.again, self.wait_s = kind, again, wait_s
 
 
-class Answer:
+class HttpAnswer:
     """A response that came whole: its status, its body, and the seconds that it asks to wait."""
 
     def __init__(self, status: int, data: bytes, wait_s: float) -> None:
@@ -104,7 +104,7 @@ class Endpoint:
             text = text.replace(secret, "***") if secret else text
         return text
 
-    async def post(self, content: bytes) -> Answer:
+    async def post(self, content: bytes) -> HttpAnswer:
         """One attempt.
 
         Raises:
@@ -123,7 +123,7 @@ class Endpoint:
             names = (base.__name__ for base in type(error).__mro__)
             kind = next((_KINDS[name] for name in names if name in _KINDS), "agent_request_failed")
             raise Trouble(kind, f"{type(error).__name__}: {error}".rstrip(": ")) from error
-        return Answer(response.status_code, bytes(data), _seconds(response.headers.get("retry-after", "")))
+        return HttpAnswer(response.status_code, bytes(data), _seconds(response.headers.get("retry-after", "")))
 
     async def aclose(self) -> None:
         """Closes the connections of the running event loop; those of a loop that is gone went with it."""

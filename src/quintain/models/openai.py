@@ -16,7 +16,7 @@ from quintain.state import Rng
 from quintain.trace import Reply
 
 from . import wire
-from .endpoint import INVALID, Answer, Endpoint, Trouble, head
+from .endpoint import INVALID, Endpoint, HttpAnswer, Trouble, head
 
 _INSTEAD = {"max_tokens": "max_completion_tokens", "return_token_ids": "", "logprobs": "", "seed": ""}
 """Fields that not every server knows, and what says the same there; empty: the request goes without."""
@@ -116,7 +116,7 @@ class OpenAI:
         except (ValueError, RecursionError) as error:
             raise Trouble(INVALID, f"a malformed reply: {error}: {head(answer.data)}") from error
 
-    async def _ask(self, request: Request) -> tuple[Answer, frozenset[str]]:
+    async def _ask(self, request: Request) -> tuple[HttpAnswer, frozenset[str]]:
         """Posts once, and at once again without each field that the server refuses; the answer, and those fields."""
         refused = self._refused
         while True:
@@ -144,7 +144,7 @@ class OpenAI:
         return ModelError(self._endpoint.hide(f"{self._endpoint}{count}: {trouble}"), kind=trouble.kind)
 
 
-def _refused(answer: Answer, fields: dict[str, Any]) -> frozenset[str]:
+def _refused(answer: HttpAnswer, fields: dict[str, Any]) -> frozenset[str]:
     """Returns the fields that a server says it doesn't know, out of those that the request can go without."""
     if answer.status not in {400, 422}:
         return frozenset()

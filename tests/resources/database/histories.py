@@ -19,7 +19,7 @@ from typing import Any
 import apsw
 
 import quintain as qn
-from quintain.resources.database import Database, RowChange, Snapshot
+from quintain.resources.database import Database, DatabaseSnapshot, RowChange
 from quintain.resources.database.difference import weigh_all
 from tests.resources.database.plain import NOTE, SCHEMA, Execute, Plain, Statement, outcome, pool
 
@@ -123,10 +123,10 @@ class Ours:
             twin.db = Database.load(self.world.db.dump())
         return Ours(twin)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> DatabaseSnapshot:
         return self.world.db.snapshot()
 
-    def restore(self, snapshot: Snapshot) -> None:
+    def restore(self, snapshot: DatabaseSnapshot) -> None:
         self.world.db.restore(snapshot)
 
     def transact(self, several: Sequence[Statement], end: str) -> list[Any]:
@@ -162,7 +162,7 @@ def played(operations: Sequence[Operation]) -> list[str]:
         AssertionError: They differ.
     """
     ours, plain = [Ours(World(db=_start()))], [Plain(pool().begin())]
-    kept: list[tuple[Snapshot, sqlite3.Connection]] = []
+    kept: list[tuple[DatabaseSnapshot, sqlite3.Connection]] = []
     for one in operations:
         mine, his = ours[one[1] % len(ours)], plain[one[1] % len(ours)]
         match one:
@@ -191,7 +191,7 @@ def played(operations: Sequence[Operation]) -> list[str]:
 def again(operations: Sequence[Operation]) -> list[str]:
     """Play on our worlds alone, without what only looks; the digests."""
     ours = [Ours(World(db=_start()))]
-    kept: list[Snapshot] = []
+    kept: list[DatabaseSnapshot] = []
     for one in operations:
         mine = ours[one[1] % len(ours)]
         match one:
@@ -250,7 +250,7 @@ def fails(operations: Sequence[Operation]) -> bool:
 
 
 def looked(mine: Ours) -> None:
-    """What must leave no trace."""
+    """Runs every operation that must leave no trace."""
     db = mine.world.db
     assert len(db.digest()) == len(db.logical_digest()) == 32
     assert db.image.logical == weigh_all(db.image)
@@ -308,7 +308,7 @@ def _fail_if(wanted: bool) -> None:
 
 @functools.cache
 def base() -> Database:
-    """What every history begins with."""
+    """Returns the database at the start of every history."""
     return Database(SCHEMA)
 
 

@@ -1,4 +1,4 @@
-"""What a world on a database is compared with: plain SQLite in memory, whole copies, a list of timers."""
+"""Reference for a world on a database: plain SQLite in memory, whole copies, a list of timers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def outcome(execute: Execute, sql: str, values: tuple[Any, ...]) -> Any:
 
 
 class Plain:
-    """One world."""
+    """Reference for one world."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection

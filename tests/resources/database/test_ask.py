@@ -62,7 +62,7 @@ def test_full_text_search_and_json_work(db: Database) -> None:
     ],
 )
 @pytest.mark.parametrize("role", ["", "customer"])
-def test_what_is_no_harmless_select_is_refused(db: Database, sql: str, role: str) -> None:
+def test_statements_other_than_a_harmless_select_are_refused(db: Database, sql: str, role: str) -> None:
     before = db.digest()
     with pytest.raises(qn.ToolError):
         db.ask(sql, role=role, who=1, limits=Limits(steps=100))

@@ -1,4 +1,4 @@
-"""What a Database promises: the laws of a Resource, and its place in a world."""
+"""Contract of a Database: the laws of a Resource, and its place in a world."""
 
 from __future__ import annotations
 

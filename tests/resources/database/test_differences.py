@@ -131,7 +131,9 @@ def test_a_difference_reads_what_stands_on_changed_pages(
         return found
 
     monkeypatch.setattr(difference, "_fetched", fetched)
-    monkeypatch.setattr(difference._Plan, "_look_for_owners", lambda self: self._strays and pytest.fail("strays"))
+    monkeypatch.setattr(
+        difference._RowSelection, "_look_for_owners", lambda self: self._strays and pytest.fail("strays")
+    )
     assert len(db.diff(twin)) == differing
     assert scanned <= {'"other"', '"notes"'} - ({'"notes"'} if "DROP" not in sql else set())
     assert len(read) < 600 + (2000 if "DROP" in sql else 0)

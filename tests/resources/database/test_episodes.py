@@ -85,7 +85,7 @@ def test_a_turn_is_named_by_the_state_of_its_database() -> None:
 
 
 def test_the_order_of_rows_does_not_reach_an_observation() -> None:
-    """What a world's own contract test does: the same episode with unordered rows in reverse."""
+    """A world's own contract test reverses unordered rows in the same way."""
     env = environment()
 
     async def observed(*, is_reversed: bool) -> str:

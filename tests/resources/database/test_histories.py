@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from quintain.resources.database import Database, Snapshot
+from quintain.resources.database import Database, DatabaseSnapshot
 from tests.resources.database.histories import applied, content, keyed
 from tests.resources.database.plain import outcome
 
@@ -85,7 +85,7 @@ class Histories(RuleBasedStateMachine):
         super().__init__()
         self.worlds: list[tuple[Database, Reference]] = []
         self.histories: list[list[Any]] = []
-        self.kept: list[tuple[Snapshot, Reference, list[Any]]] = []
+        self.kept: list[tuple[DatabaseSnapshot, Reference, list[Any]]] = []
 
     @initialize()
     def begin(self) -> None:

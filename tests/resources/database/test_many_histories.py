@@ -110,7 +110,7 @@ def digests_what_it_read(patch: pytest.MonkeyPatch) -> None:
     ids=lambda bug: bug.__name__,
 )
 def test_a_bug_is_found(bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base().image.base, "idle", [])  # broken connections are nobody else's
+    monkeypatch.setattr(base().image.base, "idle", [])  # no other test gets the broken connections
     bug(monkeypatch)
     with pytest.raises(AssertionError, match="made smaller"):
         for seed in range(2 * FEW):

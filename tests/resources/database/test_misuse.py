@@ -168,7 +168,7 @@ def nothing(outcome: qn.EpisodeView[Careless]) -> float:
     return 0.0
 
 
-def test_what_takes_too_long_is_interrupted_and_undone(db: Database) -> None:
+def test_slow_transaction_is_interrupted_and_undone(db: Database) -> None:
     def swallow() -> None:
         with db.transaction():
             db.execute("DELETE FROM orders")

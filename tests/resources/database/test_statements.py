@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import quintain as qn
-from quintain.resources.database import Database, Key, References, Unique, holding
+from quintain.resources.database import Database, Key, References, Unique, lease
 from quintain.resources.database.connection import Refused
 from tests.resources.database.shop import SEND, Customer, status
 
@@ -117,7 +117,7 @@ def test_a_connection_that_does_not_open_leaves_the_database_free(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(holding, "borrow", broken)
+        patch.setattr(lease, "borrow", broken)
         with pytest.raises(MemoryError):
             db.execute("SELECT 1")
     assert db.execute("SELECT 1") == [(1,)]

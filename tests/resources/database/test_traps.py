@@ -114,7 +114,7 @@ def test_no_extension_is_loaded_and_none_crashes(db: Database) -> None:
         ("SELECT 1; PRAGMA cache_size = 1", "change the connection"),
     ],
 )
-def test_what_reaches_beyond_the_database_is_refused(db: Database, sql: str, words: str) -> None:
+def test_statements_beyond_the_database_are_refused(db: Database, sql: str, words: str) -> None:
     before = db.digest()
     for _ in range(2):
         with pytest.raises(Refused, match=words):
@@ -125,7 +125,7 @@ def test_what_reaches_beyond_the_database_is_refused(db: Database, sql: str, wor
     assert db.digest() == before
 
 
-def test_nothing_moves_in_the_middle_of_a_transaction(db: Database) -> None:
+def test_transaction_refuses_to_be_forked_or_restored(db: Database) -> None:
     snapshot = db.snapshot()
     with db.transaction():
         for verb in (
@@ -144,7 +144,7 @@ def test_nothing_moves_in_the_middle_of_a_transaction(db: Database) -> None:
     db.fork()
 
 
-def test_what_a_connection_counts_begins_anew(db: Database) -> None:
+def test_counters_of_a_connection_begin_anew(db: Database) -> None:
     counts = "SELECT changes(), total_changes(), last_insert_rowid()"
     db.execute("INSERT INTO customers VALUES (99, 'x')")
     assert db.execute(counts) == [(0, 0, 0)]

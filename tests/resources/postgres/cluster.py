@@ -1,6 +1,6 @@
-"""A PostgreSQL server of the tests' own, in a temporary folder; it stops when nobody uses it any more.
+"""PostgreSQL server of the tests' own, in a temporary folder; it stops after its last user.
 
-Who uses it holds a shared lock on a file. A guardian waits for the exclusive one, gets it when the last user is gone,
+Each user holds a shared lock on a file. A guardian waits for the exclusive lock, gets it when the last user is gone,
 however it went, stops the server and removes the folder.
 """
 
@@ -117,24 +117,24 @@ class Cluster:
 
 
 def unprivileged() -> pwd.struct_passwd | None:
-    """Whose the server is, for it refuses to be root's; None for the one who runs the tests."""
+    """Returns the user of the server, which refuses to run as root; None if this process is not root."""
     if os.geteuid():
         return None
     try:
         return pwd.getpwnam("postgres")
     except KeyError:
-        pytest.skip(f"a PostgreSQL server refuses to run as root, and there is no user postgres: {INSTALL}")
+        pytest.skip(f"a PostgreSQL server refuses to run as root, and the user postgres does not exist: {INSTALL}")
 
 
 def binaries() -> Path:
-    """Where the newest server's programs are."""
+    """Returns the folder of the newest server's programs."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
     found = shutil.which("initdb")
     if found:
         folders.append(Path(found).resolve().parent)
     usable = [one for one in folders if (one / "initdb").exists() and (one / "postgres").exists()]
     if not usable:
-        pytest.skip(f"there is no PostgreSQL server here: {INSTALL}")
+        pytest.skip(f"a PostgreSQL server is missing here: {INSTALL}")
     return usable[-1]
 
 

@@ -15,7 +15,7 @@ from tests.resources.postgres.shop import shop
 
 @pytest.fixture(scope="session")
 def url() -> Generator[str, None, None]:
-    """Of the server that all workers share."""
+    """Returns the url of the server that all workers share."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))[:12]
     with running(folder(f"quintain-{run}")) as cluster:
         yield cluster.url

@@ -45,7 +45,7 @@ SEND = "UPDATE orders SET status = 'sent' WHERE id = ?"
 
 
 def status(db: Database, order: int) -> Any:
-    """Of one order."""
+    """Returns the status of one order."""
     return db.execute("SELECT status FROM orders WHERE id = ?", order)[0][0]
 
 

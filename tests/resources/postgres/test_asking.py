@@ -112,7 +112,7 @@ def asked(url: str) -> Database:
 
 @pytest.mark.parametrize("sql", HARMFUL)
 @pytest.mark.parametrize("role", ["", "customer"])
-def test_what_is_no_harmless_select_is_refused(asked: Database, sql: str, role: str) -> None:
+def test_statements_other_than_a_harmless_select_are_refused(asked: Database, sql: str, role: str) -> None:
     before = asked.digest()
     with pytest.raises(qn.ToolError):
         asked.ask(sql, role=role, who=1, limits=Limits(seconds=3))
@@ -121,7 +121,7 @@ def test_what_is_no_harmless_select_is_refused(asked: Database, sql: str, role: 
 
 
 def test_nor_between_snapshots(asked: Database) -> None:
-    """There it stands in a transaction that may write."""
+    """After a snapshot the world is in a transaction that may write."""
     db = asked.fork()
     db.execute(SEND, 1)
     start = db.snapshot()
@@ -145,7 +145,7 @@ def test_a_view_does_not_leak_through_errors(asked: Database) -> None:
         asked.ask(sql, role="customer", who=2)
 
 
-def test_who_compares_with_numbers_and_text(url: str) -> None:
+def test_function_who_compares_with_numbers_and_text(url: str) -> None:
     roles = {
         "one": {"t": "SELECT a FROM main.t WHERE a = who()"},
         "two": {"t": "SELECT b FROM main.t WHERE who() = b"},

@@ -1,4 +1,4 @@
-"""What a Database promises, on both backends."""
+"""Contract of a Database, on both backends."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_bad_sql_is_an_sql_error_and_the_connection_stays_usable(either: Databas
 
 
 @pytest.mark.parametrize("sql", ["BEGIN", "COMMIT", "SAVEPOINT a", "ROLLBACK", "CREATE TEMP TABLE t (x INTEGER)"])
-def test_what_belongs_to_the_connection_is_refused(either: Database, sql: str) -> None:
+def test_settings_of_the_connection_are_refused(either: Database, sql: str) -> None:
     before = either.digest()
     with pytest.raises(Refused):
         either.execute(sql)
@@ -128,7 +128,7 @@ def test_an_error_undoes_the_transaction(either: Database) -> None:
     assert either.digest() == before
 
 
-def test_nothing_moves_in_the_middle_of_a_transaction(either: Database) -> None:
+def test_transaction_refuses_to_be_forked_or_restored(either: Database) -> None:
     snapshot = either.snapshot()
     with either.transaction():
         verbs: list[Any] = [
@@ -230,7 +230,7 @@ def test_snapshots_are_a_tree(either: Database) -> None:
     assert (status(twin, 1), status(either, 1)) == ("sent", "open")
 
 
-def test_what_is_dumped_continues(either: Database) -> None:
+def test_loaded_dump_continues_the_sequences(either: Database) -> None:
     either.execute(SEND, 1)
     either.insert(Order(None, 2, note="new\nline\tand \\ more"))
     again = Database.load(either.dump())

@@ -174,7 +174,7 @@ def check(url: str, examples: int, steps: int) -> None:
     run_state_machine_as_test(Here, settings=of(examples, steps))
 
 
-def test_histories(url: str) -> None:
+def test_histories_agree_with_sqlite(url: str) -> None:
     check(url, 6, 12)
 
 

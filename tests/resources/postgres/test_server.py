@@ -16,9 +16,9 @@ import pytest
 import quintain as qn
 from quintain.errors import EpisodeError, UsageError
 from quintain.resources import postgres
-from quintain.resources.database import Database, ImageError, Snapshot, SQLError
+from quintain.resources.database import Database, DatabaseSnapshot, ImageError, SQLError
 from quintain.resources.postgres import server
-from quintain.resources.postgres.images import Image
+from quintain.resources.postgres.images import WorldImage
 from quintain.resources.postgres.server import ServerError, reach, shown
 from quintain.state import Shared
 from tests.resources.postgres import shop as shops
@@ -32,9 +32,9 @@ def databases(url: str, like: str = "quintain_%") -> set[str]:
     return {name for (name,) in found}
 
 
-def image(db: Database) -> Image:
-    """What a world stands on."""
-    assert isinstance(db, postgres.Database)
+def image(db: Database) -> WorldImage:
+    """Returns the image of a world."""
+    assert isinstance(db, postgres.PostgresDatabase)
     return db._held.image
 
 
@@ -68,7 +68,7 @@ def test_a_world_that_nobody_refers_to_is_dropped(url: str) -> None:
     third = shop(url)
     third.execute("SELECT 1")
     assert other not in databases(url)
-    assert isinstance(db, postgres.Database)
+    assert isinstance(db, postgres.PostgresDatabase)
     db.close()
     third.fork().execute(SEND, 1)
     assert name not in databases(url)
@@ -240,10 +240,10 @@ def test_a_child_of_fork_is_told(db: Database) -> None:
 
 
 def test_every_verb_is_its_own() -> None:
-    """What the SQLite one can do and this one does not say would be done to the wrong database."""
+    """A method inherited from the SQLite class would change the wrong database."""
     same = {"one"}  # made of `all`
     verbs = {name for name in dir(Database) if not name.startswith("_") and callable(getattr(Database, name))}
-    inherited = {name for name in verbs if name not in vars(postgres.Database)}
+    inherited = {name for name in verbs if name not in vars(postgres.PostgresDatabase)}
     below = {name for base in Database.__mro__[1:] for name in vars(base)}
     assert inherited - below == same
 
@@ -267,7 +267,7 @@ def test_a_server_that_dies_is_named() -> None:
         assert cluster.url in str(info.value)
         assert (info.value.component, info.value.kind) == ("S", "transport_peer_drop")
 
-        def back(snapshot: Snapshot) -> None:
+        def back(snapshot: DatabaseSnapshot) -> None:
             db.restore(snapshot)
             db.execute("SELECT 1")
 

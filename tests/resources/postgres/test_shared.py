@@ -31,7 +31,7 @@ OPEN = "from tests.resources.postgres.test_shared import office; db = office(sys
 def shared(url: str) -> Generator[Database, None, None]:
     db = office(url)
     yield db
-    assert isinstance(db, postgres.Database)
+    assert isinstance(db, postgres.PostgresDatabase)
     db.remove()
 
 
@@ -51,7 +51,7 @@ def test_processes_see_each_others_commits_and_it_outlives_them(shared: Database
     assert ran(elsewhere(OPEN + "print(db.digest())", url)) == shared.digest() == office(url).digest()
 
 
-def test_what_is_not_committed_is_not_seen(shared: Database, url: str) -> None:
+def test_uncommitted_writes_are_invisible_to_others(shared: Database, url: str) -> None:
     code = OPEN + "print(status(db, 1)); sys.stdout.flush(); sys.stdin.read(); print(status(db, 1))"
     with shared.transaction():
         shared.execute(SEND, 1)
@@ -107,7 +107,7 @@ def test_a_lock_of_another_process_is_not_waited_for_for_ever(shared: Database, 
     shared.execute(SEND, 1)
 
 
-def test_what_cannot_be(shared: Database, url: str) -> None:
+def test_shared_world_refuses_another_template_or_a_bad_name(shared: Database, url: str) -> None:
     with pytest.raises(qn.DefinitionError, match="'office' was made from template"):
         Database("CREATE TABLE other (x INTEGER)", url=url, shared=NAME)
     with pytest.raises(UsageError, match="shared must match"):
@@ -119,6 +119,6 @@ def test_what_cannot_be(shared: Database, url: str) -> None:
     with pytest.raises(Refused, match="pg_dump"):
         shared.export("x")
     private = shared.fork()
-    assert isinstance(private, postgres.Database)
+    assert isinstance(private, postgres.PostgresDatabase)
     with pytest.raises(UsageError, match="only a shared world"):
         private.remove()

@@ -62,7 +62,7 @@ def test_the_clock_in_the_body_of_a_function_is_the_worlds() -> None:
     "text",
     ["'now'::timestamptz", "date('now')", "timestamp 'today'", "CAST(' NOW ' AS date)", "DATE 'yesterday'", "1 \0 2"],
 )
-def test_what_reads_the_machines_clock_is_refused(text: str) -> None:
+def test_reads_of_the_machine_clock_are_refused(text: str) -> None:
     with pytest.raises(Refused):
         parse(f"SELECT {text}")
     assert parse("INSERT INTO t VALUES ('now')")[0].kind == "insert"
@@ -100,7 +100,7 @@ def test_what_reads_the_machines_clock_is_refused(text: str) -> None:
         "/* x */ begin",
     ],
 )
-def test_what_belongs_to_the_connection_or_the_server_is_refused(text: str) -> None:
+def test_statements_about_connection_or_server_are_refused(text: str) -> None:
     assert parse(text)[0].refusal
 
 
@@ -114,7 +114,7 @@ def test_what_belongs_to_the_connection_or_the_server_is_refused(text: str) -> N
         "TABLE t",
     ],
 )
-def test_what_stays_in_the_world_is_not(text: str) -> None:
+def test_statements_within_the_world_are_allowed(text: str) -> None:
     assert not parse(text)[0].refusal
 
 

@@ -1,4 +1,4 @@
-"""Where a server, or its client, would let something through from one world, branch or time into another."""
+"""Leaks through a server, or its client, from one world, branch or time into another."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_many_snapshots_that_nobody_keeps(db: Database) -> None:
     for number in range(60):
         db.execute("UPDATE orders SET note = ? WHERE id = 1", str(number))
         db.snapshot()
-    assert isinstance(db, postgres.Database)
+    assert isinstance(db, postgres.PostgresDatabase)
     tail = db._held.tail
     assert tail is not None
     assert len(tail._positions) == 1

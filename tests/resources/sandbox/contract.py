@@ -1,4 +1,4 @@
-"""What a sandbox promises, whatever it is made of: inherit it, and say which policy."""
+"""Contract of a sandbox of any backend: inherit it, and set the policy."""
 
 from __future__ import annotations
 
@@ -96,15 +96,15 @@ class SandboxContract:
 
     def test_the_same_program_says_the_same(self) -> None:
         first, second = self.python(payloads.SURROUNDINGS), self.python(payloads.SURROUNDINGS)
-        assert first == second, (first, second)  # This is no module of tests, in which pytest would show them.
+        assert first == second, (first, second)  # This is not a module of tests, in which pytest would show them.
         assert first.out.splitlines()[:6] == ["2", "1000 1000", "sandbox", "('UTC', 'UTC')", "C.UTF-8", "/workspace"]
 
-    def test_its_clock_begins_with_it(self) -> None:
+    def test_monotonic_clock_begins_with_the_program(self) -> None:
         if not run(Sandbox(self.policy).guarantees)["monotonic"]:
             pytest.skip("this kernel has no time namespaces")
         assert float(self.python("import time; print(time.monotonic())").out) < 600
 
-    def test_its_wall_clock_is_the_worlds_where_that_is_required(self) -> None:
+    def test_wall_clock_is_the_worlds_when_required(self) -> None:
         policy = msgspec.structs.replace(self.policy, require=("clock",))
         need(policy)
         box, shared = Sandbox(policy), Shared()
@@ -115,7 +115,7 @@ class SandboxContract:
 
     # -- isolation
 
-    def test_nothing_of_this_process_is_seen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_program_sees_nothing_of_this_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("QUINTAIN_TEST_SECRET", "hunter2")
         done = self.python(payloads.PROCESSES)
         environments, pids, fds = done.out.splitlines()
@@ -124,14 +124,14 @@ class SandboxContract:
         assert set(pids.split()) <= {"1", "2"}
         assert fds == "0 1 2"
 
-    def test_nothing_of_the_machine_is_seen(self) -> None:
+    def test_program_sees_nothing_of_the_machine(self) -> None:
         with tempfile.NamedTemporaryFile("w", suffix=".secret") as secret:
             secret.write("hunter2")
             secret.flush()
             done = self.python(payloads.READS.replace("SECRET", secret.name).replace("HERE", str(Path.cwd())))
         assert done.out == "nothing\n", done.out
 
-    def test_what_the_policy_names_can_be_read_and_not_written(self) -> None:
+    def test_readable_paths_can_be_read_and_not_written(self) -> None:
         with tempfile.TemporaryDirectory() as name:
             Path(name).chmod(0o755)
             program = Path(name) / "python"
@@ -144,10 +144,10 @@ class SandboxContract:
             if not policy.pool:  # The interpreter of a sandbox that waited spoke before anybody listened.
                 assert run(lambda: box.run(files(), python="print('yours')")).out == "mine\nyours\n"
 
-    def test_nothing_but_its_own_folders_can_be_written(self) -> None:
+    def test_program_writes_only_into_its_own_folders(self) -> None:
         assert self.python(payloads.WRITES).out == "/dev/shm /tmp /workspace\n"
 
-    def test_nothing_can_be_reached(self) -> None:
+    def test_program_reaches_no_network(self) -> None:
         name = f"\0quintain-{os.getpid()}"
         with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
             local.bind(name)
@@ -155,14 +155,14 @@ class SandboxContract:
             done = self.python(f"PORT, NAME = {server.getsockname()[1]}, {name!r}\n{payloads.CONNECTS}")
         assert done.out.splitlines() == ["tcp refused", "far unreachable", "unix refused", "packet 97", "netlink 97"]
 
-    def test_what_could_break_out_is_refused(self) -> None:
+    def test_dangerous_system_calls_are_refused(self) -> None:
         done = self.python(payloads.SYSCALLS)
         refusals = ("EPERM", "ENOSYS", "EINVAL")  # the last for users that there are none of
         allowed = [line for line in done.out.splitlines() if not line.endswith(refusals)]
         assert allowed == [], done.out + done.err
         assert len(done.out.splitlines()) > 15
 
-    def test_it_has_no_capability_and_gets_none(self) -> None:
+    def test_program_has_and_gets_no_capability(self) -> None:
         mine, init = (self.play(shell=f"grep -E '^Cap|NoNewPrivs|Seccomp:' /proc/{pid}/status") for pid in ("self", 1))
         assert mine.out == init.out  # of whom a program can be, for it may write into its memory
         values = dict(line.split(":") for line in mine.out.replace("\t", "").splitlines())
@@ -183,7 +183,7 @@ class SandboxContract:
 
     # -- limits
 
-    def test_time(self) -> None:
+    def test_time_limit_ends_the_program(self) -> None:
         done = self.play(shell="echo begun; exec sleep 100", limits=Limits(seconds=0.4))
         assert (done.out, done.reason, done.status, done.signal) == ("begun\n", "time", 137, signal.SIGKILL)
 
@@ -191,16 +191,16 @@ class SandboxContract:
         done = self.python(payloads.TRAPS, seconds=0.7)
         assert (done.out, done.reason) == ("trapped\n", "time")
 
-    def test_cpu(self) -> None:
+    def test_cpu_limit_ends_the_program(self) -> None:
         assert self.python("while True: pass", cpu_seconds=0.4).reason == "cpu"
 
     @pytest.mark.parametrize("what", ["anonymous", "tmp", "shm", "workspace"])
-    def test_memory(self, what: str) -> None:
+    def test_memory_limit_ends_the_program(self, what: str) -> None:
         need(msgspec.structs.replace(self.policy, require=("memory",)))
         done = self.python(payloads.FILLS.replace("WHAT", what), memory_bytes=64 * MB, disk_bytes=4096 * MB)
         assert (done.reason, done.status) == ("memory", 137)
 
-    def test_processes(self) -> None:
+    def test_process_limit_refuses_more(self) -> None:
         need(msgspec.structs.replace(self.policy, require=("processes",)))
         done = self.python(payloads.FORKS, processes=20)
         assert 10 <= int(done.out) <= 20, done.err
@@ -210,21 +210,21 @@ class SandboxContract:
         done = self.python(payloads.BOMB, processes=30, seconds=1.0)
         assert done.reason == "time"
 
-    def test_disk(self) -> None:
+    def test_disk_limit_refuses_more(self) -> None:
         done = self.python(payloads.DISK, disk_bytes=4 * MB)
         assert done.out == "No space left on device\n" * 3
         assert sum(one.after.size for one in done.changes if one.after) <= 4 * MB
 
-    def test_files(self) -> None:
+    def test_file_limit_refuses_more(self) -> None:
         done = self.python(payloads.INODES, files=100)
         assert done.out == "No space left on device\n" * 3
         assert len(done.changes) <= 100
 
-    def test_what_is_there_does_not_count(self) -> None:
+    def test_files_that_were_there_do_not_count(self) -> None:
         held = Workspace({"big": b"x" * 8 * MB})
         assert self.play(held, shell="echo small > small; ls", limits=Limits(disk_bytes=MB)).out == "big\nsmall\n"
 
-    def test_output(self) -> None:
+    def test_output_limit_cuts_and_ends(self) -> None:
         done = self.play(shell="yes", limits=Limits(output_bytes=10_000))
         assert (done.is_cut, done.reason, done.out) == (True, "output", "y\n" * 5000)
 
@@ -244,17 +244,17 @@ class SandboxContract:
 
     # -- ends
 
-    def test_nobody_outlives_the_program(self) -> None:
+    def test_daemons_end_with_the_program(self) -> None:
         held = files()
         done = self.play(held, python=payloads.DAEMON)
         assert (done.out, done.status, done.reason) == ("gone\n", 0, "")
         assert self.play(held, shell="ls").out == "notes.txt\nold.txt\nsrc\n"
 
-    def test_it_closes_what_it_was_given(self) -> None:
+    def test_program_may_close_its_descriptors(self) -> None:
         done = self.play(shell="exec <&- >&- 2>&-; echo x > made; exit 3", limits=Limits(seconds=20))
         assert (done.status, [one.path for one in done.changes]) == (3, ["made"])
 
-    def test_it_kills_itself_and_everybody(self) -> None:
+    def test_program_may_kill_every_process(self) -> None:
         assert self.play(shell="kill -9 $$").signal == signal.SIGKILL
         assert self.play(shell="kill -TERM $$").signal == signal.SIGTERM
         assert self.play(shell="kill -9 -1; sleep 0; exit 4", limits=Limits(seconds=20)).reason == ""
@@ -274,7 +274,7 @@ class SandboxContract:
         assert b"".join(one.out for one in said) == b"a\n"
         assert b"".join(one.err for one in said) == b"b\n"
 
-    def test_who_reads_slowly_makes_the_program_wait(self) -> None:
+    def test_slow_reader_makes_the_program_wait(self) -> None:
         async def read() -> list[int]:
             limits = Limits(output_bytes=64 * MB)
             stream = Sandbox(self.policy).stream(files(), shell="head -c 4000000 /dev/zero", limits=limits)
@@ -286,7 +286,7 @@ class SandboxContract:
 
     # -- the network
 
-    def test_what_the_policy_names_can_be_reached_and_nothing_else(self) -> None:
+    def test_network_of_the_policy_is_reachable_and_no_other(self) -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
@@ -308,7 +308,7 @@ class SandboxContract:
 
     # -- refusals
 
-    def test_what_cannot_be_had_is_refused(self) -> None:
+    def test_impossible_policies_are_refused(self) -> None:
         with pytest.raises(UsageError):
             Sandbox(Policy(network=("http://example.org",)))
         with pytest.raises(UsageError, match="replayed"):

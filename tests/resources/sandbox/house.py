@@ -1,4 +1,4 @@
-"""What tests of sandboxes share: a loop to run in, files to begin with, and what the machine holds of ours."""
+"""Helpers for tests of sandboxes: a loop to run in, first files, and the resources held on the machine."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def children(pid: int) -> set[int]:
 def worked(groups: str = "auto") -> int:
     """Ticks of CPU that every bash in a sandbox of this process has used."""
     ticks = 0
-    for pid in children(link.keeper(groups).process.pid):
+    for pid in children(link.supervisor(groups).process.pid):
         head, _, tail = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
         if head.endswith("(bash"):
             ticks += sum(map(int, tail.split()[11:13]))
@@ -67,20 +67,20 @@ def worked(groups: str = "auto") -> int:
 
 
 def held(groups: str = "auto") -> dict[str, Any]:
-    """What stands for sandboxes here: processes, mounts, folders and groups of the keeper, descriptors of this one.
+    """Returns what sandboxes hold: the supervisor's processes, mounts, folders and groups, this process's descriptors.
 
-    What others mount on the machine reaches the keeper as well, and is not counted.
+    Mounts by others reach the supervisor as well, and are not counted.
     """
-    keeper = link.keeper(groups)
-    keeper_pid = keeper.process.pid
-    mounted = [line.split()[4] for line in Path(f"/proc/{keeper_pid}/mountinfo").read_text().splitlines()]
+    supervisor = link.supervisor(groups)
+    supervisor_pid = supervisor.process.pid
+    mounted = [line.split()[4] for line in Path(f"/proc/{supervisor_pid}/mountinfo").read_text().splitlines()]
     return {
-        "processes": len(children(keeper_pid)),
-        "mounts": len([place for place in mounted if place.startswith(str(keeper.home))]),
-        "folders": len([path for path in keeper.root.iterdir() if path.name.isdigit()]),
-        "groups": sum(len([*Path(group).glob("*/")]) for group in keeper.groups),
+        "processes": len(children(supervisor_pid)),
+        "mounts": len([place for place in mounted if place.startswith(str(supervisor.home))]),
+        "folders": len([path for path in supervisor.root.iterdir() if path.name.isdigit()]),
+        "groups": sum(len([*Path(group).glob("*/")]) for group in supervisor.groups),
         "descriptors": len([*Path("/proc/self/fd").iterdir()]),
-        "descriptors of the keeper": len([*Path(f"/proc/{keeper_pid}/fd").iterdir()]),
+        "descriptors of the supervisor": len([*Path(f"/proc/{supervisor_pid}/fd").iterdir()]),
     }
 
 

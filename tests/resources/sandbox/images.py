@@ -67,7 +67,7 @@ def podman(*words: str) -> subprocess.CompletedProcess[str]:
 def imported(folder: Path) -> Generator[str]:
     """The name of an image that podman has; skips where podman cannot run it, and says why.
 
-    A podman whose own runtime does not work here is told to take runc.
+    A podman whose own runtime does not work here is set to use runc.
     """
     if shutil.which("podman") is None:
         pytest.skip("podman is not installed")

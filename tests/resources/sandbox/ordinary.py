@@ -1,4 +1,4 @@
-"""What an ordinary user gets: printed as JSON, for the test that started this as one."""
+"""Results of an ordinary user, printed as JSON for the test that started this as one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def main() -> dict[str, Any]:
         await Sandbox().ready()
     except SandboxUnavailable as error:
         return {"unavailable": str(error)}
-    said: dict[str, Any] = {"uid": os.getuid(), "is_nested": link.keeper().is_nested, "modes": []}
+    said: dict[str, Any] = {"uid": os.getuid(), "is_nested": link.supervisor().is_nested, "modes": []}
     for policy in (Policy(), Policy(overlay=False), Policy(pool=1)):
         box, files = Sandbox(policy, limits=Limits(seconds=20)), Workspace({"old": "old\n", "kept": "kept\n"})
         done = await box.run(files, python=SHOWS)

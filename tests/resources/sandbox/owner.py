@@ -17,8 +17,8 @@ async def main(image: str, seconds: float) -> None:
     stream = box.stream(files, shell="trap '' TERM HUP INT; echo begun; sleep 300 & sleep 300")
     await anext(stream)
     found = await engine.engine("podman")
-    told = {"label": found.label, "home": str(found.home), "watchdog": found.watchdog.pid}
-    print(json.dumps(told), flush=True)  # noqa: T201  # to the test
+    info = {"label": found.label, "home": str(found.home), "watchdog": found.watchdog.pid}
+    print(json.dumps(info), flush=True)  # noqa: T201  # to the test
     await asyncio.sleep(seconds)
     if not seconds:
         await stream.aclose()

@@ -68,7 +68,7 @@ class Names:
 
 
 async def ask(path: Path, data: bytes, *, eof: bool = False) -> bytes:
-    """What a proxy answers to bytes on one connection, up to its end."""
+    """Returns a proxy's answer to bytes on one connection, up to its end."""
     reader, writer = await asyncio.open_unix_connection(str(path))
     with contextlib.closing(writer):
         writer.write(data)

@@ -1,4 +1,4 @@
-"""What is done ahead changes nothing: a program begins when its files are there, and ends as any program does."""
+"""Prepared sandboxes change no result: a program begins when its files are there, and ends as any program does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROGRAMS = {
     "finalizers": "class Loud:\n    def __del__(self):\n        print('gone', flush=True)\n"
     "one = Loud()\nknot = [Loud()]\nknot.append(knot)\nLoud.one = Loud()",
     "output without an end": "import sys; sys.stdout.write('no newline')",
-    "output that nobody takes": "import os; os.close(1); print('lost')",
+    "output that is not read": "import os; os.close(1); print('lost')",
     "a status": "raise SystemExit(7)",
     "words for a status": "import sys; sys.exit('words')",
     "an exception": "def inner():\n    1 / 0\ninner()",
@@ -75,7 +75,7 @@ def test_a_program_in_a_sandbox_that_waited_ends_as_any_other(program: str) -> N
     assert kept == cold
 
 
-def test_what_those_programs_do_is_what_they_are_for() -> None:
+def test_programs_of_this_file_show_their_cases() -> None:
     said = {name: _both(PROGRAMS[name])[1][0] for name in ("handlers", "threads", "finalizers", "a file in a circle")}
     assert said["handlers"].out == "now\nfirst\nlast\n"
     assert said["threads"].out == "now\nlate\n"
@@ -100,7 +100,7 @@ def test_a_program_begins_when_its_files_are_there(policy: Policy, monkeypatch: 
 
 
 def _places(held: dict[str, Any]) -> list[int]:
-    """What does not depend on how far a sandbox is that is being kept ready."""
+    """Returns the counts that do not depend on a sandbox of the pool that is still starting."""
     return [held[name] for name in ("folders", "groups", "mounts")]
 
 
@@ -139,17 +139,17 @@ def test_layers_that_cannot_be_mounted_are_copied_and_the_program_begins_once(
         monkeypatch.setattr(running, "stage", wrongly)
         done = await box.run(workspace, shell="cat notes.txt; echo again >> log")
         assert (done.out, workspace.text("log")) == ("one\n", "again\n")
-        assert not link.keeper().can_overlay
+        assert not link.supervisor().can_overlay
 
     try:
         run(talk)
     finally:
-        link.keeper().can_overlay = True
+        link.supervisor().can_overlay = True
 
 
 def test_a_start_that_fails_is_no_trouble_of_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     async def talk() -> None:
-        keeper, box, workspace = link.keeper(), Sandbox(), files()
+        supervisor, box, workspace = link.supervisor(), Sandbox(), files()
         await box.run(workspace, ["true"])
         before = await settled()
         with monkeypatch.context() as patch, pytest.raises(EpisodeError, match="is_held"):
@@ -157,7 +157,7 @@ def test_a_start_that_fails_is_no_trouble_of_the_layers(monkeypatch: pytest.Monk
                 link.Line, "tell", lambda line, do, fds=(), **words: tell(line, do, fds, bwrap=words["bwrap"])
             )
             await box.run(workspace, ["true"])
-        assert keeper.can_overlay
+        assert supervisor.can_overlay
         assert (await box.run(workspace, ["true"])).status == 0
         assert await settled() == before
 
@@ -194,14 +194,14 @@ def test_etc_is_what_every_sandbox_sees_and_nobody_writes() -> None:
 @pytest.mark.parametrize("policy", [Policy(), KEPT_READY], ids=["cold", "pool"])
 def test_the_next_sandbox_is_made_before_it_is_asked_for(policy: Policy) -> None:
     async def talk() -> None:
-        keeper, box = link.keeper(), Sandbox(policy)
+        supervisor, box = link.supervisor(), Sandbox(policy)
         for _ in range(2):
             await box.run(files(), ["true"])
             await settled()
-        before = len([*keeper.root.glob("[0-9]*")])
-        line = keeper.open()
+        before = len([*supervisor.root.glob("[0-9]*")])
+        line = supervisor.open()
         await line.opened()
-        assert len([*keeper.root.glob("[0-9]*")]) == before
+        assert len([*supervisor.root.glob("[0-9]*")]) == before
         line.close()
 
     run(talk)

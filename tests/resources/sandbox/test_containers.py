@@ -18,8 +18,8 @@ from quintain import resource
 from quintain.errors import EpisodeError, UsageError
 from quintain.resources.sandbox import Limits, Policy, Result, Sandbox, SandboxUnavailable
 from quintain.resources.sandbox import engine as engines
-from quintain.resources.sandbox.doors import NUMBER
 from quintain.resources.sandbox.engine import Engine
+from quintain.resources.sandbox.fifo_io import NUMBER
 from tests.resources.sandbox import payloads
 from tests.resources.sandbox.contract import MB, SandboxContract
 from tests.resources.sandbox.house import files, need, run
@@ -40,7 +40,7 @@ def engine() -> Engine:
 
 
 def containers(label: str) -> list[str]:
-    """Those that podman knows, in whatever state."""
+    """Returns the containers that podman lists, in any state."""
     done = podman("ps", "-a", "--filter", f"label={label}", "--format", "{{.Names}}")
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
@@ -54,7 +54,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 @pytest.mark.slow
 class TestPodman(SandboxContract):
-    """What deviates is overridden here, and says what holds instead."""
+    """Contract on podman; each deviation is overridden, and its test says what holds instead."""
 
     @pytest.fixture(autouse=True)
     def machine(self, policy: Policy) -> None:
@@ -67,17 +67,17 @@ class TestPodman(SandboxContract):
         said = [str(NUMBER), "1000 1000", "sandbox", "('UTC', 'UTC')", "C.UTF-8", "/workspace"]
         assert first.out.splitlines()[:6] == said
 
-    def test_its_clock_begins_with_it(self) -> None:
-        """There is no time namespace."""
+    def test_monotonic_clock_begins_with_the_program(self) -> None:
+        """Containers do not have a time namespace."""
         with pytest.raises(SandboxUnavailable, match="monotonic"):
             run(Sandbox(msgspec.structs.replace(self.policy, require=("monotonic",))).ready)
 
-    def test_its_wall_clock_is_the_worlds_where_that_is_required(self) -> None:
+    def test_wall_clock_is_the_worlds_when_required(self) -> None:
         """An image need not have libfaketime."""
         with pytest.raises(SandboxUnavailable, match="clock"):
             run(Sandbox(msgspec.structs.replace(self.policy, require=("clock",))).ready)
 
-    def test_nothing_of_this_process_is_seen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_program_sees_nothing_of_this_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Programs have another number."""
         monkeypatch.setenv("QUINTAIN_TEST_SECRET", "hunter2")
         environments, pids, fds = self.python(payloads.PROCESSES).out.splitlines()
@@ -86,20 +86,20 @@ class TestPodman(SandboxContract):
         assert set(pids.split()) <= {"1", str(NUMBER)}
         assert fds == "0 1 2"
 
-    def test_nothing_of_the_machine_is_seen(self) -> None:
-        """There is a /run of the container's own, and a /sys that engines have cut down."""
+    def test_program_sees_nothing_of_the_machine(self) -> None:
+        """A container has a /run of its own, and a /sys that engines have cut down."""
         here = Path(__file__)
         done = self.python(payloads.READS.replace("SECRET", str(here)).replace("HERE", str(here.parent)))
         assert done.out == "/run /sys\n"
 
-    def test_nothing_can_be_reached(self) -> None:
+    def test_program_reaches_no_network(self) -> None:
         """The engine's seccomp profile has other errors, and netlink reaches the empty namespace."""
         done = self.python(f"PORT, NAME = 1, 'name'\n{payloads.CONNECTS}")
         assert done.out.splitlines()[:2] == ["tcp refused", "far unreachable"]
         assert done.out.splitlines()[3:] == ["packet 1", "netlink reached"]
         assert self.play(shell="cat /proc/net/dev").out.count(":") == 1  # lo
 
-    def test_what_could_break_out_is_refused(self) -> None:
+    def test_dangerous_system_calls_are_refused(self) -> None:
         """Engines' seccomp profiles differ; some allow these."""
         done = self.python(payloads.SYSCALLS)
         refusals = ("EPERM", "ENOSYS", "EINVAL", "ENOTTY")
@@ -108,11 +108,11 @@ class TestPodman(SandboxContract):
         assert len(done.out.splitlines()) > 15
 
     @pytest.mark.parametrize("what", ["anonymous", "tmp", "shm"])
-    def test_memory(self, what: str) -> None:
+    def test_memory_limit_ends_the_program(self, what: str) -> None:
         """The workspace is on disk."""
-        super().test_memory(what)
+        super().test_memory_limit_ends_the_program(what)
 
-    def test_disk(self) -> None:
+    def test_disk_limit_refuses_more(self) -> None:
         """Each file is bounded, and each of the three folders; not the three together."""
         done = self.python(payloads.DISK, disk_bytes=4 * MB)
         assert done.out == "File too large\n" * 3
@@ -121,18 +121,18 @@ class TestPodman(SandboxContract):
         assert (done.reason, done.changes) == ("disk", ())
 
     def test_a_path_that_is_too_long(self) -> None:
-        """It is too much for any folder."""
+        """The path is too long for any folder."""
         done = self.python("import os\nfor n in range(3000): os.mkdir('ab'); os.chdir('ab')\nprint('made')")
         assert (done.reason, done.changes) == ("disk", ())
 
-    def test_files(self) -> None:
+    def test_file_limit_refuses_more(self) -> None:
         """Too many are taken note of when they are there, and then the workspace stays as it was."""
         done = self.python(payloads.INODES, files=100)
         assert (done.reason, done.changes) == ("disk", ())
         assert "100 files" in done.err
 
-    def test_what_the_policy_names_can_be_reached_and_nothing_else(self) -> None:
-        """There is no network at all."""
+    def test_network_of_the_policy_is_reachable_and_no_other(self) -> None:
+        """Containers do not have a network at all."""
         with pytest.raises(UsageError, match="network"):
             Sandbox(msgspec.structs.replace(self.policy, network=("127.0.0.1:80",)))
 
@@ -159,7 +159,7 @@ def test_a_program_and_its_stream(policy: Policy) -> None:
     assert [one.path for one in end.changes] == ["old.txt"]
 
 
-def test_what_is_guaranteed(policy: Policy) -> None:
+def test_guarantees_of_containers(policy: Policy) -> None:
     holds = run(Sandbox(policy).guarantees)
     assert {name for name, is_held in holds.items() if not is_held} >= {"disk", "monotonic", "clock"}
     assert {name for name, is_held in holds.items() if is_held} >= {"isolation", "time", "output"}
@@ -283,7 +283,7 @@ def test_a_container_that_somebody_removes_breaks_the_world(policy: Policy) -> N
 # -- nothing is left
 
 
-def test_who_leaves_early_leaves_nothing(policy: Policy) -> None:
+def test_stream_left_early_leaves_nothing(policy: Policy) -> None:
     box, held = Sandbox(policy, limits=Limits(seconds=300)), files()
     engine_ = engine()
 
@@ -321,7 +321,7 @@ def test_a_forked_process_leaves_its_parents_containers_alone(policy: Policy) ->
     box.close()
 
 
-def test_who_ends_without_closing_leaves_nothing(policy: Policy) -> None:
+def test_process_that_ends_without_closing_leaves_nothing(policy: Policy) -> None:
     words = [sys.executable, "-X", "dev", "-m", "tests.resources.sandbox.owner", policy.image, "0"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     said = json.loads(done.stdout)
@@ -341,7 +341,7 @@ def test_a_process_that_is_killed_leaves_nothing(policy: Policy) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_killed_watchdog_left_is_swept_by_the_next(policy: Policy) -> None:
+def test_leftovers_of_a_killed_watchdog_are_swept_by_the_next(policy: Policy) -> None:
     words = [sys.executable, "-m", "tests.resources.sandbox.owner", policy.image, "300"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None

@@ -8,7 +8,7 @@ import pytest
 
 from quintain.errors import UsageError
 from quintain.resources.sandbox import Policy, Sandbox, SandboxUnavailable
-from quintain.resources.sandbox.keeper import cgroups
+from quintain.resources.sandbox.supervisor import cgroups
 from tests.resources.sandbox.house import files, run
 
 

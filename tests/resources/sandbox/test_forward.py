@@ -66,7 +66,7 @@ def script(source: str, *arguments: object) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/usr/bin/curl").exists(), reason="needs /usr/bin/curl")
-def test_curl(tmp_path: Path) -> None:
+def test_curl_reaches_allowed_hosts_alone(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(until=b"x=1") as server:
             url = f"http://a.test:{server.port}/"
@@ -96,7 +96,7 @@ for url in ("http://b.test/", "https://b.test/"):
 """
 
 
-def test_urllib(tmp_path: Path) -> None:
+def test_urllib_reaches_allowed_hosts_alone(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(until=b"x=1") as server:
             async with between(tmp_path, f"a.test:{server.port}", f"127.0.0.1:{server.port}") as (_, path):
@@ -138,7 +138,7 @@ def answer(kind: str, body: bytes) -> bytes:
 PIP = "import sys; sys.path.insert(0, '/lib-of-pip'); from pip._internal.cli.main import main; sys.exit(main())"
 
 
-def test_pip(tmp_path: Path) -> None:
+def test_pip_installs_through_the_proxy(tmp_path: Path) -> None:
     found = importlib.util.find_spec("pip")
     if found is None or found.origin is None:
         pytest.skip("needs pip beside this interpreter")
@@ -193,7 +193,7 @@ print(json.dumps(found))
 """
 
 
-def test_there_is_no_other_way_out(tmp_path: Path) -> None:
+def test_sandbox_has_no_other_way_out(tmp_path: Path) -> None:
     async def story() -> None:
         name = f"quintain-test-{tmp_path.name}"
         with socket.socket(socket.AF_UNIX) as abstract:
@@ -241,7 +241,7 @@ command = [*sys.argv[1:], "/bin/sh", "-c", "echo ready; exec sleep 100 >/dev/nul
 program = subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=(9,))
 os.close(writes)
 os.close(9)
-print(program.stdout.read(), os.read(reads, 1))  # Nobody else holds them.
+print(program.stdout.read(), os.read(reads, 1))  # No other process holds them.
 name = b"forward.py"
 left = [int(one) for one in os.listdir("/proc") if one.isdigit() and int(one) not in (1, os.getpid(), program.pid)]
 left = [pid for pid in left if name in open(f"/proc/{pid}/cmdline", "rb").read()]
@@ -254,7 +254,7 @@ print(socket.socket().connect_ex(("127.0.0.1", 3128)))
 """
 
 
-def test_what_carries_ends_with_the_program(tmp_path: Path) -> None:
+def test_forwarder_ends_with_the_program(tmp_path: Path) -> None:
     async def story() -> None:
         async with between(tmp_path) as (_, path):
             ended = await inside(path, [], prefix=script(ORPHAN))

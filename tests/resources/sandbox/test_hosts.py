@@ -69,7 +69,7 @@ def test_an_entry_has_one_form(entry: str, host: str, port: int) -> None:
         "224.0.0.1:80",
     ],
 )
-def test_what_is_no_entry_is_named(entry: str) -> None:
+def test_bad_entries_are_named_in_the_error(entry: str) -> None:
     with pytest.raises(UsageError) as caught:
         allow((entry,))
     assert repr(entry) in str(caught.value)
@@ -148,13 +148,13 @@ PRIVATE = [
 ]
 
 
-def test_what_is_public() -> None:
+def test_public_addresses_are_recognised() -> None:
     found = {text: hosts.address(text) for text in (*PRIVATE, "8.8.8.8", "2606:4700::1", "64:ff9b::808:808")}
     assert [text for text, one in found.items() if one and hosts.is_public(one)] == list(found)[-3:]
 
 
 @given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)))
-def test_what_python_calls_private_is_not_public(one: hosts.Address) -> None:
+def test_private_addresses_of_python_are_not_public(one: hosts.Address) -> None:
     wrapped = ipaddress.IPv6Address((0x64FF9B << 96) + int(one)) if one.version == 4 else one
     assert hosts.is_public(wrapped) == hosts.is_public(one)
     assert not (hosts.is_public(one) and (one.is_private or one.is_multicast or one.is_loopback))

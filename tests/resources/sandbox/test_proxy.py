@@ -127,8 +127,8 @@ def test_a_request_is_written_anew(tmp_path: Path) -> None:
                 given += "X-Mine: 1\r\nX-Theirs:  \xe9 \r\nContent-Length: 3\r\ncontent-length: 3\r\nTE: trailers\r\n"
                 request = f"PUT http://good.test:{server.port}/a?b HTTP/1.1\r\n{given}Proxy-Authorization: Basic x\r\n"
                 await ask(path, f"{request}\r\nabcdef".encode("latin-1"))
-            told = f"Host: good.test:{server.port}\r\nContent-Length: 3\r\nX-Theirs: \xe9\r\nConnection: close"
-            assert server.got == [f"PUT /a?b HTTP/1.1\r\n{told}\r\n\r\nabc".encode("latin-1")]
+            head = f"Host: good.test:{server.port}\r\nContent-Length: 3\r\nX-Theirs: \xe9\r\nConnection: close"
+            assert server.got == [f"PUT /a?b HTTP/1.1\r\n{head}\r\n\r\nabc".encode("latin-1")]
 
     play(story())
     assert b"Host: good.test\r\n" in hosts.read(b"GET http://good.test:80/ HTTP/1.1").head
@@ -271,7 +271,7 @@ def test_headers_are_short_and_come_at_once(tmp_path: Path) -> None:
     play(story())
 
 
-def test_nothing_is_waited_for_without_end(tmp_path: Path) -> None:
+def test_proxy_waits_for_nothing_without_end(tmp_path: Path) -> None:
     async def story() -> None:
         forever = asyncio.Event()
 
@@ -292,7 +292,7 @@ def test_nothing_is_waited_for_without_end(tmp_path: Path) -> None:
     play(story())
 
 
-def test_what_moves_is_not_idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_active_connection_is_not_idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         loop, ahead = asyncio.get_running_loop(), 0.0
         real = loop.time

@@ -22,7 +22,7 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_nothing_is_left_of_a_proxy_that_is_closed(tmp_path: Path) -> None:
+def test_closed_proxy_leaves_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         hangs = asyncio.Event()
 
@@ -79,7 +79,7 @@ def test_a_connection_that_nobody_took_yet_is_closed(tmp_path: Path) -> None:
     play(story())
 
 
-def test_what_is_nobodys_fault_outside_is_raised(tmp_path: Path) -> None:
+def test_bugs_of_the_proxy_are_raised(tmp_path: Path) -> None:
     async def broken(host: str, port: int) -> list[str]:
         raise RuntimeError("this resolver is broken")
 
@@ -111,7 +111,7 @@ def test_only_its_owner_may_connect(tmp_path: Path) -> None:
     play(story())
 
 
-def test_it_goes_on_when_there_are_descriptors_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_continues_when_descriptors_are_free_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quintain.resources.sandbox.proxy._PAUSE", 0.01)
 
     async def story() -> None:

@@ -1,4 +1,4 @@
-"""What a program sees as `/` is made ahead, and is what the policy says, whoever starts it and where."""
+"""Root file systems are made ahead, and follow the policy, whoever starts a program and where."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quintain.resources.sandbox import Limits, Policy, Result, Sandbox, SandboxUnavailable, link
-from quintain.resources.sandbox.keeper import roots
+from quintain.resources.sandbox.supervisor import roots
 from quintain.resources.workspace import Workspace
 from tests.resources.sandbox.house import need, run, settled
 
@@ -59,10 +59,10 @@ for family, name in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
 
 @pytest.mark.parametrize("kind", ["mnt", "net", "ipc", "pid", "uts", "user", "cgroup", "time"])
 def test_no_namespace_is_shared(kind: str) -> None:
-    keeper = link.keeper().process.pid
-    mine = {str(Path(f"/proc/{pid}/ns/{kind}").readlink()) for pid in (os.getpid(), keeper)}
+    supervisor = link.supervisor().process.pid
+    mine = {str(Path(f"/proc/{pid}/ns/{kind}").readlink()) for pid in (os.getpid(), supervisor)}
     theirs = {shell(f"readlink /proc/self/ns/{kind}").out.strip() for _ in range(2)}
-    if kind == "time" and "monotonic" not in link.keeper().kinds:
+    if kind == "time" and "monotonic" not in link.supervisor().kinds:
         pytest.skip("this kernel has no time namespaces")
     assert not mine & theirs
     both = shell(f"readlink /proc/self/ns/{kind} /proc/1/ns/{kind}").out.split()
@@ -70,7 +70,7 @@ def test_no_namespace_is_shared(kind: str) -> None:
 
 
 @pytest.mark.parametrize("pool", [0, 1])
-def test_what_a_policy_names_has_a_place_in_its_own_root_alone(pool: int) -> None:
+def test_readable_paths_have_a_place_in_their_own_root_alone(pool: int) -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         Path(name).chmod(0o755)
         inner = Path(name) / "folder" / "file"
@@ -86,7 +86,7 @@ def test_what_a_policy_names_has_a_place_in_its_own_root_alone(pool: int) -> Non
         assert [*Path(name).iterdir()] == [inner.parent]
 
 
-def test_what_a_policy_names_may_be_there_already_or_behind_a_link() -> None:
+def test_readable_paths_may_exist_already_or_be_links() -> None:
     linked = next(name for name in ("/lib/os-release", "/lib/terminfo", "/bin/sh") if Path(name).exists())
     done = shell(f"ls -d {linked} /usr/share; cat /etc/passwd", Policy(readable=(linked, "/usr/share", "/etc/passwd")))
     assert (done.out, done.err) == (f"{linked}\n/usr/share\n{Path('/etc/passwd').read_text()}", "")
@@ -103,7 +103,7 @@ def test_a_root_takes_nothing_of_what_a_program_may_write(is_named: bool) -> Non
     assert int(done.out.split()[1]) > 100, "its root is on the same file system"
 
 
-def test_what_a_policy_names_and_is_not_there_is_no_sandbox() -> None:
+def test_missing_readable_paths_make_the_sandbox_unavailable() -> None:
     with pytest.raises(SandboxUnavailable, match="/no/such/folder"):
         shell("true", Policy(readable=("/no/such/folder",)))
 
@@ -124,7 +124,7 @@ def test_neither_a_mask_nor_an_odd_folder_of_who_starts_it_matters(
             done = run(lambda: Sandbox().run(made, shell="umask; cat notes.txt; mkdir new; touch /usr/new; ls /etc"))
         finally:
             os.umask(before)
-            link.keeper().stop()
+            link.supervisor().stop()
         assert done.out.startswith("0022\none\n")
         assert "hosts" in done.out
         assert "Read-only file system" in done.err
@@ -132,21 +132,21 @@ def test_neither_a_mask_nor_an_odd_folder_of_who_starts_it_matters(
         assert [*odd.iterdir()] == []
 
 
-def test_what_cannot_be_made_ahead_is_said_when_somebody_listens() -> None:
+def test_errors_of_the_prefork_are_raised_at_the_first_request() -> None:
     async def talk() -> None:
-        keeper, box = link.keeper(), Sandbox()
+        supervisor, box = link.supervisor(), Sandbox()
         await box.run(Workspace(), ["true"])
         before = await settled()
-        rules = keeper.root / "filter"
+        rules = supervisor.root / "filter"
         held = rules.read_bytes()
         rules.unlink()
-        keeper.open().close()  # one that was made before
+        supervisor.open().close()  # one that was made before
         try:
             with pytest.raises(SandboxUnavailable, match="filter"):
                 await box.run(Workspace(), ["true"])
         finally:
             rules.write_bytes(held)
-            keeper.open().close()
+            supervisor.open().close()
         assert (await box.run(Workspace(), ["true"])).status == 0
         assert await settled() == before
 

@@ -93,7 +93,7 @@ def test_every_call_has_a_verdict(machine: str, number: int, arguments: list[int
     assert judge(machine, number, *arguments) in {ALLOW, EPERM, ENOSYS, EAFNOSUPPORT}
 
 
-def test_there_is_one_for_these_architectures_only() -> None:
+def test_filters_exist_for_these_architectures_only() -> None:
     assert seccomp.machines() == tuple(ARCHITECTURES)
     with pytest.raises(LookupError, match="riscv64"):
         seccomp.assemble("riscv64")

@@ -121,7 +121,7 @@ def test_a_session_that_ended_begins_anew(ask: str, request_: str, reason: str) 
     put, get = {"shell": ("x=1", "echo [$x]"), "python": ("x = 1", "print('x' in globals())")}[ask]
     _, ended, anew = conversation(cast(Ask, getattr(box, ask)), held, put, request_, get)
     if not reason:
-        return  # It forged an answer, which harms nobody: what it gets then is what it asked for.
+        return  # It forged an answer, which harms only itself.
     assert ended.reason == reason
     if request_ in {"exit 3", "import os; os._exit(3)", "raise SystemExit(3)"}:
         assert ended.status == 3

@@ -21,13 +21,13 @@ async def main(groups: str) -> None:
         files, shell="trap '' TERM HUP INT; echo begun; sleep 300 & sleep 300"
     )
     await anext(stream)
-    keeper = link.keeper(groups)
+    supervisor = link.supervisor(groups)
     print(  # noqa: T201  # to the test
         json.dumps(
             {
-                "keeper": keeper.process.pid,
-                "below": sorted(children(keeper.process.pid)),
-                "folders": [str(keeper.home), *keeper.groups],
+                "supervisor": supervisor.process.pid,
+                "below": sorted(children(supervisor.process.pid)),
+                "folders": [str(supervisor.home), *supervisor.groups],
             }
         ),
         flush=True,

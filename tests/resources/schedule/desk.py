@@ -117,8 +117,8 @@ def desk(seed: int = 1) -> Desk:
     return world
 
 
-def told(world: Desk) -> dict[str, Any]:
-    """Everything that could differ."""
+def record(world: Desk) -> dict[str, Any]:
+    """Returns everything that could differ."""
     return {
         "log": world.log,
         "mails": world.mailbox.mails,

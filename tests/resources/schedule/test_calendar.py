@@ -1,4 +1,4 @@
-"""A calendar agrees with a clock on the wall that is read minute by minute, and with what is known of real days."""
+"""Calendars agree with a wall clock that is read minute by minute, and with known real days."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_fractions_of_seconds_do_not_cross_a_night() -> None:
     assert OFFICE.add(start, 2 * HOUR) == at("2026-12-22 09:00") + 0.3
 
 
-def test_what_a_day_is() -> None:
+def test_days_are_business_days_or_special() -> None:
     assert OFFICE.is_business_day(at("2026-12-19 23:00"))
     assert not OFFICE.is_business_day(at("2026-12-25 10:00"))
     assert OFFICE.special(at("2026-12-25 10:00")) == Day("Christmas")

@@ -14,7 +14,7 @@ from quintain import resource
 from quintain.resources.schedule import Every
 from quintain.testing.elsewhere import ask
 
-from .desk import DAY, HOUR, Desk, desk, told
+from .desk import DAY, HOUR, Desk, desk, record
 
 WEEKS = 21 * DAY
 
@@ -48,7 +48,7 @@ def test_step_by_step(whole: Desk, step: int) -> None:
     world = desk()
     for _ in range(WEEKS // step):
         world.clock.advance(step)
-    assert told(world) == told(whole)
+    assert record(world) == record(whole)
     assert digest(world) == digest(whole)
 
 
@@ -68,7 +68,7 @@ def test_in_any_pieces_with_copies_between(cuts: list[float], moves: list[Callab
         world.jobs.all()
         world.outbox.waiting()
     whole.clock.advance(world.clock.now - start)
-    assert told(world) == told(whole)
+    assert record(world) == record(whole)
     assert digest(world) == digest(whole)
 
 
@@ -82,8 +82,8 @@ def test_forks_part_and_leave_their_origin_alone() -> None:
     two.clock.advance(2 * DAY)
     assert digest(origin) == before
     origin.clock.advance(2 * DAY)
-    assert told(origin) == told(one)
-    assert told(origin) != told(two)
+    assert record(origin) == record(one)
+    assert record(origin) != record(two)
 
 
 class Moved(RuleBasedStateMachine):
@@ -159,7 +159,7 @@ class Moved(RuleBasedStateMachine):
     @invariant()
     def equal(self) -> None:
         if not self.owed:
-            assert told(self.still) == told(self.moved)
+            assert record(self.still) == record(self.moved)
             assert self.still == self.moved
             assert digest(self.still) == digest(self.moved)
 
@@ -173,7 +173,7 @@ TestMoved.settings = settings(max_examples=20, stateful_step_count=20, deadline=
 
 
 class Elsewhere:
-    """What other processes are asked."""
+    """Questions to other processes."""
 
     def days(self) -> list[str]:
         """Digests of the world, and of its bytes, day by day."""

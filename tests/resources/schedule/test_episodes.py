@@ -10,7 +10,7 @@ from .desk import HOUR, OFFICE, START
 
 
 class Night(qn.State):
-    """Whoever waits long enough hears the alarm, if it was set."""
+    """World whose alarm rings for a model that waits long enough, if it was set."""
 
     jobs: Jobs
     timers: Timers

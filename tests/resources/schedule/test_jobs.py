@@ -127,7 +127,7 @@ def test_all_lists_by_due_and_paused_ones_last() -> None:
 
 
 @pytest.mark.slow
-def test_what_an_advance_makes_is_linear() -> None:
+def test_advance_costs_time_linear_in_its_calls() -> None:
     world = shop()
     world.jobs.add("tick", Every(1), world.note, until=20_000)
     world.clock.advance(10**9)

@@ -1,4 +1,4 @@
-"""Events come in the order of their keys, are tried again as the policy says, and end in the log or as dead letters."""
+"""Events come in the order of their keys, are tried again, and end in the log or as dead letters."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_the_subscriber_may_say_when() -> None:
     assert world.log == ["a@7"]
 
 
-def test_what_a_subscriber_sends_waits_behind_what_it_refuses() -> None:
+def test_events_of_a_subscriber_wait_behind_the_refused_one() -> None:
     world = desk()
     world.outbox.subscribe("t", world.same_key, backoff=PLAIN)
     world.outbox.send("t", "first", key="k")
@@ -180,7 +180,7 @@ def test_an_outage_holds_events_and_lets_them_go_in_order() -> None:
     world.outbox.resume("t")
     world.clock.advance(40)
     assert world.log[1:] == ["a@20", "b@20", "c@20", "late@50"]
-    assert {line[2] for line in outcomes(world)} == {1}, "waiting is no attempt"
+    assert {line[2] for line in outcomes(world)} == {1}, "waiting does not count as an attempt"
 
 
 def test_unsubscribed_gets_what_is_on_its_way() -> None:
@@ -212,8 +212,8 @@ def test_a_lost_word_brings_an_event_again(once: bool) -> None:
     assert taken == sorted(taken), "a repeated event still holds up those behind it"
 
 
-def test_what_was_taken_once_is_no_dead_letter() -> None:
-    """It comes again, for the word of it got lost, and this time it is refused until the attempts are used up."""
+def test_event_taken_once_never_becomes_a_dead_letter() -> None:
+    """The event comes again after a lost acknowledgement, and is refused until the attempts are used up."""
     world = desk(duplicate=0.5)
     world.outbox.subscribe("t", world.take_half, backoff=Backoff(attempts=3, first=1), once=False)
     for number in range(200):
@@ -291,7 +291,7 @@ OUTAGES = st.tuples(TOPICS, st.booleans(), st.integers(0, 20))
 def test_first_in_first_out_for_each_key(
     sends: list[tuple[tuple[str, str | None, int], tuple[str, bool, int]]], refusals: dict[str, int]
 ) -> None:
-    """Whatever is delayed, refused or held: of one key, each is taken or given up before the next is tried."""
+    """Delayed, refused or held events keep the order of their key."""
     world = desk()
     world.refusals = dict(refusals)
     for topic in ("t", "u"):

@@ -149,7 +149,7 @@ def test_a_queue_is_compared_by_its_rows() -> None:
         del one["2"]
 
 
-def test_what_is_no_queue_is_not_loaded() -> None:
+def test_load_refuses_bytes_that_are_not_a_queue() -> None:
     queue: Rows = Queue(Row)
     put(1, 5.0)(queue)
     with pytest.raises(msgspec.DecodeError):

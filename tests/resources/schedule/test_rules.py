@@ -232,7 +232,7 @@ def test_rule_nonsense_is_refused(wrong: Callable[[], Rule], says: str) -> None:
         wrong()
 
 
-def test_what_never_occurs_is_found_out() -> None:
+def test_rules_without_occurrence_are_detected() -> None:
     assert following(Cron("0 0 30 feb *"), BERLIN, after=0, start=0) is None
     assert following(Daily(closed="skip"), Calendar(), after=0, start=0) is None
     one_day = Calendar(dates={"1975-01-01": Day(hours=("00:00-01:00",))})

@@ -24,7 +24,7 @@ class Bell(qn.State):
 
 
 class Tower(qn.State):
-    """Its timers are the clock's or rows, as it is told."""
+    """World whose timers are the clock's or rows."""
 
     timers: Timers
     bell: Bell
@@ -64,7 +64,7 @@ class Tower(qn.State):
         raise KeyError("bug")
 
     async def slow(self) -> None:
-        raise AssertionError("nobody awaits it")
+        raise AssertionError("it is not awaited")
 
 
 def tower(*, rows: bool = True) -> Tower:
@@ -210,7 +210,9 @@ def test_many_at_one_instant_are_no_chain() -> None:
         (lambda w: w.timers.after(1, w.note, name=object()), TypeError, "unsupported"),
     ],
 )
-def test_what_cannot_be_called_is_refused(wrong: Callable[[Tower], object], error: type[Exception], says: str) -> None:
+def test_methods_that_cannot_be_called_are_refused(
+    wrong: Callable[[Tower], object], error: type[Exception], says: str
+) -> None:
     world = tower()
     with pytest.raises(error, match=says):
         wrong(world)

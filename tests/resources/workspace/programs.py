@@ -70,7 +70,7 @@ def enter(stage: Stage) -> list[str]:
 
 @functools.cache
 def unmountable(name: str) -> str:
-    """Why an overlay cannot be mounted here; empty if it can."""
+    """Returns the reason why an overlay cannot be mounted here; empty if it can."""
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace({"a": "a"})
         staged = laid_out(workspace, Path(folder), name)

@@ -37,7 +37,7 @@ def files() -> Workspace:
     return one
 
 
-def test_there_and_back() -> None:
+def test_archive_round_trip_is_exact() -> None:
     one = files()
     again = Workspace.from_tar(one.to_tar())
     assert [str(stat) for stat in again.walk()] == [str(stat) for stat in one.walk()]
@@ -61,7 +61,7 @@ def test_a_file_on_disk_begins_one(tmp_path: Path) -> None:
         assert Workspace(tmp_path / name).diff(files()) == []
 
 
-def test_what_others_write_is_read(tmp_path: Path) -> None:
+def test_archives_of_other_programs_are_read(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a").write_text("a")
     os.link(tmp_path / "in" / "a", tmp_path / "in" / "b")
@@ -103,7 +103,7 @@ def test_members_that_do_harm_are_refused(members: list[dict[str, Any]], words: 
 
 
 @pytest.mark.parametrize("data", [b"no tar at all", b"\x1f\x8bnot gzip", b"x" * 2000])
-def test_what_is_no_archive(data: bytes) -> None:
+def test_bytes_that_are_not_an_archive_are_refused(data: bytes) -> None:
     with pytest.raises(UsageError, match="no tar archive"):
         Workspace.from_tar(data)
 
@@ -115,7 +115,7 @@ def test_an_archive_that_is_cut() -> None:
             Workspace.from_tar(data)
 
 
-def test_bombs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archive_bombs_exceed_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(QuotaExceeded):
         Workspace.from_tar(tar(*({"name": f"{n}"} for n in range(30))), quota=Quota(inodes=20))
     with pytest.raises(QuotaExceeded):

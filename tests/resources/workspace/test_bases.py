@@ -1,4 +1,4 @@
-"""What workspaces begin with is built once, shared, and checked."""
+"""Bases of workspaces are built once, shared, and checked."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_folder_is_bound_by_the_quota(cache: Path, tmp_path: Path) -> None:
         (Path("/dev/null"), "neither a folder nor"),
     ],
 )
-def test_what_no_workspace_can_begin_with(wrong: object, words: str) -> None:
+def test_bad_sources_of_a_workspace_are_refused(wrong: object, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         Workspace(wrong)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # wrong on purpose
 

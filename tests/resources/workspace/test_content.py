@@ -126,7 +126,7 @@ def test_a_full_disk_changes_nothing() -> None:
     assert workspace.read("b") == data
 
 
-def test_what_is_too_large_is_read_in_parts() -> None:
+def test_large_files_are_read_in_parts() -> None:
     workspace = Workspace({"a": "abc"}, quota=Quota(bytes=10 * CHUNK))
     entry = workspace.image.get(b"a")
     assert entry

@@ -28,7 +28,7 @@ def dump() -> bytes:
 
 
 @given(st.floats(0, 1, exclude_max=True))
-def test_torn(share: float) -> None:
+def test_torn_dumps_are_refused(share: float) -> None:
     with pytest.raises(ImageError):
         Workspace.load(dump()[: int(share * len(dump()))])
 

@@ -130,7 +130,7 @@ def test_another_process_plays_the_same() -> None:
     assert ask(Elsewhere(), "ends") == [here, here]
 
 
-def test_what_the_model_does_wrong_it_reads() -> None:
+def test_mistakes_of_the_model_become_observations() -> None:
     async def observed() -> list[Step]:
         env = environment()
         episode = await Episode.begin(env, env.tasks("test")[0], seed=3)

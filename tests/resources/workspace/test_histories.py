@@ -1,4 +1,4 @@
-"""Whatever is done to a workspace, a plain dict that is copied for each fork agrees."""
+"""Histories of a workspace agree with a plain dict that is copied for each fork."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from quintain.errors import ToolError
-from quintain.resources.workspace import FileChange, Quota, Snapshot, Workspace
+from quintain.resources.workspace import FileChange, Quota, Workspace, WorkspaceSnapshot
 from quintain.state import Shared
 
 Plain = dict[str, tuple[int, bytes | None]]
@@ -22,7 +22,7 @@ QUOTA = Quota(bytes=60, inodes=14, path_length=9)
 names = st.sampled_from(["a", "b", "a!", "b.", "ä"])
 paths = st.lists(names, min_size=1, max_size=3).map("/".join)
 data = st.sampled_from([b"", b"1", b"\0\0\0", b"hello", b"0123456789" * 3])
-snapshots: Bundle[tuple[Snapshot, Plain]] = Bundle("snapshots")
+snapshots: Bundle[tuple[WorkspaceSnapshot, Plain]] = Bundle("snapshots")
 twins: Bundle[tuple[Workspace, Plain]] = Bundle("twins")
 
 
@@ -175,11 +175,11 @@ class Histories(RuleBasedStateMachine):
         self.world.clock.advance(5)
 
     @rule(target=snapshots)
-    def snapshot(self) -> tuple[Snapshot, Plain]:
+    def snapshot(self) -> tuple[WorkspaceSnapshot, Plain]:
         return self.workspace.snapshot(), dict(self.plain)
 
     @rule(snapshot=snapshots)
-    def restore(self, snapshot: tuple[Snapshot, Plain]) -> None:
+    def restore(self, snapshot: tuple[WorkspaceSnapshot, Plain]) -> None:
         self.workspace.restore(snapshot[0])
         self.plain = dict(snapshot[1])
 

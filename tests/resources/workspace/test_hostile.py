@@ -1,4 +1,4 @@
-"""What programs leave on purpose: nothing outside is read, nothing hangs, and the stage can be cleared."""
+"""Hostile files of a program: no outside file is read, no read hangs, and the stage can be cleared."""
 
 from __future__ import annotations
 

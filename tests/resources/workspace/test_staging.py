@@ -108,7 +108,7 @@ def test_a_program_sees_what_python_wrote(workspace: Workspace, mode: str, tmp_p
     assert collect(workspace, staged) == []
 
 
-def test_what_the_base_has_comes_back(mode: str, tmp_path: Path) -> None:
+def test_files_of_the_base_come_back(mode: str, tmp_path: Path) -> None:
     workspace = Workspace(FILES)
     start = workspace.snapshot()
     staged = laid_out(workspace, tmp_path, mode)
@@ -140,13 +140,13 @@ def test_times_are_those_of_the_world(mode: str, tmp_path: Path) -> None:
     at = {stat.path: stat.mtime for stat in workspace.walk()}
     assert {at[path] for path in ("a.txt", "f", "f/g", "s", "python")} == {1000}
     assert at["d/one"] == 0
-    # So does who looks again, and nobody finds the hour of this machine.
+    # A second look sees the same, and never the time of this machine.
     run(staged, 'test "$(stat -c %Y a.txt f f/g s d .)" = "1000\n1000\n1000\n1000\n0\n0"')
     workspace.write("later", "x")
     assert workspace.stat("later").mtime == 1001, "it is newer than what the program made"
 
 
-def test_what_a_program_makes_keeps_its_order(mode: str, tmp_path: Path) -> None:
+def test_files_of_a_program_keep_their_order(mode: str, tmp_path: Path) -> None:
     workspace = Workspace()
     staged = laid_out(workspace, tmp_path, mode)
     run(staged, "touch -d @5 late; touch -d @3 early; touch -d @5 also")
@@ -183,7 +183,7 @@ def test_modes_are_bits_and_nothing_more(mode: str, tmp_path: Path) -> None:
     assert workspace.stat("a").mtime == 0
 
 
-def test_what_is_no_file_is_left_out(mode: str, tmp_path: Path) -> None:
+def test_special_files_are_left_out(mode: str, tmp_path: Path) -> None:
     workspace = Workspace({"a": "a", "b": "b"})
     staged = laid_out(workspace, tmp_path, mode)
     run(staged, "mkfifo pipe; rm a; mkfifo a")
@@ -289,7 +289,7 @@ SHELL: list[Callable[..., str]] = [
     lambda x, y, w: f"chmod {'700' if w else '755'} {x}",
     lambda x, y, w: f"rm -rf {x}; mkdir {x}; printf '{w}' > {x}/a",
 ]
-LASTING: list[Callable[..., str]] = [  # what stays in a folder and is no part of a workspace
+LASTING: list[Callable[..., str]] = [  # what stays in a folder and is not part of a workspace
     lambda x, y, w: f"ln -f {x} {y}",
     lambda x, y, w: f"mkfifo {x}",
 ]
@@ -310,7 +310,7 @@ def plans(shell: list[Callable[..., str]]) -> st.SearchStrategy[Plan]:
 
 
 def history(lay_out: Callable[[Workspace, int], Stage], plan: Plan) -> list[str]:
-    """What comes of a plan, on the stage that `lay_out` gives for each turn."""
+    """Returns the digests of a plan, on the stage that `lay_out` gives for each turn."""
     workspace = Workspace({"a": "1", "d/a": "1", "d/b": "2", "d/d/a": "3"})
     snapshots, digests = [workspace.snapshot()], list[str]()
     for turn, (shell, python, back) in enumerate(plan):

@@ -1,4 +1,4 @@
-"""What one can do with files, and what the model reads when it does it wrong."""
+"""Operations on files, and the errors that the model reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def files() -> Workspace:
     return one
 
 
-def test_reading(files: Workspace) -> None:
+def test_read_returns_bytes_or_text(files: Workspace) -> None:
     assert files.read("a.txt") == b"hello"
     assert files.read(b"a.txt", offset=1, size=2) == b"el"
     assert files.text("/workspace/./d//up") == "hello"
@@ -37,7 +37,7 @@ def test_reading(files: Workspace) -> None:
     assert not files.exists("../a.txt")
 
 
-def test_stat(files: Workspace) -> None:
+def test_stat_describes_the_file_or_the_link(files: Workspace) -> None:
     one = files.stat("link/up")
     assert (one.path, one.kind, one.mode, one.mtime, one.size) == ("a.txt", "file", 0o644, 0, 5)
     link = files.stat("link", follow=False)
@@ -139,7 +139,7 @@ WRONG: list[tuple[Callable[[Workspace], object], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "words"), WRONG)
-def test_what_is_wrong_is_said_and_changes_nothing(
+def test_errors_name_the_problem_and_change_nothing(
     files: Workspace, wrong: Callable[[Workspace], object], words: str
 ) -> None:
     digest = files.digest()
@@ -194,7 +194,7 @@ def test_a_quota_holds(quota: Quota, write: Callable[[Workspace], object]) -> No
     assert files.digest() != Workspace({"a": "hello"}).digest()
 
 
-def test_what_is_over_its_quota_may_shrink() -> None:
+def test_workspace_over_its_quota_may_shrink() -> None:
     large = Workspace({"a": "x" * 100, "b": "y" * 100})
     files = Workspace(quota=Quota(bytes=50))
     files.restore(large.snapshot())
@@ -248,7 +248,7 @@ def test_forks_ten_thousand_deep() -> None:
 
 
 @pytest.mark.parametrize("others", [0, 100])
-def test_what_comes_and_goes_for_ever_leaves_nothing(others: int) -> None:
+def test_files_made_and_deleted_leave_nothing(others: int) -> None:
     files = Workspace({"a": "a"})
     for number in range(others):
         files.write(f"other{number}", "x")
@@ -289,14 +289,14 @@ def test_a_write_that_another_one_overtook_is_refused(files: Workspace) -> None:
     assert files.text("a.txt") == "first"
 
 
-def test_it_is_copied_as_any_object(files: Workspace) -> None:
+def test_workspace_is_copied_as_any_object(files: Workspace) -> None:
     twin = copy.deepcopy(files)
     twin.write("x", "x")
     assert not copy.copy(files).exists("x")
     assert repr(files) == "Workspace(9 entries, 8 bytes)"
 
 
-def test_glob(files: Workspace) -> None:
+def test_glob_matches_patterns(files: Workspace) -> None:
     assert files.glob("*") == ["a.txt", "d", "link", "mounted"]
     assert files.glob("*.txt") == ["a.txt"]
     assert files.glob("d/?[nw]?") == ["d/one", "d/two"]
@@ -314,7 +314,7 @@ def test_a_pattern_takes_no_time() -> None:
     assert files.glob("/".join(["*a" * 60 + "b"] * 20)) == []
 
 
-def test_search(files: Workspace) -> None:
+def test_search_finds_lines(files: Workspace) -> None:
     files.write("code/x.py", "import os\r\nos.exit()\n")
     files.write("code/y.txt", "no import\n\u2028still line 2 import")
     files.write("binary", b"import\0")

@@ -13,10 +13,11 @@ import msgspec
 from quintain.errors import UsageError
 from quintain.table import Table
 
-from . import airline_rows, retail_rows
 from .airline import Airline
+from .airline import rows as airline_rows
 from .record import paired
 from .retail import Retail
+from .retail import rows as retail_rows
 from .world import World
 
 Row = TypeVar("Row")

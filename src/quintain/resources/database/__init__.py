@@ -25,20 +25,21 @@ if any(importlib.util.find_spec(name) is None for name in ("apsw", "xxhash")):
 
 from apsw import ConstraintError, SQLError
 
-from . import bases, difference, reading, rows, seeding
+from . import bases, difference, readonly, rows, seeding
 from .bases import ImageError
 from .connection import Refused
 from .difference import RowChange
 from .files import World
-from .holding import Holder, Transaction, Use
+from .lease import Leaseholder, Transaction, Use
 from .pages import SIZE, Image, Page, Pages
-from .reading import Answer, Asker, Limits
+from .readonly import Answer, Asker, Limits
 from .rows import Indexed, Key, References, Unique
 
 __all__ = [
     "Answer",
     "ConstraintError",
     "Database",
+    "DatabaseSnapshot",
     "ImageError",
     "Indexed",
     "Key",
@@ -47,7 +48,6 @@ __all__ = [
     "Refused",
     "RowChange",
     "SQLError",
-    "Snapshot",
     "Unique",
 ]
 
@@ -60,7 +60,7 @@ _ENDS = 2**31
 """Pages a file may have."""
 
 
-class Snapshot:
+class DatabaseSnapshot:
     """Content of a database at one moment; `restore` brings it back, at any time and any number of times."""
 
     __slots__ = ("image",)
@@ -69,7 +69,7 @@ class Snapshot:
         self.image = image
 
 
-class Database(Holder):
+class Database(Leaseholder):
     """Tables in SQL, with O(1) `fork`, `snapshot` and `restore`.
 
     In a database that is a field of a State, `random()`, `datetime('now')` and `CURRENT_TIMESTAMP` use the rng and the
@@ -94,7 +94,7 @@ class Database(Holder):
             return super().__new__(cls)
         from quintain.resources import postgres
 
-        return cast(Self, object.__new__(postgres.Database))
+        return cast(Self, object.__new__(postgres.PostgresDatabase))
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Database(Holder):
     ) -> None:
         if shared:
             raise UsageError(f"shared={shared!r} needs the url of a PostgreSQL server")
-        plan = seeding.Plan(schema, seed, roles or {})
+        plan = seeding.BaseRecipe(schema, seed, roles or {})
         self.stand(Image(bases.made(plan.recipe(), lambda: plan.build(self._on))))
 
     @classmethod
@@ -184,7 +184,7 @@ class Database(Holder):
         """
         self._still("ask")
         asker = Asker(role=role, who=who, limits=limits or Limits())
-        return reading.ask(self.image, sql, asker=asker, world=self.world)
+        return readonly.ask(self.image, sql, asker=asker, world=self.world)
 
     # -- a Resource
 
@@ -215,7 +215,7 @@ class Database(Holder):
         if data.startswith(_ELSEWHERE):
             from quintain.resources import postgres
 
-            return cast(Self, postgres.Database.load(data))
+            return cast(Self, postgres.PostgresDatabase.load(data))
         try:
             kind, digest, count, same, pages = codec.loads(data, tuple[str, str, int, bool, list[tuple[int, bytes]]])
         except msgspec.DecodeError as error:
@@ -253,12 +253,12 @@ class Database(Holder):
 
     # -- a tree of snapshots, differences, files
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> DatabaseSnapshot:
         """Returns a snapshot of the content."""
         self._still("snapshot")
-        return Snapshot(self.image)
+        return DatabaseSnapshot(self.image)
 
-    def restore(self, snapshot: Snapshot) -> None:
+    def restore(self, snapshot: DatabaseSnapshot) -> None:
         """Restores the content of a snapshot of this database, or of any fork of it."""
         self._still("restore")
         self.image = snapshot.image

@@ -37,7 +37,7 @@ class RowChange(msgspec.Struct, frozen=True):
     after: dict[str, Any] | None
 
 
-class _Table(NamedTuple):
+class _TableLayout(NamedTuple):
     name: str
     sql: str
     root: int
@@ -50,7 +50,7 @@ class _Table(NamedTuple):
     indexes: tuple[int, ...]
     """Root pages of its indexes."""
 
-    def is_same(self, other: _Table) -> bool:
+    def is_same(self, other: _TableLayout) -> bool:
         """True if their rows can be compared page by page."""
         return self[:-1] == other[:-1]
 
@@ -66,7 +66,7 @@ def changes(before: Image, after: Image) -> list[RowChange]:
         old, new = _tables(left), _tables(right)
         differing: dict[str, set[Any] | None] = {}
         if before.base is after.base:
-            differing = _Plan(before, after, left).make(old, new)
+            differing = _RowSelection(before, after, left).make(old, new)
         found: list[RowChange] = []
         for name in sorted(old.keys() | new.keys()):
             touched = differing.get(name)
@@ -129,17 +129,17 @@ def _weight(table: str, key: Key, values: Values) -> int:
     return int.from_bytes(hashlib.sha256(codec.dumps((table, key, values))).digest(), "little")
 
 
-def _tables(connection: Connection) -> dict[str, _Table]:
+def _tables(connection: Connection) -> dict[str, _TableLayout]:
     """Returns every table that holds rows of its own; a virtual table stands for the shadow tables below it."""
     image = connection.file.image
     if image.schema is not image.base.schema:
         return _read_tables(connection)
     if image.base.tables is None:
         image.base.tables = _read_tables(connection)
-    return cast(dict[str, _Table], image.base.tables)
+    return cast(dict[str, _TableLayout], image.base.tables)
 
 
-def _read_tables(connection: Connection) -> dict[str, _Table]:
+def _read_tables(connection: Connection) -> dict[str, _TableLayout]:
     roots = connection.rows("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema", None)
     kinds = {
         name: (kind, not without)
@@ -157,7 +157,7 @@ def _read_tables(connection: Connection) -> dict[str, _Table]:
     ):
         columns.setdefault(table, []).append((place, column))
     return {
-        name: _Table(name, sql, root, *kinds[name], *_columns(columns[name]), tuple(indexes.get(name, ())))
+        name: _TableLayout(name, sql, root, *kinds[name], *_columns(columns[name]), tuple(indexes.get(name, ())))
         for type_, name, _, root, sql in roots
         if type_ == "table" and not name.startswith("sqlite_stat")
     }
@@ -168,7 +168,7 @@ def _columns(described: list[tuple[int, str]]) -> tuple[tuple[str, ...], tuple[i
     return tuple(name for _, name in described), tuple(place for _, place in keyed)
 
 
-def _owners(base: Base, tables: dict[str, _Table]) -> dict[int, int]:
+def _owners(base: Base, tables: dict[str, _TableLayout]) -> dict[int, int]:
     """Returns by page the root of its tree, for the tables and indexes of the base."""
     if not base.owners:
         roots = [root for one in tables.values() for root in (one.root, *one.indexes) if root]
@@ -176,7 +176,7 @@ def _owners(base: Base, tables: dict[str, _Table]) -> dict[int, int]:
     return base.owners
 
 
-class _Plan:
+class _RowSelection:
     """Rows to read, table by table.
 
     Attributes:
@@ -193,7 +193,7 @@ class _Plan:
         self._strays = self._changed - trees.free(before) - trees.free(after) - {1}
         self._strays -= trees.touched(before, after, root=1, changed=self._changed).pages
 
-    def make(self, old: dict[str, _Table], new: dict[str, _Table]) -> dict[str, set[Any] | None]:
+    def make(self, old: dict[str, _TableLayout], new: dict[str, _TableLayout]) -> dict[str, set[Any] | None]:
         if old is new:
             same, owners = set(old), _owners(self._images[0].base, old)
             near = self._near(owners)
@@ -228,14 +228,14 @@ class _Plan:
                         near.add(root)
         return near
 
-    def _account_all(self, same: set[str], old: dict[str, _Table], new: dict[str, _Table]) -> None:
+    def _account_all(self, same: set[str], old: dict[str, _TableLayout], new: dict[str, _TableLayout]) -> None:
         for image, tables in zip(self._images, (old, new), strict=True):
             for name, table in tables.items():
                 roots = table.indexes if name in same or table.kind == "virtual" else (table.root, *table.indexes)
                 for root in roots:
                     self._account(image, root)
 
-    def _look(self, table: _Table) -> None:
+    def _look(self, table: _TableLayout) -> None:
         before, after = self._images
         if table.has_rowid:
             found: trees.Touched | None = trees.touched(before, after, root=table.root, changed=self._changed)
@@ -245,7 +245,7 @@ class _Plan:
         if found is not None:
             self._strays -= found.pages
 
-    def _look_below(self, table: _Table, shadows: set[str]) -> None:
+    def _look_below(self, table: _TableLayout, shadows: set[str]) -> None:
         """Full-text search keeps the rows of a virtual table in a shadow of it, under the same rowids.
 
         Unless it has an option `content`: then they may be those of any other table.
@@ -270,14 +270,14 @@ class _Plan:
             self.rows[name] = None
 
 
-def _rows(connection: Connection, table: _Table | None, rows: Iterable[Any] | None) -> dict[Key, dict[str, Any]]:
+def _rows(connection: Connection, table: _TableLayout | None, rows: Iterable[Any] | None) -> dict[Key, dict[str, Any]]:
     """Returns rows by key."""
     if table is None:
         return {}
     return {key: dict(zip(table.columns, values, strict=True)) for key, values in _read(connection, table, rows)}
 
 
-def _read(connection: Connection, table: _Table, rows: Iterable[Any] | None) -> Iterator[tuple[Key, Values]]:
+def _read(connection: Connection, table: _TableLayout, rows: Iterable[Any] | None) -> Iterator[tuple[Key, Values]]:
     """(key, values) of the rows that are named, or of all."""
     if table.kind == "shadow":
         return

@@ -92,7 +92,7 @@ class References:
 
 
 @dataclass(frozen=True)
-class _Column:
+class _ColumnSpec:
     name: str
     field: str
     sql: str
@@ -186,7 +186,7 @@ def reader(type_: type[T], names: Sequence[str]) -> Callable[[Sequence[Any]], T]
 
 
 @functools.cache
-def _insertion(type_: Any) -> tuple[str, tuple[_Column, ...]]:
+def _insertion(type_: Any) -> tuple[str, tuple[_ColumnSpec, ...]]:
     columns = _columns(type_)
     names = ", ".join(quoted(column.name) for column in columns)
     marks = ", ".join("?" * len(columns))
@@ -200,7 +200,7 @@ def _json(type_: Any) -> tuple[str, ...]:
 
 
 @functools.cache
-def _columns(type_: Any, dialect: Dialect = SQLITE) -> tuple[_Column, ...]:
+def _columns(type_: Any, dialect: Dialect = SQLITE) -> tuple[_ColumnSpec, ...]:
     if not _is_struct(type_):
         raise DefinitionError(f"a table is made of a msgspec.Struct, not of {type_!r}")
     hints = typing.get_type_hints(type_, include_extras=True)
@@ -208,7 +208,7 @@ def _columns(type_: Any, dialect: Dialect = SQLITE) -> tuple[_Column, ...]:
     return tuple(_column(field, hints[field.name], key, dialect=dialect) for field in msgspec.structs.fields(type_))
 
 
-def _column(field: msgspec.structs.FieldInfo, hint: Any, key: list[str], *, dialect: Dialect) -> _Column:
+def _column(field: msgspec.structs.FieldInfo, hint: Any, key: list[str], *, dialect: Dialect) -> _ColumnSpec:
     marks: tuple[Any, ...] = ()
     if typing.get_origin(hint) is typing.Annotated:
         hint, *rest = typing.get_args(hint)
@@ -228,7 +228,7 @@ def _column(field: msgspec.structs.FieldInfo, hint: Any, key: list[str], *, dial
         plainly = _json_text(default) if kind == "JSON" else msgspec.to_builtins(default, builtin_types=(bytes,))
         words.append(f"DEFAULT {_literal(plainly, dialect)}")
     words.extend(_checks(quoted(name), plain, kind, dialect=dialect))
-    return _Column(name, field.name, " ".join(words), kind, marks)
+    return _ColumnSpec(name, field.name, " ".join(words), kind, marks)
 
 
 def _checks(name: str, plain: Any, kind: str, *, dialect: Dialect) -> Iterator[str]:
@@ -277,7 +277,7 @@ def _without_none(hint: Any) -> Any:
     return hint
 
 
-def _plain(column: _Column, value: Any) -> Any:
+def _plain(column: _ColumnSpec, value: Any) -> Any:
     if value is None or isinstance(value, bytes):
         return value
     if column.kind == "JSON":

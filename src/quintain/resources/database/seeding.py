@@ -22,7 +22,7 @@ _FORMAT = 1
 _COUNTED = (1).to_bytes(4, "big")
 
 
-class Plan:
+class BaseRecipe:
     """Recipe of a base image.
 
     Args:

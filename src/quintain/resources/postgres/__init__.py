@@ -28,34 +28,35 @@ if importlib.util.find_spec("psycopg") is None:
 import quintain.resources.database as sqlite
 from quintain.errors import UsageError
 from quintain.resources.database import Answer, ImageError, Limits, Refused, RowChange, rows
+from quintain.resources.database.readonly import Asker
 
 from . import asking, content, difference
 from .content import MARK, Dump
-from .holding import Holding
-from .images import Image, Position
-from .seeding import Plan
+from .images import Position, WorldImage
+from .lease import Lease
+from .seeding import TemplateRecipe
 from .server import ServerError, known, reach
-from .session import World
+from .session import SessionWorld
 
-__all__ = ["Database", "ServerError", "Snapshot"]
+__all__ = ["PostgresDatabase", "PostgresSnapshot", "ServerError"]
 
 T = TypeVar("T")
 
 _NAME = re.compile(r"[a-z0-9_]{1,30}")
 
 
-class Snapshot(sqlite.Snapshot):
+class PostgresSnapshot(sqlite.DatabaseSnapshot):
     """Content of a database at one moment."""
 
     __slots__ = ("__weakref__", "place")
 
-    def __init__(self, place: Image | Position) -> None:
+    def __init__(self, place: WorldImage | Position) -> None:
         self.place = place
-        if isinstance(place, Image):
+        if isinstance(place, WorldImage):
             place.users.add(self)
 
 
-class Database(sqlite.Database):
+class PostgresDatabase(sqlite.Database):
     """Tables in PostgreSQL. Made by `Database(..., url=...)`; the verbs are those of the SQLite one.
 
     The url names a superuser of PostgreSQL 15 or later; a server for worlds is one of its own. The tables are in the
@@ -91,21 +92,21 @@ class Database(sqlite.Database):
         if shared and not _NAME.fullmatch(shared):
             raise UsageError(f"shared must match {_NAME.pattern}, got {shared!r}")
         there = reach(url)
-        template, facts = Plan(schema, seed, roles or {}).template(there)
-        image = Image(there, template, facts)
+        template, facts = TemplateRecipe(schema, seed, roles or {}).template(there)
+        image = WorldImage(there, template, facts)
         if shared:
             image.publish(shared)
-        self._held = Holding(image)
+        self._held = Lease(image)
 
     @classmethod
-    def on(cls, image: Image) -> Database:
+    def on(cls, image: WorldImage) -> PostgresDatabase:
         """Returns a database that holds this."""
-        database = object.__new__(Database)
-        database._held = Holding(image)
+        database = object.__new__(PostgresDatabase)
+        database._held = Lease(image)
         return database
 
     def bind(self, world: Any) -> None:
-        self._held.world = cast(World, world)
+        self._held.world = cast(SessionWorld, world)
 
     # -- SQL
 
@@ -166,7 +167,7 @@ class Database(sqlite.Database):
             ToolError: The statement is refused, wrong, or takes too long; the message is meant for its author.
         """
         self._held.still("ask")
-        asker = asking.Asker(role=role, who=who, limits=limits or Limits())
+        asker = Asker(role=role, who=who, limits=limits or Limits())
         return asking.ask(self._held, sql, asker)
 
     # -- a Resource
@@ -200,7 +201,7 @@ class Database(sqlite.Database):
         there = reach(known(dump.url))
         if not there.exists(there.template(dump.template)):
             raise ImageError(f"template {dump.template} is not on {dump.url}; build the same database there first")
-        return cast(Self, cls.on(Image(there, dump.template, dump.facts, dump=dump)))
+        return cast(Self, cls.on(WorldImage(there, dump.template, dump.facts, dump=dump)))
 
     def weight(self) -> int:
         """Nothing: its bytes are the server's to hold."""
@@ -220,19 +221,19 @@ class Database(sqlite.Database):
 
     # -- snapshots and differences
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> PostgresSnapshot:
         """Returns a snapshot of the content: a savepoint inside a tail, else nothing is done."""
         self._held.still("snapshot")
-        return Snapshot(self._held.snapshot())
+        return PostgresSnapshot(self._held.snapshot())
 
-    def restore(self, snapshot: sqlite.Snapshot) -> None:
+    def restore(self, snapshot: sqlite.DatabaseSnapshot) -> None:
         """Restores the content of a snapshot of this database, or of any fork of it.
 
         A snapshot on the stack is restored by a ROLLBACK. Later snapshots in use are dumped first, and cost a copy when
         they are used again.
         """
         self._held.still("restore")
-        if not isinstance(snapshot, Snapshot):
+        if not isinstance(snapshot, PostgresSnapshot):
             raise UsageError("a snapshot of a SQLite database cannot be restored on PostgreSQL")
         self._held.restore(snapshot.place)
 
@@ -242,7 +243,7 @@ class Database(sqlite.Database):
         Reads all rows of the tables that differ. The key of a row without a primary key is the whole row, and its
         number among equal ones.
         """
-        if not isinstance(other, Database):
+        if not isinstance(other, PostgresDatabase):
             raise UsageError("a database on PostgreSQL differs from one in SQLite in every way")
         self._held.still("diff")
         other._held.still("diff")
@@ -264,7 +265,7 @@ class Database(sqlite.Database):
             raise Refused("a shared world is not turned round; fork() it")
         if on != held.is_reversed:
             dump = content.reverse(held.dumped(whole=True))
-            held.restore(Image(held.image.server, held.image.template, dump.facts, dump=dump))
+            held.restore(WorldImage(held.image.server, held.image.template, dump.facts, dump=dump))
             held.is_reversed = on
 
     # -- the end

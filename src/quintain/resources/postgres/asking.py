@@ -11,37 +11,23 @@ import math
 import time
 from typing import Any
 
-import msgspec
 import psycopg
 
 from quintain.errors import ToolError, UsageError
 from quintain.resources.database import Answer, ConstraintError, Limits, Refused, SQLError, rows
+from quintain.resources.database.readonly import Asker
 
 from . import sql as language
-from .holding import Holding
+from .lease import Lease
 from .seeding import view_schema
-from .session import Session, WritesError
+from .session import PostgresSession, WritesError
 
 _QUERIES = {"select", "values", "with", "table"}
 _HIDDEN = {"xmin", "xmax", "cmin", "cmax", "ctid", "tableoid"}
 _BATCH = 10
 
 
-class Asker(msgspec.Struct, frozen=True, kw_only=True):
-    """Author of a SELECT.
-
-    Attributes:
-        role: The role whose views it reads; empty for every table.
-        who: Value of `who()` in them.
-        limits: Bounds in time and size.
-    """
-
-    role: str = ""
-    who: Any = None
-    limits: Limits = Limits()
-
-
-def ask(held: Holding, text: str, asker: Asker) -> Answer:
+def ask(held: Lease, text: str, asker: Asker) -> Answer:
     """Implements the method `Database.ask`."""
     try:
         parsed = language.parse(text)
@@ -57,7 +43,7 @@ def ask(held: Holding, text: str, asker: Asker) -> Answer:
     for word in sorted(one.words & (_HIDDEN | language.CHANCE)):
         raise ToolError(f"{word} would not answer the same twice")
 
-    def use(session: Session) -> Answer:
+    def use(session: PostgresSession) -> Answer:
         session.attune(held.world, draws=False)
         reader = _reader(session, asker)
         try:
@@ -75,7 +61,7 @@ def ask(held: Holding, text: str, asker: Asker) -> Answer:
     return held.read(use)
 
 
-def _reader(session: Session, asker: Asker) -> str:
+def _reader(session: PostgresSession, asker: Asker) -> str:
     """Returns the server's role.
 
     Raises:
@@ -89,7 +75,7 @@ def _reader(session: Session, asker: Asker) -> str:
     return known[asker.role]
 
 
-def _become(session: Session, reader: str, asker: Asker, *, is_inside: bool) -> None:
+def _become(session: PostgresSession, reader: str, asker: Asker, *, is_inside: bool) -> None:
     first = f"{rows.quoted(view_schema(asker.role))}" if asker.role else "main, public"
     who = "" if asker.who is None else str(asker.who)
     session.engine(
@@ -101,7 +87,7 @@ def _become(session: Session, reader: str, asker: Asker, *, is_inside: bool) -> 
     )
 
 
-def _fetched(session: Session, text: str, limits: Limits) -> Answer:
+def _fetched(session: PostgresSession, text: str, limits: Limits) -> Answer:
     end = time.monotonic() + limits.seconds
     session.alone(f"DECLARE asked NO SCROLL CURSOR FOR {text}")
     columns: list[str] = []

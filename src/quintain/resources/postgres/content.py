@@ -17,7 +17,7 @@ import psycopg
 from quintain import codec
 from quintain.resources.database.bases import ImageError
 
-from .session import Row, Session
+from .session import PostgresSession, Row
 from .sql import quoted
 
 MARK = b"quintain postgres 1\n"
@@ -27,7 +27,7 @@ Sequences = dict[str, tuple[int, bool]]
 """By name: the last value, and whether it was given already."""
 
 
-class Table(NamedTuple):
+class TableInfo(NamedTuple):
     """Name and columns of one table."""
 
     name: str
@@ -44,7 +44,7 @@ class Table(NamedTuple):
 class Shape(NamedTuple):
     """Schema of a world."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[TableInfo, ...]
     sequences: tuple[str, ...]
     deferred: tuple[str, ...]
     """Constraints that are checked at the end of a transaction by default."""
@@ -137,10 +137,10 @@ SELECT concat_ws('|', kind, name, definition) FROM (
 """
 
 
-def shape(session: Session) -> Shape:
+def shape(session: PostgresSession) -> Shape:
     """Returns the schema of a world."""
     tables = tuple(
-        Table(
+        TableInfo(
             name if space == "main" else f"{space}.{name}",
             sql,
             tuple(json.loads(columns or "[]")),
@@ -161,7 +161,7 @@ def counters(names: Iterable[str]) -> str:
     return " UNION ALL ".join(parts)
 
 
-def sequences(session: Session, shape: Shape) -> Sequences:
+def sequences(session: PostgresSession, shape: Shape) -> Sequences:
     """Returns the state of each sequence."""
     text = counters(shape.sequences)
     return counted(session.engine(text)) if text else {}
@@ -171,14 +171,14 @@ def counted(rows: Iterable[Row]) -> Sequences:
     return {name: (last, bool(called)) for name, last, called in rows}
 
 
-def rewind(session: Session, before: Sequences, now: Sequences) -> None:
+def rewind(session: PostgresSession, before: Sequences, now: Sequences) -> None:
     """Sets the sequences that moved, since ROLLBACK does not."""
     for name, (last, called) in before.items():
         if name in now and now[name] != (last, called):
             session.engine("SELECT setval($1::regclass, $2, $3)", [name, last, called])
 
 
-def digests(session: Session, shape: Shape) -> dict[str, str]:
+def digests(session: PostgresSession, shape: Shape) -> dict[str, str]:
     """Returns the digest of each table's rows."""
     parts: list[str] = [
         f"SELECT {number}, encode(sha256(coalesce(string_agg(h, '' ORDER BY h), '')), 'hex') FROM"  # noqa: S608
@@ -194,13 +194,13 @@ def name_of(shape: Shape, tables: dict[str, str], counted: Sequences) -> str:
     return codec.digest(codec.dumps((shape.digest, tables, counted)))
 
 
-def rows(session: Session, table: Table) -> list[dict[str, Any]]:
+def rows(session: PostgresSession, table: TableInfo) -> list[dict[str, Any]]:
     """Returns all rows, as they lie."""
     found = session.engine(f"SELECT * FROM ONLY {table.sql}")  # noqa: S608
     return [dict(zip(table.columns, row, strict=True)) for row in found]
 
 
-def out(session: Session, table: Table) -> bytes:
+def out(session: PostgresSession, table: TableInfo) -> bytes:
     """Returns the rows of a table in PostgreSQL's own form."""
     what = f"(SELECT * FROM {table.sql})" if table.is_view else table.sql  # noqa: S608
     try:
@@ -210,7 +210,7 @@ def out(session: Session, table: Table) -> bytes:
         raise session.mapped(error) from error
 
 
-def fill(session: Session, dump: Dump) -> Shape:
+def fill(session: PostgresSession, dump: Dump) -> Shape:
     """Fills a copy of the template, or a shared world, with a dump. Needs a transaction that may write.
 
     Raises:

@@ -9,16 +9,16 @@ from quintain import codec
 from quintain.resources.database import RowChange
 
 from . import content
-from .content import Table
-from .holding import Holding
-from .session import Session
+from .content import TableInfo
+from .lease import Lease
+from .session import PostgresSession
 
 Key = tuple[Any, ...]
 Rows = dict[Key, dict[str, Any]]
-Digests = dict[str, tuple[Table, str]]
+Digests = dict[str, tuple[TableInfo, str]]
 
 
-def changes(before: Holding, after: Holding) -> list[RowChange]:
+def changes(before: Lease, after: Lease) -> list[RowChange]:
     """Returns the changes from the rows of one world to those of the other, sorted by table and key."""
     if before is after:
         return []
@@ -35,8 +35,8 @@ def changes(before: Holding, after: Holding) -> list[RowChange]:
     return found
 
 
-def _digests(held: Holding) -> Digests:
-    def look(session: Session) -> Digests:
+def _digests(held: Lease) -> Digests:
+    def look(session: PostgresSession) -> Digests:
         shape = held.image.shape(session, held.facts)
         found = content.digests(session, shape)
         return {table.name: (table, found[table.name]) for table in shape.tables}
@@ -44,7 +44,7 @@ def _digests(held: Holding) -> Digests:
     return held.read(look)
 
 
-def _rows(held: Holding, entry: tuple[Table, str] | None) -> Rows:
+def _rows(held: Lease, entry: tuple[TableInfo, str] | None) -> Rows:
     if entry is None:
         return {}
     table, _ = entry

@@ -1,11 +1,11 @@
 """Content of worlds: databases that are copied before they are changed, and transactions on them.
 
-    Image     a database, or its source: a template, or a dump. While several worlds and snapshots refer to it, it does
-              not change; a world that writes makes a copy, or, if the image is its own, opens a
-    Tail      a transaction that is not committed while a snapshot needs the content before it. A snapshot taken in it
-              is a savepoint, a
-    Position  which is restored by ROLLBACK TO. A fork, and a snapshot that is restored when it is not on the
-              stack, leave the transaction as a dump.
+    WorldImage  a database, or its source: a template, or a dump. While several worlds and snapshots refer to it, it
+                does not change; a world that writes makes a copy, or, if the image is its own, opens a
+    Tail        a transaction that is not committed while a snapshot needs the content before it. A snapshot taken in
+                it is a savepoint, a
+    Position    which is restored by ROLLBACK TO. A fork, and a snapshot that is restored when it is not on the stack,
+                leave the transaction as a dump.
 
 So every snapshot can be restored at any time, like SQLite's; restoring one that is on the stack costs microseconds, any
 other one a copy of the database.
@@ -22,7 +22,7 @@ from quintain.errors import DefinitionError
 from . import content
 from .content import Dump, Facts, Sequences, Shape
 from .server import Server
-from .session import Session
+from .session import PostgresSession
 
 _shapes: dict[tuple[str, Facts], Shape] = {}
 _SHAPES = 500
@@ -31,7 +31,7 @@ _WORLD_AND_TAIL = 2
 """Number of users of an image that only one world uses."""
 
 
-class Image:
+class WorldImage:
     """One content.
 
     Attributes:
@@ -60,7 +60,7 @@ class Image:
         self.lock = threading.RLock()
         self.digest = dump.digest if dump else ""
         self.is_shared = False
-        self._session: Session | None = None
+        self._session: PostgresSession | None = None
         self._rewind: Sequences | None = None
 
     def __del__(self) -> None:
@@ -84,7 +84,7 @@ class Image:
         if not server.exists(there):
             mine = server.name()
             server.create(mine, server.template(self.template))
-            session = Session(server, mine)
+            session = PostgresSession(server, mine)
             try:
                 session.engine("BEGIN READ WRITE; CREATE TABLE quintain.shared (template text)")
                 session.engine("INSERT INTO quintain.shared VALUES ($1)", [self.template])
@@ -112,12 +112,12 @@ class Image:
         """Returns the tail that stands on it."""
         return self.tail() if self.tail is not None else None
 
-    def session(self) -> Session:
+    def session(self) -> PostgresSession:
         """Returns a connection to what is committed."""
         if not self.name:
             self._make()
         if self._session is None:
-            self._session = Session(self.server, self.name)
+            self._session = PostgresSession(self.server, self.name)
         if self._rewind is not None and not self.standing():
             # A tail was dropped without a word, and sequences do not go back with a transaction.
             session = self._session
@@ -129,14 +129,14 @@ class Image:
         self.server.warm(self)
         return self._session
 
-    def lend(self, before: Sequences) -> Session:
+    def lend(self, before: Sequences) -> PostgresSession:
         """Returns the connection for a tail; readers get another one."""
         session = self.session()
         self._session = None
         self._rewind = before
         return session
 
-    def take_back(self, session: Session) -> None:
+    def take_back(self, session: PostgresSession) -> None:
         """Returns the connection of a tail that has ended, and whose sequences are right."""
         self._session = session
         self._rewind = None
@@ -154,16 +154,16 @@ class Image:
         finally:
             self.lock.release()
 
-    def copied(self) -> Image:
+    def copied(self) -> WorldImage:
         """Returns an image with the same content that may be changed."""
         with self.lock:
             if not self.name:
-                return Image(self.server, self.template, self.facts, dump=self.dump)
+                return WorldImage(self.server, self.template, self.facts, dump=self.dump)
             if self.standing() or self.is_shared:
-                return Image(self.server, self.template, self.facts, dump=self.dumped())
+                return WorldImage(self.server, self.template, self.facts, dump=self.dumped())
             self.session()  # its sequences are right
             self._close()
-            twin = Image(self.server, self.template, self.facts)
+            twin = WorldImage(self.server, self.template, self.facts)
             name = self.server.name()
             self.server.create(name, self.name)
             twin.name, twin.digest = name, self.digest
@@ -182,13 +182,13 @@ class Image:
                 session.engine("ROLLBACK")
                 session.forget()
 
-    def sequences(self, session: Session) -> Sequences:
+    def sequences(self, session: PostgresSession) -> Sequences:
         """Returns the sequences as of the committed content; a tail moves them for all users."""
         if self._rewind is not None:
             return self._rewind
         return content.sequences(session, self.shape(session, self.facts))
 
-    def written(self, session: Session, facts: Facts, counted: Sequences, *, whole: bool = False) -> Dump:
+    def written(self, session: PostgresSession, facts: Facts, counted: Sequences, *, whole: bool = False) -> Dump:
         """Returns a dump of the content that a connection sees."""
         shape = self.shape(session, facts)
         digests = content.digests(session, shape)
@@ -205,7 +205,7 @@ class Image:
             digest=content.name_of(shape, digests, counted),
         )
 
-    def shape(self, session: Session, facts: Facts) -> Shape:
+    def shape(self, session: PostgresSession, facts: Facts) -> Shape:
         """Returns the schema after these facts. What others may change is read each time."""
         if self.is_shared:
             return content.shape(session)
@@ -222,7 +222,7 @@ class Image:
         self.server.create(name, self.server.template(self.template))
         self.name = name
         if self.dump is not None:
-            session = self._session = Session(self.server, name)
+            session = self._session = PostgresSession(self.server, name)
             session.engine("BEGIN READ WRITE")
             content.fill(session, self.dump)
             session.engine("COMMIT")
@@ -248,7 +248,7 @@ class Position:
         self.tail: Tail | None = tail
         self.facts = facts
         self.sequences = sequences
-        self.image: Image | None = None
+        self.image: WorldImage | None = None
 
 
 class Tail:
@@ -261,7 +261,7 @@ class Tail:
         digest: Names what it holds now; empty when it is not known.
     """
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: WorldImage) -> None:
         self.image = image
         self.facts = image.facts
         self.digest = image.digest
@@ -303,11 +303,11 @@ class Tail:
         self._end()
         return True
 
-    def leave(self) -> Image:
+    def leave(self) -> WorldImage:
         """Ends the tail; its content becomes an image of its own, and so does every position in use."""
         dump = self.dumped()
         self.close()
-        return Image(self.image.server, self.image.template, dump.facts, dump=dump)
+        return WorldImage(self.image.server, self.image.template, dump.facts, dump=dump)
 
     def close(self) -> None:
         """Ends the tail and discards its content."""
@@ -336,7 +336,7 @@ class Tail:
             if position is not None:
                 self._roll_back(number, position)
                 dump = self.dumped()
-                position.image = Image(self.image.server, self.image.template, position.facts, dump=dump)
+                position.image = WorldImage(self.image.server, self.image.template, position.facts, dump=dump)
                 position.image.users.add(position)
                 position.tail = None
         del self._positions[first:]

@@ -14,9 +14,9 @@ from quintain.state import Shared
 
 from . import content, sql
 from .content import Facts
-from .images import Image
+from .images import WorldImage
 from .server import Server
-from .session import Session
+from .session import PostgresSession
 
 _FORMAT = 1
 
@@ -30,7 +30,7 @@ DIALECT = rows.Dialect(
 )
 
 
-class Plan:
+class TemplateRecipe:
     """Recipe of a template.
 
     Args:
@@ -67,7 +67,7 @@ class Plan:
         """Builds in a world of this process, so that a crash leaves no half-made template."""
         name = server.name()
         server.create(name, _empty(server))
-        session = Session(server, name)
+        session = PostgresSession(server, name)
         try:
             found = self._content(session, name, facts)
         except BaseException:
@@ -79,7 +79,7 @@ class Plan:
         server.finish(name, server.template(digest))
         return digest
 
-    def _content(self, session: Session, name: str, facts: Facts) -> str:
+    def _content(self, session: PostgresSession, name: str, facts: Facts) -> str:
         session.engine("SET default_transaction_read_only = off")
         try:
             session.engine("BEGIN")
@@ -101,18 +101,18 @@ class Plan:
         session.engine("ANALYZE")
         return self._described(session)
 
-    def _seeded(self, session: Session, name: str, facts: Facts) -> None:
-        from . import Database
+    def _seeded(self, session: PostgresSession, name: str, facts: Facts) -> None:
+        from . import PostgresDatabase
 
-        image = Image(session.server, "", facts)
+        image = WorldImage(session.server, "", facts)
         image.name, image.is_shared = name, True  # what it is, it is not by a template
-        database = Database.on(image)
+        database = PostgresDatabase.on(image)
         database.bind(Shared())
         with database.transaction():
             self._seed(database)
         database.close()
 
-    def _grant(self, session: Session) -> None:
+    def _grant(self, session: PostgresSession) -> None:
         server = session.server
         lines: list[str] = []
         everything = server.reader(0)
@@ -136,7 +136,7 @@ class Plan:
         except (SQLError, ConstraintError) as error:
             raise DefinitionError(f"the views of the roles: {error}") from error
 
-    def _described(self, session: Session) -> str:
+    def _described(self, session: PostgresSession) -> str:
         shape = content.shape(session)
         found = content.digests(session, shape)
         for name, digest in found.items():
@@ -154,7 +154,7 @@ def _empty(server: Server) -> str:
             if not server.exists(template):
                 name = server.name()
                 server.create(name)
-                session = Session(server, name)
+                session = PostgresSession(server, name)
                 session.engine("SET default_transaction_read_only = off")
                 session.engine(text)
                 session.close()

@@ -93,7 +93,7 @@ class Resting(Protocol):
     def rest(self) -> bool: ...
 
 
-class Keeper:
+class HomeConnection:
     """The connection with which a server's databases are managed."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -103,7 +103,7 @@ class Keeper:
         return self.connection.execute(text.encode(), values)
 
 
-class Context(AdaptContext):
+class ValueAdapters(AdaptContext):
     """Source from which psycopg copies the conversion of values."""
 
     @property
@@ -161,15 +161,15 @@ class Server:
         self._sessions: weakref.WeakSet[Closing] = weakref.WeakSet()
         self._warm: OrderedDict[int, weakref.ref[Resting]] = OrderedDict()
         self._count = 0
-        self._keeper = Keeper(self.connect())
+        self._home_connection = HomeConnection(self.connect())
         try:
             self._check()
         except DefinitionError:
-            self._keeper.connection.close()
+            self._home_connection.connection.close()
             raise
         for name in ("lock_timeout", "idle_session_timeout"):
-            self._keeper.execute(f"SET {name} = '{_SETTINGS[name]}'")
-        home = self._keeper.connection.info.dbname
+            self._home_connection.execute(f"SET {name} = '{_SETTINGS[name]}'")
+        home = self._home_connection.connection.info.dbname
         self._prefix = f"quintain_{codec.digest(home.encode())[:6]}"
         self._owner = self._register()
         self._sweep()
@@ -196,7 +196,7 @@ class Server:
                 autocommit=True,
                 cursor_factory=psycopg.RawCursor,
                 prepare_threshold=None,  # a prepared statement would not survive a change of its tables
-                context=Context(),
+                context=ValueAdapters(),
             )
         except psycopg.OperationalError as error:
             raise ServerError(self.public, error, kind="transport_unreachable") from error
@@ -236,20 +236,20 @@ class Server:
         return f"{self._prefix}_s_{name}"
 
     def exists(self, database: str) -> bool:
-        with self.keeper() as keeper:
-            return keeper.execute("SELECT FROM pg_database WHERE datname = $1", [database]).fetchone() is not None
+        with self.home_connection() as home:
+            return home.execute("SELECT FROM pg_database WHERE datname = $1", [database]).fetchone() is not None
 
     def create(self, database: str, template: str = "template0") -> None:
         """Creates a database as a copy of another one, to which there must be no connections."""
         collation = " ENCODING 'UTF8' LOCALE 'C'" if template == "template0" else ""
-        with self.keeper() as keeper:
-            self._drop(keeper)
+        with self.home_connection() as home:
+            self._drop(home)
             # A connection that was closed is gone a moment later. The server would look again only after 100 ms.
             for _ in range(_LOOKS):
-                if not keeper.execute("SELECT FROM pg_stat_activity WHERE datname = $1", [template]).fetchone():
+                if not home.execute("SELECT FROM pg_stat_activity WHERE datname = $1", [template]).fetchone():
                     break
-                keeper.execute("SELECT pg_sleep(0.0005)")
-            keeper.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"{collation} STRATEGY file_copy')
+                home.execute("SELECT pg_sleep(0.0005)")
+            home.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"{collation} STRATEGY file_copy')
 
     def drop(self, database: str) -> None:
         """Schedules a world to be dropped."""
@@ -257,10 +257,10 @@ class Server:
 
     def finish(self, database: str, name: str) -> bool:
         """Forbids connections to a complete database and renames it; False if another process had made the name."""
-        with self.keeper() as keeper:
-            keeper.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false')
+        with self.home_connection() as home:
+            home.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false')
             try:
-                keeper.execute(f'ALTER DATABASE "{database}" RENAME TO "{name}"')
+                home.execute(f'ALTER DATABASE "{database}" RENAME TO "{name}"')
             except pg.DuplicateDatabase:
                 self.drop(database)
                 return False
@@ -268,9 +268,9 @@ class Server:
 
     def publish(self, database: str, name: str) -> bool:
         """Renames a world to a shared one; False if another process had made the name."""
-        with self.keeper() as keeper:
+        with self.home_connection() as home:
             try:
-                keeper.execute(f'ALTER DATABASE "{database}" RENAME TO "{name}"')
+                home.execute(f'ALTER DATABASE "{database}" RENAME TO "{name}"')
             except pg.DuplicateDatabase:
                 self.drop(database)
                 return False
@@ -278,36 +278,36 @@ class Server:
 
     def remove(self, database: str) -> None:
         """Drops a database now, also if it is in use."""
-        with self.keeper() as keeper:
-            keeper.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
+        with self.home_connection() as home:
+            home.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
 
     @contextlib.contextmanager
     def building(self, digest: str) -> Generator[None, None, None]:
         """Alone with the building of a template, among all processes that are patient for long enough."""
         number = int(digest[:7], 16)
-        with self.keeper() as keeper:
-            keeper.execute(f"SET lock_timeout = '{_BUILDING}s'")
+        with self.home_connection() as home:
+            home.execute(f"SET lock_timeout = '{_BUILDING}s'")
             held = True
             try:
-                keeper.execute("SELECT pg_advisory_lock($1, $2)", [_BUILDERS, number])
+                home.execute("SELECT pg_advisory_lock($1, $2)", [_BUILDERS, number])
             except pg.LockNotAvailable:
                 held = False  # whoever has it may hang; two that build do no harm, for one name goes to one of them
             try:
                 yield
             finally:
-                keeper.execute(f"SET lock_timeout = '{_SECONDS}s'")
+                home.execute(f"SET lock_timeout = '{_SECONDS}s'")
                 if held:
-                    keeper.execute("SELECT pg_advisory_unlock($1, $2)", [_BUILDERS, number])
+                    home.execute("SELECT pg_advisory_unlock($1, $2)", [_BUILDERS, number])
 
     def reader(self, number: int) -> str:
         """Returns the name of the server's role for a role of a world; its only rights are those a template grants."""
         name = f"quintain_reader_{number}"
-        with self.keeper() as keeper, contextlib.suppress(pg.DuplicateObject, pg.UniqueViolation):
-            keeper.execute(f'CREATE ROLE "{name}" NOLOGIN')
+        with self.home_connection() as home, contextlib.suppress(pg.DuplicateObject, pg.UniqueViolation):
+            home.execute(f'CREATE ROLE "{name}" NOLOGIN')
         return name
 
     @contextlib.contextmanager
-    def keeper(self) -> Generator[Keeper, None, None]:
+    def home_connection(self) -> Generator[HomeConnection, None, None]:
         """The connection that holds this process's lease.
 
         Raises:
@@ -316,9 +316,9 @@ class Server:
         self.at_home()
         with self._guard:
             try:
-                yield self._keeper
+                yield self._home_connection
             except psycopg.OperationalError as error:
-                if not self._keeper.connection.closed:
+                if not self._home_connection.connection.closed:
                     raise
                 with _lock:
                     _servers.pop((self.url, self._pid), None)  # the next one connects anew
@@ -340,21 +340,21 @@ class Server:
             return
         for one in list(self._sessions):
             one.close()
-        if self._keeper.connection.closed:
+        if self._home_connection.connection.closed:
             return
         with contextlib.suppress(psycopg.Error):  # a server that is gone keeps nothing that is worth an error at exit
             for name in self._databases(f"{self._prefix}_w_{self._owner}_"):
-                self._keeper.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-            self._keeper.connection.close()
+                self._home_connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            self._home_connection.connection.close()
 
     # -- inside
 
     def _check(self) -> None:
-        version = self._keeper.connection.info.server_version
+        version = self._home_connection.connection.info.server_version
         if version < _OLDEST:
             raise DefinitionError(f"PostgreSQL at {self.public} is {version // 10_000}; worlds need 15 or later")
-        if self._keeper.connection.info.parameter_status("is_superuser") != "on":
-            user = self._keeper.connection.info.user
+        if self._home_connection.connection.info.parameter_status("is_superuser") != "on":
+            user = self._home_connection.connection.info.user
             raise DefinitionError(
                 f"{user!r} of {self.public} is not a superuser; a server for worlds is one of its own"
             )
@@ -362,7 +362,7 @@ class Server:
     def _register(self) -> int:
         while True:
             owner = secrets.randbelow(2**31)
-            row = self._keeper.execute("SELECT pg_try_advisory_lock($1, $2)", [_OWNERS, owner]).fetchone()
+            row = self._home_connection.execute("SELECT pg_try_advisory_lock($1, $2)", [_OWNERS, owner]).fetchone()
             if row and row[0] and not self._databases(f"{self._prefix}_w_{owner}_"):
                 return owner
 
@@ -374,15 +374,17 @@ class Server:
             if name.startswith(mine):
                 continue
             lock = [_OWNERS, int(name.removeprefix(prefix).partition("_")[0])]
-            row = self._keeper.execute("SELECT pg_try_advisory_lock($1, $2)", lock).fetchone()
+            row = self._home_connection.execute("SELECT pg_try_advisory_lock($1, $2)", lock).fetchone()
             if row and row[0]:
-                self._keeper.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-                self._keeper.execute("SELECT pg_advisory_unlock($1, $2)", lock)
+                self._home_connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+                self._home_connection.execute("SELECT pg_advisory_unlock($1, $2)", lock)
 
     def _databases(self, prefix: str) -> list[str]:
-        found = self._keeper.execute("SELECT datname FROM pg_database WHERE starts_with(datname, $1)", [prefix])
+        found = self._home_connection.execute(
+            "SELECT datname FROM pg_database WHERE starts_with(datname, $1)", [prefix]
+        )
         return [name for (name,) in found.fetchall()]
 
-    def _drop(self, keeper: Keeper) -> None:
+    def _drop(self, home: HomeConnection) -> None:
         while self._dropped:
-            keeper.execute(f'DROP DATABASE IF EXISTS "{self._dropped.popleft()}" WITH (FORCE)')
+            home.execute(f'DROP DATABASE IF EXISTS "{self._dropped.popleft()}" WITH (FORCE)')

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import psycopg
 
 from quintain.resources.database import ConstraintError, Refused, SQLError
+from quintain.resources.database.files import Time
 
 from .server import Server, ServerError
 from .sql import Statement
@@ -24,24 +25,18 @@ _OURS = "QT001"
 _RAISED = "P0001"
 
 
-class Chance(Protocol):
+class KeyedStream(Protocol):
     """A stream whose n-th draw is a function of its key and n."""
 
     key: bytes
     counter: int
 
 
-class Time(Protocol):
-    """Source of the time, in seconds since 1970."""
-
-    now: float
-
-
-class World(Protocol):
+class SessionWorld(Protocol):
     """World whose random numbers and time SQL uses."""
 
     @property
-    def rng(self) -> Chance: ...
+    def rng(self) -> KeyedStream: ...
     @property
     def clock(self) -> Time: ...
 
@@ -50,7 +45,7 @@ class WritesError(Exception):
     """Error for a write by a statement that was classified as a read."""
 
 
-class Session:
+class PostgresSession:
     """A connection.
 
     Attributes:
@@ -131,7 +126,7 @@ class Session:
             return ConstraintError(f"{message}{detail}")
         return SQLError(message)
 
-    def attune(self, world: World | None, *, draws: bool) -> None:
+    def attune(self, world: SessionWorld | None, *, draws: bool) -> None:
         """Lets SQL see this world's time, and its chance where it may draw."""
         now = repr(float(world.clock.now)) if world else ""
         if draws:
@@ -145,7 +140,7 @@ class Session:
             self.engine("SELECT set_config('quintain.now', $1, false)", [now])
         self._now = now
 
-    def drawn(self, world: World | None) -> None:
+    def drawn(self, world: SessionWorld | None) -> None:
         """Lets the world's stream go on behind what SQL drew."""
         if world is not None:
             ((counter,),) = self.engine("SELECT current_setting('quintain.counter')")

@@ -1,15 +1,15 @@
 """Programs as part of a world: they work on a Workspace, isolated, and within limits.
 
     policy     what a program may do and use, and what came of it
-    keeper/    a small clean process that starts sandboxes and leaves nothing behind
-    link       this side of the keeper
+    supervisor/    a small clean process that starts sandboxes and leaves nothing behind
+    link       this side of the supervisor
     running    one sandbox from its beginning to its end
     engine     the other way: a container engine, podman or docker
-    containers one container from its beginning to its end; doors: what goes in and out
+    containers one container from its beginning to its end; fifo_io: its input and output
     sessions   shells and interpreters that live on; their state is their history
 
 A limit that a program meets is part of its Result: the model's mistake, which it may read. A machine that cannot
-isolate raises SandboxUnavailable; nothing is ever run without isolation. A keeper that dies breaks the world: an
+isolate raises SandboxUnavailable; nothing is ever run without isolation. A supervisor that dies breaks the world: an
 EpisodeError, blamed on S.
 """
 
@@ -30,8 +30,8 @@ from . import link, machine
 from . import policy as policies
 from .policy import Limits, Policy, Promise, Result, SandboxUnavailable
 from .proxy import Contact
-from .running import Request, Running
-from .sessions import History, Kind, Session, Stored
+from .running import ProgramRequest, Running
+from .sessions import History, Kind, SandboxSession, StoredEntry
 
 __all__ = ["Chunk", "Contact", "Limits", "Policy", "Promise", "Result", "Sandbox", "SandboxUnavailable", "settled"]
 
@@ -49,11 +49,11 @@ class Chunk(msgspec.Struct, frozen=True):
     err: bytes
 
 
-class _Stored(msgspec.Struct, array_like=True):
+class _StoredSandbox(msgspec.Struct, array_like=True):
     format: str
     policy: Policy
     limits: Limits
-    sessions: dict[str, tuple[Kind, str, list[Stored]]]
+    sessions: dict[str, tuple[Kind, str, list[StoredEntry]]]
 
 
 class Sandbox:
@@ -73,7 +73,7 @@ class Sandbox:
     def __init__(self, policy: Policy | None = None, *, limits: Limits | None = None) -> None:
         self.policy, self.limits = policy or Policy(), limits or Limits()
         policies.check(self.policy)  # What is wrong in it is the author's mistake, and known now.
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, SandboxSession] = {}
         self._world: Any = None
         weakref.finalize(self, _close, self._sessions)
 
@@ -107,7 +107,7 @@ class Sandbox:
 
         Raises:
             SandboxUnavailable: This machine cannot isolate it, or not guarantee what the policy requires.
-            EpisodeError: The keeper is gone.
+            EpisodeError: The supervisor is gone.
         """
         live = await self._begin(
             files, _request(argv, shell=shell, python=python, stdin=stdin, env=env), limits or self.limits
@@ -195,9 +195,9 @@ class Sandbox:
             raise UsageError("a session is its history, and what a network answered can't be replayed: use run()")
         home = await machine.home(self.policy)
         key = f"{kind}:{name}"
-        session = self._sessions.setdefault(key, Session(History(kind)))
+        session = self._sessions.setdefault(key, SandboxSession(History(kind)))
 
-        async def begin(own: Workspace, request: Request) -> Running:
+        async def begin(own: Workspace, request: ProgramRequest) -> Running:
             return await machine.begin(home, own, request, rules=self.policy, limits=self.limits, is_session=True)
 
         try:
@@ -207,7 +207,7 @@ class Sandbox:
                 del self._sessions[key]
             machine.refill(home, self.policy)
 
-    async def _begin(self, files: Workspace, request: Request, limits: Limits) -> Running:
+    async def _begin(self, files: Workspace, request: ProgramRequest, limits: Limits) -> Running:
         home = await machine.home(self.policy)
         if "clock" in self.policy.require:
             now = self._world.clock.now if self._world is not None else 0.0
@@ -217,7 +217,7 @@ class Sandbox:
     # -- the machine
 
     async def ready(self) -> None:
-        """Starts the keeper or tries the engine, and starts the sandboxes that the policy keeps ready.
+        """Starts the supervisor or tries the engine, and starts the sandboxes that the policy keeps ready.
 
         Raises:
             SandboxUnavailable: This machine cannot isolate, or not guarantee what the policy requires.
@@ -238,14 +238,14 @@ class Sandbox:
     def fork(self) -> Self:
         """Returns an independent twin. Its sessions have the histories of these; processes are started when asked."""
         twin = type(self)(self.policy, limits=self.limits)
-        twin._sessions |= {key: Session(session.history.fork()) for key, session in self._sessions.items()}
+        twin._sessions |= {key: SandboxSession(session.history.fork()) for key, session in self._sessions.items()}
         twin._world = self._world
         return twin
 
     def dump(self) -> bytes:
         """Policy, limits and histories, with the files at the beginning of each session."""
         sessions = {key: session.history.dump() for key, session in self._sessions.items()}
-        return codec.dumps(_Stored(_FORMAT, self.policy, self.limits, sessions))
+        return codec.dumps(_StoredSandbox(_FORMAT, self.policy, self.limits, sessions))
 
     @classmethod
     def load(cls, data: bytes, *_: Any) -> Self:
@@ -254,11 +254,11 @@ class Sandbox:
         Raises:
             msgspec.DecodeError: The bytes are not a dump of a sandbox.
         """
-        stored = codec.loads(data, _Stored)
+        stored = codec.loads(data, _StoredSandbox)
         if stored.format != _FORMAT:
             raise msgspec.DecodeError(f"no dump of a sandbox: a {stored.format!r}")
         made = cls(stored.policy, limits=stored.limits)
-        made._sessions |= {key: Session(History.load(*one)) for key, one in stored.sessions.items()}
+        made._sessions |= {key: SandboxSession(History.load(*one)) for key, one in stored.sessions.items()}
         return made
 
     def digest(self) -> str:
@@ -270,14 +270,14 @@ class Sandbox:
         return f"Sandbox({len(self._sessions)} sessions)"
 
 
-def _close(sessions: dict[str, Session]) -> None:
+def _close(sessions: dict[str, SandboxSession]) -> None:
     for session in sessions.values():
         session.close()
 
 
 def _request(
     argv: Sequence[str], *, shell: str | None, python: str | None, stdin: bytes, env: Mapping[str, str] | None
-) -> Request:
+) -> ProgramRequest:
     if (bool(argv), shell is not None, python is not None).count(True) != 1 or isinstance(argv, str):
         raise UsageError("run() takes one of argv, a sequence of words, shell=... and python=...")
     words = ("/bin/sh", "-c", shell) if shell is not None else tuple(argv)
@@ -286,4 +286,4 @@ def _request(
             raise UsageError(
                 f"an argument has a NUL or more than {_LONGEST:,} bytes; write it into a file: {text[:80]!r}"
             )
-    return Request(argv=words, code=python or "", stdin=stdin, env=env or {})
+    return ProgramRequest(argv=words, code=python or "", stdin=stdin, env=env or {})

@@ -1,7 +1,7 @@
 """One container from its beginning to its end: the other way to isolate a program, behind the same contract.
 
 The engine is asked for as little as possible. Its command stays in the foreground and says only why it could not start
-a container. The files are a copy, bound at `/workspace`. What the program reads and writes goes through `doors.py`.
+a container. The files are a copy, bound at `/workspace`. What the program reads and writes goes through `fifo_io.py`.
 Real time, CPU, and what is added to the folder are watched from here, and who has too much of them is ended.
 """
 
@@ -23,13 +23,13 @@ from quintain.resources.workspace import FileChange, QuotaExceeded, Workspace
 from quintain.resources.workspace.staging import Stage, stage
 
 from . import policy
-from .doors import INSIDE, WORD, Doors
 from .engine import Engine
-from .keeper import cgroups, kernel
-from .keeper.roots import HOME, UID
+from .fifo_io import INSIDE, WORD, Fifos
 from .output import Output, readable
 from .policy import Limits, Policy, Promise, SandboxUnavailable
-from .running import Request, Running, elsewhere
+from .running import ProgramRequest, Running, elsewhere
+from .supervisor import cgroups, kernel
+from .supervisor.roots import HOME, UID
 
 _TICK, _RARELY, _PATIENCE = 0.02, 0.25, 120.0
 """Seconds: between two looks at time and CPU, at least between two at the folder, and for an engine to start."""
@@ -41,7 +41,7 @@ _OF_ONE_USER = 2**14
 """Processes of all containers with one user, and no bound of any: what engines ask for by themselves may be refused."""
 
 
-def command(engine: Engine, name: str, *, rules: Policy, limits: Limits, request: Request) -> list[str]:
+def command(engine: Engine, name: str, *, rules: Policy, limits: Limits, request: ProgramRequest) -> list[str]:
     """Returns the engine's arguments, without the folders and those after the image."""
     cpu, memory = math.ceil(limits.cpu_seconds), min(limits.memory_bytes, _MOST_MEMORY)
     ulimits = {
@@ -109,14 +109,14 @@ class Contained(Running):
         name: str,
         *,
         staged: Stage,
-        doors: Doors,
+        fifos: Fifos,
         limits: Limits,
     ) -> None:
-        output = Output(limits.output_bytes, full=lambda: self.kill("output"), pipes=doors.pipes)
-        super().__init__(engine, staged, output, channel=doors.channel)
+        output = Output(limits.output_bytes, full=lambda: self.kill("output"), pipes=fifos.pipes)
+        super().__init__(engine, staged, output, channel=fifos.channel)
         self._engine = engine
         self._client, self._pidfd = client, os.pidfd_open(client.pid)
-        self._name, self._doors, self._limits = name, doors, limits
+        self._name, self._fifos, self._limits = name, fifos, limits
         self._reason, self._code, self._said = "", -1, b""
         self._is_removed = self._is_closed = self._is_frozen = False
         self._guard: asyncio.Task[None] | None = None
@@ -131,7 +131,7 @@ class Contained(Running):
         cls,
         engine: Engine,
         files: Workspace,
-        request: Request,
+        request: ProgramRequest,
         *,
         rules: Policy,
         limits: Limits,
@@ -152,21 +152,21 @@ class Contained(Running):
         folder.mkdir()
         try:
             staged = await elsewhere(lambda: _lay_out(files, folder / "stage"), files=files)
-            doors = Doors(folder / "doors", request, has_channel=has_channel)
+            fifos = Fifos(folder / "fifos", request, has_channel=has_channel)
         except BaseException:
             shutil.rmtree(folder)
             raise
-        bound = ["--volume", f"{staged.upper}:{HOME}", "--volume", f"{doors.folder}:{INSIDE}:ro"]
+        bound = ["--volume", f"{staged.upper}:{HOME}", "--volume", f"{fifos.folder}:{INSIDE}:ro"]
         bound += ["--pidfile", str(folder / "pid")] if engine.kind == "podman" else []
         image = ["--rootfs", f"{rules.image}:O"] if rules.image.startswith("/") else [rules.image]
         try:
-            client = engine.start([*words, *bound, *image, "-c", doors.first(), "sh", *argv], folder)
+            client = engine.start([*words, *bound, *image, "-c", fifos.first(), "sh", *argv], folder)
         except BaseException:
-            doors.close()
-            doors.close_pipes()
+            fifos.close()
+            fifos.close_pipes()
             shutil.rmtree(folder)
             raise
-        made = cls(engine, client, name, staged=staged, doors=doors, limits=limits)
+        made = cls(engine, client, name, staged=staged, fifos=fifos, limits=limits)
         try:
             await made._begun()
         except BaseException:
@@ -177,11 +177,11 @@ class Contained(Running):
     async def _begun(self) -> None:
         deadline = asyncio.get_running_loop().time() + _PATIENCE
         while not self._said and self._client.poll() is None and asyncio.get_running_loop().time() < deadline:
-            await readable(self._doors.state, self._pidfd, seconds=1)
+            await readable(self._fifos.state, self._pidfd, seconds=1)
             self._hear()
         if not self._said:
             raise SandboxUnavailable(f"{self._engine.kind} could not start a container: {self._words()}")
-        self._doors.begun()
+        self._fifos.begun()
         if self._engine.kind == "podman":
             pid = (self._folder / "pid").read_text()
         else:
@@ -213,12 +213,12 @@ class Contained(Running):
     async def _watch(self, deadline: float) -> None:
         """Until the program has ended, or has met a limit, and its container is gone."""
         while not self._reason and self._code < 0:
-            await readable(self._doors.state, self._pidfd, seconds=_TICK)
+            await readable(self._fifos.state, self._pidfd, seconds=_TICK)
             self._look(deadline)
         try:
             await self._remove()
         except EpisodeError:
-            self._doors.wake()
+            self._fifos.wake()
             raise
         if not self._reason and self._is_too_much():
             self._reason = "disk"
@@ -250,7 +250,7 @@ class Contained(Running):
     def _hear(self) -> None:
         """Handles the messages of process 1: the start, and later an exit status."""
         with contextlib.suppress(BlockingIOError):
-            self._said += os.read(self._doors.state, WORD)
+            self._said += os.read(self._fifos.state, WORD)
 
     def _held(self) -> tuple[int, int]:
         """Returns bytes and files in the folder; who has too many, or too long a path, is looked at no further."""
@@ -352,7 +352,7 @@ class Contained(Running):
         os.close(self._pidfd)
         if self._engine.owner == os.getpid():  # Else it is the business of the process that this one was forked from.
             self._engine.discard(self._name, self._client, is_removed=self._is_removed)
-        self._doors.close()
+        self._fifos.close()
         self.output.close()
 
     async def finish(self) -> None:

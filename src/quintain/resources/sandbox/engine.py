@@ -19,8 +19,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from .keeper.kernel import is_alive
 from .policy import Backend, Promise, SandboxUnavailable
+from .supervisor.kernel import is_alive
 
 LABEL = "quintain"
 _FOUND_BY = ("HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TMPDIR", "CONTAINERS_CONF",

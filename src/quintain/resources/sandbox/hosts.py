@@ -193,8 +193,8 @@ def _host(text: str) -> str:
     return name
 
 
-class Request(NamedTuple):
-    """Request of a program to a proxy.
+class ProxyRequest(NamedTuple):
+    """ProxyRequest of a program to a proxy.
 
     Attributes:
         host: In the one form.
@@ -209,7 +209,7 @@ class Request(NamedTuple):
     body: int | None = None
 
 
-def read(head: bytes) -> Request:
+def read(head: bytes) -> ProxyRequest:
     """Reads a request up to the empty line, which is not part of `head`.
 
     Raises:
@@ -223,7 +223,7 @@ def read(head: bytes) -> Request:
     if len(pairs) < len(fields):
         raise ValueError("there is a line that is no field of a header")
     if line[1] == "CONNECT":
-        return Request(*_authority(line[2], None))
+        return ProxyRequest(*_authority(line[2], None))
     url = _URL.fullmatch(line[2])
     if url is None:
         raise ValueError("a proxy takes CONNECT host:port, or a method and http://host/path")
@@ -241,4 +241,4 @@ def read(head: bytes) -> Request:
     lines += [f"Content-Length: {length}" for length in lengths]
     lines += [f"{name}: {value}" for name, value in pairs if name.lower() not in dropped]
     forwarded = "\r\n".join([*lines, "Connection: close", "", ""])
-    return Request(host, port, forwarded.encode("latin-1"), int(next(iter(lengths), "0")))
+    return ProxyRequest(host, port, forwarded.encode("latin-1"), int(next(iter(lengths), "0")))

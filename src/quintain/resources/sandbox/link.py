@@ -19,19 +19,19 @@ from typing import Any
 
 from quintain.errors import EpisodeError
 
-from . import keeper as _keeper
-from .keeper.cgroups import discard
-from .keeper.kernel import is_alive, is_ending
+from . import supervisor as _supervisor
 from .policy import SandboxUnavailable, filters
+from .supervisor.cgroups import discard
+from .supervisor.kernel import is_alive, is_ending
 
 INSTALL = "apt-get install bubblewrap"
 _BOOT = """import sys, types
-package = sys.modules["keeper"] = types.ModuleType("keeper")
+package = sys.modules["supervisor"] = types.ModuleType("supervisor")
 package.__path__ = [sys.argv[1]]
-from keeper.loop import main
+from supervisor.loop import main
 main()
 """
-_CODE = Path(str(_keeper.__file__)).parent
+_CODE = Path(str(_supervisor.__file__)).parent
 _LONGEST = 2**16
 _NAME = "quintain-sandbox-"
 _FOREIGN = 1_900_000_000
@@ -40,7 +40,7 @@ _starting = threading.RLock()
 
 def lost(why: str) -> EpisodeError:
     """Returns the error for a supervisor, or its files, that are gone."""
-    return EpisodeError(f"the keeper of the sandboxes is gone: {why}", component="S", kind="session_lost")
+    return EpisodeError(f"the supervisor of the sandboxes is gone: {why}", component="S", kind="session_lost")
 
 
 def other_user() -> int:
@@ -77,8 +77,8 @@ def _sweep(parent: Path) -> None:
                 left.rmdir()
 
 
-class Keeper:
-    """A running keeper.
+class Supervisor:
+    """A running supervisor.
 
     Attributes:
         owner: The process that started it.
@@ -89,7 +89,7 @@ class Keeper:
         can_overlay: Whether files may be layers; False once that failed.
         is_proven: Whether something ran in it.
         waiting: Sandboxes that are kept ready, by policy.
-        root: The keeper's folder, by a descriptor, since it is mounted in its own namespace only.
+        root: The supervisor's folder, by a descriptor, since it is mounted in its own namespace only.
     """
 
     def __init__(self, groups: str = "auto") -> None:
@@ -105,7 +105,7 @@ class Keeper:
         self.waiting: dict[str, list[Any]] = {}
         self._spare: Line | None = None
         self.owner = os.getpid()
-        self._errors = os.memfd_create("quintain-keeper")
+        self._errors = os.memfd_create("quintain-supervisor")
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             number = theirs.fileno()
@@ -150,7 +150,7 @@ class Keeper:
         """Returns a new sandbox, empty.
 
         Raises:
-            EpisodeError: The keeper is gone.
+            EpisodeError: The supervisor is gone.
         """
         line, self._spare = self._spare or self._order(), None
         return line
@@ -166,7 +166,7 @@ class Keeper:
         """Sends a word and one end of a new socket; returns the other.
 
         Raises:
-            EpisodeError: The keeper is gone.
+            EpisodeError: The supervisor is gone.
         """
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         mine.setblocking(False)  # noqa: FBT003  # its only parameter
@@ -220,20 +220,20 @@ class Keeper:
                 self.clear(self.groups)
 
 
-_running: dict[str, Keeper] = {}
+_running: dict[str, Supervisor] = {}
 
 
-def running(groups: str) -> Keeper | None:
-    """Returns the keeper of this process, if it is there."""
+def running(groups: str) -> Supervisor | None:
+    """Returns the supervisor of this process, if it is there."""
     known = _running.get(groups)
     return known if known is not None and known.is_alive else None
 
 
-def keeper(groups: str = "auto") -> Keeper:
-    """Returns the keeper of this process, started at the first call.
+def supervisor(groups: str = "auto") -> Supervisor:
+    """Returns the supervisor of this process, started at the first call.
 
     Args:
-        groups: Which control groups may be used: "auto", "v1", "v2" or "none"; each has a keeper of its own.
+        groups: Which control groups may be used: "auto", "v1", "v2" or "none"; each has a supervisor of its own.
 
     Raises:
         SandboxUnavailable: This machine cannot isolate.
@@ -244,7 +244,7 @@ def keeper(groups: str = "auto") -> Keeper:
         known = _running.get(groups)
         if known is not None and known.owner == os.getpid():
             known.bury()
-        _running[groups] = Keeper(groups)
+        _running[groups] = Supervisor(groups)
         return _running[groups]
 
 
@@ -252,11 +252,11 @@ class Line:
     """The line to one sandbox.
 
     Attributes:
-        folder: Where its file system is for this process, once it is open; `inside` is where it is for the keeper.
+        folder: Where its file system is for this process, once it is open; `inside` is where it is for the supervisor.
     """
 
-    def __init__(self, keeper: Keeper, line: socket.socket) -> None:
-        self.keeper, self._line = keeper, line
+    def __init__(self, supervisor: Supervisor, line: socket.socket) -> None:
+        self.supervisor, self._line = supervisor, line
         self.folder = Path()
         self.inside = ""
         self._end: dict[str, Any] | None = None
@@ -269,8 +269,8 @@ class Line:
         while "box" not in (words := await self.heard()):
             pass
         number = words["box"]
-        self.folder = self.keeper.root / str(number)
-        self.inside = f"{self.keeper.home}/{number}"
+        self.folder = self.supervisor.root / str(number)
+        self.inside = f"{self.supervisor.home}/{number}"
 
     async def started(self) -> None:
         """Waits until bubblewrap is about to begin, after `start` was sent."""
@@ -286,10 +286,10 @@ class Line:
         try:
             data = await asyncio.get_running_loop().sock_recv(self._line, _LONGEST)
         except OSError as error:
-            raise self.keeper.silent(str(error)) from error
+            raise self.supervisor.silent(str(error)) from error
         if not data:
-            why = self.keeper.said()
-            self.keeper.bury()
+            why = self.supervisor.said()
+            self.supervisor.bury()
             raise lost(why)
         words: dict[str, Any] = json.loads(data)
         if "exit" in words:
@@ -316,7 +316,7 @@ class Line:
             os.write(message, json.dumps({"do": do, **words}).encode())
             socket.send_fds(self._line, [b"+"], [message, *fds])
         except OSError as error:
-            raise self.keeper.silent(f"{error}; {self.keeper.said()}") from error
+            raise self.supervisor.silent(f"{error}; {self.supervisor.said()}") from error
         finally:
             os.close(message)
 
@@ -338,5 +338,5 @@ class Line:
 async def settled(groups: str = "auto") -> None:
     """Waits until nothing is left of the sandboxes that have been closed."""
     await asyncio.sleep(0)  # What is to be closed, or kept ready, "soon" is so now.
-    with keeper(groups).ask(b"?") as line:
+    with supervisor(groups).ask(b"?") as line:
         await asyncio.get_running_loop().sock_recv(line, 1)

@@ -15,9 +15,9 @@ from quintain.resources.workspace import Workspace
 from . import engine, link
 from .containers import Contained
 from .engine import Engine
-from .link import Keeper
+from .link import Supervisor
 from .policy import Limits, Policy, Promise, SandboxUnavailable
-from .running import PRLIMIT, Live, Ready, Request, Running, elsewhere
+from .running import PRLIMIT, Live, ProgramRequest, Ready, Running, elsewhere
 
 _HELP: dict[Promise, str] = {
     "memory": "a control group with memory that this user can write",
@@ -29,13 +29,13 @@ _HELP: dict[Promise, str] = {
 _LIBFAKETIME = "lib/*/faketime/libfaketime.so.1"
 
 
-async def home(policy: Policy) -> Keeper | Engine:
+async def home(policy: Policy) -> Supervisor | Engine:
     """Returns the starter of programs for this policy, proven to isolate and to keep the required guarantees.
 
     Raises:
         SandboxUnavailable: This machine does not have one.
     """
-    found = await (_keeper(policy) if policy.backend == "bubblewrap" else _engine(policy))
+    found = await (_supervisor(policy) if policy.backend == "bubblewrap" else _engine(policy))
     missing: list[Promise] = [name for name in policy.require if not _holds(found, policy, name)]
     if missing and policy.backend == "bubblewrap":
         needs = ", ".join(f"{name} (it needs {_HELP[name]})" for name in missing)
@@ -46,9 +46,9 @@ async def home(policy: Policy) -> Keeper | Engine:
 
 
 async def begin(
-    home: Keeper | Engine,
+    home: Supervisor | Engine,
     files: Workspace,
-    request: Request,
+    request: ProgramRequest,
     *,
     rules: Policy,
     limits: Limits,
@@ -74,7 +74,7 @@ async def _engine(policy: Policy) -> Engine:
     if policy.image not in found.proven:
         limits = Limits()
         live = await Contained.begin(
-            found, Workspace(), Request(argv=("/bin/sh", "-c", ":")), rules=policy, limits=limits
+            found, Workspace(), ProgramRequest(argv=("/bin/sh", "-c", ":")), rules=policy, limits=limits
         )
         try:
             kinds = live.bounds()
@@ -85,7 +85,7 @@ async def _engine(policy: Policy) -> Engine:
     return found
 
 
-async def _keeper(policy: Policy) -> Keeper:
+async def _supervisor(policy: Policy) -> Supervisor:
     """Returns the supervisor, proven to isolate, and to keep the required guarantees.
 
     Raises:
@@ -93,16 +93,16 @@ async def _keeper(policy: Policy) -> Keeper:
     """
     found = link.running(policy.groups)
     if found is None:
-        found = await elsewhere(lambda: link.keeper(policy.groups))
+        found = await elsewhere(lambda: link.supervisor(policy.groups))
     if not found.is_proven:
         await _prove(found)
     return found
 
 
-async def _prove(found: Keeper) -> None:
+async def _prove(found: Supervisor) -> None:
     """Runs a harmless program the whole way, so that a machine that cannot isolate is detected first."""
     limits = Limits()
-    request = Request(argv=("/bin/sh", "-c", ":"))
+    request = ProgramRequest(argv=("/bin/sh", "-c", ":"))
     live = await Live.begin(found, Workspace(), request, rules=Policy(), limits=limits, overlay=True)
     try:
         await _harmless(live)
@@ -129,7 +129,7 @@ async def guarantees(policy: Policy) -> dict[Promise, bool]:
     return {name: _holds(found, policy, name) for name in names}
 
 
-def _holds(found: Keeper | Engine, policy: Policy, name: Promise) -> bool:
+def _holds(found: Supervisor | Engine, policy: Policy, name: Promise) -> bool:
     if isinstance(found, Engine):
         return name in {"isolation", "time", "output"} | found.proven[policy.image]
     match name:
@@ -159,7 +159,7 @@ def _key(policy: Policy) -> str:
     return codec.digest(codec.dumps(policy))
 
 
-def take(found: Keeper, policy: Policy) -> Ready | None:
+def take(found: Supervisor, policy: Policy) -> Ready | None:
     """Returns a sandbox that waits; None when none does."""
     waiting = found.waiting.get(_key(policy)) if policy.pool and not policy.network else None
     return waiting.pop(0) if waiting else None
@@ -167,11 +167,11 @@ def take(found: Keeper, policy: Policy) -> Ready | None:
 
 def refill(found: object, policy: Policy) -> None:
     """Starts the missing sandboxes of the pool, and an empty one, soon: the caller first uses the one it has."""
-    if isinstance(found, Keeper):
+    if isinstance(found, Supervisor):
         asyncio.get_running_loop().call_soon(_refill, found, policy)
 
 
-def _refill(found: Keeper, policy: Policy) -> None:
+def _refill(found: Supervisor, policy: Policy) -> None:
     if not found.is_alive:
         return
     if policy.pool and not policy.network:

@@ -16,15 +16,15 @@ from quintain.errors import QuintainError, UsageError
 from quintain.resources.workspace import FileChange
 
 from . import seccomp
-from .keeper.roots import HOME, UID
 from .proxy import Contact, allow
+from .supervisor.roots import HOME, UID
 
 Backend = Literal["bubblewrap", "podman", "docker"]
 
 Promise = Literal["isolation", "time", "output", "disk", "memory", "processes", "cpu", "monotonic", "clock"]
 """Guarantees that a policy can require: see `Sandbox.guarantees`."""
 
-DOOR, PROXY, FORWARD = "proxy", "/run/proxy", "forward.py"
+SOCKET, PROXY, FORWARD = "proxy", "/run/proxy", "forward.py"
 """The socket that leads to the proxy, for us and for the program, and what carries connections there."""
 
 _ENVIRONMENT = {
@@ -204,7 +204,7 @@ def arguments(policy: Policy, *, program: str, env: Mapping[str, str]) -> list[s
     for path in policy.readable:
         words += ["--ro-bind", path, path]
     if policy.network:
-        words += ["--bind", f"{{box}}/{DOOR}", PROXY, "--ro-bind", f"{{box}}/{FORWARD}", f"/run/{FORWARD}"]
+        words += ["--bind", f"{{box}}/{SOCKET}", PROXY, "--ro-bind", f"{{box}}/{FORWARD}", f"/run/{FORWARD}"]
     words += ["--chdir", HOME]
     for name, value in environment(policy, env).items():
         words += ["--setenv", name, value]

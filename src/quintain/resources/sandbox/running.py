@@ -22,11 +22,11 @@ from quintain.resources.workspace import FileChange, QuotaExceeded, Workspace
 from quintain.resources.workspace.staging import Stage, collect, restage, stage
 
 from . import forward, inside, policy
-from .keeper.roots import HOME
-from .link import Keeper, Line
+from .link import Line, Supervisor
 from .output import Channel, Output
 from .policy import Limits, Policy, Result, SandboxUnavailable
 from .proxy import Contact, Proxy, allow
+from .supervisor.roots import HOME
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ _ANY = Limits(cpu_seconds=2**40, memory_bytes=2**60, processes=2**20, open_files
 _MISSING = b"bwrap: execvp "
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ProgramRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Program to run.
 
     Attributes:
@@ -71,18 +71,18 @@ async def elsewhere(work: Callable[[], T], *, files: Workspace | None = None) ->
         raise
 
 
-def _start(keeper: Keeper, rules: Policy, limits: Limits, *, argv: Sequence[str], env: Any) -> dict[str, Any]:
+def _start(supervisor: Supervisor, rules: Policy, limits: Limits, *, argv: Sequence[str], env: Any) -> dict[str, Any]:
     """Returns the message to the supervisor that starts a program."""
-    if "pids" not in keeper.kinds and Path(PRLIMIT).exists():
+    if "pids" not in supervisor.kinds and Path(PRLIMIT).exists():
         hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
         most = limits.processes if hard == resource.RLIM_INFINITY else min(limits.processes, hard)
         argv = [PRLIMIT, f"--nproc={most}", "--", *argv]
     return {
-        "bwrap": policy.arguments(rules, program=keeper.program, env=env),
+        "bwrap": policy.arguments(rules, program=supervisor.program, env=env),
         "places": policy.places(rules),
         "argv": list(argv),
-        "rlimits": policy.rlimits(limits, has_groups="memory" in keeper.kinds),
-        "program": keeper.program,
+        "rlimits": policy.rlimits(limits, has_groups="memory" in supervisor.kinds),
+        "program": supervisor.program,
     }
 
 
@@ -93,18 +93,18 @@ class Ready:
         control: The line to the interpreter: first comes the program, and then one byte when it may begin.
     """
 
-    def __init__(self, keeper: Keeper, rules: Policy) -> None:
+    def __init__(self, supervisor: Supervisor, rules: Policy) -> None:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, Path(os.devnull).open("r+b", buffering=0) as nothing:
             null = nothing.fileno()
             argv = (rules.python, "-c", inside.WAITING)
-            self.line = keeper.open()
-            words = _start(keeper, rules, _ANY, argv=argv, env={})
+            self.line = supervisor.open()
+            words = _start(supervisor, rules, _ANY, argv=argv, env={})
             self.line.tell("start", [null, null, null, theirs.fileno()], is_held=False, **words)
-        self._has_groups = "memory" in keeper.kinds
-        self._has_pids = "pids" in keeper.kinds
+        self._has_groups = "memory" in supervisor.kinds
+        self._has_pids = "pids" in supervisor.kinds
 
-    def send(self, request: Request, fds: Sequence[int], *, rules: Policy, limits: Limits) -> None:
+    def send(self, request: ProgramRequest, fds: Sequence[int], *, rules: Policy, limits: Limits) -> None:
         """Sends the program to the waiting sandbox; `fds` become its descriptors 0, 1, 2, 3..."""
         bounds = policy.rlimits(limits, has_groups=self._has_groups)
         bounds |= {} if self._has_pids else {"RLIMIT_NPROC": (limits.processes, limits.processes)}
@@ -220,10 +220,10 @@ class Running(abc.ABC):
 
 
 class Live(Running):
-    """A sandbox of a keeper.
+    """A sandbox of a supervisor.
 
     Attributes:
-        line: To the keeper.
+        line: To the supervisor.
     """
 
     def __init__(
@@ -236,15 +236,15 @@ class Live(Running):
         proxy: Proxy | None = None,
         channel: Channel | None = None,
     ) -> None:
-        super().__init__(line.keeper, staged, output, channel=channel)
+        super().__init__(line.supervisor, staged, output, channel=channel)
         self.line, self._has_to_renew, self._proxy = line, has_to_renew, proxy
 
     @classmethod
     async def begin(
         cls,
-        keeper: Keeper,
+        supervisor: Supervisor,
         files: Workspace,
-        request: Request,
+        request: ProgramRequest,
         *,
         rules: Policy,
         limits: Limits,
@@ -255,7 +255,7 @@ class Live(Running):
         """Starts a program on the files of a workspace.
 
         Args:
-            keeper: Whose sandbox.
+            supervisor: Whose sandbox.
             files: What the program finds.
             request: The program.
             rules: How it is isolated.
@@ -264,7 +264,7 @@ class Live(Running):
             ready: A sandbox that waits for it.
             has_channel: Whether it is asked, by its descriptor 3, and answers, by 4.
         """
-        line = ready.line if ready else keeper.open()
+        line = ready.line if ready else supervisor.open()
         output = Output(limits.output_bytes, full=lambda: line.tell("kill", reason="output"))
         proxy: Proxy | None = None
         with _asked(has_channel) as (channel, control):
@@ -276,7 +276,7 @@ class Live(Running):
                         ready.send(request, fds, rules=rules, limits=limits)
                     else:  # While bubblewrap works the files are laid out.
                         argv = policy.command(rules, request.argv, request.code)
-                        words = _start(keeper, rules, limits, argv=argv, env=request.env)
+                        words = _start(supervisor, rules, limits, argv=argv, env=request.env)
                         line.tell("start", fds, is_held=True, **words)
                 output.started()
                 staged, has_to_renew = await _lay_out(line, files, limits, overlay=overlay, ready=ready)
@@ -352,10 +352,10 @@ async def _way_out(line: Line, rules: Policy) -> Proxy:
     """Returns the open proxy of a sandbox."""
     await line.opened()
     shutil.copyfile(forward.__file__, line.folder / policy.FORWARD)
-    proxy = Proxy(allow(rules.network), line.folder / policy.DOOR)
+    proxy = Proxy(allow(rules.network), line.folder / policy.SOCKET)
     await proxy.start()
-    if line.keeper.uid:  # Who connects must own it.
-        os.chown(line.folder / policy.DOOR, line.keeper.uid, -1)
+    if line.supervisor.uid:  # Who connects must own it.
+        os.chown(line.folder / policy.SOCKET, line.supervisor.uid, -1)
     return proxy
 
 
@@ -363,15 +363,15 @@ async def _lay_out(
     line: Line, files: Workspace, limits: Limits, *, overlay: bool, ready: Ready | None
 ) -> tuple[Stage, bool]:
     """Writes the files where the program finds them. The supervisor signals a waiting sandbox when they are there."""
-    keeper = line.keeper
+    supervisor = line.supervisor
     await line.opened()
     waiting = [ready.control.fileno()] if ready else []
     for is_layered in (True, False):
-        if is_layered and not (overlay and keeper.can_overlay):
+        if is_layered and not (overlay and supervisor.can_overlay):
             continue
         folder = line.folder / "stage" / ("overlay" if is_layered else "copy")
         staged = await elsewhere(
-            lambda: stage(files, folder, overlay=is_layered, userxattr=keeper.is_nested),  # noqa: B023
+            lambda: stage(files, folder, overlay=is_layered, userxattr=supervisor.is_nested),  # noqa: B023
             files=files,
         )
         where: dict[str, Any] = {"lower": staged.lower and str(staged.lower)}
@@ -383,7 +383,7 @@ async def _lay_out(
         except EpisodeError:
             if not is_layered:
                 raise
-            keeper.can_overlay = False  # The kernel, or the file system of the base, has none.
+            supervisor.can_overlay = False  # The kernel, or the file system of the base, has none.
         else:
             if ready:
                 ready.control.close()

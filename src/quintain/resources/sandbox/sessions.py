@@ -19,18 +19,18 @@ from quintain.resources.workspace import Workspace
 
 from . import inside
 from .policy import Limits, Result
-from .running import Request, Running
+from .running import ProgramRequest, Running
 
 Kind = Literal["shell", "python"]
-Begin = Callable[[Workspace, Request], Awaitable[Running]]
+Begin = Callable[[Workspace, ProgramRequest], Awaitable[Running]]
 """Starts a program that can be asked."""
 
 _LONGEST = 16
 """Bytes of an answer: an exit status and NUL."""
 
 
-class Stored(msgspec.Struct, frozen=True, array_like=True):
-    """One request of a history, as bytes; see `Entry`."""
+class StoredEntry(msgspec.Struct, frozen=True, array_like=True):
+    """One request of a history, as bytes; see `HistoryEntry`."""
 
     before: bytes | None
     at: float
@@ -38,7 +38,7 @@ class Stored(msgspec.Struct, frozen=True, array_like=True):
     digest: str
 
 
-class Entry(msgspec.Struct, frozen=True):
+class HistoryEntry(msgspec.Struct, frozen=True):
     """One request of a history.
 
     Attributes:
@@ -74,7 +74,7 @@ class History:
         left: Digest of the files as the last request left them.
     """
 
-    def __init__(self, kind: Kind, entries: tuple[Entry, ...] = (), left: str = "") -> None:
+    def __init__(self, kind: Kind, entries: tuple[HistoryEntry, ...] = (), left: str = "") -> None:
         self.kind: Kind = kind
         self.entries = entries
         self.left = left
@@ -83,10 +83,10 @@ class History:
         """Returns the same history; entries never change."""
         return History(self.kind, self.entries, self.left)
 
-    def dump(self) -> tuple[Kind, str, list[Stored]]:
+    def dump(self) -> tuple[Kind, str, list[StoredEntry]]:
         """Everything, as plain data."""
         stored = [
-            Stored(None if one.before is None else one.before.dump(), one.at, one.text, one.digest)
+            StoredEntry(None if one.before is None else one.before.dump(), one.at, one.text, one.digest)
             for one in self.entries
         ]
         return self.kind, self.left, stored
@@ -97,16 +97,16 @@ class History:
         return self.kind, self.left, entries
 
     @classmethod
-    def load(cls, kind: Kind, left: str, stored: list[Stored]) -> History:
+    def load(cls, kind: Kind, left: str, stored: list[StoredEntry]) -> History:
         """Loads a dump."""
         entries = [
-            Entry(None if one.before is None else Workspace.load(one.before), one.at, one.text, one.digest)
+            HistoryEntry(None if one.before is None else Workspace.load(one.before), one.at, one.text, one.digest)
             for one in stored
         ]
         return cls(kind, tuple(entries), left)
 
 
-class Session:
+class SandboxSession:
     """A history, and the process that has lived it, where there is one."""
 
     def __init__(self, history: History) -> None:
@@ -144,7 +144,7 @@ class Session:
             self.history = History(self.history.kind)
             self.close()
         else:
-            entry = Entry(before, at, text, _digest(result))
+            entry = HistoryEntry(before, at, text, _digest(result))
             self.history = History(self.history.kind, (*known, entry), files.digest())
         return result
 
@@ -154,9 +154,9 @@ class Session:
         if entries:
             assert entries[0].before is not None
             own = entries[0].before.fork()
-        request = Request(argv=("/bin/bash", "--norc", "--noprofile", "-c", inside.SHELL))
+        request = ProgramRequest(argv=("/bin/bash", "--norc", "--noprofile", "-c", inside.SHELL))
         if self.history.kind == "python":
-            request = Request(code=inside.PYTHON)
+            request = ProgramRequest(code=inside.PYTHON)
         self._live = await begin(own, request)
         for number, entry in enumerate(entries):
             own = entry.before.fork() if entry.before else own

@@ -27,7 +27,7 @@ Method = Callable[..., object] | str
 """A method of the world or of one of its parts; or its name, with the names of the parts in front: "mailbox.sweep"."""
 
 
-class Alarm(msgspec.Struct, frozen=True):
+class TimerState(msgspec.Struct, frozen=True):
     """State of an agenda's timer in the clock.
 
     Attributes:
@@ -52,7 +52,7 @@ class Agenda(State):
     """
 
     limit: int = 10_000
-    alarm: Alarm = Alarm()
+    alarm: TimerState = TimerState()
 
     def agenda(self) -> Queue[Any]:
         """Returns the rows that wait."""
@@ -70,7 +70,7 @@ class Agenda(State):
         """
         now, queue, last = self.clock.now, self.agenda(), self.latest()
         again = self.alarm.woke == now
-        self.alarm = Alarm(woke=now, rush=self.alarm.rush if again else 0)
+        self.alarm = TimerState(woke=now, rush=self.alarm.rush if again else 0)
         while (first := queue.first()) is not None and (first.row.due, first.row.number) <= (now, last):
             if again:
                 self._count(first.row)
@@ -96,7 +96,7 @@ class Agenda(State):
         if alarm.number:
             self.clock.cancel(alarm.number)
         number = 0 if due == math.inf else self.clock.at(due, self.wake)
-        self.alarm = Alarm(number, due, alarm.woke, alarm.rush)
+        self.alarm = TimerState(number, due, alarm.woke, alarm.rush)
 
 
 def named(agenda: State, method: Method) -> str:

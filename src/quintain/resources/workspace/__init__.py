@@ -25,7 +25,17 @@ from .finding import Match
 from .images import FILE, FOLDER, Delta, Entry, Image
 from .paths import Quota, QuotaExceeded, encoded, found, shown, text
 
-__all__ = ["FileChange", "ImageError", "Match", "Quota", "QuotaExceeded", "Snapshot", "Stat", "Workspace", "shown"]
+__all__ = [
+    "FileChange",
+    "ImageError",
+    "Match",
+    "Quota",
+    "QuotaExceeded",
+    "Stat",
+    "Workspace",
+    "WorkspaceSnapshot",
+    "shown",
+]
 
 _READ = 2**28
 """Bytes that one read gives at most: a sparse file may be larger than the memory."""
@@ -44,7 +54,7 @@ class World(Protocol):
     def clock(self) -> _Clock: ...
 
 
-class Snapshot:
+class WorkspaceSnapshot:
     """Content of a workspace at one moment; `restore` brings it back, at any time and any number of times."""
 
     __slots__ = ("image",)
@@ -228,11 +238,11 @@ class Workspace:
 
     # -- a tree of snapshots, differences, archives
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> WorkspaceSnapshot:
         """Returns a snapshot of the content."""
-        return Snapshot(self.image)
+        return WorkspaceSnapshot(self.image)
 
-    def restore(self, snapshot: Snapshot) -> None:
+    def restore(self, snapshot: WorkspaceSnapshot) -> None:
         """Restores the content of a snapshot of any workspace."""
         self.image = snapshot.image
 

@@ -10,7 +10,7 @@ from typing import IO, Any, cast
 
 from quintain.errors import ToolError, UsageError
 
-from .content import CHUNK, Chunk, Content, chunk
+from .content import CHUNK, Content, FileChunk, chunk
 from .images import FILE, FOLDER, SYMLINK, Entry, Image
 from .paths import Quota, QuotaExceeded, parts, raw, shown, text
 
@@ -168,7 +168,7 @@ def _entry(tar: tarfile.TarFile, member: tarfile.TarInfo, found: dict[bytes, Ent
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Content:
     stream = tar.extractfile(member)
     assert stream is not None
-    chunks: list[tuple[int, Chunk]] = []
+    chunks: list[tuple[int, FileChunk]] = []
     for number in range(-(-member.size // CHUNK)):
         data = stream.read(min(CHUNK, member.size - number * CHUNK))
         if not data:

@@ -25,7 +25,7 @@ import msgspec
 
 from quintain import codec
 
-from .content import CHUNK, Chunk, Content, ImageError, Mapped, cache
+from .content import CHUNK, Content, FileChunk, ImageError, Mapped, cache
 from .images import FILE, FOLDER, SYMLINK, Base, Entry, Layer
 
 _FORMAT = b"quintain workspace 1"
@@ -94,7 +94,7 @@ def find(digest: str) -> Base:
         return found
 
 
-def entries(rows: Iterable[Row], chunks: Mapping[bytes, Chunk]) -> Iterator[tuple[bytes, Entry]]:
+def entries(rows: Iterable[Row], chunks: Mapping[bytes, FileChunk]) -> Iterator[tuple[bytes, Entry]]:
     """Yields the entries of a list, whose chunks are given by their digests.
 
     Raises:
@@ -164,7 +164,7 @@ def _open(digest: str) -> Base:
     if bytes(data[end + 8 :]) != _FORMAT or start > end or codec.digest(bytes(data[start:end])) != digest:
         raise ImageError(f"{path} was changed, or is of another version: it does not have the content of its name")
     rows = codec.loads(bytes(data[start:end]), list[Row])
-    chunks: dict[bytes, Chunk] = {}
+    chunks: dict[bytes, FileChunk] = {}
     at = 0
     for name, size in layout(rows):
         chunks[name] = Mapped(data, at, size=size, digest=name)

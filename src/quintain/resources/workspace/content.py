@@ -3,7 +3,7 @@
 A file is cut at multiples of 1 MiB. A chunk of zeros is a hole: it is never stored, so a sparse file of a terabyte
 costs what its other chunks cost. Chunks never change.
 
-    Chunk     bytes in memory; or, if it is a whole megabyte, in the spill
+    FileChunk     bytes in memory; or, if it is a whole megabyte, in the spill
     Mapped    bytes in the file of a base, which all processes map (`bases.py`)
 
 The spill is one unnamed file for each process, in the cache folder: memory stays small, and nothing is left over when
@@ -90,7 +90,7 @@ _spill = Spill()
 os.register_at_fork(after_in_parent=_spill.forked, after_in_child=_spill.inherited)
 
 
-class Chunk:
+class FileChunk:
     """Up to a megabyte that is not all zeros."""
 
     __slots__ = ("__weakref__", "_data", "_where", "digest", "size")
@@ -116,7 +116,7 @@ class Chunk:
             _spill.drop(*where[1:])
 
 
-class Mapped(Chunk):
+class Mapped(FileChunk):
     """A chunk in the file of a base; it is compared with its name when it is read first."""
 
     __slots__ = ("_base", "_start", "_trusted")
@@ -140,7 +140,7 @@ class Mapped(Chunk):
         return data
 
 
-_known: weakref.WeakValueDictionary[bytes, Chunk] = weakref.WeakValueDictionary()
+_known: weakref.WeakValueDictionary[bytes, FileChunk] = weakref.WeakValueDictionary()
 
 
 def name(data: bytes) -> bytes:
@@ -148,15 +148,15 @@ def name(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=20).digest()
 
 
-def chunk(data: bytes) -> Chunk | None:
+def chunk(data: bytes) -> FileChunk | None:
     """Returns the chunk of these bytes; None for zeros. Whole megabytes are kept once for all who have them."""
     if not data[0] and data == _ZEROS[: len(data)]:
         return None
     if len(data) < CHUNK:
-        return Chunk(data)
+        return FileChunk(data)
     found = _known.get(name(data))
     if found is None:
-        found = Chunk(data)
+        found = FileChunk(data)
         _known[found.digest] = found
     return found
 
@@ -171,7 +171,7 @@ class Content:
 
     __slots__ = ("_digest", "chunks", "size")
 
-    def __init__(self, size: int, chunks: Iterable[tuple[int, Chunk]]) -> None:
+    def __init__(self, size: int, chunks: Iterable[tuple[int, FileChunk]]) -> None:
         self.size = size
         self.chunks = tuple(chunks)
         self._digest: bytes | None = None
@@ -226,7 +226,7 @@ def content(data: bytes) -> Content:
     return Content(len(data), cut(data)) if data else EMPTY
 
 
-def cut(data: bytes, first: int = 0) -> Iterator[tuple[int, Chunk]]:
+def cut(data: bytes, first: int = 0) -> Iterator[tuple[int, FileChunk]]:
     """Chunks of bytes that begin at chunk `first`."""
     for start in range(0, len(data), CHUNK):
         made = chunk(data[start : start + CHUNK])

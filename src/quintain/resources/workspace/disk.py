@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from .content import CHUNK, Chunk, Content, ImageError, chunk
+from .content import CHUNK, Content, FileChunk, ImageError, chunk
 from .images import FILE, FOLDER, SYMLINK, Entry
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -215,7 +215,7 @@ def content(fd: int, *, most: int) -> Content:
         OverflowError: The file has more.
     """
     size = os.fstat(fd).st_size
-    chunks: list[tuple[int, Chunk]] = []
+    chunks: list[tuple[int, FileChunk]] = []
     kept = 0
     following = 0
     while following * CHUNK < size:

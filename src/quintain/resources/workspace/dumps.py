@@ -9,7 +9,7 @@ import msgspec
 from quintain import codec
 
 from . import bases
-from .content import Chunk, ImageError, content
+from .content import FileChunk, ImageError, content
 from .images import FOLDER, Delta, Entry, Image
 from .paths import Quota
 
@@ -32,7 +32,7 @@ def dump(image: Image, quota: Quota) -> bytes:
     known = image.base.chunks
     rows: list[bases.Row] = []
     gone: list[bytes] = []
-    chunks: dict[bytes, Chunk] = {}
+    chunks: dict[bytes, FileChunk] = {}
     for path, entry in sorted(image.entries.changes().items()):
         old = below.get(path)
         if entry is None:

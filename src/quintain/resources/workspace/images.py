@@ -22,7 +22,7 @@ import msgspec
 from quintain import codec
 from quintain.layered import LayeredMap
 
-from .content import EMPTY, Chunk, Content
+from .content import EMPTY, Content, FileChunk
 
 FILE, FOLDER, SYMLINK = "file", "folder", "symlink"
 _MODULUS = 2**256
@@ -148,10 +148,10 @@ class Base:
         self.total = sum(entry.weigh(path) for path, entry in entries)
         self.stored = sum(entry.content.stored for _, entry in entries)
         self.floor = max((entry.mtime + 1 for _, entry in entries), default=0)
-        self._chunks: dict[bytes, Chunk] | None = None
+        self._chunks: dict[bytes, FileChunk] | None = None
 
     @property
-    def chunks(self) -> dict[bytes, Chunk]:
+    def chunks(self) -> dict[bytes, FileChunk]:
         """Returns the chunks of its files by digest."""
         if self._chunks is None:
             contents = [entry.content for entry in self.layer.values() if entry]

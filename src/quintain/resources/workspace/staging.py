@@ -139,7 +139,7 @@ def collect(workspace: Workspace, stage: Stage) -> list[FileChange]:
 def _scan(tree: Tree, quota: Quota, now: int) -> Iterator[tuple[bytes, _Found]]:
     """Everything that stands in the tree, folders before what is in them."""
     most = max(quota.inodes, tree.image.count) + len(tree.below)
-    reader = _Reader(tree, quota, now)
+    reader = _FolderReader(tree, quota, now)
     todo: list[bytes] = [b""]
     count = 0
     with tree.cursor() as cursor:
@@ -165,7 +165,7 @@ def _scan(tree: Tree, quota: Quota, now: int) -> Iterator[tuple[bytes, _Found]]:
                     todo.append(path)
 
 
-class _Reader:
+class _FolderReader:
     """Makes entries of what stands on disk; reads only what was touched."""
 
     def __init__(self, tree: Tree, quota: Quota, now: int) -> None:

@@ -11,7 +11,7 @@ from .pages import Image
 _claims = threading.Lock()
 
 
-class Holder:
+class Leaseholder:
     """Pointer to an image, and the unit of work that may replace it.
 
     Attributes:
@@ -82,7 +82,7 @@ class Use:
 
     __slots__ = ("_alone", "_holder")
 
-    def __init__(self, holder: Holder) -> None:
+    def __init__(self, holder: Leaseholder) -> None:
         self._holder = holder
         self._alone = False
 
@@ -103,7 +103,7 @@ class Transaction:
 
     __slots__ = ("_holder", "_level")
 
-    def __init__(self, holder: Holder) -> None:
+    def __init__(self, holder: Leaseholder) -> None:
         self._holder = holder
         self._level = 0
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from .record import Pairs, Verbatim
+from quintain.adapters.tau2.record import Pairs, Verbatim
 
 PAIRED = frozenset({"available_seats", "payment_methods", "prices"})
 """Names of the mappings inside rows."""

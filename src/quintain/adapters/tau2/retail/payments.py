@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quintain.errors import ToolError
 
-from .retail_rows import GiftCard, OrderPayment, PaymentMethod, User
+from .rows import GiftCard, OrderPayment, PaymentMethod, User
 
 
 def settlement(difference: float, payment_method_id: str) -> OrderPayment:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from .record import Pairs
+from quintain.adapters.tau2.record import Pairs
 
 PAIRED = frozenset({"options", "payment_methods", "variants"})
 """Names of the mappings inside rows."""

@@ -60,7 +60,7 @@ class Client:
             self.line.send(json.dumps(words).encode())
 
 
-class Keeper:
+class SupervisorLoop:
     """All sandboxes of one process."""
 
     def __init__(self, line: socket.socket, groups: Groups, *, root: Root, owners: Owners, is_time_fixed: bool) -> None:
@@ -326,7 +326,7 @@ def main() -> None:
         os.close(root)
         who = 0 if is_nested else int(uid)
         owners = Owners(home, who, is_nested=is_nested)
-        Keeper(line, groups, root=made, owners=owners, is_time_fixed=bool(clock)).run()
+        SupervisorLoop(line, groups, root=made, owners=owners, is_time_fixed=bool(clock)).run()
     finally:
         os.chdir("/")
         with contextlib.suppress(OSError):

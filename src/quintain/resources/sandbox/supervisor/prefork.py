@@ -27,7 +27,7 @@ _EVER = 1 << 20
 """More than the descriptors that a process has."""
 
 
-class Seed:
+class PreforkedChild:
     """Child of the supervisor, in its control groups and namespaces, that waits for its program.
 
     The namespaces are those that take long to make and that bubblewrap would make in the same way: of the network, of
@@ -38,7 +38,7 @@ class Seed:
     """
 
     def __init__(
-        self, box: str, uid: int, *, doors: list[str], ends: tuple[int, int], root: Root, is_time_fixed: bool
+        self, box: str, uid: int, *, procs_files: list[str], ends: tuple[int, int], root: Root, is_time_fixed: bool
     ) -> None:
         """`box` is the sandbox's folder; `ends` are those of two pipes, for bubblewrap: to speak, and to wait."""
         self._box, self._uid, self._parent, self._is_time_fixed = box, uid, os.getpid(), is_time_fixed
@@ -47,7 +47,7 @@ class Seed:
         with theirs:
             self.pid = os.fork()
             if self.pid == 0:
-                self._wait(theirs.fileno(), doors, ends)
+                self._wait(theirs.fileno(), procs_files, ends)
 
     def grow(self, message: int, fds: list[int]) -> None:
         """Starts the program of a message, a file, with `fds` as its descriptors 0, 1, 2, 3..."""
@@ -58,7 +58,7 @@ class Seed:
         """Ends the child, which was not needed, by closing its socket."""
         self._line.close()
 
-    def _wait(self, fd: int, doors: list[str], ends: tuple[int, int]) -> NoReturn:
+    def _wait(self, fd: int, procs_files: list[str], ends: tuple[int, int]) -> NoReturn:
         try:
             kernel.die_with(self._parent)
             # Nothing of other sandboxes may stay here: their lines would seem open as long as this process lives.
@@ -69,14 +69,14 @@ class Seed:
             os.closerange(_FILTER, _EVER)
             for ignored in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and not by programs
                 signal.signal(ignored, signal.SIG_DFL)
-            for door in doors:
-                kernel.write(door, "0")
+            for procs_file in procs_files:
+                kernel.write(procs_file, "0")
             trouble = self._prepare()
             with socket.socket(fileno=3) as line:
                 data, fds, _, _ = socket.recv_fds(line, 64, _MOST, socket.MSG_CMSG_CLOEXEC)
             if data:
                 self._become(json.loads(os.pread(fds[0], os.fstat(fds[0]).st_size, 0)), fds[1:], trouble)
-        except BaseException as error:  # noqa: BLE001  # this process is a copy of the keeper, and must not go on
+        except BaseException as error:  # noqa: BLE001  # this process is a copy of the supervisor, and must not go on
             with contextlib.suppress(OSError):
                 os.write(2, f"quintain: {type(error).__name__}: {error}\n".encode())
         finally:

@@ -1,7 +1,7 @@
-"""One sandbox as the keeper sees it: a file system in memory, groups, processes, and when they have to end.
+"""One sandbox as the supervisor sees it: a file system in memory, groups, processes, and when they have to end.
 
 <n>/            tmpfs, as large as the limits on the disk say
-  stage/        what the workspace holds, put there by the keeper's owner; a layer of an overlay, or all of it
+  stage/        what the workspace holds, put there by the supervisor's owner; a layer of an overlay, or all of it
   work/         what the program sees of it: the overlay, or stage/ itself
   tmp/ shm/     the program's /tmp and /dev/shm
   root/         the place of what it sees as /: see `roots.py`
@@ -20,8 +20,8 @@ from typing import Any
 
 from . import kernel
 from .cgroups import Group
+from .prefork import PreforkedChild
 from .roots import Root
-from .seeds import Seed
 
 
 class Owners:
@@ -111,10 +111,10 @@ class Box:
         self._says, speaks = os.pipe()
         waits, self._hold = os.pipe()
         try:
-            self._seed = Seed(
+            self._seed = PreforkedChild(
                 self.folder,
                 owners.uid,
-                doors=group.doors(),
+                procs_files=group.procs_files(),
                 ends=(speaks, waits),
                 root=root,
                 is_time_fixed=is_time_fixed,

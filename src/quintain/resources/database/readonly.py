@@ -84,7 +84,7 @@ class Answer(msgspec.Struct, frozen=True):
     is_cut: bool = False
 
 
-class Reader(Connection):
+class ReadonlyConnection(Connection):
     """A connection that can only read, as one role."""
 
     def __init__(self, image: Image, role: str) -> None:
@@ -174,8 +174,8 @@ class Reader(Connection):
 def ask(image: Image, sql: str, *, asker: Asker, world: World | None) -> Answer:
     """Implements the method `Database.ask`."""
     limits = asker.limits
-    reader = borrow(image, world, role=f"{_READER}:{asker.role}", make=Reader)
-    assert isinstance(reader, Reader)
+    reader = borrow(image, world, role=f"{_READER}:{asker.role}", make=ReadonlyConnection)
+    assert isinstance(reader, ReadonlyConnection)
     try:
         reader.prepare(image)
         reader.who = asker.who
@@ -195,7 +195,7 @@ def ask(image: Image, sql: str, *, asker: Asker, world: World | None) -> Answer:
         give_back(reader)
 
 
-def _fetched(reader: Reader, sql: str, limits: Limits) -> Answer:
+def _fetched(reader: ReadonlyConnection, sql: str, limits: Limits) -> Answer:
     statements = 0
 
     def only_one(*_: Any) -> bool:
@@ -238,7 +238,7 @@ def _shown(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _is_over(reader: Reader | None) -> bool:
+def _is_over(reader: ReadonlyConnection | None) -> bool:
     """True if the running statement has used up its steps or seconds."""
     if not (reader and reader.budget):
         return False

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from quintain.adapters.tau2.record import opened
+from quintain.adapters.tau2.validation import construct
 from quintain.errors import ToolError
 
-from .airline_rows import Certificate, GiftCard, Payment, Reservation, User
-from .record import opened
-from .validation import construct
+from .rows import Certificate, GiftCard, Payment, Reservation, User
 
 
 def fare(reservation: Reservation, *, bags: int) -> int:

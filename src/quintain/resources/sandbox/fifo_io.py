@@ -12,17 +12,17 @@ import os
 from pathlib import Path
 
 from .output import Channel
-from .running import Request
+from .running import ProgramRequest
 
 INSIDE = "/run/quintain"
 """Path of the folder in a container."""
 WORD = 16
 """Bytes of what process 1 says, or an answer; more is nonsense."""
 _FIRST = """
-exec 9>{doors}/state 8<>{doors}/hold {channel}
+exec 9>{fifos}/state 8<>{fifos}/hold {channel}
 until : & wait; [ "$!" -ge {before} ]; do :; done
 printf + >&9
-env -- "$@" <{doors}/in >{doors}/out 2>{doors}/err 8<&- 9>&-
+env -- "$@" <{fifos}/in >{fifos}/out 2>{fifos}/err 8<&- 9>&-
 status=$?
 kill -9 -1 2>/dev/null
 printf '%d\\n' "$status" >&9
@@ -33,7 +33,7 @@ NUMBER = 64
 """The process number of a program."""
 
 
-class Doors:
+class Fifos:
     """The named pipes of one container; all ends that are not the program's are ours.
 
     Attributes:
@@ -43,7 +43,7 @@ class Doors:
         channel: To ask a session.
     """
 
-    def __init__(self, folder: Path, request: Request, *, has_channel: bool) -> None:
+    def __init__(self, folder: Path, request: ProgramRequest, *, has_channel: bool) -> None:
         folder.mkdir()
         (folder / "in").write_bytes(request.stdin)
         for name in ("out", "err", "state", "hold", *(("ask", "answer") if has_channel else ())):
@@ -66,7 +66,7 @@ class Doors:
     def first(self) -> str:
         """Returns the script of process 1, whose arguments are those of the program."""
         channel = f"3<{INSIDE}/ask 4>{INSIDE}/answer" if self.channel else ""
-        return _FIRST.format(doors=INSIDE, before=NUMBER - 1, channel=channel)
+        return _FIRST.format(fifos=INSIDE, before=NUMBER - 1, channel=channel)
 
     def begun(self) -> None:
         """Closes the ends that the container has now."""

@@ -1,4 +1,4 @@
-"""The keeper leaves nothing behind, whatever happens to it, to its owner, or to who waits."""
+"""The supervisor leaves nothing behind, whatever happens to it, to its owner, or to who waits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import pytest
 
 from quintain.errors import EpisodeError
 from quintain.resources.sandbox import Limits, Policy, Sandbox, SandboxUnavailable, link
-from quintain.resources.sandbox.running import Ready, Request
+from quintain.resources.sandbox.running import ProgramRequest, Ready
 from tests.resources.sandbox.house import children, files, held, need, run, settled
 
 GUARD = 60.0
@@ -34,7 +34,7 @@ def machine() -> None:
 
 
 def gone(pids: Iterable[int]) -> bool:
-    """Whether all of these end within the guard."""
+    """True if all of these processes end within the guard."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             fd = os.pidfd_open(pid)
@@ -49,11 +49,11 @@ def gone(pids: Iterable[int]) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("groups", ["auto", "none"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_survives_its_owner(groups: str, number: int) -> None:
+def test_processes_end_with_their_owner(groups: str, number: int) -> None:
     victim, there = begin_victim(groups)
     with victim:
         victim.send_signal(number)
-    assert gone([there["keeper"], *there["below"]])
+    assert gone([there["supervisor"], *there["below"]])
     assert [folder for folder in there["folders"] if Path(folder).exists()] == []
 
 
@@ -67,15 +67,15 @@ def begin_victim(groups: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     return victim, there
 
 
-def test_what_is_left_when_the_keeper_dies_with_its_owner_goes_with_the_next() -> None:
+def test_leftovers_of_a_dead_supervisor_and_owner_are_swept_by_the_next() -> None:
     victim, there = begin_victim("auto")
     with victim:
-        os.kill(there["keeper"], signal.SIGSTOP)
+        os.kill(there["supervisor"], signal.SIGSTOP)
         victim.kill()
         victim.wait()
-        os.kill(there["keeper"], signal.SIGKILL)
-    assert gone([there["keeper"], *there["below"]])
-    link.Keeper().stop()
+        os.kill(there["supervisor"], signal.SIGKILL)
+    assert gone([there["supervisor"], *there["below"]])
+    link.Supervisor().stop()
     assert [folder for folder in there["folders"] if Path(folder).exists()] == []
 
 
@@ -122,25 +122,25 @@ def test_an_ordinary_user_has_sandboxes_too() -> None:
 
 
 @pytest.mark.slow
-def test_a_keeper_that_is_killed_breaks_the_world_and_takes_everything_along() -> None:
+def test_a_supervisor_that_is_killed_breaks_the_world_and_takes_everything_along() -> None:
     box, workspace = Sandbox(limits=Limits(seconds=300)), files()
 
     async def talk() -> tuple[list[int], list[str]]:
         await box.shell(workspace, "x=1; sleep 300 &")
-        keeper = link.keeper()
-        below = sorted(children(keeper.process.pid))
+        supervisor = link.supervisor()
+        below = sorted(children(supervisor.process.pid))
         running = asyncio.ensure_future(box.run(workspace, ["sleep", "300"]))
-        while len(children(keeper.process.pid)) < len(below) + 2:  # noqa: ASYNC110  # what the kernel knows
+        while len(children(supervisor.process.pid)) < len(below) + 2:  # noqa: ASYNC110  # what the kernel knows
             await asyncio.sleep(0.01)
-        below = sorted(children(keeper.process.pid))
-        keeper.process.kill()
-        with pytest.raises(EpisodeError, match="keeper") as info:
+        below = sorted(children(supervisor.process.pid))
+        supervisor.process.kill()
+        with pytest.raises(EpisodeError, match="supervisor") as info:
             await running
         assert (info.value.component, info.value.kind) == ("S", "session_lost")
-        # Another keeper lives the history again.
+        # Another supervisor lives the history again.
         assert (await box.shell(workspace, "echo $x")).out == "1\n"
-        assert link.keeper() is not keeper
-        return below, [str(keeper.home), *keeper.groups]
+        assert link.supervisor() is not supervisor
+        return below, [str(supervisor.home), *supervisor.groups]
 
     below, folders = run(talk)
     assert gone(below)
@@ -148,26 +148,26 @@ def test_a_keeper_that_is_killed_breaks_the_world_and_takes_everything_along() -
     box.close()
 
 
-def test_a_keeper_that_ends_is_gone_before_its_process_is() -> None:
+def test_a_supervisor_that_ends_is_gone_before_its_process_is() -> None:
     async def talk() -> None:
         box = Sandbox()
         await box.run(files(), ["true"])
-        keeper = link.keeper()
-        line = keeper.open()
+        supervisor = link.supervisor()
+        line = supervisor.open()
         await line.opened()
-        keeper.process.send_signal(signal.SIGSTOP)
+        supervisor.process.send_signal(signal.SIGSTOP)
         line.tell("freeze")  # What it never read makes its end another one than that of who has read all.
-        keeper.process.kill()
-        with pytest.raises(EpisodeError, match="keeper"):
+        supervisor.process.kill()
+        with pytest.raises(EpisodeError, match="supervisor"):
             await line.heard()
-        assert not keeper.is_alive
+        assert not supervisor.is_alive
         line.close()
         assert (await box.run(files(), ["true"])).status == 0
 
     run(talk)
 
 
-def test_who_waits_may_be_cancelled_at_any_time() -> None:
+def test_callers_may_be_cancelled_at_any_time() -> None:
     workspace = files()
 
     async def cut(seconds: float) -> None:
@@ -222,13 +222,13 @@ def test_many_at_once_leave_nothing(count: int) -> None:
     assert run(talk) == [f"{number}\n" for number in range(count)]
 
 
-def test_a_keeper_serves_one_loop_after_another() -> None:
+def test_a_supervisor_serves_one_loop_after_another() -> None:
     box, workspace = Sandbox(Policy(pool=1)), files()
     run(lambda: box.shell(workspace, "x=1"))
-    pid = link.keeper().process.pid
+    pid = link.supervisor().process.pid
     assert run(lambda: box.shell(workspace, "echo $x")).out == "1\n"
     assert run(lambda: box.run(workspace, ["echo", "2"])).out == "2\n"
-    assert link.keeper().process.pid == pid
+    assert link.supervisor().process.pid == pid
     box.close()
 
 
@@ -249,26 +249,26 @@ def test_a_sandbox_that_nobody_holds_ends_its_sessions() -> None:
 FORKS = """
 import os
 from quintain.resources.sandbox import link
-first = link.keeper()
+first = link.supervisor()
 pid = os.fork()
 if pid == 0:
-    second = link.keeper()
+    second = link.supervisor()
     good = second is not first and second.is_alive and not first.is_alive
     second.stop()
     os._exit(0 if good else 1)
 assert os.waitpid(pid, 0)[1] == 0
-assert link.keeper() is first and first.is_alive
+assert link.supervisor() is first and first.is_alive
 """
 
 
-def test_a_forked_process_has_a_keeper_of_its_own() -> None:
+def test_a_forked_process_has_a_supervisor_of_its_own() -> None:
     done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_the_keeper_cannot_do_is_an_error_with_its_words() -> None:
+def test_errors_of_the_supervisor_carry_its_message() -> None:
     async def talk() -> None:
-        line = link.keeper().open()
+        line = link.supervisor().open()
         try:
             await line.opened()
             with pytest.raises(EpisodeError, match="KeyError"):
@@ -285,10 +285,10 @@ def test_what_the_keeper_cannot_do_is_an_error_with_its_words() -> None:
 def test_a_sandbox_that_waits_and_cannot_is_an_error_that_says_so() -> None:
     async def talk() -> None:
         rules = Policy(python="/bin/false")
-        ready = Ready(link.keeper(), rules)
+        ready = Ready(link.supervisor(), rules)
         await asyncio.wait_for(ready.line.ended(), GUARD)
         with pytest.raises(EpisodeError, match="/bin/false"):
-            ready.send(Request(argv=("true",)), [], rules=rules, limits=Limits())
+            ready.send(ProgramRequest(argv=("true",)), [], rules=rules, limits=Limits())
         ready.close()
 
     run(talk)
@@ -317,7 +317,7 @@ def test_a_bubblewrap_that_cannot_isolate_runs_nothing(monkeypatch: pytest.Monke
         with pytest.raises(SandboxUnavailable, match="no permissions to create new namespace"):
             run(lambda: Sandbox().run(files(), ["true"]))
     finally:
-        link.keeper().stop()
+        link.supervisor().stop()
 
 
 def test_a_tree_of_processes_ends_before_its_files_are_read() -> None:

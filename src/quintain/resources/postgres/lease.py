@@ -12,8 +12,8 @@ from quintain.resources.database import Refused
 
 from . import content, sql
 from .content import Dump, Facts, Sequences
-from .images import Image, Position, Tail
-from .session import Session, Table, World, WritesError
+from .images import Position, Tail, WorldImage
+from .session import PostgresSession, SessionWorld, Table, WritesError
 from .sql import Statement
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ class Level(NamedTuple):
     sequences: Sequences
 
 
-class Holding:
+class Lease:
     """A world's place, and the unit of work that may move it.
 
     Attributes:
@@ -38,13 +38,13 @@ class Holding:
         is_reversed: Whether its rows were laid the other way round.
     """
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: WorldImage) -> None:
         self.image = image
         self.tail: Tail | None = None
-        self.world: World | None = None
+        self.world: SessionWorld | None = None
         self.is_reversed = False
         self._levels: list[Level] = []
-        self._session: Session | None = None
+        self._session: PostgresSession | None = None
         self._thread = 0
         image.users.add(self)
 
@@ -85,7 +85,7 @@ class Holding:
                 session.engine("ROLLBACK")
                 session.forget()
 
-    def _all(self, session: Session, statements: tuple[Statement, ...], values: list[list[Any]]) -> Table:
+    def _all(self, session: PostgresSession, statements: tuple[Statement, ...], values: list[list[Any]]) -> Table:
         columns: list[str] = []
         rows: list[Any] = []
         for statement, some in zip(statements, values, strict=True):
@@ -134,7 +134,7 @@ class Holding:
             if first:
                 self._thread = 0
 
-    def _begin(self) -> Session:
+    def _begin(self) -> PostgresSession:
         depth = len(self._levels)
         if depth:
             session = self._session
@@ -157,7 +157,7 @@ class Holding:
         self._session = session
         return session
 
-    def _end(self, session: Session, *, failed: bool) -> None:
+    def _end(self, session: PostgresSession, *, failed: bool) -> None:
         level = self._levels.pop()
         depth = len(self._levels)
         is_whole = not depth and not self.tail
@@ -179,7 +179,7 @@ class Holding:
                     self._session = None
                     self.image.lock.release()
 
-    def _undo(self, session: Session, level: Level, *, depth: int, is_whole: bool) -> None:
+    def _undo(self, session: PostgresSession, level: Level, *, depth: int, is_whole: bool) -> None:
         self._know(level.facts)
         session.engine("ROLLBACK" if is_whole else f"ROLLBACK TO level_{depth}; RELEASE level_{depth}")
         session.forget()
@@ -222,13 +222,13 @@ class Holding:
         twin.owner = weakref.ref(self)
         self.move(twin)
 
-    def move(self, image: Image) -> None:
+    def move(self, image: WorldImage) -> None:
         """Points the world to another image."""
         self.image.users.discard(self)
         self.image = image
         image.users.add(self)
 
-    def settled(self) -> Image:
+    def settled(self) -> WorldImage:
         """Returns an image of what it holds, which others may hold, too."""
         if self.tail:
             tail, self.tail = self.tail, None
@@ -236,17 +236,17 @@ class Holding:
                 if not tail.commit():
                     self.move(tail.leave())
         if self.image.is_shared:
-            return Image(self.image.server, self.image.template, self.facts, dump=self.image.dumped())
+            return WorldImage(self.image.server, self.image.template, self.facts, dump=self.image.dumped())
         return self.image
 
-    def snapshot(self) -> Image | Position:
+    def snapshot(self) -> WorldImage | Position:
         """Returns the image, or the position in the tail, of the present content."""
         if self.tail:
             with self.image.lock:
                 return self.tail.mark()
         return self.settled()
 
-    def restore(self, place: Image | Position) -> None:
+    def restore(self, place: WorldImage | Position) -> None:
         """Points the world to the image or position again."""
         if isinstance(place, Position) and place.tail is not None:
             if self.tail is place.tail:
@@ -280,7 +280,7 @@ class Holding:
         """Removes every position from the tail of another world."""
         with tail.image.lock:
             for other in list(tail.image.users):
-                if isinstance(other, Holding) and other.tail is tail:
+                if isinstance(other, Lease) and other.tail is tail:
                     other.still("the other database's restore")
                     other.tail = None
                     other.move(tail.leave())
@@ -297,7 +297,7 @@ class Holding:
 
     # -- reading
 
-    def read(self, use: Callable[[Session], T]) -> T:
+    def read(self, use: Callable[[PostgresSession], T]) -> T:
         """Reads with the connection that sees what this world holds."""
         with self._claimed():
             if self.tail:
@@ -315,7 +315,7 @@ class Holding:
         if place.digest and not self.image.is_shared:
             return place.digest
 
-        def look(session: Session) -> str:
+        def look(session: PostgresSession) -> str:
             shape = self.image.shape(session, self.facts)
             counted = self.tail.sequences() if self.tail else self.image.sequences(session)
             return content.name_of(shape, content.digests(session, shape), counted)

@@ -7,16 +7,16 @@ from collections.abc import Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager
 from typing import ClassVar
 
+from quintain.adapters.tau2.calculator import calculated
+from quintain.adapters.tau2.convention import action
+from quintain.adapters.tau2.record import editing, found, shown
+from quintain.adapters.tau2.validation import construct
+from quintain.adapters.tau2.world import World
 from quintain.errors import ToolError
 from quintain.table import Table
 
-from .calculator import calculated
-from .convention import action
-from .record import editing, found, shown
-from .retail_payments import credit, method, require, settlement
-from .retail_rows import GiftCard, Order, OrderPayment, Product, User, UserAddress, Variant
-from .validation import construct
-from .world import World
+from .payments import credit, method, require, settlement
+from .rows import GiftCard, Order, OrderPayment, Product, User, UserAddress, Variant
 
 _REASONS = {"no longer needed", "ordered by mistake"}
 

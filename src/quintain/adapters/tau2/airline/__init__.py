@@ -7,11 +7,16 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+from quintain.adapters.tau2.calculator import calculated
+from quintain.adapters.tau2.convention import action
+from quintain.adapters.tau2.record import builtin, editing, found, is_list, kept, opened, put, shown
+from quintain.adapters.tau2.validation import construct, constructed
+from quintain.adapters.tau2.world import World
 from quintain.errors import ToolError
 from quintain.table import Table
 
-from .airline_payments import charge, fare, pay
-from .airline_rows import (
+from .payments import charge, fare, pay
+from .rows import (
     AIRPORTS,
     Airport,
     Available,
@@ -29,11 +34,6 @@ from .airline_rows import (
     ReservationFlight,
     User,
 )
-from .calculator import calculated
-from .convention import action
-from .record import builtin, editing, found, is_list, kept, opened, put, shown
-from .validation import construct, constructed
-from .world import World
 
 _NOW = "2024-05-15T15:00:00"
 _NEW_RESERVATIONS = ("HATHAT", "HATHAU", "HATHAV")

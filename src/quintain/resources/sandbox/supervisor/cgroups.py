@@ -1,6 +1,6 @@
 """Control groups, version 1 or 2, whichever can be written: memory, processes and CPU of a whole tree of processes.
 
-Version 1 is one tree per controller, version 2 one for all. In both, a group for the keeper is made where it may be
+Version 1 is one tree per controller, version 2 one for all. In both, a group for the supervisor is made where it may be
 made, and in it one group for each sandbox. Only version 2 lets what stands still be killed, so where both are there, as
 on many machines with version 1, processes are stopped by a group of version 2. What no group can do here is missing
 from `kinds`.
@@ -94,7 +94,7 @@ def find_v2(name: str) -> dict[str, Path]:
 
 
 class Groups:
-    """The keeper's own groups.
+    """The supervisor's own groups.
 
     Attributes:
         kinds: Which of `CONTROLLERS` work here.
@@ -193,7 +193,7 @@ class Group:
         """True if `freeze` has an effect."""
         return "freezer" in self._folders
 
-    def doors(self) -> list[str]:
+    def procs_files(self) -> list[str]:
         """Returns the files that a process writes "0" into, to be in these groups."""
         return [f"{folder}/cgroup.procs" for folder in set(self._folders.values())]
 
@@ -233,8 +233,8 @@ class Group:
 
     def is_empty_but(self, pids: set[int]) -> bool:
         """True if no other process lives there; False without groups."""
-        for door in self.doors():
-            return set(map(int, kernel.read(door).split())) <= pids
+        for procs_file in self.procs_files():
+            return set(map(int, kernel.read(procs_file).split())) <= pids
         return False
 
     def cpu(self) -> float:
