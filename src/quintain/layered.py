@@ -6,7 +6,6 @@ a change is merged O(log n) times in its life, whatever was copied.
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
@@ -19,9 +18,10 @@ Layers = tuple[dict[Key, Value | None], ...]
 
 _EMPTY: Mapping[Any, Any] = {}
 _ABSENT: Any = object()
+_UNION: Any = operator.or_  # pyright: ignore[reportUnknownMemberType]
 
 
-def stack(new: Layer, layers: tuple[Layer, ...], *, size: Any = len, merge: Any = operator.or_) -> tuple[Layer, ...]:
+def stack(new: Layer, layers: tuple[Layer, ...], *, size: Any = len, merge: Any = _UNION) -> tuple[Layer, ...]:
     """Returns the layers with a new one in front, merged until each has over twice the size of the one before it.
 
     `size` counts the entries of a layer; `merge` unites an older and a newer layer.
@@ -67,7 +67,10 @@ class LayeredMap(Generic[Key, Value]):
 
     def changes(self) -> dict[Key, Value | None]:
         """Returns every key whose value may differ from the base's, with the value, or None if it is deleted."""
-        return functools.reduce(operator.or_, reversed(self.layers), {})
+        merged: dict[Key, Value | None] = {}
+        for layer in reversed(self.layers):
+            merged |= layer
+        return merged
 
     def candidates(self, other: LayeredMap[Key, Value]) -> set[Key]:
         """Returns the keys at which two maps may differ; layers that both have are not read."""

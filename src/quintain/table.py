@@ -72,8 +72,6 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         self.update(rows)
         self._freeze()
 
-    # -- a mapping
-
     def __getitem__(self, key: str) -> Row:
         """Returns a private copy of the row.
 
@@ -152,8 +150,6 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
     def __repr__(self) -> str:
         return f"Table({getattr(self._row, '__name__', self._row)}, {self._size} rows)"
 
-    # -- a Resource
-
     def fork(self) -> Self:
         """Returns an independent copy. Costs O(1), plus O(log n) amortised for each row changed since the last fork."""
         self._freeze()
@@ -223,8 +219,6 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.fork()
 
-    # -- inside
-
     def _find(self, key: Any) -> _Entry | None:
         entry = self._top.get(key, _ABSENT)
         return entry if entry is not _ABSENT else self._rows.get(key)
@@ -260,7 +254,7 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"a table's key must be str, got {type(key).__name__}")
         # The exact class: what a subclass adds would be lost in decoding, and a dict of the same shape would pass.
-        if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct) and type(row) is not wanted:
+        if _is_struct(wanted) and type(row) is not wanted:
             raise TypeError(f"row {key!r}: expected {name}, got {type(row).__name__}")
         try:
             # Encoded as it will be read: Python lets an int stand where the row has a float, whose bytes are others.
@@ -271,6 +265,10 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
     def _freeze(self) -> None:
         if self._top:
             self._rows, self._top = self._rows.write(self._top), {}
+
+
+def _is_struct(row: Any) -> bool:
+    return isinstance(row, type) and issubclass(row, msgspec.Struct)
 
 
 def _weight(before: str | None, key: str, data: bytes) -> int:
