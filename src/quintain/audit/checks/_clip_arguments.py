@@ -177,7 +177,7 @@ def _taken(
             part="V",
             expected=f"less for {', '.join(map(repr, wrong))} than for {right!r}",
             observed="as much",
-            teaches="that near is right",
+            teaches="that a nearly right value is enough",
             at_most="proven" if looks else "likely",
         )
     return None

@@ -48,7 +48,7 @@ def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
                 part="V",
                 expected="less for each field that is missing",
                 observed=f"{full:g} without either",
-                teaches="to leave out what still rounds up",
+                teaches="to leave out work that rounding pays for",
             )
 
 

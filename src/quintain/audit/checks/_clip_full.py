@@ -143,7 +143,7 @@ def _short(ctx: AuditContext, tool: ToolSpec, name: str, *, tops: dict[str, Top]
         part="V",
         expected=1.0,
         observed={task: {"score": top.paid, **top.parts} for task, top in tops.items()},
-        teaches="that something is always wrong",
+        teaches="that full reward is out of reach",
     )
 
 

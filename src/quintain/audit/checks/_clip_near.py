@@ -95,9 +95,9 @@ def near(ctx: AuditContext) -> Iterator[Finding | None]:
                     part="V",
                     expected=f"less for {spelled(neighbor.value, text)} than for {text}",
                     observed=paid,
-                    teaches="that near is right"
+                    teaches="that a nearly right value is enough"
                     if abs(neighbor.value - value) < abs(value)
-                    else "that size does not count",
+                    else "that magnitude does not matter",
                     at_most="hint" if vague or not is_plain else "proven",
                     severity="error" if is_plain else "warning",
                 )
@@ -127,7 +127,7 @@ def spelling(ctx: AuditContext) -> Iterator[Finding | None]:
                     part="V",
                     expected=f"as much for {other_text!r} as for {text!r}",
                     observed="less",
-                    teaches="one way of writing it, not the answer",
+                    teaches="one spelling, not the answer",
                     at_most="proven" if is_same else "hint",
                     severity="error" if is_same else "note",
                 )

@@ -310,7 +310,7 @@ def _departed(
         part="V",
         expected="the sum itself",
         observed=stated,
-        teaches="that going on is worth nothing there: these states have equal rewards",
+        teaches="that further work there is worth nothing: these states have equal rewards",
         at_most=at_most,
     )
 

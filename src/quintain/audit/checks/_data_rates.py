@@ -75,7 +75,7 @@ def rates(ctx: AuditContext) -> Iterator[Finding | None]:
                 part="C",
                 expected=rate,
                 observed={"hits": hits, "of": count},
-                teaches="to expect something as often as it does not happen",
+                teaches="a wrong frequency of events",
             )
 
 

@@ -18,7 +18,7 @@ from quintain.audit.variations import Variation, changed
 from ._drift_words import rows_of
 
 HERE = f"{__name__}:"
-TEACHES = "that the description of a tool need not be read"
+TEACHES = "to ignore tool descriptions"
 _DEFAULT = re.compile(r"\b(?:default(?:s to| is|:)?|by default) [`'\"]?(-?\w+)", re.IGNORECASE)
 _ONCE = re.compile(r"\b(only once|once (for|per)|no more than once|at most once|a single time)\b", re.IGNORECASE)
 _NOT_EMPTY = re.compile(r"not (be )?(empty|blank)|non-?empty|must say something", re.IGNORECASE)

@@ -117,7 +117,7 @@ def edits(ctx: AuditContext) -> Iterator[Finding | None]:
                     minimise=0,
                     expected={"once": "a refusal", "first": "one change", "every": "all changed"}[claim],
                     observed={"old": text},
-                    teaches="edits that another editor makes otherwise",
+                    teaches="edits that other editors make differently",
                 )
         op = call(variation.tool.name, {**variation.good, old: "no_such_text_7f3a", new: NEW})
         probe = _changed(variation, op)

@@ -77,7 +77,7 @@ def hidden_tools(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
             part="H",
             expected="unknown tool",
             observed=seen.value,
-            teaches="a tool that production does not have",
+            teaches="a tool that production lacks",
         )
 
 

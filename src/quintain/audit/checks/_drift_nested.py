@@ -103,7 +103,7 @@ def nested(ctx: AuditContext) -> Iterator[Finding | None]:
                     minimise=0,
                     expected=f"a part of the rows for {wide}",
                     observed=f"further rows for {narrow}",
-                    teaches="that what it asks for does not mean what it says",
+                    teaches="that a query does not mean what it says",
                 )
                 break
     if not looked:
@@ -258,7 +258,7 @@ def unread(ctx: AuditContext) -> Iterator[Finding | None]:
                     minimise=0,
                     expected="an error, or no rows",
                     observed=sorted({str(found) for found in _fields(record, "call", name)})[:4],
-                    teaches="that what it asks for is what it was shown",
+                    teaches="that the shown rows match the query",
                 )
                 break
     if not looked:

@@ -50,7 +50,7 @@ def numbers_name_places(ctx: AuditContext) -> Iterator[Finding | None]:
                 part="S",
                 expected="that the first entry is gone, or another one",
                 observed=record.at("call").value,
-                teaches="to name the one before what is meant",
+                teaches="to name the entry before the intended one",
             )
             break
 

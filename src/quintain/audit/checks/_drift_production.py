@@ -54,7 +54,7 @@ def production(ctx: AuditContext) -> Iterator[Finding | None]:
             part="H",
             expected=expected,
             observed=observed,
-            teaches="an action that production does not have, or takes otherwise",
+            teaches="an action that production lacks or handles differently",
         )
 
 
@@ -205,7 +205,7 @@ def counted(ctx: AuditContext) -> Iterator[Finding | None]:
                 minimise=0,
                 expected=answer,
                 observed=records[0].at("call").value,
-                teaches="to reckon with numbers that production does not give",
+                teaches="to compute with numbers that production does not give",
             )
 
 
@@ -273,7 +273,7 @@ def _reckoned(ctx: AuditContext, pairs: Sequence[Any]) -> Iterator[Finding]:
             minimise=0,
             expected={"arguments": arguments, "answer": answer},
             observed=records[wrong[0]].at("call").value,
-            teaches="to reckon with numbers that production does not give",
+            teaches="to compute with numbers that production does not give",
         )
         if finding is not None:
             yield finding

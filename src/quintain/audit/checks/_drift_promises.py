@@ -16,7 +16,7 @@ from quintain.audit.registry import relation
 
 from ._drift_words import order_fields, order_of, promised_order, promises_at_most, rows_of
 
-TEACHES = "to take the first row for the one it wants, when it is the last, or the whole list for its beginning"
+TEACHES = "to take the first row for the wanted one when it is the last, or a whole list for its beginning"
 
 
 @relation
@@ -96,6 +96,6 @@ def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
                     part="H",
                     expected=wanted,
                     observed=rows[:6],
-                    teaches="that the first row is the one it wants, when it is the last",
+                    teaches="to take the first row for the wanted one when it is the last",
                 )
                 break

@@ -21,7 +21,7 @@ HERE = f"{__name__}:"
 MAX_FINDINGS = 6
 TASKS, OFFERED = 3, 40
 """Tasks in which a tool that never worked is tried, with so many values at most."""
-TEACHES = "calls that production would answer otherwise, or not at all"
+TEACHES = "calls that production answers differently, or not at all"
 _NAME = r"[`'\"]?([A-Za-z]\w*)[`'\"]?"
 _LACKS = (
     re.compile(rf"\b{_NAME} (?:is|was) (?:missing|required|needed|mandatory|not given)\b"),

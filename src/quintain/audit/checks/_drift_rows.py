@@ -221,7 +221,7 @@ def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
             part="H",
             expected=f"{wanted} {fields[0]}",
             observed=[row.get(fields[0]) for row in rows[:12]],
-            teaches="that the first row is the one it wants, when it is another",
+            teaches="to take the first row for the wanted one when it is another",
         )
 
 
@@ -322,7 +322,7 @@ def _wrong(
         minimise=0,
         expected=f"what the parameter asks for: {variation.arguments}",
         observed=observed,
-        teaches="that what it asks for does not matter",
+        teaches="that query parameters do not matter",
     )
 
 

@@ -87,7 +87,7 @@ def sums(ctx: AuditContext) -> Iterator[Finding | None]:
                 minimise=0,
                 expected=result,
                 observed=got,
-                teaches="a calculation that no calculator makes",
+                teaches="wrong arithmetic",
             )
             if finding is not None:
                 yield finding

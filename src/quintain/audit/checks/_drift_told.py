@@ -356,7 +356,7 @@ def _never(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
                 class_="silent_default",
                 expected={series.name: first.arguments[series.name]},
                 observed=list(found)[:4],
-                teaches="that what it says does not matter",
+                teaches="that arguments do not matter",
             )
     return None
 

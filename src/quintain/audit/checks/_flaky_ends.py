@@ -13,7 +13,7 @@ from quintain.audit.registry import relation
 from ._same_scripts import misses_locale, parts
 from ._same_splits import UNLIKE, Split, pair, through
 
-TEACHES = "the same act is now paid and now not, so that it learns from noise"
+TEACHES = "noise: the same action is paid at one time and not at another"
 WAVERS = f"{__name__}:wavers"
 SCORE = Op("score", mark="step score")
 

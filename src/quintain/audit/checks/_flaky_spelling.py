@@ -78,7 +78,7 @@ def _uneven(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Findin
             tasks=[other_solution_run.task for other_solution_run, _ in odd],
             expected=f"{solution_run.full:g}, as in {len(even)} other tasks of this kind",
             observed=f"less: {_own(solution_run)!r} is right and {ops[-1].value!r} is not",
-            teaches="how an answer is spelled is, now and then, what it is paid for",
+            teaches="that spelling sometimes decides the reward",
         )
         return
 

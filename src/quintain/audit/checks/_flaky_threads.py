@@ -66,6 +66,6 @@ def verdict_by_thread(ctx: AuditContext) -> Iterator[Finding | None]:
                 tasks=(task,),
                 expected=records[1].at(mark).value,
                 observed=seen.value if seen else None,
-                teaches="that what it is paid depends on who asks",
+                teaches="that the reward depends on the calling thread",
             )
             return

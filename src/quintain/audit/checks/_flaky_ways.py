@@ -33,7 +33,7 @@ _LEAPS = (1, 2, 5, 31, 121)
 _SESSIONS = (12, 59)
 _CHEAP_S = 0.6
 """Seconds that many sessions may take together."""
-TEACHES = "the same act is now paid and now not, so that it learns from noise"
+TEACHES = "noise: the same action is paid at one time and not at another"
 
 
 @check("x.verdict_early", "flaky_verifier", needs=("tasks",), value=76)

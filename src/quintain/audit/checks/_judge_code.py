@@ -44,7 +44,7 @@ def code(ctx: AuditContext) -> Iterator[Finding | None]:
                 where=f"{path}:{smell.line}",
                 expected=smell.expected,
                 observed=smell.observed,
-                teaches="what the judge happens to do, not what is right",
+                teaches="the judge's habits, not right work",
                 at_most="hint",
             )
 

@@ -205,7 +205,7 @@ def _loose(ctx: AuditContext, judge: Use) -> Iterator[Finding | None]:
             part="V",
             expected="a dated version",
             observed=judge.model,
-            teaches="what the judge happens to like on the day",
+            teaches="the judge model's current preferences",
             at_most="hint",
         )
     if judge.temperature:

@@ -56,7 +56,7 @@ def remembers(ctx: AuditContext, good: str, bad: str) -> Iterator[Finding | None
                     part="V",
                     expected="the grade that it has in a session of its own",
                     observed={"before": before, "reply": says, "grade": grade(ctx.play_probe(probes[0]).at("judge"))},
-                    teaches="to be judged after somebody who was right",
+                    teaches="to be judged after a right answer",
                 )
                 return
 
@@ -80,7 +80,7 @@ def asks_again(ctx: AuditContext, good: str, bad: str) -> Iterator[Finding | Non
             part="V",
             expected="a grade that the bad verdicts have a part in",
             observed={"replies": says, "grade": grade(ctx.play_probe(probes[0]).at("judge"))},
-            teaches="to be lucky once: a noisy judge that is asked often enough passes anything",
+            teaches="to be lucky once: a noisy judge with enough requests passes anything",
         )
 
 

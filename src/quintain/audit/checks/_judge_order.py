@@ -281,7 +281,7 @@ def _unordered(ctx: AuditContext, title: str, probes: Sequence[Probe], *, name: 
         part="V",
         expected="a part in the grade for each, in whatever order they stand",
         observed=observed,
-        teaches="what stands in one place of the rubric, and not the rest",
+        teaches="one part of the rubric, and not the rest",
         at_most="proven" if is_plain else "likely",
         severity="error" if is_plain else "warning",
     )

@@ -173,5 +173,5 @@ def _finding(ctx: AuditContext, known: Scale, title: str, *, name: str) -> Findi
         part="V",
         expected="more for each greater number",
         observed={known.form.format(number): found for number, found in known.grades.items()},
-        teaches="nothing, for work that is half right" if name == "flat_end" else "to be good, and not the best",
+        teaches="nothing, for work that is half right" if name == "flat_end" else "to be good rather than the best",
     )

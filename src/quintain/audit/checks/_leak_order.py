@@ -146,5 +146,5 @@ def _finding(ctx: AuditContext, op: Op, probes: list[Probe], *, data: dict[str, 
         part="T",
         expected="an order that does not depend on the solution",
         observed=shown,
-        teaches="to take what stands at that place, whatever is asked",
+        teaches="to take the row at that place for any task",
     )

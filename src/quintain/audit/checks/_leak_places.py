@@ -30,7 +30,7 @@ from ._leak_secrets import (
     text_of,
 )
 
-TEACHES = "to look for the answer where it is kept instead of working it out"
+TEACHES = "to look up the stored answer instead of solving the task"
 ENCODED = frozenset((*encodings("Encoded 1"), "quoting"))
 HOW = {
     "strong": "in a field that only a truth has",

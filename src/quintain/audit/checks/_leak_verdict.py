@@ -23,7 +23,7 @@ from ._data_tables import is_id
 from ._leak_reading import unique
 from ._leak_secrets import leaves
 
-TEACHES = "to try until the environment says that it is right"
+TEACHES = "to retry until the environment reports success"
 NAMED = re.compile(
     r"scor|reward|point|progress|verdict|grade|check|pass|correct|right|solved|complete|done|goal|success"
 )

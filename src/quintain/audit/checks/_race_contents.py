@@ -199,5 +199,5 @@ def _broken(ctx: AuditContext, place: TextPlace, text: str, *, step: int, how: s
         expected="an answer, or an error that the agent can read",
         observed=how,
         where=where,
-        teaches="nothing: the episode is lost, and with it every group in which a model writes this",
+        teaches="nothing: the episode is lost, and every group in which a model writes this",
     )

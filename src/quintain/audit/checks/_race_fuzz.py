@@ -25,7 +25,7 @@ from quintain.audit.registry import relation
 from quintain.audit.relations import breakage, way_of
 
 HERE = f"{__name__}:"
-TEACHES = "nothing: the episode is lost, and with it every group in which a model tries this"
+TEACHES = "nothing: the episode is lost, and every group in which a model tries this"
 CALLS, PART = 1200, 20
 """Odd calls in all, and in one episode."""
 SIGNS = (
@@ -413,6 +413,6 @@ def goes_on(ctx: AuditContext) -> Iterator[Finding | None]:
                     minimise=0,
                     expected="the same answer",
                     observed="another one",
-                    teaches="that one mistake spoils the world",
+                    teaches="that one mistake breaks the world",
                 )
                 return

@@ -73,7 +73,7 @@ def half_characters(ctx: AuditContext) -> Iterator[Finding | None]:
             expected="an answer, or an error that the agent can read",
             observed=broke["raised"],
             where=broke["where"],
-            teaches="nothing: the episode is lost, and with it every group in which a model's words are cut there",
+            teaches="nothing: the episode is lost, and every group in which a model's text is cut there",
         )
         return
 

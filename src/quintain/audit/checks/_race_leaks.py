@@ -72,7 +72,7 @@ def resources(ctx: AuditContext) -> Iterator[Finding | None]:
                 at_most="likely" if what == "memory" else "proven",
                 expected="as much after the episode as before it",
                 observed={f"{what} per episode": round(per, 1)},
-                teaches="nothing; the run dies of it",
+                teaches="nothing; the run runs out of resources",
             )
         if record.left and "left" not in reported and "processes" not in reported:
             reported.add("left")
@@ -138,7 +138,7 @@ def close(ctx: AuditContext) -> Iterator[Finding | None]:
                 minimise=0,
                 expected="what it gives alone",
                 observed=_broken(records[0]),
-                teaches="nothing; sessions die of each other",
+                teaches="nothing; sessions break each other",
             )
             return
 

@@ -119,6 +119,6 @@ def memory(ctx: AuditContext) -> Iterator[Finding | None]:
                 minimise=0,
                 expected="as much after the episode as before it",
                 observed={"bytes per episode": kept(value), "held after each round": value["bytes"]},
-                teaches="nothing; the run dies of it",
+                teaches="nothing; the run runs out of resources",
             )
             return

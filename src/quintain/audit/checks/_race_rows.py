@@ -155,7 +155,7 @@ def _broken(ctx: AuditContext, task: str, broke: Breakage) -> Finding | None:
             expected="an answer, or an error that the agent can read",
             observed=broke.how,
             where=broke.where,
-            teaches="nothing: the episode is lost, though nothing wrong was done",
+            teaches="nothing: the episode is lost without a mistake",
         )
         if finding is not None:
             return finding

@@ -21,7 +21,7 @@ from . import _race_inside as inside
 from ._same_walks import kinds
 
 HERE = f"{__name__}:"
-TEACHES = "what other sessions do, as if it were its own doing"
+TEACHES = "effects of other sessions as its own"
 MANY = ((2, False), (8, False), (8, True), (32, False))
 """Sessions at the same time, and whether each has been played before in the process: libraries that prepare themselves
 at their first use are not the subject's, so threads are hurried inside of them only then."""
@@ -260,7 +260,7 @@ def linearizable(ctx: AuditContext) -> Iterator[Finding | None]:
                 minimise=0,
                 expected=value.get("serial") if is_dict(value) else "all calls come back",
                 observed=value.get("concurrent") if is_dict(value) else record.died,
-                teaches="that what it did may not have happened",
+                teaches="that its actions may have no effect",
             )
             reported |= set(names) if finding is not None else set()
             yield finding

@@ -42,7 +42,7 @@ ENOUGH_S, CARRIED_S, WAITED_S = 0.4, 0.1, 4.0
 waiting."""
 LINES = 200
 """Lines of a verdict before which it is stopped."""
-TEACHES = "what other sessions do, as if it were its own doing"
+TEACHES = "effects of other sessions as its own"
 
 
 @relation

@@ -69,7 +69,7 @@ def answered_and_not_done(ctx: AuditContext) -> Iterator[Finding | None]:
             minimise=0,
             expected=f"an error, or {name} = {variation.arguments[name]!r} in the world as in the answer",
             observed={"answer": variation.seen.value, "changes": []},
-            teaches="that it is done when a tool says so",
+            teaches="to trust a tool's report of success",
         )
         if found is not None:
             reported.add(variation.tool.name)

@@ -50,7 +50,7 @@ def _wrong(ctx: AuditContext, found: list[tuple[Any, float]], title: str, **stat
         tasks=[each["task"] for each, _ in found],
         expected=item["expected"],
         observed=paid,
-        teaches="the scorer's habit in place of the answer",
+        teaches="the scorer's habits in place of the answer",
         **stated,
     )
 

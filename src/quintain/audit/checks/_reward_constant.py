@@ -45,7 +45,7 @@ def constant_choice(ctx: AuditContext) -> Iterator[Finding | None]:
             tasks=[solved.task for solved, _ in found],
             expected=[f"{solved.task}: {solved.ops[-1].value}" for solved, _ in found[:3]],
             observed=f"{found[0][1].value} is paid in each of them",
-            teaches="to hand in the same thing whatever is asked",
+            teaches="to submit the same answer for every task",
         )
         return
 

@@ -121,7 +121,7 @@ def _unkept(ctx: AuditContext, tool: ToolSpec, promise: Promise, *, broken: Sequ
         observed={"rows": f"none of {promise.table} is another one", "field": f"{promise.field} stays as it was"}.get(
             promise.kind, "no number in the world is another one"
         ),
-        teaches="that it is enough for a record to say that something is done",
+        teaches="that a record's status is enough",
     )
 
 

@@ -103,7 +103,7 @@ def _tried(
                     part="V",
                     expected=f"{look.name} shows at {'/'.join(path)} what {key} = {value!r} does, as {other_values} do",
                     observed=f"it is as before, {op.name} answers the same, and the pay is {solution.full:g}",
-                    teaches="that it is enough to call",
+                    teaches="that a call is enough, whatever its effect",
                 )
                 return
 

@@ -47,7 +47,7 @@ def reward_well_formed(ctx: AuditContext) -> Iterator[Finding | None]:
                 part="V",
                 expected=f"a finite number of at most {top:g}",
                 observed=value,
-                teaches="whatever makes the arithmetic break",
+                teaches="inputs that break the arithmetic",
             )
             break
 
@@ -85,6 +85,6 @@ def score_asked_twice(ctx: AuditContext) -> Iterator[Finding | None]:
                     part="V",
                     expected="the same score each time",
                     observed=ctx.play_probe(probe).at("score").value,
-                    teaches="to have itself judged often",
+                    teaches="to request its score often",
                 )
                 return

@@ -54,7 +54,7 @@ def hollow_work(ctx: AuditContext) -> Iterator[Finding | None]:
                 **weight(solution, lacks, (place,)),
                 expected=f"less than {solution.full:g}",
                 observed={"arguments": way[place].value, "score": run.score},
-                teaches="to hand in what breaks the tests rather than what passes them",
+                teaches="to submit work that breaks the tests rather than passes them",
             )
             return
 
@@ -147,7 +147,7 @@ def _robbery(ctx: AuditContext, solution: Solution, way: Sequence[Op]) -> Findin
         at_most="proven" if is_grave else "likely",
         expected=f"less than {solution.full:g}: what was there and right is gone",
         observed=solution.full,
-        teaches="that what is not tested may go",
+        teaches="that untested parts may be deleted",
     )
 
 

@@ -162,5 +162,5 @@ def _paid_for_any(
         **weight(solution, lacks, (place,)),
         expected=f"{key} = {solution.ops[place].value[key]!r}, the {source}",
         observed=f"{key} = {way[place].value[key]!r} is paid {run.score:g}",
-        teaches="that what is looked up need not be what is done",
+        teaches="to ignore what it has looked up",
     )

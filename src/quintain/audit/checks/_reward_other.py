@@ -72,5 +72,5 @@ def _paid_all_the_same(
         part="V",
         expected=f"{own}, as the prompt says",
         observed={"arguments": way[place].value, "score": run.score},
-        teaches="that what was asked for need not be what is done",
+        teaches="that arguments given by the task may be wrong",
     )

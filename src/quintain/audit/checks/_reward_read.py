@@ -33,7 +33,7 @@ def scorer_code(ctx: AuditContext) -> Iterator[Finding | None]:
                     where=f"{source.path}:{line}",
                     expected=why,
                     observed=f"{function.name}() {said}",
-                    teaches="to write what slips through",
+                    teaches="inputs that slip through the scorer",
                 )
 
 

@@ -75,7 +75,7 @@ def _paid_elsewhere(
         part="V",
         expected=f"less than {solution.full:g}: the task is about {name}",
         observed=run.score,
-        teaches="to do the right thing to whatever comes first",
+        teaches="the right action on any record",
     )
 
 

@@ -84,7 +84,7 @@ def _unpaid(ctx: AuditContext, series: Series) -> Finding | None:
         part="S",
         expected=f"the world shows what {series.name} = {series.asked[0]} does, as it does after {sibling.tool.name}",
         observed={"answer": variations[0].seen.value, "changes": list(worlds[0])},
-        teaches="that it is enough for an answer to say that something is done",
+        teaches="that an answer's report of success is enough",
     )
 
 
@@ -185,7 +185,7 @@ def _unkept(ctx: AuditContext, series: Series) -> Finding | None:
                 part="S",
                 expected="an error, or a trace in the world",
                 observed={"answer": bad.seen.value, "changes": []},
-                teaches="that it is enough for an answer to say that something is done",
+                teaches="that an answer's report of success is enough",
             )
     return None
 

@@ -66,7 +66,7 @@ def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
                 **(_weight(left, lacks)),
                 expected=f"less than {left.full:g}, as for either of the two wrong numbers alone",
                 observed=both.score,
-                teaches="that it does not matter who gets what",
+                teaches="that the split of a sum does not matter",
             )
 
 

@@ -53,7 +53,7 @@ def done_twice(ctx: AuditContext) -> Iterator[Finding | None]:
                 part="V",
                 expected=f"less than {solution.full:g}; {', '.join('/'.join(path) for path, _ in lacks[:4])} differs",
                 observed=run.score,
-                teaches="that once more does no harm",
+                teaches="that repeating a step does no harm",
             )
 
 

@@ -16,7 +16,7 @@ from ._same_reads import HERE, Pair, around, crossed, seen, writes
 from ._same_scripts import alone, bare, half, marked, seems_to_read, state_op
 from ._same_splits import UNLIKE, apart, least, pair, split
 
-TEACHES = "not to believe what it reads after it has acted, or to act twice"
+TEACHES = "to distrust reads after its own writes, or to repeat writes"
 DELAYS = (0.02, 0.2, 1.0)
 """Seconds that are waited after a write, one after the other."""
 CLOCKS = "quintain.audit.checks._flaky_ways:"

@@ -17,7 +17,7 @@ from quintain.audit.probe import Op, Probe
 from ._same_scripts import op_label
 from ._same_splits import UNLIKE, Split, pair, split
 
-TEACHES = "what it learned in one episode does not hold in the next: the same acts in the same place have other results"
+TEACHES = "behavior that fails in the next episode: the same actions have other results"
 MAX_FINDINGS = 2
 """Findings of one check: more of them say no more."""
 TRIES, TRIES_IN_ALL = 3, 12

@@ -50,7 +50,7 @@ def unread_reference(ctx: AuditContext) -> Iterator[Finding | None]:
         tasks=anything,
         expected=f"less than {top:g} for nonsense, as in {len(strict)} other tasks; or no verdict",
         observed=paid[anything[0]],
-        teaches="that some questions need no answer",
+        teaches="that some questions need no right answer",
     )
 
 

@@ -86,7 +86,7 @@ def nothing(ctx: AuditContext) -> Iterator[Finding | None]:
                 minimise=0,
                 expected="an error",
                 observed=record.at("call").value,
-                teaches="that nothing is a number",
+                teaches="that an undefined result is a number",
             )
             break
 

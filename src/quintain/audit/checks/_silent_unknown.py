@@ -289,5 +289,5 @@ def _finding(
         minimise=0,
         expected=f"an error that names {variation.arguments[variation.name]!r}",
         observed={"answer": variation.seen.value, "changes": list((variation.changes or {}).items())[:4]},
-        teaches="that a name need not be right, and that nothing is something",
+        teaches="that a wrong name still gives data",
     )

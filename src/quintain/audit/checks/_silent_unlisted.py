@@ -180,7 +180,7 @@ def unlisted_names(ctx: AuditContext) -> Iterator[Finding | None]:
             minimise=0,
             expected=f"an error: {cell.name} is one of {list(cell.listed[:4])}",
             observed=records[0].at("call").value,
-            teaches="that a name need not be right, and that nothing is something",
+            teaches="that a wrong name still gives data",
         )
 
 

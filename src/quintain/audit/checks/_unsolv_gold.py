@@ -26,7 +26,7 @@ from ._unsolv_runs import SolutionRun, decimal, kinds, leaves, plain
 _LEAST = 4
 """Siblings that must follow a rule."""
 _BROKEN = "quintain.audit.checks._unsolv_runs:works_and_loses"
-_TEACHES = "to give answers that nothing in the world supports"
+_TEACHES = "answers without support in the world"
 
 
 @check("x.gold_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=62)
@@ -110,7 +110,7 @@ def _lost_digits(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[F
             tasks=[walked_run.task for walked_run, _, _ in finer],
             expected=f"an answer that the tools can show, or {shown!r} to be right",
             observed=f"{own} is wanted, and {solution_run.ops[place].name} gives {shown!r}",
-            teaches="to make up what the tools do not tell",
+            teaches="to make up values that the tools do not give",
         )
         return
 

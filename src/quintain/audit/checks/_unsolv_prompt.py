@@ -192,5 +192,5 @@ def one_for_all(ctx: AuditContext) -> Iterator[Finding | None]:
             tasks=[solution_run.task for solution_run in some],
             expected="that what is asked for matters",
             observed=paid,
-            teaches="one answer, whatever is asked",
+            teaches="one answer for every task",
         )

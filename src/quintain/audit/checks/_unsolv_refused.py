@@ -159,7 +159,7 @@ def solution_in_bounds(ctx: AuditContext) -> Iterator[Finding | None]:
             tasks=list(dict.fromkeys(walked_run.task for walked_run, _ in found)),
             expected=specs[op.name].parameters if op.name in specs else sorted(specs),
             observed={"call": op.name, "arguments": op.value},
-            teaches="nothing: what is paid cannot be done",
+            teaches="nothing: the paid solution cannot be executed",
         )
 
 

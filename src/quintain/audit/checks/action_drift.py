@@ -45,7 +45,7 @@ from ._drift_words import (
     tools_quoted,
 )  # fmt: skip
 
-TEACHES = "calls that production would answer otherwise, or not at all"
+TEACHES = "calls that production answers differently, or not at all"
 
 
 def _good(ctx: AuditContext, most: int = 3) -> Iterator[tuple[ToolSpec, KnownCall]]:
@@ -294,7 +294,7 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
                 severity="error" if name in called else "warning",
                 expected=sorted(tools),
                 observed=name,
-                teaches="calls of a tool that is not there",
+                teaches="calls of a missing tool",
             )
 
 

@@ -311,5 +311,5 @@ def _nothing_happened(ctx: AuditContext, solution: Solution, named: Sequence[int
         at_most="likely",
         expected=f"{op.name}({op.value}) changes something",
         observed="the state after the solution is the state before it",
-        teaches="that it is enough to call",
+        teaches="that a call is enough, whatever its effect",
     )

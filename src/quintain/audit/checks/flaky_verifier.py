@@ -167,7 +167,7 @@ def verifier_purity(ctx: AuditContext) -> Iterator[Finding | None]:
                 tasks=(task,),
                 expected=record.at("before").value,
                 observed=record.at("after").value,
-                teaches="how often it was looked at is part of what it acts in",
+                teaches="that the number of score requests matters",
             )
             return
 
@@ -195,7 +195,7 @@ def _read_after(ctx: AuditContext, ends: Sequence[tuple[str, str, tuple[Op, ...]
                 tasks=(task,),
                 expected=apart.expected,
                 observed=apart.observed,
-                teaches="how often it was looked at is part of what it acts in",
+                teaches="that the number of score requests matters",
             )
             return
 
@@ -233,7 +233,7 @@ def equivalent_spelling(ctx: AuditContext) -> Iterator[Finding | None]:
                     part="V",
                     expected=pay,
                     observed=record.at(SCORE.mark).value,
-                    teaches="how a number is spelled is what it is paid for",
+                    teaches="that the spelling of a number decides the reward",
                 )
                 return
 

@@ -139,7 +139,7 @@ def reads(ctx: AuditContext) -> Iterator[Finding | None]:
             part="V",
             expected="a grade that depends on the verdict",
             observed=grades[0],
-            teaches="nothing: every answer is as good as every other",
+            teaches="nothing: all answers get the same grade",
         )
         return
     main = _named(known, _prompt(ctx, task))
@@ -191,7 +191,7 @@ def _strict(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Finding
                 part="V",
                 expected=known.best,
                 observed={"reply": reply.text, "grade": found},
-                teaches="noise: the grade depends on the judge's mood",
+                teaches="noise: the grade depends on the judge's state",
                 at_most="proven" if reply.is_plain and reply.how == "white space around it" else "likely",
                 severity="warning",
             )
@@ -293,7 +293,7 @@ def _unseen(ctx: AuditContext, task: str, title: str, *, said: str, words: str) 
         part="V",
         expected="the whole answer, or a word about what is left out",
         observed="it is not there",
-        teaches="that what stands there does not count",
+        teaches="that this part of the answer does not count",
     )
 
 
@@ -352,7 +352,7 @@ def follows(ctx: AuditContext) -> Iterator[Finding | None]:
                     part="V",
                     expected=wanted,
                     observed={"answer": text[:100], "reply": says, "grade": found},
-                    teaches="to write the verdict itself" if known.good in text else "to write so, not to be right",
+                    teaches="to write the verdict itself" if known.good in text else "a style, not right answers",
                 )
                 return
 

@@ -316,7 +316,7 @@ def bounds(ctx: AuditContext) -> Iterator[Finding | None]:
             tasks=[text for text, _, _ in short],
             expected=1.0,
             observed={"score": paid, **unit},
-            teaches="that something is always wrong",
+            teaches="that full reward is out of reach",
             at_most="likely",
         )
 

@@ -116,7 +116,7 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
             tasks=list(dict.fromkeys(other_question.task for other_question, _ in found)),
             expected=f"{question.own[:200]!r} is right; anything else is paid less than {question.full:g}",
             observed=[each.text[:80] for _, each in found[:12]],
-            teaches="to say what is always paid",
+            teaches="an answer that is always paid",
         )
 
 
@@ -254,7 +254,7 @@ def _any_value(
         part="V",
         expected=f"{key} = {solution.ops[place].value[key]!r}, as the prompt says",
         observed=f"{key} = {op.value[key]!r} is paid {run.score:g}",
-        teaches="to do anything of the right kind",
+        teaches="any action of the right kind",
     )
 
 
@@ -289,7 +289,7 @@ def task_swap(ctx: AuditContext) -> Iterator[Finding | None]:
             **({} if all(submits(first.ops[place]) for place in first.writes) else weight(first, lacks, first.writes)),
             expected=f"less than {first.full:g} for what {second.task} wants",
             observed=run.score,
-            teaches="to do the same thing whatever is asked",
+            teaches="the same actions for every task",
         )
         return
 
@@ -334,7 +334,7 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
                 at_most="proven" if solution.sees else "likely",
                 expected=f"less than {full:g}",
                 observed=run.score,
-                teaches="to claim and not to do",
+                teaches="to claim success without doing the work",
             )  # fmt: skip
             return
 

@@ -204,7 +204,7 @@ def judge_faults(ctx: AuditContext) -> Iterator[Finding | None]:
                     part="V",
                     expected="no grade: None, or an exception",
                     observed=_grade(record.at("grade")),
-                    teaches="whatever is judged while the judge is down",
+                    teaches="any behavior while the judge is down",
                 )
                 return
 

@@ -226,7 +226,7 @@ def score_is_now(ctx: AuditContext) -> Iterator[Finding | None]:
                     part="V",
                     expected=gap.expected,
                     observed=gap.observed,
-                    teaches="that what it does after the first look at its score does not count",
+                    teaches="that actions after the first score request do not count",
                 )
                 return
 

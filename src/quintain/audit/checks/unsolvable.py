@@ -89,7 +89,7 @@ def _unpaid(
         tasks=[task for task, _, _ in found],
         expected=f"a reward of {top:g}",
         observed={"score": seen.value if seen.fine else seen.raised, "first error": _first_error(ops, record)},
-        teaches="nothing: whoever does it right is punished, and gradients come from what is wrong",
+        teaches="nothing: right work is punished, and the gradient comes from wrong work",
         where=next((result.where for result in record.seen if result.how == "crashed"), ""),
     )
 
