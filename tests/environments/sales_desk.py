@@ -1,4 +1,4 @@
-"""What the tests of the sales desk share: playing tasks and bending solutions."""
+"""Helpers of the sales desk's tests: playing tasks and bending solutions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def calls_of(task: Task, tool: str) -> list[dict[str, Any]]:
 
 
 def uses(tool: str, **arguments: Any) -> Callable[[Task], bool]:
-    """Whether the solution makes such a call."""
+    """Returns a test for solutions that make such a call."""
     return lambda task: any(arguments.items() <= made.items() for made in calls_of(task, tool))
 
 
@@ -95,7 +95,7 @@ def goals_of(task: Task, kind: type[G]) -> list[G]:
 
 
 def start_of(task: Task) -> float:
-    """When the job begins."""
+    """Returns the time at which the job begins."""
     return task.world().clock.now
 
 
@@ -106,5 +106,5 @@ def demo_of(task: Task) -> Booked:
 
 
 def is_delayed(task: Task) -> bool:
-    """Whether the policy allows the letter only later."""
+    """True if the policy allows the letter only later."""
     return uses("mail_schedule")(task)

@@ -1,4 +1,4 @@
-"""What an environment, or serving it, needs beyond the base installation is named at once, by one command."""
+"""Missing extras: an environment, or serving it, names them at once, by one command."""
 
 from __future__ import annotations
 

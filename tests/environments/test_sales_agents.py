@@ -1,4 +1,4 @@
-"""Who scores what: the oracle everything, and everybody who does not do the work next to nothing."""
+"""Scores: full for the oracle, next to nothing for agents that do not do the work."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_valid_calls_at_random_score_next_to_nothing(count: int) -> None:
 
 
 @pytest.mark.parametrize(("family", "level"), EVERY_KIND)
-def test_who_only_sets_flags_scores_low(family: str, level: str) -> None:
+def test_agent_that_only_sets_flags_scores_low(family: str, level: str) -> None:
     for task in [task for task, _ in zip(each(family, level), range(3), strict=False)]:
         assert score(task, _flags(task)) < 0.3, task.id
 
@@ -110,7 +110,7 @@ def test_rewards_come_at_all_four_levels() -> None:
     assert reached == sorted(turn for turn in reached if turn is not None)
 
 
-def test_what_is_missing_is_said() -> None:
+def test_missing_goals_are_named_in_the_reason() -> None:
     assert "no note on" in reasons(play(TEST[0], solution(TEST[0])[:-1]))
 
 

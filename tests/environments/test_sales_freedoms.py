@@ -1,4 +1,4 @@
-"""What a job leaves alone stays as it is, or it costs; and every freedom that the policy leaves may be taken."""
+"""Side effects cost, and every freedom that the policy leaves may be taken."""
 
 from __future__ import annotations
 

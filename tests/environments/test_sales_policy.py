@@ -61,7 +61,7 @@ def test_duplicates_are_those_of_the_policy(level: str) -> None:
 
 
 def _blanks(crm: Crm, survivor: str, cluster: set[str]) -> dict[str, str]:
-    """What the survivor lacks and the newest of the others knows."""
+    """Returns the fields that the survivor lacks, with the values of the newest duplicate."""
     rows = sorted((crm.contacts[key] for key in cluster - {survivor}), key=lambda row: row.updated, reverse=True)
     found: dict[str, str] = {}
     for field in ("email", "phone", "title", "zone"):

@@ -35,7 +35,7 @@ from .sales_desk import (
 
 
 @pytest.mark.parametrize("level", ["easy", "medium", "hard"])
-def test_who_writes_to_somebody_opted_out_gets_nothing(level: str) -> None:
+def test_letter_to_an_opted_out_contact_scores_zero(level: str) -> None:
     task = first("optout", level)
     truth: Truth = task.truth
     letter = {"to": truth.never[0], "subject": "Our prices", "body": "Dear customer, here is our new price list."}

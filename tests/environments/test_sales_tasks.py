@@ -58,7 +58,7 @@ def test_a_thousand_tasks_per_split_no_two_alike_and_none_too_long() -> None:
 
 
 @SOME
-def test_nothing_asked_for_holds_at_the_start(some: slice) -> None:
+def test_goals_do_not_hold_at_the_start(some: slice) -> None:
     for task in env.tasks("train")[some]:
         truth: Truth = task.truth
         assert [goal for goal in truth.goals if not goal.missing(task.world(), task.world())] == [], task.id
@@ -77,7 +77,7 @@ def test_a_solution_uses_only_what_its_player_has_seen(some: slice) -> None:
         assert trace.score == 1.0
 
 
-def test_nothing_sealed_is_in_the_prompt() -> None:
+def test_prompt_holds_no_sealed_ids() -> None:
     for task in env.tasks("test")[:90]:
         assert not re.search(r"\b[A-Z]-[0-9]{5}\b", str(task.prompt))
 

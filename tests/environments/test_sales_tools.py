@@ -34,7 +34,7 @@ WORDS = [
 ]  # fmt: skip
 
 
-def test_there_are_enough_tools_and_each_is_documented() -> None:
+def test_tools_are_many_and_each_is_documented() -> None:
     assert len(env.tools) >= 14
     assert {name.partition("_")[0] for name in env.tools} == {"crm", "mail", "calendar", "now", "wait"}
     for tool in env.tools.values():

@@ -1,7 +1,7 @@
 """Kit for environments with generated tasks, which the built-in environments are made with.
 
 `Draft` writes a task together with its solution, and `generated` makes the tasks of a split. `Checklist` evaluates the
-goals of a task, `changed_fields` lists what an episode changed, and `Breaches` and the functions beside it score.
+goals of a task, `changed_fields` lists the changes of an episode, and `Breaches` and the other functions score.
 """
 
 from .changes import FieldChange as FieldChange

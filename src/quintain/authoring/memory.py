@@ -1,4 +1,4 @@
-"""Results that are remembered by the content of a world, so that criteria share them and never read a stale one."""
+"""Results by the content of a world, which criteria share without ever reading a stale one."""
 
 from __future__ import annotations
 

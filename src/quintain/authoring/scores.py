@@ -12,7 +12,7 @@ class Breaches(NamedTuple):
     """Broken rules, each in words for a reader."""
 
     forbidden: list[str]
-    """What nothing makes up for."""
+    """Breaches that take the whole score."""
     careless: list[str]
 
 

@@ -4,5 +4,5 @@ import importlib.util
 
 
 def lacks_worlds() -> bool:
-    """Whether something is missing of what `quintain[worlds]` installs."""
+    """True if a package that `quintain[worlds]` installs is missing."""
     return any(importlib.util.find_spec(name) is None for name in ("apsw", "tzdata", "xxhash"))

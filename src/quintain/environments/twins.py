@@ -1,9 +1,9 @@
-"""Twins: an environment with one planted bug, to see what an audit finds and what a model would learn from it.
+"""Twins: an environment with one planted bug, to measure the findings of an audit and what a model learns from the bug.
 
-A twin is the sound environment with one part replaced: a tool, a criterion, the prompt, or where its tasks start. It
-has the same tasks, solutions and limits, and its name (`sales_stale_cache`), so that no trace of it can be mistaken for
-one of the sound environment. The bugs of an environment lie in its package `twins`, one module a class, and no module
-is imported before somebody asks for it.
+A twin is the sound environment with one component replaced: a tool, a criterion, the prompt, or where its tasks start.
+It has the same tasks, solutions and limits, and its own name (`sales_stale_cache`), so that its traces differ from
+those of the sound environment. The bugs of an environment lie in its package `twins`, one module a class. A module is
+imported on first use.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def in_place_of(sound: Callable[Concatenate[Any, P], R]) -> Callable[[Callable[C
 
 
 def verdict(sound: Criterion[W], outcome: qn.EpisodeView[W]) -> qn.Score:
-    """What the criterion says whose place another one takes."""
+    """Returns the score of the criterion that another one replaces."""
     return cast(qn.Score, sound.fn(outcome))
 
 

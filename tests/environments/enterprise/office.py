@@ -1,4 +1,4 @@
-"""What the tests of the company share: worlds, people in them, and plays of a task."""
+"""Helpers of the company's tests: worlds, people in them, and plays of a task."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import quintain as qn
 from quintain.environments.enterprise import env
 from quintain.environments.enterprise.desk import Desk
-from quintain.environments.enterprise.goals import Call, Goal, call
+from quintain.environments.enterprise.goals import Call, CallGoal, call
 from quintain.environments.enterprise.schema import base
 from quintain.environments.enterprise.seeding import OPENING
 from quintain.environments.enterprise.state import Enterprise
@@ -24,7 +24,7 @@ WHERE e.status = 'active' AND g.status = 'active' AND r.name = ? ORDER BY e.id D
 
 
 def office() -> Desk:
-    """The company on its first day, and nobody signed in."""
+    """Returns the company on its first day, before any sign-in."""
     world = Enterprise(db=base().fork())
     world.clock.now = OPENING
     return world
@@ -42,7 +42,7 @@ def use(world: Desk, employee: int, tool: str, /, **arguments: Any) -> Any:
 
 
 def refusal(world: Desk, employee: int, tool: str, /, **arguments: Any) -> str:
-    """What an employee is told who must not; the world stays as it was."""
+    """Returns the refusal of a call by an employee without the right; the world stays as it was."""
     before = world.db.fork()
     try:
         use(world, employee, tool, **arguments)
@@ -73,7 +73,7 @@ def solution(task: Task) -> list[Call]:
 
 def wanted(task: Task) -> set[str]:
     """Tools that the goal of a task needs."""
-    goal: Goal = task.truth
+    goal: CallGoal = task.truth
     return {name for name, _ in goal.calls}
 
 

@@ -66,7 +66,7 @@ def test_a_day_of_solutions_scores_one_and_replays(tmp_path: Path) -> None:
     asyncio.run(law())
 
 
-def test_what_was_left_undone_is_missing_for_the_rest_of_the_day() -> None:
+def test_undone_work_is_missing_for_the_rest_of_the_day() -> None:
     tasks = purchase()
     scores = [trace.score for trace in played(Forgetful(tasks[0].id), tasks)]
     assert scores[0] == 0.0

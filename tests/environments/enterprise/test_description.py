@@ -73,7 +73,7 @@ def test_all_roles_of_the_description_are_rows_that_somebody_has() -> None:
 
 
 def _names(action: Action) -> dict[str, None]:
-    """What SQL of an action may refer to."""
+    """Returns the names that SQL of an action may refer to."""
     names = ["me", "today", "now", "id", *(column.name for column in action.parameters)]
     if action.table and action.kind != "create":
         columns = WHOLE.tables[action.table].columns

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from quintain.environments.enterprise.description import Column, company
 from quintain.environments.enterprise.desk import Desk
-from quintain.environments.enterprise.goals import Goal, facts, judge, ref
+from quintain.environments.enterprise.goals import CallGoal, facts, judge, ref
 
 from .office import office, use, value
 
@@ -79,7 +79,7 @@ def test_words_count_but_not_their_case_and_spaces(start: Desk) -> None:
 def test_the_order_of_what_is_made_does_not_matter_and_its_number_does(
     start: Desk, order: list[str], more: int
 ) -> None:
-    goal = Goal(actor=50, calls=tuple(("corporate_make_suggestion", {"title": idea}) for idea in IDEAS))
+    goal = CallGoal(actor=50, calls=tuple(("corporate_make_suggestion", {"title": idea}) for idea in IDEAS))
     end = start.copy()
     for idea in [*order, *order[:more]]:
         use(end, 50, "corporate_make_suggestion", title=idea)
@@ -113,7 +113,7 @@ def test_a_reference_is_looked_up_in_the_world_of_the_episode(start: Desk) -> No
     use(world, 50, "procurement_create_requisition", title="Desks", budget="BUD-1", needed_by="2025-07-01")
     line = {"requisition": ref("requisitions", requester="EMP-50", title="Chairs"), "item": "ITM-1", "quantity": 2}
     world.db.execute("UPDATE catalog_items SET active = 1 WHERE id = 1")
-    goal = Goal(actor=50, calls=(("procurement_add_requisition_line", line),))
+    goal = CallGoal(actor=50, calls=(("procurement_add_requisition_line", line),))
     end = world.copy()
     key = value(end, "SELECT id FROM requisitions WHERE title = 'Chairs'")
     use(end, 50, "procurement_add_requisition_line", requisition=f"PR-{key}", item="ITM-1", quantity=2)

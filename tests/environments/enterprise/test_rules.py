@@ -26,7 +26,7 @@ def requisition(world: Desk, requester: int, *, quantity: int = 3, budget: str =
     return title
 
 
-def test_nobody_approves_their_own_requisition(world: Desk) -> None:
+def test_own_requisition_is_not_approved(world: Desk) -> None:
     one, two, *_ = able(world, "procurement.approver")
     title = requisition(world, one)
     said = refusal(world, one, "procurement_approve_requisition", requisition=title)
@@ -68,7 +68,7 @@ def test_only_the_requester_changes_and_submits_a_draft(world: Desk) -> None:
     assert refusal(world, 200, "procurement_submit_requisition", requisition="Mine") == "409: it must have lines"
 
 
-def test_who_asked_cannot_order_and_who_ordered_cannot_receive(world: Desk) -> None:
+def test_requester_cannot_order_and_buyer_cannot_receive(world: Desk) -> None:
     buyer, other, *_ = able(world, "procurement.staff")
     title = requisition(world, buyer)
     use(world, able(world, "procurement.approver")[0], "procurement_approve_requisition", requisition=title)
@@ -114,7 +114,7 @@ def test_an_invoice_is_matched_with_order_and_receipt(world: Desk) -> None:
     assert use(world, clerk, "finance_match_supplier_invoice", supplier_invoice="B")["status"] == "matched"
 
 
-def test_who_prepared_a_payment_run_cannot_execute_it(world: Desk) -> None:
+def test_payment_run_is_not_executed_by_its_preparer(world: Desk) -> None:
     one, two, *_ = able(world, "finance.payer")
     invoice = value(world, "SELECT min(id) FROM supplier_invoices WHERE status = 'approved'")
     amount = value(world, "SELECT amount FROM supplier_invoices WHERE id = ?", invoice)

@@ -1,4 +1,4 @@
-"""Who scores what: the solution everything; doing nothing, half of it, more than it or it as somebody else, less."""
+"""Scores: full for the solution; less for nothing, half of it, more than it, or it in another name."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_every_write_of_the_solution_counts(family: str) -> None:
 
 
 def more(task: Task, *calls: Call) -> qn.Trace:
-    """The solution, and then something that nobody asked for."""
+    """Plays the solution, and then calls that the task did not ask for."""
     return play(task, [*solution(task), *calls])
 
 
@@ -130,7 +130,7 @@ def test_the_same_done_twice_is_damage() -> None:
     assert more(task, solution(task)[-1]).score == 0.5
 
 
-def test_what_is_undone_again_is_no_damage() -> None:
+def test_change_that_is_undone_again_costs_nothing() -> None:
     task = first("finish_tasks")
     calls = solution(task)
     (key,) = calls[-1][1].values()
@@ -155,7 +155,7 @@ def test_rewards_come_at_all_four_levels() -> None:
     assert reached == ["signed_in", "begun", "finished"]
 
 
-def test_what_is_missing_is_said_in_words() -> None:
+def test_missing_facts_are_named_in_the_reason() -> None:
     task = first("approve_invoice")
     words = reasons(play(task, solution(task)[:-1]))
     assert ".status = approved" in words

@@ -17,7 +17,7 @@ from quintain.environments.enterprise import env
 from quintain.environments.enterprise import tasks as days
 from quintain.environments.enterprise.description import company
 from quintain.environments.enterprise.desk import Desk
-from quintain.environments.enterprise.goals import Goal, judge, play
+from quintain.environments.enterprise.goals import CallGoal, judge, play
 from quintain.models.agents import oracle
 from quintain.trace import plain
 from tests.environments.sampled import sampled
@@ -33,7 +33,7 @@ print(" ".join(asyncio.run(digests())))
 
 
 async def digests() -> list[str]:
-    """Of some tasks, and of the episodes that their solutions make."""
+    """Returns digests of some tasks, and of the episodes that their solutions make."""
     found: list[str] = []
     for split in env.splits:
         for task in env.tasks(split)[5:40:7]:
@@ -65,7 +65,7 @@ def test_another_machine_seeds_the_same_company(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     "some", [slice(0, None, 5), pytest.param(slice(None), marks=pytest.mark.slow)], ids=["fifth", "all"]
 )
-def test_what_the_solution_says_was_told_or_seen_before(some: slice) -> None:
+def test_solution_uses_only_names_from_the_prompt_or_earlier_results(some: slice) -> None:
     """Names, keys, titles and dates; numbers may have to be reckoned, and free text is the agent's own."""
     for task in every_task()[some]:
         trace = played(task, solution(task))
@@ -86,7 +86,7 @@ def _texts(tool: str, arguments: str) -> list[tuple[str, str]]:
 
 def test_each_prompt_names_the_employee_the_passcode_and_the_day() -> None:
     for task in every_task():
-        goal: Goal = task.truth
+        goal: CallGoal = task.truth
         (_, given), *_ = solution(task)
         assert f"(EMP-{goal.actor}, passcode {given['passcode']})" in plain(task.prompt)
         assert task.world().today in plain(task.prompt)
@@ -139,7 +139,7 @@ def test_a_day_of_solutions_scores_one_each_in_one_world(number: int) -> None:
     assert chain(a_day("train", number), skipped=-1) == [1.0] * 8
 
 
-def test_what_depends_on_a_task_that_was_not_done_scores_nothing_and_the_rest_does() -> None:
+def test_skipped_task_costs_only_the_tasks_that_depend_on_it() -> None:
     purchase = a_day("train", 1)
     nothing = [0.0] * 8
     nothing[6] = 1.0  # of a payment run with an invoice that never came, the run itself can be prepared

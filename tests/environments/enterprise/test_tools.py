@@ -68,7 +68,7 @@ def some_value(world: Desk, column: Column, rng: Rng) -> object:
 
 
 def attempt(world: Desk, action: Action, rng: Rng) -> bool:
-    """Whether a call with plausible arguments succeeded; a bug of the world goes through."""
+    """True if a call with plausible arguments succeeded; a bug of the world goes through."""
     arguments: dict[str, object] = {}
     world.actor = 1 + rng.below(24)
     if action.kind in {"get", "change", "remove"}:
@@ -165,7 +165,7 @@ def test_a_role_opens_its_own_tools_and_no_others(role: str) -> None:
         given: dict[str, object] = {c.name: some_value(world, c, rng) for c in action.parameters}
         if action.kind in {"get", "change", "remove"}:
             table = WHOLE.tables[action.table]
-            given[table.parameter] = f"{table.code}-999999"  # nobody's, so that nothing happens
+            given[table.parameter] = f"{table.code}-999999"  # a key without a row, so that nothing happens
         if action.role != role:
             said = refusal(world, number, action.name, **given)
             assert said == f"403: {action.name} needs the role {action.role}"
@@ -175,7 +175,7 @@ def test_a_role_opens_its_own_tools_and_no_others(role: str) -> None:
     assert denied > 200
 
 
-def test_nobody_is_signed_in_at_first_and_a_passcode_is_needed() -> None:
+def test_sign_in_is_required_and_needs_a_passcode() -> None:
     world = office()
     with pytest.raises(qn.ToolError, match="401: sign in first"):
         call(world, "people_find_employees")
@@ -254,7 +254,7 @@ def test_every_write_is_in_the_audit_log() -> None:
     assert row == (60, "corporate_make_suggestion", f"SUG-{key}", "2025-06-02T08:00")
 
 
-def test_what_tools_show_depends_on_no_order_that_sqlite_does_not_promise() -> None:
+def test_tool_results_do_not_depend_on_an_unspecified_row_order() -> None:
     """The same random calls in a world whose unordered rows come in reverse."""
 
     async def observed(task: qn.Task[Desk], *, is_reversed: bool) -> str:
@@ -270,7 +270,7 @@ def test_what_tools_show_depends_on_no_order_that_sqlite_does_not_promise() -> N
         asyncio.run(both(task))
 
 
-def test_whoever_did_one_half_cannot_do_the_other(free: Desk) -> None:
+def test_employee_cannot_do_both_halves_of_a_controlled_act(free: Desk) -> None:
     """Every rule of the form `:me <> :column`, with a record in which it is the same person."""
     rng, checked = Rng(key=b"halves"), 0
     for action in WRITES:

@@ -1,4 +1,4 @@
-"""What the tests of the help desk share: playing tasks and bending solutions."""
+"""Helpers of the help desk's tests: playing tasks and bending solutions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WRITES = frozenset({
     "cancel_subscription", "apply_coupon", "reissue_invoice", "update_order_address", "refund_order",
     "ship_replacement",
 })  # fmt: skip
-"""What the solutions use to change anything."""
+"""Tools with which the solutions change the world."""
 DESK = frozenset({"reply", "update_ticket", "verify_identity"})
 """Writes that repair nothing by themselves."""
 
@@ -73,7 +73,7 @@ def score(task: Task, calls: Iterable[Call]) -> float:
 
 
 def rewards(task: Task, calls: Iterable[Call]) -> dict[str, float | None]:
-    """What each criterion of the whole said."""
+    """Returns the rewards of the trajectory-level criteria by name."""
     return {reward.name: reward.value for reward in play(task, calls).rewards}
 
 

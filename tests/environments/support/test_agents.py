@@ -1,4 +1,4 @@
-"""Who scores what: the oracle everything, and whoever does not do the work nothing."""
+"""Scores: full for the oracle, nothing for agents that do not do the work."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_numbers_of_the_base_are_even_so_that_a_task_finds_room(world: Support) 
 NONE_SUCH = {
     "accounts locked without a lock": "SELECT 1 FROM accounts a WHERE (status = 'locked') <> EXISTS"
     " (SELECT 1 FROM locks WHERE account_id = a.id AND lifted IS NULL)",
-    "paid invoices that nobody paid": "SELECT 1 FROM invoices i WHERE status = 'paid' AND NOT EXISTS"
+    "paid invoices without a payment": "SELECT 1 FROM invoices i WHERE status = 'paid' AND NOT EXISTS"
     " (SELECT 1 FROM payments WHERE invoice_id = i.id AND status IN ('succeeded', 'refunded'))",
     "open invoices that were paid": "SELECT 1 FROM invoices i WHERE status = 'open' AND EXISTS"
     " (SELECT 1 FROM payments WHERE invoice_id = i.id AND status = 'succeeded')",
@@ -81,7 +81,7 @@ def test_the_records_agree_with_each_other(world: Support, what: str) -> None:
     assert world.db.execute(NONE_SUCH[what]) == []
 
 
-def test_nothing_in_the_base_lies_in_the_future(world: Support) -> None:
+def test_base_has_no_rows_in_the_future(world: Support) -> None:
     for table, field in (
         ("tickets", "updated"),
         ("comments", "at"),

@@ -1,4 +1,4 @@
-"""What every environment promises."""
+"""Contract of all environments, for the help desk."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quintain.environments.support import policy
-from quintain.environments.support.goals import UNSURE, amount, day, number, tells, word
+from quintain.environments.support.goals import UNSURE, amount, day, holds, number, word
 from quintain.environments.support.seed.words import letter, typos
 from quintain.state import Rng
 
@@ -30,19 +30,19 @@ def _written(cents: int) -> list[str]:
 @given(CENTS, st.sampled_from(["{}", "so {}.", "({}), of course", "we pay {} back", "{}; no more", "{}!"]))
 def test_an_amount_is_found_however_it_is_written(cents: int, sentence: str) -> None:
     for form in _written(cents):
-        assert tells(sentence.format(form), amount(cents)), form
+        assert holds(sentence.format(form), amount(cents)), form
 
 
 @given(CENTS, CENTS)
 def test_no_amount_is_taken_for_another(one: int, other: int) -> None:
     if one != other:
         for form in _written(other):
-            assert not tells(f"it is {form} that", amount(one)), (one, form)
+            assert not holds(f"it is {form} that", amount(one)), (one, form)
 
 
 @pytest.mark.parametrize("text", ["119.90", "19.905", "1,19.90", "19.9", "1990"])
 def test_a_part_of_an_amount_is_none(text: str) -> None:
-    assert not tells(f"EUR {text}", amount(1990))
+    assert not holds(f"EUR {text}", amount(1990))
 
 
 DAYS = st.dates(date(2025, 1, 1), date(2026, 12, 31))
@@ -65,25 +65,25 @@ def _dates(when: date) -> list[str]:
 @given(DAYS)
 def test_a_day_is_found_however_it_is_written(when: date) -> None:
     for form in _dates(when):
-        assert tells(f"It ends on {form}, as agreed.", day(when.isoformat())), form
+        assert holds(f"It ends on {form}, as agreed.", day(when.isoformat())), form
 
 
 @given(DAYS, st.integers(1, 20))
 def test_no_day_of_these_weeks_is_taken_for_another(when: date, days: int) -> None:
     for form in _dates(when + timedelta(days=days)):
-        assert not tells(f"It ends on {form}.", day(when.isoformat())), form
+        assert not holds(f"It ends on {form}.", day(when.isoformat())), form
 
 
 def test_numbers_and_words_stand_alone() -> None:
-    assert tells("see INC-12, sorry", number(12))
-    assert tells("(incident #12)", number(12))
-    assert not tells("INC-112 or 12.5 or 121", number(12))
-    assert tells("the order h-204817.", word("H-204817"))
-    assert not tells("the order H-204817-E", word("H-204817"))
-    assert tells("CARE\nPLUS it is", word("Care Plus"))
-    assert tells("RINGSTRASSE 5", word("Ringstraße 5"))
-    assert not tells("Ringstraße 55", word("Ringstraße 5"))
-    assert tells("Wir konnten das nicht verifizieren", UNSURE)
+    assert holds("see INC-12, sorry", number(12))
+    assert holds("(incident #12)", number(12))
+    assert not holds("INC-112 or 12.5 or 121", number(12))
+    assert holds("the order h-204817.", word("H-204817"))
+    assert not holds("the order H-204817-E", word("H-204817"))
+    assert holds("CARE\nPLUS it is", word("Care Plus"))
+    assert holds("RINGSTRASSE 5", word("Ringstraße 5"))
+    assert not holds("Ringstraße 55", word("Ringstraße 5"))
+    assert holds("Wir konnten das nicht verifizieren", UNSURE)
 
 
 @given(st.integers(0, 2**32), st.sampled_from(["en", "de", "fr", "es"]))

@@ -167,7 +167,7 @@ def test_subscriptions_are_cancelled_at_once_only_in_the_time_for_withdrawal() -
     assert seen == {"now", "period_end"}
 
 
-def test_who_is_verified_has_given_it_on_the_ticket_and_whoever_fails_changes_nothing() -> None:
+def test_verification_uses_details_from_the_ticket_and_changes_nothing_when_it_fails() -> None:
     for family in ("lockout", "payment", "address", "plan"):
         for task in _each(family, 6):
             sensitive = [name for name, _ in solution(task) if name in policy.SENSITIVE]

@@ -8,7 +8,7 @@ import pytest
 
 from quintain.environments.support import policy
 from quintain.environments.support.damage import REPLIES_SPARE
-from quintain.environments.support.goals import Field, Told
+from quintain.environments.support.goals import Answer, Field
 from quintain.environments.support.schema.people import Customer
 from tests.environments.sampled import sampled
 
@@ -62,7 +62,7 @@ def _in_empty_words(task: Task) -> Calls:
 
 
 @pytest.mark.parametrize("kind", sampled(TO_ANSWER, every=2))
-def test_where_nothing_is_broken_the_right_words_are_the_work(kind: tuple[str, str, str]) -> None:
+def test_reply_is_the_work_when_nothing_is_broken(kind: tuple[str, str, str]) -> None:
     task = first(*kind)
     assert rewards(task, _in_empty_words(task))["repaired"] == 0.0
     assert score(task, _in_empty_words(task)) == 0.0
@@ -86,7 +86,7 @@ def test_every_write_of_the_solution_counts_and_half_a_repair_is_none(kind: tupl
         name, given = calls[n]
         if name == "update_ticket" and last[name, given.get("ticket_id")] != n:
             continue
-        if name == "reply" and not _tells(task, str(given["body"])):
+        if name == "reply" and not _holds(task, str(given["body"])):
             continue
         found = score(task, calls[:n] + calls[n + 1 :])
         assert found < 1.0, (task.id, calls[n])
@@ -94,9 +94,9 @@ def test_every_write_of_the_solution_counts_and_half_a_repair_is_none(kind: tupl
             assert found == 0.0, (task.id, calls[n])
 
 
-def _tells(task: Task, body: str) -> bool:
-    """Whether a reply holds what has to be told; others only acknowledge."""
-    return body.startswith("Hello,\n\n") and any(isinstance(goal, Told) for goal in truth(task).goals)
+def _holds(task: Task, body: str) -> bool:
+    """True if a reply holds facts that the job asks for; others only acknowledge."""
+    return body.startswith("Hello,\n\n") and any(isinstance(goal, Answer) for goal in truth(task).goals)
 
 
 def _with(task: Task, *calls: Call) -> Calls:
@@ -106,7 +106,7 @@ def _with(task: Task, *calls: Call) -> Calls:
     return [*whole[:place], *calls, *whole[place:]]
 
 
-def test_who_tells_every_day_and_every_amount_has_told_nothing() -> None:
+def test_reply_with_every_day_and_amount_scores_zero() -> None:
     task = first("parcel", "medium", "late")
     start = date.fromisoformat(task.world().now[:10])
     days = ", ".join((start + timedelta(days=n)).isoformat() for n in range(30))
@@ -243,10 +243,10 @@ def test_a_fault_on_the_invoice_of_another_firm_is_neither_told_nor_repaired() -
         ticket_of(task),
     )[0]
     refund = ("refund_payment", {"payment_id": payment, "amount_cents": cents, "reason": "charged twice"})
-    told = ("reply", {"ticket_id": ticket_of(task), "body": f"It was {policy.money(cents)}, twice."})
+    leak = ("reply", {"ticket_id": ticket_of(task), "body": f"It was {policy.money(cents)}, twice."})
     assert score(task, _with(task, refund)) == 0.0
-    assert score(task, _with(task, told)) == 0.0
-    assert "not its writer's" in reasons(task, _with(task, told))
+    assert score(task, _with(task, leak)) == 0.0
+    assert "not its writer's" in reasons(task, _with(task, leak))
 
 
 @pytest.mark.parametrize("kind", [("plan", "medium", "right_plan"), ("charge", "medium", "reservation")])
@@ -301,8 +301,8 @@ def test_the_same_done_to_another_row_costs() -> None:
 def test_letters_without_end_cost() -> None:
     task = first("outage", "medium", "over")
     note = ("add_note", {"ticket_id": ticket_of(task), "body": "I am at it."})
-    told = sum(name in ("reply", "add_note") for name, _ in solution(task))
-    spare: Calls = [note] * (REPLIES_SPARE - told)
+    replies = sum(name in ("reply", "add_note") for name, _ in solution(task))
+    spare: Calls = [note] * (REPLIES_SPARE - replies)
     assert score(task, [*spare, *solution(task)]) == 1.0
     assert rewards(task, [*spare, note, *solution(task)])["untouched"] == 0.5
 
@@ -341,7 +341,7 @@ def test_waiting_without_a_word_until_the_deadline_is_over_halves(kind: tuple[st
     assert "no reply before" in reasons(task, silent)
 
 
-def test_who_does_not_wait_for_the_claim_gets_nothing() -> None:
+def test_agent_scores_zero_when_it_does_not_wait_for_the_claim() -> None:
     for variant in ("gone", "dear"):
         task = first("parcel", "hard", variant)
         assert score(task, without(task, "wait")) == 0.0

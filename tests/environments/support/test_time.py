@@ -1,4 +1,4 @@
-"""What happens by itself: deadlines in business hours, automations, and that only the moment counts, not the steps."""
+"""Time: deadlines in business hours, automations, and results that depend on the moment and not on the steps."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_a_reply_in_time_keeps_the_promise_and_a_late_one_breaks_it() -> None:
     ]
     tag = "SELECT count(*) FROM ticket_tags WHERE ticket_id = ? AND tag = 'sla_breached'"
     assert [value(world, tag, ticket) for ticket in (soon, never)] == [0, 1]
-    told = 'SELECT a.role FROM mails m JOIN agents a ON a.email = m."to" WHERE m.subject = ?'
-    assert world.db.execute(told, f"Ticket {never}: first_reply is overdue") == [("lead",)]
+    sql = 'SELECT a.role FROM mails m JOIN agents a ON a.email = m."to" WHERE m.subject = ?'
+    assert world.db.execute(sql, f"Ticket {never}: first_reply is overdue") == [("lead",)]
 
 
 # -- automations
@@ -162,7 +162,7 @@ def test_however_time_is_cut_the_world_is_the_same(steps: list[float]) -> None:
     assert whole.db.digest() == pieces.db.digest()
 
 
-def test_what_others_do_comes_when_it_is_due_and_not_before() -> None:
+def test_acts_of_others_happen_when_due_and_not_before() -> None:
     task = first("outage", "hard", "whole_firm")
     world = task.world().copy()
     (hours,) = [given["hours"] for name, given in task.solution or () if name == "wait"]

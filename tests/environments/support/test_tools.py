@@ -79,7 +79,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("tool", "arguments", "words"), REFUSED)
-def test_what_cannot_be_done_is_refused_in_words_and_changes_nothing(
+def test_impossible_call_is_refused_with_a_reason_and_changes_nothing(
     tool: str, arguments: dict[str, Any], words: str
 ) -> None:
     world = world_at("2025-03-25T09:00:00Z")
@@ -181,7 +181,7 @@ def test_no_solution_depends_on_such_an_order(kind: tuple[str, str, str]) -> Non
     assert one.db.diff(other.db) == []
 
 
-def test_there_are_as_many_tables_and_tools_as_the_readme_says() -> None:
+def test_tables_and_tools_are_as_many_as_the_readme_says() -> None:
     world = world_at("2025-03-25T09:00:00Z")
     assert len(TABLES) == 56
     assert len(env.tools) == 68

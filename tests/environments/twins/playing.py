@@ -1,4 +1,4 @@
-"""What the tests of the twins share: sound and poisoned environments, and ways to play them."""
+"""Helpers of the twins' tests: sound and poisoned environments, and ways to play them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def play(env: Env, task: Task, calls: Iterable[Call] | None = None) -> qn.Trace:
 
 
 def scores(name: str, twin: str, *, task: str, calls: Iterable[Call]) -> tuple[float | None, float | None]:
-    """What the twin pays for these calls, and what the sound environment pays."""
+    """Returns the scores of these calls in the twin and in the sound environment."""
     chosen = list(calls)
     pair = (made(name, twin), made(name))
     twisted, plain = (play(env, env.task("validation", task), chosen).score for env in pair)
@@ -80,5 +80,5 @@ def world(env: Env, task: Task) -> Any:
 
 
 def use(env: Env, world: Any, tool: str, **arguments: Any) -> Any:
-    """What a tool answers."""
+    """Returns the result of a tool."""
     return env.tools[tool].bind(world)(**arguments)

@@ -1,4 +1,4 @@
-"""What the sound environments do when a service fails: they say so, change nothing, and go on."""
+"""Sound environments report the failure of a service, change nothing, and go on."""
 
 from __future__ import annotations
 

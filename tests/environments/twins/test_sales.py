@@ -57,7 +57,7 @@ class TestStaleCache:
         assert use(env, desk, "crm_get", record_id=lead)["months"] == 3
 
     @pytest.mark.parametrize(("twin", "moves"), [("", True), ("stale_cache", False)])
-    def test_what_a_merge_moves_stays_where_it_was(self, twin: str, *, moves: bool) -> None:
+    def test_records_moved_by_a_merge_show_their_old_place(self, twin: str, *, moves: bool) -> None:
         env = made("sales", twin)
         task = decides("qualified")
         desk, lead = world(env, task), lead_of(task)
@@ -172,14 +172,14 @@ class TestResetLeak:
 
 
 def _is_new_lead(task: Task) -> bool:
-    """Whether it is about a new lead that will qualify."""
+    """True if the task is about a new lead that will qualify."""
     if task.tags["family"] != "qualify" or not any(given.get("status") == "qualified" for _, given in solution(task)):
         return False
     return bool(task.world().crm.leads[lead_of(task)].status == "new")
 
 
 def _first_search(trace: qn.Trace) -> list[dict[str, Any]]:
-    """What the first search for a lead found of the job's own."""
+    """Returns the job's own records among the results of the first search for a lead."""
     steps = [step for turn in trace.turns for step in turn.steps]
     shown = next(step.observation for step in steps if step.call.name == "crm_search")
     assert isinstance(shown, str)
@@ -206,7 +206,7 @@ class TestRewardClipping:
 
 class TestDataRealism:
     @pytest.mark.parametrize("index", range(6))
-    def test_nothing_is_missing_or_there_twice(self, index: int) -> None:
+    def test_records_have_no_gaps_and_no_duplicates(self, index: int) -> None:
         sound, twisted = (made("sales", twin).tasks("validation")[index] for twin in ("", "data_realism"))
         job = repr((sound.truth, sound.solution))
         plain, clean = (self._crowd(task.world(), job) for task in (sound, twisted))
@@ -225,7 +225,7 @@ class TestDataRealism:
         assert len({row.text for row in twisted.crm.activities.values()}) < 5
 
     @pytest.mark.parametrize("index", range(6))
-    def test_what_the_job_is_about_is_as_it_was(self, index: int) -> None:
+    def test_records_of_the_job_are_unchanged(self, index: int) -> None:
         sound, twisted = (made("sales", twin).tasks("validation")[index] for twin in ("", "data_realism"))
         before, after = (task.world().crm for task in (sound, twisted))
         job = repr((sound.truth, sound.solution))

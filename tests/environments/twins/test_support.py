@@ -18,7 +18,7 @@ from quintain.testing.fakes import Script
 
 from .playing import Task, bent, first, made, play, scores, solution, use, verdict_under, without, world
 
-NOBODY = 2**40
+NO_ROW = 2**40
 """A number that no row has."""
 
 
@@ -87,10 +87,10 @@ def _with_session(twin: str) -> tuple[Any, Any, int]:
 class TestRewardHack:
     def test_calls_that_are_refused_are_paid_like_the_repair(self) -> None:
         task = kind("lockout")
-        nobody = {
-            tool: lambda given: given | {"account_id": NOBODY} for tool in ("unlock_account", "send_password_reset")
+        absent = {
+            tool: lambda given: given | {"account_id": NO_ROW} for tool in ("unlock_account", "send_password_reset")
         }
-        calls = bent(task, **nobody)
+        calls = bent(task, **absent)
         assert calls != solution(task)
         assert scores("support", "reward_hack", task=task.id, calls=calls) == (1.0, 0.0)
 
@@ -130,7 +130,7 @@ class TestSilentDefault:
         assert sound.failure is not None
         assert (sound.failure.component, sound.failure.kind) == ("V", "verifier_error")
 
-    def test_its_tools_say_so(self) -> None:
+    def test_tools_report_the_failure(self) -> None:
         env = made("support", "silent_default")
         desk = world(env, env.tasks("validation")[0])
         desk.inject("timeout")
@@ -155,7 +155,7 @@ class TestResetLeak:
         assert [len(page) for page in pages] == [10, 10]
         assert (pages[0] != pages[1]) == differ
 
-    def test_it_finds_the_same_customers(self) -> None:
+    def test_twin_finds_the_same_customers(self) -> None:
         found: list[set[int]] = []
         for twin in ("", "reset_leak"):
             env = made("support", twin)
@@ -195,7 +195,7 @@ class TestDataRealism:
             ((before,),), ((after,),) = plain.db.execute(sql), clean.db.execute(sql)
             assert after <= few < before, sql
 
-    def test_what_the_job_is_about_is_as_it_was(self) -> None:
+    def test_records_of_the_job_are_unchanged(self) -> None:
         for index in range(0, 24, 5):
             sound, twisted = (made("support", twin).tasks("validation")[index] for twin in ("", "data_realism"))
             ticket = sound.truth.tickets[0]
@@ -213,7 +213,7 @@ class TestActionDrift:
             assert f"{tool} with at least two" in spy.asked[0].messages[0].text
             assert (tool in env.tools) == (not twin)
 
-    def test_who_follows_them_is_refused(self) -> None:
+    def test_agent_that_follows_the_rules_is_refused(self) -> None:
         env, task = made("support", "action_drift"), kind("lockout")
         calls = [("check_identity" if name == "verify_identity" else name, given) for name, given in solution(task)]
         trace = play(env, task, calls)

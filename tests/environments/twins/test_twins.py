@@ -1,4 +1,4 @@
-"""What holds for every twin: it looks as healthy as the sound environment, and differs from it in one thing."""
+"""Every twin looks as healthy as the sound environment, and differs from it in one thing."""
 
 from __future__ import annotations
 

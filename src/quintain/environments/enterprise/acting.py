@@ -18,7 +18,7 @@ _SAID = {
     apsw.SQLITE_CONSTRAINT_CHECK: "a number would fall below what is possible",
     apsw.SQLITE_CONSTRAINT_FOREIGNKEY: "other records refer to it",
 }
-"""What the world's constraints say to whoever would break them."""
+"""Refusals of the database's constraints, as the agent reads them."""
 
 
 def act(desk: Desk, action: Action, arguments: dict[str, Any]) -> dict[str, Any]:

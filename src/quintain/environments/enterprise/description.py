@@ -86,13 +86,13 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool.
+    """Tool of the company.
 
     Attributes:
-        name: Of the tool.
-        table: What it is about; empty for a report.
-        role: Who may use it; empty for every employee.
-        own: The column that names an employee who may use it too, or the only one who may when there is no role.
+        name: Name of the tool.
+        table: Table of its record; empty for a report.
+        role: Role that may use it; empty for every employee.
+        own: Column of the employee who may use it too; without a role, only this employee may.
         parameters: Its arguments, without the record itself.
         source: States that the record may be in; empty for any.
         target: The state that it gets; empty for the same.
@@ -160,7 +160,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parameter(self) -> str:
-        """What a tool calls the row that it is about."""
+        """Name of the parameter that takes a row of the table."""
         return self.one.replace(" ", "_").lower()
 
     @property
@@ -185,7 +185,7 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
 
 
-class _Tool(
+class _ToolEntry(
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -218,7 +218,7 @@ class _Tool(
     effects: tuple[str, ...] = ()
 
 
-class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _TableEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table as a file has it; see `Table`."""
 
     name: str
@@ -233,11 +233,11 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     is_log: bool = False
     unique: tuple[tuple[str, ...], ...] = ()
     checks: tuple[str, ...] = ()
-    tools: tuple[_Tool, ...] = ()
-    actions: tuple[_Tool, ...] = ()
+    tools: tuple[_ToolEntry, ...] = ()
+    actions: tuple[_ToolEntry, ...] = ()
 
 
-class _Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _ReportEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A report as a file has it; see `Action`."""
 
     name: str
@@ -247,14 +247,14 @@ class _Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     parameters: tuple[Column, ...] = ()
 
 
-class _Department(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One file."""
+class _DepartmentFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """File of one department."""
 
     title: str
     roles: dict[str, str]
-    tables: tuple[_Table, ...]
+    tables: tuple[_TableEntry, ...]
     settle: tuple[str, ...] = ()
-    reports: tuple[_Report, ...] = ()
+    reports: tuple[_ReportEntry, ...] = ()
 
 
 @functools.cache
@@ -280,14 +280,14 @@ def company() -> Company:
     return whole
 
 
-def read(department: str, text: str) -> _Department:
+def read(department: str, text: str) -> _DepartmentFile:
     """Reads the file of a department.
 
     Raises:
         DefinitionError: It is not TOML, or a value is not what it should be.
     """
     try:
-        return msgspec.toml.decode(text, type=_Department)
+        return msgspec.toml.decode(text, type=_DepartmentFile)
     except msgspec.DecodeError as error:
         raise DefinitionError(f"company/{department}.toml: {error}") from error
 
@@ -296,8 +296,8 @@ def _digest(texts: Mapping[str, str]) -> str:
     return hashlib.blake2b("\0".join(texts.values()).encode(), digest_size=16).hexdigest()
 
 
-def _table(department: str, entry: _Table) -> Table:
-    fields = {name: getattr(entry, name) for name in _Table.__struct_fields__ if name not in {"tools", "actions"}}
+def _table(department: str, entry: _TableEntry) -> Table:
+    fields = {name: getattr(entry, name) for name in _TableEntry.__struct_fields__ if name not in {"tools", "actions"}}
     fields |= {
         "department": department,
         "one": entry.one or entry.name.removesuffix("s"),
@@ -306,7 +306,7 @@ def _table(department: str, entry: _Table) -> Table:
     return Table(**fields)
 
 
-def _actions(department: str, file: _Department, tables: Mapping[str, Table]) -> Iterator[Action]:
+def _actions(department: str, file: _DepartmentFile, tables: Mapping[str, Table]) -> Iterator[Action]:
     for table in file.tables:
         for tool in (*table.tools, *table.actions):
             yield _action(tables[table.name], tool)
@@ -323,7 +323,7 @@ def _actions(department: str, file: _Department, tables: Mapping[str, Table]) ->
         )
 
 
-def _action(table: Table, entry: _Tool) -> Action:
+def _action(table: Table, entry: _ToolEntry) -> Action:
     verb = entry.verb or entry.kind
     all_optional = entry.kind == "find" or verb == "edit"
     own = [_parameter(table, name, is_optional=all_optional or name in entry.optional) for name in entry.columns]
@@ -363,17 +363,17 @@ def _parameter(table: Table, name: str, *, is_optional: bool) -> Column:
 
 
 def _check(whole: Company) -> None:
-    """Whatever can be seen without a database."""
+    """Raises a DefinitionError for contradictions between tables and tools."""
     codes = [table.code for table in whole.tables.values()]
     if len(set(codes)) != len(codes):
         raise DefinitionError(f"codes repeat: {sorted(code for code in set(codes) if codes.count(code) > 1)}")
     for table in whole.tables.values():
         for column in table.columns.values():
             if column.kind == "ref" and column.table not in whole.tables:
-                raise DefinitionError(f"{table.name}.{column.name} refers to {column.table!r}, which is no table")
+                raise DefinitionError(f"{table.name}.{column.name} refers to {column.table!r}, which does not exist")
     for action in whole.actions.values():
         for role in {action.role} - {""} - whole.roles.keys():
-            raise DefinitionError(f"tool {action.name} is for {role!r}, which is no role")
+            raise DefinitionError(f"tool {action.name} is for {role!r}, which the files do not define")
         if action.table:
             _check_action(whole.tables[action.table], action, whole.tables)
 
@@ -382,7 +382,7 @@ def _check_action(table: Table, action: Action, tables: Mapping[str, Table]) -> 
     where = f"tool {action.name}"
     states = table.columns[table.status].options if table.status else ()
     for state in {*action.source, action.target} - {"", *states}:
-        raise DefinitionError(f"{where}: {state!r} is no state of {table.name}: {states}")
+        raise DefinitionError(f"{where}: table {table.name} has no state {state!r}; states: {states}")
     if action.kind in {"get", "change", "remove"} and table.parameter in {c.name for c in action.parameters}:
         raise DefinitionError(f"{where}: its record and a parameter are both called {table.one!r}")
     for name in {*action.sets, *filter(None, [action.own])} - {"id", *table.columns}:
@@ -398,7 +398,7 @@ def _check_action(table: Table, action: Action, tables: Mapping[str, Table]) -> 
 
 
 def has_default(column: Column) -> bool:
-    """Whether a new row has a value for it when nobody gives one."""
+    """True if a new row has a value for the column when a tool gives none."""
     return column.is_optional or column.kind not in {"text", "note", "ref", "date"}
 
 

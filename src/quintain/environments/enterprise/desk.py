@@ -25,11 +25,11 @@ _SHOWN = 25
 
 
 class Desk(qn.State):
-    """What every tool stands on.
+    """State on which every tool works.
 
     Attributes:
         db: The company.
-        actor: Row of the employee who is signed in; 0 for nobody.
+        actor: Row of the employee who is signed in; 0 before the sign-in.
     """
 
     db: Database
@@ -121,10 +121,10 @@ class Desk(qn.State):
         return self.clock.date.isoformat(timespec="minutes")[:16]
 
     def me(self) -> int:
-        """Row of the employee who is signed in.
+        """Returns the row of the employee who is signed in.
 
         Raises:
-            ToolError: Nobody is.
+            ToolError: No employee is signed in.
         """
         if not self.actor:
             raise qn.ToolError("401: sign in first")
@@ -146,10 +146,10 @@ class Desk(qn.State):
         return roles
 
     def resolve(self, table: Table, text: str) -> int:
-        """The row that a key such as PR-17, or a name that only one row has, refers to.
+        """Returns the row of a key such as PR-17, or of a name that only one row has.
 
         Raises:
-            ToolError: There is no such row, or there are several.
+            ToolError: No row matches, or several do.
         """
         text = text.strip()
         found = _KEY.fullmatch(text)
@@ -168,7 +168,7 @@ class Desk(qn.State):
         return int(rows[0][0])
 
     def may_see(self, table: Table, roles: set[str]) -> bool:
-        """Whether every row of a table is visible; else only those of who is signed in, and of direct reports."""
+        """True if every row of a table is visible; else only those of the employee and of direct reports."""
         return not table.private or table.reader in roles
 
 

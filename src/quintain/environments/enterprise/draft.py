@@ -10,7 +10,7 @@ from quintain import authoring, codec
 
 from .description import company
 from .desk import Desk, passcode_of
-from .goals import Call, Goal, call, keyed, play
+from .goals import Call, CallGoal, call, keyed, play
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _CHATTER = (
@@ -31,7 +31,7 @@ WHERE e.status = 'active' AND g.status = 'active' AND r.name = ? AND e.approval_
 """
 
 
-class Draft(authoring.Draft[Desk]):
+class CompanyDraft(authoring.Draft[Desk]):
     """One task in the making.
 
     Attributes:
@@ -57,10 +57,10 @@ class Draft(authoring.Draft[Desk]):
         self.play("sign_in", **who)
 
     def act_as(self, role: str, *, limit: int = 0, but: tuple[int, ...] = ()) -> int:
-        """Act as somebody with a role, who may approve so much, and is none of these."""
+        """Acts as an employee with a role and an approval limit, except those in `but`."""
         able = [number for (number,) in self.desk.db.execute(_WHO, role, limit) if number not in but]
         if not able:
-            raise ValueError(f"nobody else has the role {role} and may approve {limit}")
+            raise ValueError(f"no other employee has the role {role} and an approval limit of {limit} or more")
         self.sign_in(self.rng.choice(able))
         return self.actor
 
@@ -72,15 +72,15 @@ class Draft(authoring.Draft[Desk]):
         return found
 
     def do(self, tool: str, /, **arguments: Any) -> None:
-        """The next call of the goal.
+        """Adds a call to the goal.
 
         Raises:
-            ValueError: The world refuses it, so whoever wrote the task is wrong.
+            ValueError: The world refuses the call, so the task is wrong.
         """
         for value in arguments.values():
             if isinstance(value, dict):
                 self._find(cast("dict[str, Any]", value))
-        made, refused = play(self.desk, Goal(actor=self.actor, calls=((tool, arguments),)))
+        made, refused = play(self.desk, CallGoal(actor=self.actor, calls=((tool, arguments),)))
         if refused:
             raise ValueError(f"a task that cannot be done: {refused[0]}")
         self.wanted.append((tool, arguments))
@@ -128,22 +128,22 @@ class Draft(authoring.Draft[Desk]):
         return f"{words} {self.number(10_000, 99_999)}"
 
     def chatter(self) -> str:
-        """What people add to such a request, and what means nothing."""
+        """Returns a sentence without meaning for the task, as people add to requests; may be empty."""
         return self.rng.choice(_CHATTER)
 
     @property
     def prompt(self) -> str:
         return f"{self.introduction}\n\n{self.request}\n\n{_CLOSING}"
 
-    def truth(self) -> Goal:
-        return Goal(actor=self.actor, calls=tuple(self.wanted))
+    def truth(self) -> CallGoal:
+        return CallGoal(actor=self.actor, calls=tuple(self.wanted))
 
     def world(self) -> Desk:
         return self.start
 
     @property
     def introduction(self) -> str:
-        """Who the agent is."""
+        """Name, key and passcode of the employee, and the date."""
         sql = "SELECT t.name FROM employees e JOIN teams t ON t.id = e.team WHERE e.id = ?"
         team = self.get(sql, self.actor)
         who = f"You are {self.name()} (EMP-{self.actor}, passcode {passcode_of(self.actor)}), {team}."

@@ -1,9 +1,9 @@
-"""What a task asks for, and what differs between the world it leads to and the one that an agent left.
+"""Goals as lists of calls, and the comparison of the world they lead to with the agent's.
 
 The truth is relative: a goal is a list of calls in the name of an employee. They are played on a fork of the world in
-which the episode really began, so a goal has a meaning also where earlier tasks left another world than planned. Calls
-that cannot be made there are left out. What the fork then differs in from the beginning are the wanted facts; what the
-agent's world differs in are the found ones. Ids, times, free text and logs do not count.
+which the episode began, so a goal has a meaning also where earlier tasks left another world than planned. Calls that
+cannot be made there are left out. The changes on the fork are the wanted facts; the changes in the agent's world are
+the found ones. Ids, times, free text and logs do not count.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Fact = tuple[Any, ...]
 _DEEP = 4
 
 
-class Goal(msgspec.Struct, frozen=True, kw_only=True):
+class CallGoal(msgspec.Struct, frozen=True, kw_only=True):
     """The truth of a task.
 
     Attributes:
@@ -64,7 +64,7 @@ def ref(table: str, /, **where: Any) -> dict[str, Any]:
     return {"table": table, "where": where}
 
 
-def play(world: Desk, goal: Goal) -> tuple[list[Call], list[str]]:
+def play(world: Desk, goal: CallGoal) -> tuple[list[Call], list[str]]:
     """Do what a goal says, in this very world; the calls as they were made, and why others could not be."""
     made: list[Call] = []
     left_out: list[str] = []
@@ -88,7 +88,7 @@ def call(world: Desk, name: str, /, **arguments: Any) -> Any:
     return getattr(world, name)(**given | arguments)
 
 
-def judge(goal: Goal, start: Desk, end: Desk) -> Verdict:
+def judge(goal: CallGoal, start: Desk, end: Desk) -> Verdict:
     """Compare the world that an agent left with the one that the goal leads to from the same beginning."""
     wanted, left_out = _wanted(goal, start)
     ends = codec.dumps((start.db.digest(), end.db.digest()))
@@ -97,8 +97,8 @@ def judge(goal: Goal, start: Desk, end: Desk) -> Verdict:
     return Verdict(wanted.total(), _listed(missing), _listed(stray), left_out)
 
 
-def _wanted(goal: Goal, start: Desk) -> tuple[Counter[Fact], list[str]]:
-    """What playing the goal changes, and what of it cannot be played."""
+def _wanted(goal: CallGoal, start: Desk) -> tuple[Counter[Fact], list[str]]:
+    """Returns the changes that playing the goal makes, and why some calls cannot be played."""
 
     def played() -> tuple[Counter[Fact], list[str]]:
         expected = start.copy()
@@ -113,7 +113,7 @@ _FOUND: Recent[Counter[Fact]] = Recent(200)
 
 
 def facts(start: Desk, end: Desk) -> Counter[Fact]:
-    """What differs, in words that do not depend on ids of new rows, on times and on free text."""
+    """Returns the differences as facts that do not depend on ids of new rows, times and free text."""
     changes = start.db.diff(end.db)
     fresh = {(change.table, change.key[0]): change for change in changes if change.before is None}
     found: Counter[Fact] = Counter()

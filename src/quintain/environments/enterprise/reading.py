@@ -60,7 +60,7 @@ def get(desk: Desk, action: Action, arguments: dict[str, Any]) -> dict[str, Any]
 
 
 def report(desk: Desk, action: Action, arguments: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a SELECT of the description gives."""
+    """Returns the rows of a report's SELECT."""
     desk.enter(action)
     values: dict[str, Any] = {"me": desk.me(), "today": desk.today}
     for column in action.parameters:
@@ -125,7 +125,7 @@ def _select(name: str) -> str:
 
 @functools.cache
 def _columns(action: str) -> list[str]:
-    """What a report calls its columns: each has an AS."""
+    """Returns the names of a report's columns: each has an AS."""
     head = company().actions[action].sql.partition(" FROM ")[0]
     return re.findall(r" AS (\w+)", head)
 

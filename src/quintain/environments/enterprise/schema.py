@@ -60,7 +60,7 @@ def _column(column: Column) -> str:
 
 
 def _recipe() -> str:
-    """Names what the seed is made of, for the cache looks only at the schema and at the module of `fill`."""
+    """Names the sources of the seed, for the cache considers only the schema and the module of `fill`."""
     here = Path(__file__).parent
     texts = [path.read_bytes() for path in sorted(here.glob("company/*.toml"))]
     texts += [(here / f"{name}.py").read_bytes() for name in ("description", "seeding")]

@@ -18,7 +18,7 @@ from .description import FOLDER, Column, Company, Table, company
 TODAY = date(2025, 6, 2)
 """The day on which the seed ends, a Monday."""
 OPENING = datetime(2025, 6, 2, 8, 0, tzinfo=UTC).timestamp()
-"""When the first working day begins, seconds since 1970."""
+"""Begin of the first working day, seconds since 1970."""
 
 _BLANK = re.compile(r"\{(\w+)\}")
 _EMPTY = 30

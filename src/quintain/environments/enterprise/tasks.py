@@ -14,7 +14,7 @@ import quintain as qn
 from quintain.authoring import key_of
 
 from .desk import Desk
-from .draft import Draft
+from .draft import CompanyDraft
 from .schema import base
 from .seeding import OPENING
 from .state import Enterprise
@@ -54,7 +54,7 @@ DAYS: dict[str, tuple[str, ...]] = {
         "offboarding renewal policy",
     ),
 }
-"""Split to its days, and which stories are told on each."""
+"""Stories of each day, by split."""
 
 _ANSWER = "It is done."
 
@@ -75,7 +75,7 @@ def day(split: str, number: int) -> tuple[qn.Task[Desk], ...]:
         start = world.copy()
         start.actor = 0
         family = step.__name__
-        draft = Draft(key_of("enterprise", split, number, story, family), start, memories.setdefault(story, {}))
+        draft = CompanyDraft(key_of("enterprise", split, number, story, family), start, memories.setdefault(story, {}))
         draft.request = f"{step(draft)} {draft.chatter()}".strip()
         tags = {"family": family, "story": story, "day": name}
         task = draft.task(f"{split}-{number + 1:02}-{place + 1}-{family}", answer=_ANSWER, tags=tags)

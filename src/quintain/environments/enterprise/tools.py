@@ -93,7 +93,7 @@ def _docstring(action: Action, parameters: dict[str, tuple[Any, Any, str]]) -> s
 
 
 def summary(action: Action) -> str:
-    """What a tool does, when it may be used, and by whom."""
+    """Returns the description of a tool: its effect, its conditions and its users."""
     parts = [action.doc or _does(action)]
     if action.source:
         parts.append(f"It must be {' or '.join(action.source)}.")

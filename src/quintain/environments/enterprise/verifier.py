@@ -9,13 +9,13 @@ import quintain as qn
 from quintain.authoring import sound_call
 
 from .desk import Desk
-from .goals import Goal, Verdict, judge
+from .goals import CallGoal, Verdict, judge
 
 
 @qn.reward(level="step")
 def own_name(effect: qn.StepView[Desk]) -> qn.Score:
-    """0 for a call that changed records in the name of somebody else than the task's employee."""
-    goal: Goal = effect.task.truth
+    """Scores 0 for a call that changed records in the name of another employee than the task's."""
+    goal: CallGoal = effect.task.truth
     if effect.before.actor == goal.actor or not effect.before.db.diff(effect.after.db):
         return qn.Score(1.0)
     return qn.Score(0.0, f"EMP-{effect.before.actor} wrote, not EMP-{goal.actor}")
@@ -38,14 +38,14 @@ def progress(turn: qn.TurnView[Desk]) -> qn.Score:
 @qn.phase()
 def signed_in(turn: qn.TurnView[Desk]) -> bool:
     """The task's employee is signed in."""
-    goal: Goal = turn.task.truth
+    goal: CallGoal = turn.task.truth
     return turn.after.actor == goal.actor
 
 
 @qn.phase(after="signed_in")
 def begun(turn: qn.TurnView[Desk]) -> bool:
     """A call of the goal was carried out."""
-    goal: Goal = turn.task.truth
+    goal: CallGoal = turn.task.truth
     wanted = {name for name, _ in goal.calls}
     return any(step.call.name in wanted and not step.is_error for step in turn.turn.steps)
 
@@ -53,7 +53,7 @@ def begun(turn: qn.TurnView[Desk]) -> bool:
 @qn.phase(after="begun")
 def finished(turn: qn.TurnView[Desk]) -> bool:
     """Every tool that the goal needs was used with success by now, the last one in this turn."""
-    goal: Goal = turn.task.truth
+    goal: CallGoal = turn.task.truth
     last = {goal.calls[-1][0]}
     if not any(step.call.name in last and not step.is_error for step in turn.turn.steps):
         return False

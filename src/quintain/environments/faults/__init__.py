@@ -1,7 +1,7 @@
-"""Faults of the services behind a world's tools, for whoever wants to see what then happens.
+"""Faults of the services behind a world's tools, which tests and audits inject.
 
-A fault that was injected lies in the world until something uses a service: that use fails, and the next one is served
-again. In a sound world nothing makes an answer of it: a tool says that its service is down, a verdict is not reached.
+An injected fault waits in the world until a tool uses a service: that use fails, and the next one is served again. A
+sound world does not turn the failure into an answer: the tool reports that its service is down, or scoring fails.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FAULTS = {
     "out_of_memory": "ran out of memory",
     "disk_full": "has no space left on its disk",
 }
-"""What can be injected, and what is said of the service then."""
+"""Faults that can be injected, each with the message of the service."""
 
 
 class Unavailable(qn.ToolError):
@@ -44,10 +44,10 @@ class Faulty(qn.State, kw_only=True):
     fault: str = ""
 
     def inject(self, fault: str) -> None:
-        """Let the next use of a service meet this fault.
+        """Makes the next use of a service fail.
 
         Raises:
-            ValueError: There is no such fault.
+            ValueError: The fault is unknown.
         """
         if fault not in FAULTS:
             raise ValueError(f"unknown fault {fault!r}; known: {', '.join(FAULTS)}")

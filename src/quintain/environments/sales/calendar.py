@@ -20,11 +20,11 @@ Minutes = Annotated[int, msgspec.Meta(ge=15, le=240)]
 Address = Annotated[str, msgspec.Meta(max_length=254)]
 Words = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 Span = tuple[float, float]
-"""From, to."""
+"""Begin and end, seconds since 1970."""
 
 
 class Office(msgspec.Struct, kw_only=True):
-    """When a colleague works, Monday to Friday."""
+    """Working hours of a colleague, Monday to Friday."""
 
     zone: str
     opens: int = 9
@@ -187,12 +187,12 @@ def taken(meetings: Iterable[tuple[str, Meeting]], rep_id: str) -> Iterator[Span
 
 
 def clash(spans: Iterable[Span], begin: float, minutes: int) -> bool:
-    """Whether a meeting overlaps a span; touching is fine."""
+    """True if a meeting overlaps a span; touching is fine."""
     return any(begin < until and since < begin + minutes * 60 for since, until in spans)
 
 
 def free(office: Office, day: date, wish: tuple[int, list[Span]]) -> list[float]:
-    """When a meeting of so many minutes could begin between those spans, on the half hours of an office day."""
+    """Returns the half hours of an office day at which a meeting fits between the spans."""
     minutes, spans = wish
     if day.weekday() >= 5:
         return []

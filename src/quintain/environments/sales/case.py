@@ -14,7 +14,7 @@ from quintain.authoring import Level
 from . import calendar, goals, policy, times
 from .calendar import Meeting, Office
 from .crowd import world
-from .draft import Draft, Person
+from .draft import Person, SalesDraft
 from .goals import Booked, Mailed, Truth
 from .mail import Outgoing
 from .state import Sales
@@ -30,19 +30,19 @@ _WRITES = {
 """Tool to the table it writes and the argument that names the record."""
 
 
-class Case(Draft):
-    """One task in the making.
+class Case(SalesDraft):
+    """Task in the making.
 
     Attributes:
-        now: Where the solution has got to.
-        told: When its player could first know what to do.
+        now: The time that the solution has reached.
+        informed_at: The time from which the agent can have all it needs to know.
         focus: Records that the job is about.
         never: Addresses that no e-mail may reach.
     """
 
     def __init__(self, key: bytes, level: Level) -> None:
         super().__init__(key, level)
-        self.now = self.told = self.start
+        self.now = self.informed_at = self.start
         self.focus: list[str] = []
         self.never: list[str] = []
         self._cancelled: set[str] = set()
@@ -119,7 +119,7 @@ class Case(Draft):
         self.goals.append(goals.Filled(table="crm.contacts", key=who.id, field="opted_out"))
 
     def slots(self, rep_id: str, who: Person, day: date) -> list[float]:
-        """When a demo could begin on a day of the colleague's, by both calendars and the policy."""
+        """Returns when a demo can begin on a day of the colleague's, by both calendars and the policy."""
         office: Office = self.rows["calendar.offices"][rep_id]
         meetings: dict[str, Meeting] = self.rows.get("calendar.meetings", {})
         spans = list(calendar.taken(meetings.items(), rep_id))
@@ -137,7 +137,7 @@ class Case(Draft):
             if fitting:
                 break
         else:
-            raise ValueError("nobody can meet in these windows; the family should have seen to it")
+            raise ValueError("no time in these windows suits both calendars; the family must choose others")
         start = times.stamp(fitting[0])
         if moving:
             self.play("calendar_move", meeting_id=moving, start=start)
@@ -149,7 +149,7 @@ class Case(Draft):
             attendee=who.email,
             zone=who.zone,
             windows=tuple(windows),
-            earliest=self.told + policy.NOTICE_H * times.HOUR,
+            earliest=self.informed_at + policy.NOTICE_H * times.HOUR,
             meeting=moving,
         )
         self.goals.append(goal)
@@ -158,7 +158,7 @@ class Case(Draft):
         self.mail(who, f"Our demo is on {day_name} at {clock} your time.", confirms=goal)
 
     def offer(self, rep_id: str, who: Person) -> tuple[str, list[calendar.Span]] | None:
-        """Days on which a contact might meet a colleague, in the contact's words; None when there is no such day."""
+        """Returns days on which a contact can meet a colleague, in the contact's words; None if no day fits."""
         office: Office = self.rows["calendar.offices"][rep_id]
         today = times.local(self.now, office.zone).date()
         days = [today + timedelta(days=ahead) for ahead in range(3, 15)]
@@ -192,7 +192,7 @@ class Case(Draft):
 
     def wait_until(self, at: float) -> None:
         """Let time pass, a bit longer than to that moment."""
-        self.told = at
+        self.informed_at = at
         while self.now <= at:
             hours = min(72.0, max(0.25, (at - self.now) // 900 / 4 + 0.25))
             self.play("wait", hours=hours)

@@ -1,4 +1,4 @@
-"""Whether the desk's letters kept the rules: opt-outs above all, then hours and quotas."""
+"""Rules about the desk's letters: opt-outs above all, then hours and quotas."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _addressed(contacts: qn.Table[Contact]) -> dict[str, list[Contact]]:
 
 
 def _crowds(world: Sales, fresh: set[str], reader: tuple[str, list[str]]) -> bool:
-    """Whether the new letters, and not those from before, exceed the reader's quota in every zone it may live in."""
+    """True if the new letters, and not the earlier ones, exceed the quota in every zone of the reader."""
     address, zones = reader
     rows = [(key, row) for key, row in world.mail.outbox.items()
             if row.to.casefold() == address and row.status != "cancelled"]  # fmt: skip

@@ -33,7 +33,7 @@ Words = Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
 
 
 class Crm(qn.State):
-    """Records by id; the letter in front of an id tells the table."""
+    """Records by id; the first letter of an id names the table."""
 
     accounts: qn.Table[Account]
     contacts: qn.Table[Contact]

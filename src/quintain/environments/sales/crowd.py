@@ -11,7 +11,7 @@ import quintain as qn
 from . import policy, pools, times
 from .calendar import Calendar, Meeting, Office
 from .crm import Crm
-from .draft import Draft, Person
+from .draft import Person, SalesDraft
 from .mail import Habit, Incoming, Mail, Outgoing
 from .records import STAGES, Account, Activity, Contact, Lead, Member, Opportunity
 from .state import FRESH, PREFIXES, Sales
@@ -21,7 +21,7 @@ CONTACTS = {"easy": 30, "medium": 70, "hard": 120}
 """People around the task, by level."""
 
 
-def world(draft: Draft, key: bytes) -> Sales:
+def world(draft: SalesDraft, key: bytes) -> Sales:
     """The start state: the rows of a draft, a crowd around them, and what is due to happen."""
     full = draft.twin(key)
     _populate(full)
@@ -49,11 +49,11 @@ def world(draft: Draft, key: bytes) -> Sales:
     return state
 
 
-def _table(draft: Draft, row: type[Any], name: str) -> qn.Table[Any]:
+def _table(draft: SalesDraft, row: type[Any], name: str) -> qn.Table[Any]:
     return qn.Table(row, draft.rows.get(name, {}))
 
 
-def _expect(draft: Draft, state: Sales) -> None:
+def _expect(draft: SalesDraft, state: Sales) -> None:
     """Set the timers: letters that will leave, letters that will arrive."""
     outbox: dict[str, Outgoing] = draft.rows.get("mail.outbox", {})
     for key, letter in outbox.items():
@@ -63,7 +63,7 @@ def _expect(draft: Draft, state: Sales) -> None:
         state.clock.at(at, state.mail.deliver, **arriving)
 
 
-def _populate(draft: Draft) -> None:
+def _populate(draft: SalesDraft) -> None:
     rng = draft.rng
     settled: dict[str, Meeting] = draft.rows.get("calendar.meetings", {})
     planned = {meeting.rep for meeting in settled.values()}
@@ -87,7 +87,7 @@ def _populate(draft: Draft) -> None:
             _letter(draft, person.row.email)
 
 
-def _account(draft: Draft) -> tuple[str, Account]:
+def _account(draft: SalesDraft) -> tuple[str, Account]:
     rng, country = draft.rng, draft.rng.choice(policy.COUNTRIES)
     return draft.account(
         country=rng.choice((country.name, country.name, *country.spellings, None)),
@@ -97,8 +97,8 @@ def _account(draft: Draft) -> tuple[str, Account]:
     )
 
 
-def _contact(draft: Draft, account: tuple[str, Account]) -> Person:
-    """A contact as somebody typed it in."""
+def _contact(draft: SalesDraft, account: tuple[str, Account]) -> Person:
+    """Adds a contact with the gaps and typing errors of manual entry."""
     rng = draft.rng
     person = draft.person(account)
     row = person.row
@@ -113,15 +113,15 @@ def _contact(draft: Draft, account: tuple[str, Account]) -> Person:
     return person
 
 
-def _lookalike(draft: Draft, person: Person, account: tuple[str, Account]) -> None:
-    """Somebody else of the same name, or the same person once more."""
+def _lookalike(draft: SalesDraft, person: Person, account: tuple[str, Account]) -> None:
+    """Adds a person of the same name, or a duplicate of the person."""
     if draft.rng.below(2):
         draft.person(account, name=person.row.name, title=None)
     else:
         draft.add(msgspec.structs.replace(person.row, phone=None, created=draft.ago(10)[:10]))
 
 
-def _lead(draft: Draft, person: Person) -> None:
+def _lead(draft: SalesDraft, person: Person) -> None:
     rng = draft.rng
     row = Lead(
         contact=person.id,
@@ -136,12 +136,12 @@ def _lead(draft: Draft, person: Person) -> None:
     draft.add(row)
 
 
-def _deal(draft: Draft, person: Person) -> None:
+def _deal(draft: SalesDraft, person: Person) -> None:
     deal_id, _ = draft.deal(person, draft.rng.choice(STAGES))
     draft.note(deal_id, draft.rng.choice(pools.CHATTER), 1 + draft.rng.below(120), kind="call")
 
 
-def _letter(draft: Draft, address: str) -> None:
+def _letter(draft: SalesDraft, address: str) -> None:
     if draft.rng.below(5) == 0:
         draft.letter(address, 1 + draft.rng.below(12), "scheduled")
     else:

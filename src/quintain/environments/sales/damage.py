@@ -1,4 +1,4 @@
-"""What the agent changed, row by row and field by field, and which of it nobody asked for."""
+"""Changes by the agent, row by row and field by field, that the job did not ask for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .goals import Booked, Mailed, Note, Truth
 from .state import Sales
 
 NOTES_SPARE = 3
-"""Entries on the record of the job beyond those asked for that nobody minds."""
+"""Entries on the job's records that are free, beyond those asked for."""
 
 _WATCHED = (
     "crm.accounts",

@@ -49,7 +49,7 @@ _SHIFTS = (
 
 
 class Person(NamedTuple):
-    """Somebody in the CRM, with the id of the record."""
+    """Contact in the CRM, with the id of the record."""
 
     id: str
     row: Contact
@@ -70,7 +70,7 @@ class Person(NamedTuple):
         return policy.zone_of(self.row, self.account)
 
 
-class Draft(authoring.Draft[Any]):
+class SalesDraft(authoring.Draft[Any]):
     """Rows by table. All that is random comes from the key, so equal keys make equal worlds."""
 
     def __init__(self, key: bytes, level: Level) -> None:
@@ -142,7 +142,7 @@ class Draft(authoring.Draft[Any]):
     def note(
         self, about: str, text: str, days: float, *, kind: Literal["call", "note", "email", "meeting"] = "note"
     ) -> str:
-        """Something that was written down so many days ago."""
+        """Adds an entry that was logged so many days ago."""
         return self.add(Activity(kind=kind, about=about, text=text, at=self.ago(days)))
 
     def deal(self, contact: Person, stage: Stage, **fields: Any) -> tuple[str, Opportunity]:
@@ -170,7 +170,7 @@ class Draft(authoring.Draft[Any]):
         )
 
     def answers(self, who: Person, after_h: float, text: str) -> str:
-        """Somebody will answer our next letter; returns the id that the answer will have."""
+        """Schedules a contact's answer to our next letter; returns the id of the answer."""
         key = f"I-{self.numbers.draw()}"
         body = f"{text}\n\n{who.row.name}"
         habit = Habit(message_id=key, delay_s=after_h * times.HOUR, subject="Re: your e-mail", body=body)
@@ -178,7 +178,7 @@ class Draft(authoring.Draft[Any]):
         return key
 
     def writes(self, who: Person, after_h: float, text: str) -> str:
-        """Somebody writes to us, before the start when `after_h` is negative; returns the message's id."""
+        """Adds a letter to us, before the start when `after_h` is negative; returns the message's id."""
         body, at = f"{text}\n\n{who.row.name}", self.start + after_h * times.HOUR
         if after_h < 0:
             return self.add(Incoming(sender=who.email, subject="Re: Tessera", body=body, at=times.stamp(at)))
@@ -224,7 +224,7 @@ class Draft(authoring.Draft[Any]):
                 self.rows.setdefault("calendar.offices", {})[key] = office
 
     def _name(self, domain: str) -> tuple[str, str]:
-        """A name that nobody else has, and the address that goes with it."""
+        """Returns an unused name and its address."""
         drawn = divmod(self.names.draw(), len(pools.LAST))
         first, last = pools.FIRST[drawn[0]], pools.LAST[drawn[1]]
         address = f"{pools.ascii_of(first)}.{pools.ascii_of(last)}@{domain}"

@@ -1,7 +1,7 @@
-"""What a task asks for: effects in the world, each of which can say why it is missing.
+"""Goals of the sales desk: effects in the world, each of which can say why it is missing.
 
-A goal looks at the cause, never at a flag alone: the letter that really went to the right address, the meeting that
-really fits both calendars. It leaves open what the task leaves open: any wording, any valid time.
+A goal looks at the cause, never at a flag alone: the letter that went to the right address, the meeting that fits both
+calendars. It accepts any wording and any valid time where the task leaves them open.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from .calendar import HALF_HOUR, Meeting, booked, clash
 from .state import Sales
 
 LETTER_MIN = 20
-"""Characters below which a text is no letter."""
+"""Characters that a letter has at least."""
 
 
-class _Goal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class _SalesGoal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Base of the goals, each of which also has `missing(world, start)`."""
 
     records: ClassVar[bool] = False
-    """Whether it is the record of an act rather than an act."""
+    """True for the record of an act, False for the act."""
 
     def allows(self, edit: FieldChange) -> bool:
-        """Whether it explains a changed field."""
+        """True if the goal explains a changed field."""
         del edit
         return False
 
 
-class Field(_Goal, frozen=True, kw_only=True):
+class Field(_SalesGoal, frozen=True, kw_only=True):
     """A field has a value; spelling of phone numbers, capital letters and spaces do not count."""
 
     table: str
@@ -53,7 +53,7 @@ class Field(_Goal, frozen=True, kw_only=True):
         return (edit.table, edit.key, edit.field) == (self.table, self.key, self.field)
 
 
-class Filled(_Goal, frozen=True, kw_only=True):
+class Filled(_SalesGoal, frozen=True, kw_only=True):
     """A field was given words of its own."""
 
     table: str
@@ -69,7 +69,7 @@ class Filled(_Goal, frozen=True, kw_only=True):
         return (edit.table, edit.key, edit.field) == (self.table, self.key, self.field)
 
 
-class Merged(_Goal, frozen=True, kw_only=True):
+class Merged(_SalesGoal, frozen=True, kw_only=True):
     """A contact was merged, directly or by way of others, into the right survivor."""
 
     survivor: str
@@ -92,7 +92,7 @@ class Merged(_Goal, frozen=True, kw_only=True):
         return into
 
 
-class Note(_Goal, frozen=True, kw_only=True):
+class Note(_SalesGoal, frozen=True, kw_only=True):
     """An entry was logged about one of some records."""
 
     records: ClassVar[bool] = True
@@ -110,15 +110,15 @@ class Note(_Goal, frozen=True, kw_only=True):
         return reason
 
 
-class Booked(_Goal, frozen=True, kw_only=True):
+class Booked(_SalesGoal, frozen=True, kw_only=True):
     """A meeting stands in a colleague's calendar where both sides can and the policy allows."""
 
     rep: str
     attendee: str
     zone: str
-    """The guest's."""
+    """Time zone of the guest."""
     windows: tuple[tuple[float, float], ...]
-    """What the guest offered; the meeting lies wholly within one of them."""
+    """Times that the guest offered; the meeting lies wholly within one of them."""
     earliest: float
     meeting: str | None = None
     """The appointment to be moved; None when a new one is to be booked."""
@@ -130,7 +130,7 @@ class Booked(_Goal, frozen=True, kw_only=True):
         return (edit.table, edit.key, edit.field) == ("calendar.meetings", self.meeting, "start")
 
     def start(self, world: Sales) -> tuple[float | None, str]:
-        """When the meeting begins; None and the reason when there is no valid one."""
+        """Returns the begin of the meeting; None and the reason when no valid one exists."""
         reason = f"no appointment of {self.rep} with {self.attendee}"
         for key in [self.meeting] if self.meeting else world.fresh("E-"):
             meeting = world.calendar.meetings[key]
@@ -161,7 +161,7 @@ class Booked(_Goal, frozen=True, kw_only=True):
         return next((name for name, true in flaws.items() if true), "")
 
 
-class Mailed(_Goal, frozen=True, kw_only=True):
+class Mailed(_SalesGoal, frozen=True, kw_only=True):
     """A letter of ours went, or is about to go, to an address."""
 
     to: str
@@ -203,7 +203,7 @@ Goal = Field | Filled | Merged | Note | Booked | Mailed
 
 
 class Truth(msgspec.Struct, frozen=True, kw_only=True):
-    """What the verifier knows about a task.
+    """Truth of a task, for the verifier.
 
     Attributes:
         focus: Records that the job is about; reading one of them is being informed.

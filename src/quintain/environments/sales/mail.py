@@ -28,7 +28,7 @@ class Outgoing(msgspec.Struct, kw_only=True):
     body: str
     status: Literal["sent", "scheduled", "cancelled"]
     at: str
-    """When it left or is to leave."""
+    """Time at which it left or will leave."""
 
 
 class Incoming(msgspec.Struct, kw_only=True):
@@ -42,7 +42,7 @@ class Incoming(msgspec.Struct, kw_only=True):
 
 
 class Habit(msgspec.Struct, kw_only=True):
-    """How somebody will answer the next letter that reaches them; nobody sees it before."""
+    """Prepared answer of a contact to the next letter; hidden until it arrives."""
 
     message_id: str
     delay_s: float
@@ -149,7 +149,7 @@ class Mail(qn.State):
 
     @property
     def unread(self) -> int:
-        """How many received letters nobody has opened."""
+        """Number of received letters that were not opened."""
         return sum(not message.read for message in self.inbox.values())
 
     def leave(self, key: str) -> None:

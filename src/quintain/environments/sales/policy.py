@@ -26,7 +26,7 @@ STALLED_DAYS = 45
 
 
 class Country(NamedTuple):
-    """What follows from where an account sits."""
+    """Region, time zone and spellings of a country."""
 
     name: str
     region: Region
@@ -55,12 +55,12 @@ _BY_SPELLING = {text.casefold(): country for country in COUNTRIES for text in (c
 
 
 def country_of(account: Account | None) -> Country | None:
-    """Where an account sits; None when its record does not say."""
+    """Returns the country of an account; None when its record does not say."""
     return _BY_SPELLING.get((account.country or "").strip().casefold()) if account else None
 
 
 def zone_of(contact: Contact, account: Account | None) -> str:
-    """The clock a contact lives by; UTC when neither record tells."""
+    """Returns the time zone of a contact; UTC when neither record has one."""
     if contact.zone:
         return contact.zone
     country = country_of(account)
@@ -77,18 +77,18 @@ def objection(employees: int, budget_eur: int, months: int) -> LeadReason | None
 
 
 def segment(employees: int) -> Segment:
-    """Who sells to a company of this size."""
+    """Returns the segment of a company of this size."""
     return "enterprise" if employees >= ENTERPRISE_MIN else "mid"
 
 
 def may_write(at: float, zone: str) -> bool:
-    """Whether an e-mail may reach somebody at that moment."""
+    """True if an e-mail may reach a person in this zone at that moment."""
     clock = times.local(at, zone)
     return clock.weekday() < 5 and WRITE_FROM <= clock.hour < WRITE_TO
 
 
 def over_quota(mails: Iterable[float], zone: str) -> bool:
-    """Whether so many e-mails to one person are too many, on one day of theirs or within a week."""
+    """True if so many e-mails to one person exceed the limit of a day or of a week."""
     sent = sorted(mails)
     days = [times.local(at, zone).date() for at in sent]
     crowded_day = any(days.count(day) > MAILS_PER_DAY for day in set(days))
@@ -98,7 +98,7 @@ def over_quota(mails: Iterable[float], zone: str) -> bool:
 
 
 def first_chance(after: float, zone: str, mails: Iterable[float] = ()) -> float:
-    """The first moment from `after` on when one more e-mail may reach somebody who got or will get `mails`."""
+    """Returns the first moment from `after` on when another e-mail may reach the recipient of `mails`."""
     known = list(mails)
     at = after
     while not may_write(at, zone) or over_quota([*known, at], zone):
@@ -109,12 +109,12 @@ def first_chance(after: float, zone: str, mails: Iterable[float] = ()) -> float:
 
 
 def may_meet(start: float, minutes: int, zone: str) -> bool:
-    """Whether a meeting lies within a contact's office hours."""
+    """True if a meeting lies within a contact's office hours."""
     return within_hours(start, minutes, (zone, MEET_FROM, MEET_TO))
 
 
 def within_hours(start: float, minutes: int, office: tuple[str, int, int]) -> bool:
-    """Whether a meeting lies on one working day between two hours of a zone."""
+    """True if a meeting lies on one working day between two hours of a zone."""
     zone, begin, end = office
     clock = times.local(start, zone)
     minute = clock.hour * 60 + clock.minute

@@ -117,7 +117,7 @@ def phone(rng: Rng, dial: str) -> str:
 
 
 def retyped(digits: str) -> str:
-    """The same phone number as somebody else would have typed it."""
+    """Returns the same phone number in another spelling."""
     plain = "".join(letter for letter in digits if letter.isdecimal())
     grouped = "-".join(plain[i : i + 3] for i in range(0, len(plain), 3))
     return f"+{grouped}" if grouped != digits.lstrip("+") else f"+{plain}"

@@ -1,4 +1,4 @@
-"""The rows of the CRM. Times are text, in UTC; None is what nobody has filled in."""
+"""Rows of the CRM. Times are text, in UTC; None stands for an empty field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPEN_STAGES = STAGES[:5]
 
 
 class Account(msgspec.Struct, kw_only=True):
-    """A company."""
+    """Company that is or may become a customer."""
 
     name: str
     domain: str | None = None
@@ -45,7 +45,7 @@ class Contact(msgspec.Struct, kw_only=True):
 
 
 class Lead(msgspec.Struct, kw_only=True):
-    """Interest that nobody has judged yet, or its judgement."""
+    """Sign of interest, with its qualification."""
 
     contact: str
     account: str | None = None
@@ -61,7 +61,7 @@ class Lead(msgspec.Struct, kw_only=True):
 
 
 class Opportunity(msgspec.Struct, kw_only=True):
-    """A deal."""
+    """Deal with an account."""
 
     name: str
     account: str
@@ -75,7 +75,7 @@ class Opportunity(msgspec.Struct, kw_only=True):
 
 
 class Activity(msgspec.Struct, kw_only=True):
-    """What somebody did or noted, about one record."""
+    """Entry in the history of one record."""
 
     kind: Literal["call", "note", "email", "meeting"]
     about: str
@@ -84,14 +84,14 @@ class Activity(msgspec.Struct, kw_only=True):
 
 
 class Member(msgspec.Struct, kw_only=True):
-    """A colleague."""
+    """Colleague in the sales team."""
 
     name: str
     email: str
     role: Literal["account_executive", "manager"]
     region: Region
     segment: Segment | None = None
-    """What an account executive sells to; None for a manager."""
+    """Segment of an account executive; None for a manager."""
     away_until: str | None = None
     """Last day of absence; None when at work."""
 

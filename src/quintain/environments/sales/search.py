@@ -1,4 +1,4 @@
-"""How the CRM finds records: like any CRM, by the words in a few fields, and not by what one means."""
+"""Search of the CRM: by the words in a few fields, without any meaning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_KNOWN = 100
 """Contents of tables of which the results are kept."""
 RELATED_MAX = 25
-"""Ids shown beside a record, of each kind."""
+"""Related ids that a record shows, of each kind."""
 
 
 def ranked(crm: Crm, kind: str, query: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from .crm import Crm
 from .mail import Mail
 
 FRESH = 90_000
-"""Numbers of what is made during the episode begin behind it, so that old and new are told apart at no cost."""
+"""Numbers of rows that the episode makes begin behind it, which separates them from older rows."""
 PREFIXES = ("N-", "M-", "E-")
 """Letters of what is made during the episode: entries, e-mails, meetings."""
 
@@ -32,7 +32,7 @@ class Sales(Faulty):
         "missing crm.contacts.title": 0.51,
         "missing crm.contacts.zone": 0.36,
     }
-    """How much of the records is not filled in, as in the CRMs that this one stands for; the audit holds it to that."""
+    """Share of empty fields, as in the CRMs that this one stands for; the audit checks it."""
 
     crm: Crm
     mail: Mail

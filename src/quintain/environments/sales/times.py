@@ -66,7 +66,7 @@ def local(at: float, zone: str) -> datetime:
 
 
 def moment(day: date, hour: float, zone: str) -> float:
-    """When a clock in `zone` shows `hour` on `day`; between midnight and one not defined on days of change."""
+    """Returns when a clock in `zone` shows `hour` on `day`; undefined from midnight to one on days of change."""
     wall = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() + hour * HOUR
     return wall - offset(zone, wall - offset(zone, wall))
 
@@ -79,8 +79,8 @@ def stamp(at: float) -> str:
 def describe(at: float, zone: str = "UTC") -> str:
     """For people: "Tue 2025-03-11 10:00 UTC", or "Tue 2025-03-11 10:00 Europe/Berlin (UTC+01:00)"."""
     shown = local(at, zone).isoformat(" ", timespec="minutes")
-    told = f"{WEEKDAYS[local(at, zone).weekday()]} {shown[:16]} {zone}"
-    return told if zone == "UTC" else f"{told} (UTC{shown[16:]})"
+    text = f"{WEEKDAYS[local(at, zone).weekday()]} {shown[:16]} {zone}"
+    return text if zone == "UTC" else f"{text} (UTC{shown[16:]})"
 
 
 def long_date(day: date) -> str:
@@ -122,7 +122,7 @@ def _read(kind: type[D], text: str, form: re.Pattern[str], *, wrong: str) -> D:
 
 @functools.lru_cache(maxsize=256)
 def _summer(rule: str, hours: float, year: int) -> tuple[float, float]:
-    """When summer time begins and ends in a year."""
+    """Returns the begin and end of summer time in a year."""
     match rule:
         case "us":  # second Sunday of March to first Sunday of November, at 2 by the clock
             return _sunday(year, 3, 2) + (2 - hours) * HOUR, _sunday(year, 11, 1) + (1 - hours) * HOUR

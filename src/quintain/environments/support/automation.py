@@ -1,4 +1,4 @@
-"""What the desk does every full hour: remind, solve and close what was left alone, and escalate broken promises."""
+"""Hourly automations of the desk: remind, solve and close idle tickets, and escalate broken promises."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RUNNING = "met IS NULL AND left_minutes IS NULL AND is_breached = 0"
 
 
 class _Pending(NamedTuple):
-    """When a database next gives the sweep something to do; most sweeps find nothing."""
+    """Earliest times at which the sweep has work; most sweeps find none."""
 
     due: str
     """The earliest promise that is not kept yet."""
@@ -60,7 +60,7 @@ class Automations(Ticketing):
         return moment(self.clock.now - hours * HOUR)
 
     def _escalate(self, clock: SlaClock) -> None:
-        """Mark a broken promise, and tell the lead of the group that should have kept it."""
+        """Marks a broken promise, and sends a mail to the lead of the responsible group."""
         self.change(SlaClock, clock.id, is_breached=True)
         self.tag(clock.ticket_id, BREACHED)
         group = self.need(Ticket, clock.ticket_id).group_id

@@ -8,8 +8,8 @@ from quintain.authoring import Level
 
 from . import policy
 from .desk import DAY, HOUR, moment, seconds
-from .draft import Draft, known
-from .goals import Field, Filled, Free, Made, Told, Truth, amount, word
+from .draft import SupportDraft, known
+from .goals import Answer, Field, Filled, Free, Made, Truth, amount, word
 from .schema.accounts import Account
 from .schema.billing import Approval, Card, Invoice, Payment, PaymentRetry
 from .schema.desk import Comment, Script, Ticket
@@ -28,7 +28,7 @@ Words = dict[str, tuple[str, ...]]
 """Language to the ways in which something is said in it."""
 
 
-class Case(Draft):
+class Case(SupportDraft):
     """One task in the making.
 
     Attributes:
@@ -106,22 +106,22 @@ class Case(Draft):
             self.add(Comment, ticket_id=ticket.id, **facts)
 
     def script(self, cue: str, hours: float, does: str, /, **facts: Any) -> Script:
-        """Somebody outside does something, some hours after the cue; "start" is when the job begins."""
+        """Adds an act from outside, some hours after the cue; "start" is when the job begins."""
         return self.add(Script, cue=cue, delay_seconds=int(hours * HOUR), does=does, facts=facts)
 
     def details(
         self, *, order: str | None = None, home: Address | None = None, card: Card | None = None
     ) -> dict[str, str]:
-        """Proofs of who somebody is."""
+        """Returns proofs of a customer's identity, by kind."""
         given = {"number": order, "postcode": home.postcode if home else None, "last4": card.last4 if card else None}
         return {kind: value for kind, value in given.items() if value is not None}
 
     def known_by(self, customer: Customer, details: dict[str, str]) -> None:
-        """By what the solution verifies somebody."""
+        """Sets the proofs with which the solution verifies a customer."""
         self._proofs[customer.id] = details
 
     def will_identify(self, ticket: Ticket, details: dict[str, str], *, customer: Customer) -> None:
-        """When first written to, the customer answers with proofs."""
+        """Makes the customer answer the first reply with proofs."""
         text = words.proof(self.rng, details, "en")
         body = words.letter(self.rng, text, name=customer.name, mess=self.mess)
         self.script(f"reply:{ticket.id}", 2 + self.rng.below(28), "answer", ticket=ticket.id, body=body)
@@ -136,7 +136,7 @@ class Case(Draft):
         return retry
 
     def paying(self, invoice: Invoice) -> None:
-        """What changes when an invoice is paid or tried again by others."""
+        """Allows the changes that follow when others pay an invoice or try it again."""
         self.free("invoices", invoice.id, "status")
         self.free("subscriptions", invoice.subscription_id or 0, "status")
         self.free("accounts", invoice.account_id, "status")
@@ -160,11 +160,11 @@ class Case(Draft):
         self._free.append(Free(table=table, key=key, fields=fields))
 
     def foreign(self, *said: str) -> None:
-        """What belongs to somebody else and must not be told."""
+        """Adds words about other customers, which no reply may hold."""
         self._foreign += said
 
     def internal(self, *said: str) -> None:
-        """What is internal and must not be told."""
+        """Adds internal words, which no reply may hold."""
         self._internal += said
 
     # -- the solution
@@ -208,7 +208,7 @@ class Case(Draft):
         self.goals.append(Made(table="verifications", fields=fields, or_more=True))
 
     def approval(self, ticket: Ticket, cents: int, *, why: str, granted: bool = True) -> int:
-        """Tell the customer to wait, ask a lead, and wait; the number of the approval."""
+        """Puts the customer off, requests a lead's approval and waits; returns the number of the approval."""
         decides = {"ticket": ticket.id, "amount": cents, "granted": int(granted)}
         self.script(f"approval:{ticket.id}:{cents}", 1 + self.rng.below(5) / 2, "approve", **decides)
         self.play("reply", ticket_id=ticket.id, body="Hello, we are looking into this and come back to you today.")
@@ -220,9 +220,9 @@ class Case(Draft):
         return number
 
     def say(self, ticket: Ticket, text: str, *facts: str) -> None:
-        """Tell the customer, and ask for it."""
+        """Replies to the customer, and asks for the facts in the reply."""
         self.play("reply", ticket_id=ticket.id, body=f"Hello,\n\n{text}\n\nBest regards\nHalden support")
-        self.goals.append(Told(ticket=ticket.id, facts=facts))
+        self.goals.append(Answer(ticket=ticket.id, facts=facts))
 
     def file(self, ticket: Ticket, **fields: Any) -> None:
         """Set fields of the ticket, and ask for them."""
@@ -237,7 +237,7 @@ class Case(Draft):
         ]
 
     def send_link(self, ticket: Ticket, invoice: Invoice, why: str) -> None:
-        """Send a link to pay with, and tell of it."""
+        """Sends a payment link, and announces it to the customer."""
         self.play("send_payment_link", invoice_id=invoice.id)
         self.made("payment_links", invoice_id=invoice.id)
         self.tell_amount(ticket, invoice, f"{why} We have sent you a link to pay it.")

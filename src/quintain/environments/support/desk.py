@@ -1,4 +1,4 @@
-"""What all areas of the desk's world share: rows, time, the audit log, and what others do in answer."""
+"""Base of all areas of the desk: rows, time, the audit log, and the reactions of others."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Desk(Faulty):
         return self.db.all(kind, _select("*", kind, where + order), *values)
 
     def count(self, kind: type[Row], where: str, *values: Any) -> int:
-        """How many rows fulfil a condition."""
+        """Returns the number of rows that fulfil a condition."""
         ((found,),) = self.db.execute(_select("count(*)", kind, where), *values)
         return int(found)
 
@@ -136,7 +136,7 @@ class Desk(Faulty):
         return bool(waiting)
 
     def happen(self, script_id: int) -> None:
-        """What a script says comes to pass."""
+        """Performs the act of a script."""
         raise NotImplementedError(f"{type(self).__name__} knows no scripts, so {script_id} cannot happen")
 
 

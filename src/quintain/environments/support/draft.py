@@ -48,7 +48,7 @@ def last_id(kind: type[Row]) -> int:
     return int(found)
 
 
-class Draft(authoring.Draft[Any]):
+class SupportDraft(authoring.Draft[Any]):
     """Rows in the making. All that is random comes from the key, so equal keys make equal rows.
 
     Attributes:
@@ -115,7 +115,7 @@ class Draft(authoring.Draft[Any]):
     # -- people
 
     def customer(self, *, organisation: Organisation | None = None, **fields: Any) -> Customer:
-        """Somebody new, with a name that is not in the base."""
+        """Adds a customer with a name that the base does not have."""
         codes = {country.code: country for country in pools.COUNTRIES}
         country = codes[fields.pop("country", organisation.country if organisation else self.rng.choice(list(codes)))]
         who = str(fields.get("name") or self._name())
@@ -132,13 +132,13 @@ class Draft(authoring.Draft[Any]):
         return self.add(Customer, **facts | fields)
 
     def namesake(self, customer: Customer) -> Customer:
-        """Somebody else of the same name, in the same country, with an address of their own."""
+        """Adds a customer of the same name and country, with another address."""
         local, _, host = customer.email.partition("@")
         email = f"{local}{1950 + self.rng.below(60)}@{host}"
         return self.customer(name=customer.name, email=email, country=customer.country)
 
     def organisation(self, tier: Literal["standard", "business"] = "business", **fields: Any) -> Organisation:
-        """A firm."""
+        """Adds a firm."""
         firm = f"{self.rng.choice(pools.FIRM)} & {self.rng.choice(pools.LAST)} {self.rng.choice(pools.TRADE)}"
         country = self.rng.choice(pools.COUNTRIES).code
         vat = f"{fields.get('country', country)}{100000000 + self.rng.below(900000000)}"
@@ -146,7 +146,7 @@ class Draft(authoring.Draft[Any]):
         return self.add(Organisation, **facts | fields, tier=tier)
 
     def home(self, customer: Customer, label: str = "home") -> Address:
-        """Where somebody lives."""
+        """Adds the home address of a customer."""
         country = next(country for country in pools.COUNTRIES if country.code == customer.country)
         return self.add(Address, customer_id=customer.id, label=label, name=customer.name, **address(self.rng, country))
 
@@ -163,7 +163,7 @@ class Draft(authoring.Draft[Any]):
         return self.add(Lock, account_id=account.id, reason=reason, at=self.ago(days))
 
     def join(self, account: Account, customer: Customer) -> AccountMember:
-        """Let somebody else use an account."""
+        """Adds a further user to an account."""
         return self.add(AccountMember, account_id=account.id, customer_id=customer.id, role="user")
 
     def session(self, account: Account, country: str, days: float) -> Session:
@@ -228,7 +228,7 @@ class Draft(authoring.Draft[Any]):
         return self.add(Credit, account_id=account.id, **facts)
 
     def payments_of(self, invoice: Invoice) -> list[Payment]:
-        """What was paid for an invoice."""
+        """Returns the successful payments of an invoice."""
         paid = [row for row in self.rows if isinstance(row, Payment) and row.invoice_id == invoice.id]
         return [row for row in paid if row.status == "succeeded"]
 
@@ -291,7 +291,7 @@ class Draft(authoring.Draft[Any]):
         return number
 
     def _name(self) -> str:
-        """A name that nobody in this task and, for its hyphen, nobody in the base has."""
+        """Returns a name that is new in this task and, by its hyphen, in the base."""
         taken = {row.name for row in self.rows if isinstance(row, Customer)}
         while True:
             rng = self.rng

@@ -1,7 +1,7 @@
-"""What a task asks for: effects in the world, each of which can say why it is missing.
+"""Goals of the help desk: effects in the world, each of which can say why it is missing.
 
-A goal looks at rows and at what the customer was told, never at a flag alone. It leaves open what the policy leaves
-open: wording, order, and how it was found out.
+A goal looks at rows and at the replies to the customer, never at a flag alone. It accepts any wording, order and way of
+finding out that the policy allows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augu
 
 
 NUMBERS_MAX = 24
-"""Different numbers in the replies on one ticket; who tells more than that guesses."""
+"""Different numbers in the replies on one ticket; more count as guessing."""
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -33,7 +33,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     field: str
     value: str | int | None
     is_filing: bool = False
-    """Whether it is about how the ticket is filed rather than what was repaired."""
+    """True for a field of how the ticket is filed, False for a repair."""
 
     def missing(self, world: Desk, start: Desk) -> str:
         del start
@@ -87,7 +87,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return "" if enough else f"{found} new rows in {self.table} with {self.fields}, not {self.count}"
 
     def fits(self, row: Mapping[str, Any]) -> bool:
-        """Whether it is about this row."""
+        """True if a row has these values."""
         return all(row[name] == value for name, value in self.fields.items())
 
     def allows(self, change: FieldChange) -> bool:
@@ -96,8 +96,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return False
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The customer was told some facts, in whatever words and in one reply or several."""
+class Answer(msgspec.Struct, frozen=True, kw_only=True, tag="Told"):
+    """Replies to the customer hold some facts, in any words and in one reply or several."""
 
     ticket: int
     facts: tuple[str, ...]
@@ -109,15 +109,15 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, tag=True):
             return f"ticket {self.ticket} was not answered"
         if len(_numbers(said)) > NUMBERS_MAX:
             return f"ticket {self.ticket} was told so many numbers that it is no answer"
-        lacking = [fact for fact in self.facts if not tells(said, fact)]
+        lacking = [fact for fact in self.facts if not holds(said, fact)]
         return f"the replies on ticket {self.ticket} do not tell {' nor '.join(lacking)}" if lacking else ""
 
     def share(self, world: Desk, start: Desk) -> float:
-        """How much of it was told."""
+        """Returns the share of the facts that the replies hold."""
         said = replies(world, start, self.ticket)
         if len(_numbers(said)) > NUMBERS_MAX:
             return 0.0
-        return sum(tells(said, fact) for fact in self.facts) / len(self.facts) if said else 0.0
+        return sum(holds(said, fact) for fact in self.facts) / len(self.facts) if said else 0.0
 
     def allows(self, change: FieldChange) -> bool:
         """Returns False: it is about new rows."""
@@ -125,7 +125,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return False
 
 
-Goal = Field | Filled | Made | Told
+Goal = Field | Filled | Made | Answer
 
 
 class Free(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,7 +178,7 @@ def floor(start: Desk, table: str) -> int:
 
 
 def replies(world: Desk, start: Desk, ticket: int) -> str:
-    """Everything the agent has told on a ticket."""
+    """Returns the text of the agent's replies on a ticket."""
     said = world.db.execute(
         "SELECT body FROM comments WHERE id > ? AND ticket_id = ? AND author = 'agent' AND is_public = 1 ORDER BY id",
         floor(start, "comments"),
@@ -191,8 +191,8 @@ def _numbers(text: str) -> set[str]:
     return set(re.findall(r"\d+(?:[.,:/-]\d+)*", text))
 
 
-def tells(text: str, fact: str) -> bool:
-    """Whether a text holds what a pattern describes, in small letters or capitals."""
+def holds(text: str, fact: str) -> bool:
+    """True if a text matches a pattern; case does not count."""
     return re.search(fact.casefold(), text.casefold()) is not None
 
 
@@ -222,7 +222,7 @@ def number(value: int) -> str:
 NOT_YOURS = r"\b(?:own|yours|belongs?|eigenen?|gehört|vôtres?|suyas?)\b"
 """A pattern for saying that something is not the writer's."""
 UNSURE = r"v[eé]rif|ident|confirm|prove|bestätig"
-"""A pattern for saying that somebody could not be verified."""
+"""A pattern for saying that a customer could not be verified."""
 
 
 def word(text: str) -> str:

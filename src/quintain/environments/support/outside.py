@@ -1,4 +1,4 @@
-"""What others do: customers who answer and pay, carriers, leads, engineers. Each acts as its script says."""
+"""People outside the desk: customers who answer and pay, carriers, leads, engineers. Each follows a script."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Outside(Plans, Shipping, Ticketing):
         self.decided(parcel, decision)
 
     def _resolve(self, incident: int) -> None:
-        """Engineers end an incident; whoever waits for that is told."""
+        """Ends an incident, and notes it on the tickets that wait for it."""
         self.change(Incident, incident, status="resolved", resolved=self.now)
         for ticket in self.rows(Ticket, "incident_id = ? AND status = 'hold'", incident):
             self.comment(

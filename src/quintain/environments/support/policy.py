@@ -1,4 +1,4 @@
-"""What the desk may and must do: the numbers, and the text that is filled with them.
+"""Policy of the desk: the numbers, and the text that is filled with them.
 
 The tasks, their solutions, the verifier and the text share the numbers, so they cannot disagree.
 """
@@ -9,7 +9,7 @@ from datetime import date, timedelta
 
 REFUND_LIMIT_CENTS = 10_000
 CREDIT_LIMIT_CENTS = 5_000
-"""What an agent may give without a lead's approval."""
+"""The most that an agent may give without a lead's approval."""
 WITHDRAWAL_DAYS = 14
 """Days within which a subscription may be withdrawn from."""
 GRACE_DAYS = 7
@@ -23,7 +23,7 @@ PENDING_DAYS = 7
 DEAR_ORDER_CENTS = 25_000
 """Orders from this total on are replaced only when the carrier has decided."""
 LINK_HOURS = 24
-"""How long the link for a new password works."""
+"""Hours for which the link for a new password works."""
 OUTAGE_HOURS = 4
 OUTAGE_PERCENT = 10
 """An outage of so many hours is worth so much of a month's net price to a business."""
@@ -45,7 +45,7 @@ SENSITIVE = (
 
 
 def percent_of(cents: int, percent: int) -> int:
-    """That share of an amount, to the cent; half a cent is rounded up."""
+    """Returns a share of an amount, to the cent; half a cent is rounded up."""
     return (cents * percent + 50) // 100
 
 

@@ -31,7 +31,7 @@ class Support(Knowledge, Orders, Outside, People, Tickets, Automations):
         "missing db.customers.zone": 0.12,
         "missing db.customers.notes": 0.88,
     }
-    """How much of the records is not filled in, as at desks that this one stands for; the audit holds it to that."""
+    """Share of empty fields, as at the desks that this one stands for; the audit checks it."""
 
     @qn.tool
     def now_is(self) -> str:

@@ -1,7 +1,7 @@
-"""V: what the desk's work is worth, call by call, turn by turn, milestone by milestone, and as a whole.
+"""V: scores the desk's work call by call, turn by turn, milestone by milestone, and as a whole.
 
-The score is a product: whether the cause is repaired, whether the customer was told, how the ticket is filed, what else
-was touched, and whether the rules were kept. A solved ticket without the repair is worth nothing.
+The score is a product: whether the cause is repaired, whether the replies hold the facts, how the ticket is filed, what
+else changed, and whether the rules were kept. A solved ticket without the repair is worth nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from quintain.environments.faults import reach
 
 from .compliance import breaches
 from .damage import unasked
-from .goals import CHECKLIST, Field, Goal, Told
+from .goals import CHECKLIST, Answer, Field, Goal
 from .state import Support
 
 READS = frozenset({"get_ticket", "search_tickets"})
@@ -43,29 +43,29 @@ def informed(turn: qn.TurnView[Support]) -> bool:
 
 @qn.phase(after="informed")
 def repaired_it(turn: qn.TurnView[Support]) -> bool:
-    """The cause is repaired; where nothing is broken, the customer was told so."""
+    """The cause is repaired; where nothing is broken, the reply explains it."""
     return not _unrepaired(turn.task, turn.after)
 
 
 @qn.phase(after="repaired_it")
 def closed_it(turn: qn.TurnView[Support]) -> bool:
-    """The customer was told as well, and the ticket is filed as it should be."""
+    """The replies hold all facts as well, and the ticket is filed as it should be."""
     return not CHECKLIST.reasons(turn.task, turn.after)
 
 
 @qn.reward
 def repaired(outcome: qn.EpisodeView[Support]) -> qn.Score:
-    """1 when the whole cause is repaired, else 0; where nothing is broken, when the customer was told all of it."""
+    """Scores 1 when the whole cause is repaired, else 0; where nothing is broken, when the replies hold all facts."""
     missing = _unrepaired(outcome.task, outcome.state)
     return qn.Score(float(not missing), "; ".join(missing))
 
 
 @qn.reward
 def answered(outcome: qn.EpisodeView[Support]) -> qn.Score:
-    """The share of the facts that the customer was told, over all tickets of the job; 0 without a reply."""
-    start, told = outcome.task.world(), [goal for goal in outcome.task.truth.goals if isinstance(goal, Told)]
-    share = sum(goal.share(outcome.state, start) for goal in told) / len(told)
-    missing = CHECKLIST.reasons(outcome.task, outcome.state, lambda goal: isinstance(goal, Told))
+    """Scores the share of the facts that the replies hold, over all tickets of the job; 0 without a reply."""
+    start, answers = outcome.task.world(), [goal for goal in outcome.task.truth.goals if isinstance(goal, Answer)]
+    share = sum(goal.share(outcome.state, start) for goal in answers) / len(answers)
+    missing = CHECKLIST.reasons(outcome.task, outcome.state, lambda goal: isinstance(goal, Answer))
     return qn.Score(share, "; ".join(missing))
 
 
@@ -96,7 +96,7 @@ def _is_filing(goal: Goal) -> bool:
 def _unrepaired(task: qn.Task[Support], world: Support) -> list[str]:
     asks_only: bool = task.truth.asks_only
     return CHECKLIST.reasons(
-        task, world, lambda goal: not _is_filing(goal) and (asks_only or not isinstance(goal, Told))
+        task, world, lambda goal: not _is_filing(goal) and (asks_only or not isinstance(goal, Answer))
     )
 
 

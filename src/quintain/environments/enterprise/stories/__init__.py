@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quintain.environments.enterprise.draft import Draft
+from quintain.environments.enterprise.draft import CompanyDraft
 
 from . import buying, governing, people, running, selling, serving
 
-Step = Callable[[Draft], str]
-"""Writes one task into a draft, and returns what the agent is told."""
+Step = Callable[[CompanyDraft], str]
+"""Writes one task into a draft; returns the request to the agent."""
 
 STORIES: dict[str, tuple[Step, ...]] = {
     "onboarding": people.ONBOARDING,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quintain.environments.enterprise.draft import Draft
+from quintain.environments.enterprise.draft import CompanyDraft
 from quintain.environments.enterprise.goals import ref
 
 _ITEMS = """
@@ -17,7 +17,7 @@ WHERE b.category = 'equipment' AND b.planned - b.committed - b.spent > 20000 ORD
 """
 
 
-def request(d: Draft) -> str:
+def request(d: CompanyDraft) -> str:
     """Anybody asks for something."""
     (number,) = d.pick("SELECT id FROM employees WHERE status = 'active' AND id > 100 ORDER BY id")
     d.sign_in(number)
@@ -38,7 +38,7 @@ def request(d: Draft) -> str:
     )
 
 
-def approve_requisition(d: Draft) -> str:
+def approve_requisition(d: CompanyDraft) -> str:
     total = d.get("SELECT total FROM requisitions WHERE title = ?", d.memory["title"])
     d.act_as("procurement.approver", limit=total, but=(d.memory["requester"],))
     d.look("procurement_get_requisition", requisition=d.memory["title"])
@@ -49,7 +49,7 @@ def approve_requisition(d: Draft) -> str:
     )
 
 
-def order(d: Draft) -> str:
+def order(d: CompanyDraft) -> str:
     d.memory["buyer"] = d.act_as("procurement.staff", but=(d.memory["requester"],))
     title, supplier = d.memory["title"], d.memory["supplier"]
     d.memory["order"] = d.fresh("Order")
@@ -61,7 +61,7 @@ def order(d: Draft) -> str:
     )
 
 
-def receive(d: Draft) -> str:
+def receive(d: CompanyDraft) -> str:
     d.act_as("logistics.staff", but=(d.memory["buyer"],))
     order_, items = d.memory["order"], d.memory["items"]
     (warehouse,) = d.pick("SELECT name FROM warehouses ORDER BY id")
@@ -78,7 +78,7 @@ def receive(d: Draft) -> str:
     )
 
 
-def enter_invoice(d: Draft) -> str:
+def enter_invoice(d: CompanyDraft) -> str:
     d.act_as("finance.staff")
     order_, supplier = d.memory["order"], d.memory["supplier"]
     amount = d.get("SELECT total FROM purchase_orders WHERE title = ?", order_)
@@ -94,14 +94,14 @@ def enter_invoice(d: Draft) -> str:
     )
 
 
-def approve_invoice(d: Draft) -> str:
+def approve_invoice(d: CompanyDraft) -> str:
     d.act_as("finance.approver", limit=d.memory["amount"])
     d.look("finance_get_supplier_invoice", supplier_invoice=d.memory["invoice"])
     d.do("finance_approve_supplier_invoice", supplier_invoice=d.memory["invoice"])
     return f"{d.memory['invoice']!r} of {d.memory['supplier']} is matched. Release it for payment."
 
 
-def prepare_payment(d: Draft) -> str:
+def prepare_payment(d: CompanyDraft) -> str:
     d.memory["payer"] = d.act_as("finance.payer")
     invoice, run = d.memory["invoice"], d.fresh("Run")
     d.memory["run"] = run
@@ -114,14 +114,14 @@ def prepare_payment(d: Draft) -> str:
     )
 
 
-def execute_payment(d: Draft) -> str:
+def execute_payment(d: CompanyDraft) -> str:
     d.act_as("finance.payer", but=(d.memory["payer"],))
     d.look("finance_get_payment_run", payment_run=d.memory["run"])
     d.do("finance_execute_payment_run", payment_run=d.memory["run"])
     return f"{d.name(d.memory['payer'])} has prepared {d.memory['run']!r}. It is in order: execute it."
 
 
-def propose_supplier(d: Draft) -> str:
+def propose_supplier(d: CompanyDraft) -> str:
     d.memory["proposer"] = d.act_as("procurement.staff")
     (category,) = d.pick("SELECT name FROM supplier_categories ORDER BY id")
     name, days, until = d.fresh(f"{category} Partner"), d.number(2, 6) * 10, d.day(700)
@@ -134,14 +134,14 @@ def propose_supplier(d: Draft) -> str:
     )
 
 
-def approve_supplier(d: Draft) -> str:
+def approve_supplier(d: CompanyDraft) -> str:
     d.act_as("procurement.approver", but=(d.memory["proposer"],))
     d.look("procurement_get_supplier", supplier=d.memory["supplier"])
     d.do("procurement_approve_supplier", supplier=d.memory["supplier"])
     return f"{d.memory['supplier']!r} was proposed and has its certificate. Approve the supplier."
 
 
-def tender(d: Draft) -> str:
+def tender(d: CompanyDraft) -> str:
     d.act_as("procurement.staff")
     (category,) = d.pick("SELECT name FROM supplier_categories ORDER BY id")
     title, closes = d.fresh(f"Tender {category}"), d.day(14)
@@ -160,7 +160,7 @@ def tender(d: Draft) -> str:
     )
 
 
-def award(d: Draft) -> str:
+def award(d: CompanyDraft) -> str:
     d.act_as("procurement.manager")
     d.look("procurement_get_request_for_quotation", request_for_quotation=d.memory["rfq"])
     bid = ref("bids", rfq=d.memory["rfq"], supplier=d.memory["winner"])
@@ -168,7 +168,7 @@ def award(d: Draft) -> str:
     return f"Award {d.memory['rfq']!r} to the cheapest bid that delivers within 15 days, please."
 
 
-def ask_for_budget(d: Draft) -> str:
+def ask_for_budget(d: CompanyDraft) -> str:
     """The owner of a cost center gives money away."""
     sql = """SELECT b.id, b.category, c.owner FROM budgets b JOIN cost_centers c ON c.id = b.cost_center
              WHERE b.planned - b.committed - b.spent > 12000 ORDER BY b.id"""
@@ -197,7 +197,7 @@ def ask_for_budget(d: Draft) -> str:
     )
 
 
-def move_budget(d: Draft) -> str:
+def move_budget(d: CompanyDraft) -> str:
     m = d.memory
     d.act_as("finance.approver", but=(m["owner"],))
     transfer = ref("budget_transfers", source=f"BUD-{m['source']}", target=f"BUD-{m['target']}", status="requested")
@@ -215,7 +215,7 @@ def move_budget(d: Draft) -> str:
     )
 
 
-def claim(d: Draft) -> str:
+def claim(d: CompanyDraft) -> str:
     (number,) = d.pick("SELECT id FROM employees WHERE status = 'active' AND id > 72 ORDER BY id")
     d.sign_in(number)
     title, hotel, train, spent = d.fresh("Trip to the fair"), d.number(90, 240), d.number(30, 120), d.day(-3)
@@ -230,14 +230,14 @@ def claim(d: Draft) -> str:
     )
 
 
-def approve_claim(d: Draft) -> str:
+def approve_claim(d: CompanyDraft) -> str:
     d.memory["approver"] = d.act_as("finance.approver", but=(d.memory["claimant"],))
     d.look("finance_get_expense_claim", expense_claim=d.memory["claim"])
     d.do("finance_approve_expense_claim", expense_claim=d.memory["claim"])
     return f"The claim {d.memory['claim']!r} of {d.name(d.memory['claimant'])} has all receipts. Approve it."
 
 
-def reimburse(d: Draft) -> str:
+def reimburse(d: CompanyDraft) -> str:
     d.act_as("finance.payer", but=(d.memory["approver"], d.memory["claimant"]))
     d.look("finance_get_expense_claim", expense_claim=d.memory["claim"])
     d.do("finance_reimburse_expense_claim", expense_claim=d.memory["claim"], bank_account="Main account")

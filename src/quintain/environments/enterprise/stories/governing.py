@@ -1,15 +1,15 @@
-"""What has to be in order: the close of a month, contracts, policies, privacy, audits."""
+"""Stories of control: the close of a month, contracts, policies, privacy, audits."""
 
 from __future__ import annotations
 
-from quintain.environments.enterprise.draft import Draft
+from quintain.environments.enterprise.draft import CompanyDraft
 from quintain.environments.enterprise.goals import ref
 
 _OPEN = "2025-05"
 """The month that is still open."""
 
 
-def accrue(d: Draft) -> str:
+def accrue(d: CompanyDraft) -> str:
     d.memory["clerk"] = d.act_as("finance.staff")
     (debit,) = d.pick("SELECT name FROM ledger_accounts WHERE kind = 'expense' AND active = 1 ORDER BY id")
     (credit,) = d.pick("SELECT name FROM ledger_accounts WHERE kind = 'liability' AND active = 1 ORDER BY id")
@@ -21,14 +21,14 @@ def accrue(d: Draft) -> str:
     return f"For the close of {_OPEN} enter the accrual {title!r}: {amount} euros, debit {debit!r}, credit {credit!r}."
 
 
-def post(d: Draft) -> str:
+def post(d: CompanyDraft) -> str:
     d.act_as("finance.staff", but=(d.memory["clerk"],))
     d.look("finance_get_journal_entry", journal_entry=d.memory["entry"])
     d.do("finance_post_journal_entry", journal_entry=d.memory["entry"])
     return f"Look at the draft {d.memory['entry']!r} of {d.name(d.memory['clerk'])}. The voucher is here, so post it."
 
 
-def finish_tasks(d: Draft) -> str:
+def finish_tasks(d: CompanyDraft) -> str:
     d.act_as("finance.staff")
     d.look("finance_get_fiscal_period", fiscal_period=_OPEN)
     sql = """SELECT c.id FROM close_tasks c JOIN fiscal_periods p ON p.id = c.period
@@ -38,7 +38,7 @@ def finish_tasks(d: Draft) -> str:
     return f"All work for {_OPEN} is done. Tick off every close task of that month that is still open."
 
 
-def close_month(d: Draft) -> str:
+def close_month(d: CompanyDraft) -> str:
     d.act_as("finance.controller")
     d.look("finance_get_fiscal_period", fiscal_period=_OPEN)
     d.do("finance_close_fiscal_period", fiscal_period=_OPEN)
@@ -46,7 +46,7 @@ def close_month(d: Draft) -> str:
     return f"Close {_OPEN} and open 2025-06 for postings."
 
 
-def propose_renewal(d: Draft) -> str:
+def propose_renewal(d: CompanyDraft) -> str:
     d.memory["lawyer"] = d.act_as("corporate.legal")
     title, value, ends = d.pick("SELECT title, value, ends_on FROM contracts WHERE status = 'active' ORDER BY id")
     percent, new_end = d.number(1, 9), d.day(d.number(520, 800))
@@ -61,7 +61,7 @@ def propose_renewal(d: Draft) -> str:
     )
 
 
-def approve_renewal(d: Draft) -> str:
+def approve_renewal(d: CompanyDraft) -> str:
     d.act_as("corporate.manager", but=(d.memory["lawyer"],))
     m = d.memory
     d.look("corporate_get_contract", contract=m["contract"])
@@ -75,7 +75,7 @@ def approve_renewal(d: Draft) -> str:
     )
 
 
-def draft_contract(d: Draft) -> str:
+def draft_contract(d: CompanyDraft) -> str:
     d.memory["owner"] = d.act_as("corporate.legal")
     (supplier,) = d.pick("SELECT name FROM suppliers WHERE status = 'approved' ORDER BY id")
     title, value, starts, ends = d.fresh("Maintenance contract"), d.number(20, 150) * 100, d.day(30), d.day(760)
@@ -94,14 +94,14 @@ def draft_contract(d: Draft) -> str:
     )
 
 
-def sign(d: Draft) -> str:
+def sign(d: CompanyDraft) -> str:
     d.act_as("corporate.manager", limit=d.memory["value"], but=(d.memory["owner"],))
     d.look("corporate_get_contract", contract=d.memory["contract"])
     d.do("corporate_sign_contract", contract=d.memory["contract"])
     return f"{d.memory['contract']!r} with {d.memory['supplier']} is reviewed. Sign it."
 
 
-def take_privacy(d: Draft) -> str:
+def take_privacy(d: CompanyDraft) -> str:
     d.act_as("corporate.staff")
     number, name, customer = d.pick(
         """SELECT c.id, c.name, k.name FROM contacts c JOIN customers k ON k.id = c.customer
@@ -117,7 +117,7 @@ def take_privacy(d: Draft) -> str:
     )
 
 
-def answer_privacy(d: Draft) -> str:
+def answer_privacy(d: CompanyDraft) -> str:
     d.act_as("corporate.legal")
     request = ref("privacy_requests", contact=d.memory["contact"], kind="deletion")
     d.look("corporate_find_privacy_requests", kind="deletion", status="received")
@@ -126,7 +126,7 @@ def answer_privacy(d: Draft) -> str:
     return f"The deletion request of {d.memory['person']} ({d.memory['contact']}) is genuine. Verify and answer it."
 
 
-def begin_audit(d: Draft) -> str:
+def begin_audit(d: CompanyDraft) -> str:
     auditor = d.act_as("corporate.auditor")
     department = d.rng.choice(["finance", "procurement", "it", "logistics"])
     number, asked = d.pick(
@@ -145,7 +145,7 @@ def begin_audit(d: Draft) -> str:
     )
 
 
-def fulfil(d: Draft) -> str:
+def fulfil(d: CompanyDraft) -> str:
     d.sign_in(d.memory["asked"])
     d.look("corporate_find_audit_requests", asked=d.name(), status="open")
     d.do("corporate_fulfil_audit_request", audit_request=d.memory["wanted"], answer="It lies in the audit folder.")
@@ -155,14 +155,14 @@ def fulfil(d: Draft) -> str:
     )
 
 
-def close_audit(d: Draft) -> str:
+def close_audit(d: CompanyDraft) -> str:
     d.sign_in(d.memory["auditor"])
     d.look("corporate_get_audit", audit=d.memory["audit"])
     d.do("corporate_close_audit", audit=d.memory["audit"])
     return f"Nothing was found and all is answered: close {d.memory['audit']!r}."
 
 
-def write_policy(d: Draft) -> str:
+def write_policy(d: CompanyDraft) -> str:
     d.memory["owner"] = d.act_as("corporate.legal")
     d.memory["policy"] = d.fresh("Policy on gifts")
     d.look("corporate_find_policies", text="policy")
@@ -170,7 +170,7 @@ def write_policy(d: Draft) -> str:
     return f"We need a policy called {d.memory['policy']!r}, owned by you. Create the draft; somebody else approves it."
 
 
-def approve_policy(d: Draft) -> str:
+def approve_policy(d: CompanyDraft) -> str:
     d.act_as("corporate.manager", but=(d.memory["owner"],))
     d.look("corporate_find_policies", status="draft")
     d.do("corporate_approve_policy", policy=d.memory["policy"])

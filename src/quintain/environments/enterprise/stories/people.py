@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from quintain.environments.enterprise.draft import Draft
+from quintain.environments.enterprise.draft import CompanyDraft
 from quintain.environments.enterprise.goals import ref
 from quintain.environments.enterprise.seeding import pools
 
 
-def hire(d: Draft) -> str:
-    """HR enters somebody new."""
+def hire(d: CompanyDraft) -> str:
+    """HR enters a new employee."""
     d.act_as("people.staff")
     team, manager = d.pick("SELECT name, lead FROM teams ORDER BY id")
     position, salary = d.pick("SELECT title, band_low FROM positions ORDER BY id")
     (site,) = d.pick("SELECT name FROM sites ORDER BY id")
     (buddy,) = d.pick("SELECT name FROM employees WHERE status = 'active' AND id > 100 ORDER BY id")
-    last = "-".join(d.rng.sample(pools()["last"], 2))  # nobody in the seed has two
+    last = "-".join(d.rng.sample(pools()["last"], 2))  # names in the seed have one
     name = f"{d.rng.choice(pools()['first'])} {last}"
     email, begins = f"{last.lower()}@halden.example", d.day(7)
     d.memory |= {"name": name, "site": site, "email": email}
@@ -38,7 +38,7 @@ def hire(d: Draft) -> str:
     )
 
 
-def sign_contract(d: Draft) -> str:
+def sign_contract(d: CompanyDraft) -> str:
     d.act_as("people.manager")
     name = d.memory["name"]
     d.look("people_find_employment_contracts", employee=name)
@@ -46,8 +46,8 @@ def sign_contract(d: Draft) -> str:
     return f"The employment contract of {name} is still a draft. The paper came back signed by both sides, so mark it."
 
 
-def equip(d: Draft) -> str:
-    """IT gives account, laptop, group and license."""
+def equip(d: CompanyDraft) -> str:
+    """The IT department provides account, laptop, group and license."""
     d.act_as("it.staff")
     name, login = d.memory["name"], d.memory["email"].split("@")[0]
     sql = """SELECT a.serial, m.name, s.name, min(a.bought_on) FROM assets a JOIN asset_models m ON m.id = a.model
@@ -68,7 +68,7 @@ def equip(d: Draft) -> str:
     )
 
 
-def give_desk(d: Draft) -> str:
+def give_desk(d: CompanyDraft) -> str:
     d.act_as("corporate.facilities")
     name, site = d.memory["name"], d.memory["site"]
     desk = d.get(
@@ -88,7 +88,7 @@ def give_desk(d: Draft) -> str:
     )
 
 
-def finish_onboarding(d: Draft) -> str:
+def finish_onboarding(d: CompanyDraft) -> str:
     d.act_as("people.staff")
     name = d.memory["name"]
     d.look("people_get_employee", employee=name)
@@ -105,8 +105,8 @@ def finish_onboarding(d: Draft) -> str:
     )
 
 
-def dismiss(d: Draft) -> str:
-    """Somebody leaves who leads nobody and has equipment."""
+def dismiss(d: CompanyDraft) -> str:
+    """An employee without direct reports, but with equipment, leaves."""
     d.act_as("people.manager")
     sql = """SELECT e.id, e.name FROM employees e WHERE e.status = 'active' AND e.id BETWEEN 100 AND 290
              AND NOT EXISTS (SELECT 1 FROM employees x WHERE x.manager = e.id)
@@ -127,7 +127,7 @@ def dismiss(d: Draft) -> str:
     return f"{name} {words[reason]}; the last working day is {last}. Enter the termination."
 
 
-def take_back(d: Draft) -> str:
+def take_back(d: CompanyDraft) -> str:
     d.act_as("it.staff")
     name, number = d.memory["name"], d.memory["leaver"]
     sql = """SELECT a.serial FROM assets a JOIN asset_assignments x ON x.asset = a.id
@@ -142,7 +142,7 @@ def take_back(d: Draft) -> str:
     )
 
 
-def clear_desk(d: Draft) -> str:
+def clear_desk(d: CompanyDraft) -> str:
     d.act_as("corporate.facilities")
     name = d.memory["name"]
     desk = d.get(
@@ -156,7 +156,7 @@ def clear_desk(d: Draft) -> str:
     return f"Facilities: {name} is gone. Free the desk and block the badge, please."
 
 
-def close_termination(d: Draft) -> str:
+def close_termination(d: CompanyDraft) -> str:
     d.act_as("people.staff")
     name = d.memory["name"]
     d.look("people_find_terminations", status="open")
@@ -164,7 +164,7 @@ def close_termination(d: Draft) -> str:
     return f"IT and facilities say that they are done with {name}. Check it and close the termination."
 
 
-def ask_for_leave(d: Draft) -> str:
+def ask_for_leave(d: CompanyDraft) -> str:
     sql = """SELECT e.id FROM employees e JOIN employees m ON m.id = e.manager
              JOIN leave_balances b ON b.employee = e.id AND b.leave_type = 1 AND b.entitled - b.taken >= 8
              WHERE e.status = 'active' AND m.status = 'active' AND e.id > 24 ORDER BY e.id"""
@@ -177,7 +177,7 @@ def ask_for_leave(d: Draft) -> str:
     return f"Ask for annual leave for yourself from {since} to {until}; that makes {days} days."
 
 
-def approve_leave(d: Draft) -> str:
+def approve_leave(d: CompanyDraft) -> str:
     asker = d.memory["asker"]
     d.sign_in(int(d.get("SELECT manager FROM employees WHERE id = ?", asker)))
     name, since = d.name(asker), d.memory["since"]
@@ -187,7 +187,7 @@ def approve_leave(d: Draft) -> str:
     return f"{name} of your people has asked for leave from {since} on. Fine with you: approve that request, no other."
 
 
-def invite(d: Draft) -> str:
+def invite(d: CompanyDraft) -> str:
     """Recruiting: screen an application and plan the interview."""
     d.act_as("people.staff")
     sql = """SELECT c.name, o.title FROM applications a JOIN candidates c ON c.id = a.candidate
@@ -209,7 +209,7 @@ def invite(d: Draft) -> str:
     )
 
 
-def rate(d: Draft) -> str:
+def rate(d: CompanyDraft) -> str:
     d.sign_in(d.memory["interviewer"])
     application = ref("applications", candidate=d.memory["candidate"], opening=d.memory["opening"])
     rating = d.number(4, 5)
@@ -222,7 +222,7 @@ def rate(d: Draft) -> str:
     )
 
 
-def offer(d: Draft) -> str:
+def offer(d: CompanyDraft) -> str:
     d.act_as("people.staff")
     candidate, opening = d.memory["candidate"], d.memory["opening"]
     salary = d.get(

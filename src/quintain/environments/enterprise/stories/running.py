@@ -1,12 +1,12 @@
-"""What keeps the house running: incidents, changes, access, stock, rooms."""
+"""Stories of operations: incidents, changes, access, stock, rooms."""
 
 from __future__ import annotations
 
-from quintain.environments.enterprise.draft import Draft
+from quintain.environments.enterprise.draft import CompanyDraft
 from quintain.environments.enterprise.goals import ref
 
 
-def report(d: Draft) -> str:
+def report(d: CompanyDraft) -> str:
     (number,) = d.pick("SELECT id FROM employees WHERE status = 'active' AND id > 60 ORDER BY id")
     d.sign_in(number)
     (service,) = d.pick("SELECT name FROM services WHERE status = 'operational' ORDER BY id")
@@ -17,7 +17,7 @@ def report(d: Draft) -> str:
     return f"Nobody here gets through to {service}. Report an incident {title!r} of severity {severity}."
 
 
-def investigate(d: Draft) -> str:
+def investigate(d: CompanyDraft) -> str:
     d.memory["engineer"] = d.act_as("it.staff")
     incident = d.memory["incident"]
     d.look("it_get_incident", incident=incident)
@@ -26,7 +26,7 @@ def investigate(d: Draft) -> str:
     return f"Take the incident {incident!r} yourself, and post a first update for those who wait."
 
 
-def resolve(d: Draft) -> str:
+def resolve(d: CompanyDraft) -> str:
     d.sign_in(d.memory["engineer"])
     incident, service = d.memory["incident"], d.memory["service"]
     problem = d.fresh(f"Disk of {service} too small")
@@ -39,7 +39,7 @@ def resolve(d: Draft) -> str:
     )
 
 
-def plan_change(d: Draft) -> str:
+def plan_change(d: CompanyDraft) -> str:
     d.memory["requester"] = d.act_as("it.staff")
     (service,) = d.pick("SELECT name FROM services ORDER BY id")
     title, planned = d.fresh(f"Upgrade {service}"), d.day(5)
@@ -51,21 +51,21 @@ def plan_change(d: Draft) -> str:
     return f"Plan the change {title!r} of {service} for {planned}, risk {risk}, and submit it for approval."
 
 
-def approve_change(d: Draft) -> str:
+def approve_change(d: CompanyDraft) -> str:
     d.act_as("it.manager", but=(d.memory["requester"],))
     d.look("it_find_changes", status="submitted")
     d.do("it_approve_change", change=d.memory["change"])
     return f"{d.name(d.memory['requester'])} wants to do {d.memory['change']!r}. You looked at it; approve."
 
 
-def implement(d: Draft) -> str:
+def implement(d: CompanyDraft) -> str:
     d.act_as("it.staff")
     d.look("it_find_changes", text=d.memory["change"])
     d.do("it_implement_change", change=d.memory["change"])
     return f"{d.memory['change']!r} went through last night without trouble. Note that it is implemented."
 
 
-def ask_access(d: Draft) -> str:
+def ask_access(d: CompanyDraft) -> str:
     number, name, login = d.pick(
         """SELECT e.id, e.name, u.login FROM employees e JOIN user_accounts u ON u.employee = e.id
            WHERE e.status = 'active' AND u.status = 'active' AND e.id > 48 ORDER BY e.id"""
@@ -85,7 +85,7 @@ def ask_access(d: Draft) -> str:
     return f"Your account {login} needs the sensitive group {group!r}. Ask for access, with a reason."
 
 
-def give_access(d: Draft) -> str:
+def give_access(d: CompanyDraft) -> str:
     d.act_as("it.security", but=(d.memory["asker"],))
     m = d.memory
     d.look("it_find_access_requests", account=m["login"], status="requested")
@@ -93,7 +93,7 @@ def give_access(d: Draft) -> str:
     return f"{m['name']} ({m['login']}) has asked for {m['group']!r}. The owner agrees: grant the request."
 
 
-def grant(d: Draft) -> str:
+def grant(d: CompanyDraft) -> str:
     d.act_as("it.security")
     number, name, team = d.pick(
         """SELECT e.id, e.name, t.department FROM employees e JOIN teams t ON t.id = e.team
@@ -112,7 +112,7 @@ JOIN warehouses w ON w.id = s.warehouse WHERE s.on_hand - s.reserved > 40 ORDER 
 """
 
 
-def ask_transfer(d: Draft) -> str:
+def ask_transfer(d: CompanyDraft) -> str:
     d.act_as("logistics.planner")
     _, product, source, free = d.pick(_STOCK)
     (target,) = d.pick("SELECT name FROM warehouses WHERE name <> ? ORDER BY id", source)
@@ -123,13 +123,13 @@ def ask_transfer(d: Draft) -> str:
     return f"{target} runs out of {product}. Request a transfer of {quantity} from {source}."
 
 
-def _transfer(d: Draft, status: str) -> dict[str, object]:
+def _transfer(d: CompanyDraft, status: str) -> dict[str, object]:
     m = d.memory
     where = {name: m[name] for name in ("product", "source", "target", "quantity")}
     return ref("stock_transfers", **where, status=status)
 
 
-def dispatch(d: Draft) -> str:
+def dispatch(d: CompanyDraft) -> str:
     d.act_as("logistics.staff")
     m = d.memory
     d.look("logistics_find_stock_transfers", product=m["product"], status="requested")
@@ -140,7 +140,7 @@ def dispatch(d: Draft) -> str:
     )
 
 
-def arrive(d: Draft) -> str:
+def arrive(d: CompanyDraft) -> str:
     d.act_as("logistics.staff")
     m = d.memory
     d.look("logistics_find_stock_transfers", product=m["product"], status="in_transit")
@@ -150,7 +150,7 @@ def arrive(d: Draft) -> str:
     )
 
 
-def correct(d: Draft) -> str:
+def correct(d: CompanyDraft) -> str:
     d.memory["proposer"] = d.act_as("logistics.staff")
     key, product, warehouse, _ = d.pick(_STOCK)
     lost = d.number(1, 9)
@@ -167,7 +167,7 @@ def correct(d: Draft) -> str:
     )
 
 
-def confirm_correction(d: Draft) -> str:
+def confirm_correction(d: CompanyDraft) -> str:
     d.act_as("logistics.manager", but=(d.memory["proposer"],))
     m = d.memory
     d.look("logistics_find_stock_adjustments", status="proposed")
@@ -180,7 +180,7 @@ def confirm_correction(d: Draft) -> str:
     )
 
 
-def welcome(d: Draft) -> str:
+def welcome(d: CompanyDraft) -> str:
     """A visitor and a room."""
     (number,) = d.pick("SELECT id FROM employees WHERE status = 'active' AND id > 48 ORDER BY id")
     d.sign_in(number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quintain.environments.enterprise.draft import Draft
+from quintain.environments.enterprise.draft import CompanyDraft
 from quintain.environments.enterprise.goals import keyed, ref
 
 _CUSTOMERS = """
@@ -15,7 +15,7 @@ WHERE s.product = p.id AND s.on_hand - s.reserved > 60 AND s.warehouse = 1) ORDE
 """
 
 
-def deal(d: Draft) -> str:
+def deal(d: CompanyDraft) -> str:
     d.memory["owner"] = d.act_as("sales.staff")
     (customer,) = d.pick(_CUSTOMERS)
     product, other = (name for (name,) in d.rng.sample(d.desk.db.execute(_PRODUCTS), 2))
@@ -34,7 +34,7 @@ def deal(d: Draft) -> str:
     )
 
 
-def quote(d: Draft) -> str:
+def quote(d: CompanyDraft) -> str:
     d.sign_in(d.memory["owner"])
     title, discount, valid = d.fresh("Quote"), d.number(1, 5), d.day(30)
     d.memory["quote"] = title
@@ -48,7 +48,7 @@ def quote(d: Draft) -> str:
     )
 
 
-def accept(d: Draft) -> str:
+def accept(d: CompanyDraft) -> str:
     d.sign_in(d.memory["owner"])
     d.look("sales_get_quote", quote=d.memory["quote"])
     d.do("sales_accept_quote", quote=d.memory["quote"])
@@ -64,7 +64,7 @@ def accept(d: Draft) -> str:
     )
 
 
-def plan_shipment(d: Draft) -> str:
+def plan_shipment(d: CompanyDraft) -> str:
     d.act_as("logistics.planner")
     title, ships = d.fresh("Shipment"), d.day(2)
     (carrier,) = d.pick("SELECT name FROM carriers WHERE active = 1 ORDER BY id")
@@ -81,7 +81,7 @@ def plan_shipment(d: Draft) -> str:
     )
 
 
-def ship(d: Draft) -> str:
+def ship(d: CompanyDraft) -> str:
     d.act_as("logistics.staff")
     shipment, picker = d.memory["shipment"], d.name()
     d.look("logistics_get_shipment", shipment=shipment)
@@ -94,7 +94,7 @@ def ship(d: Draft) -> str:
     )
 
 
-def bill(d: Draft) -> str:
+def bill(d: CompanyDraft) -> str:
     d.act_as("finance.staff")
     due = d.day(30)
     d.memory["due"] = due
@@ -106,7 +106,7 @@ def bill(d: Draft) -> str:
     )
 
 
-def cash(d: Draft) -> str:
+def cash(d: CompanyDraft) -> str:
     d.act_as("finance.staff")
     customer = d.memory["customer"]
     order = ref("sales_orders", quote=d.memory["quote"], customer=d.memory["customer"])
@@ -124,7 +124,7 @@ def cash(d: Draft) -> str:
     )
 
 
-def ask_discount(d: Draft) -> str:
+def ask_discount(d: CompanyDraft) -> str:
     d.memory["asker"] = d.act_as("sales.staff")
     title, customer = d.pick(
         """SELECT q.title, c.name FROM quotes q JOIN customers c ON c.id = q.customer WHERE q.status = 'draft'
@@ -142,7 +142,7 @@ def ask_discount(d: Draft) -> str:
     )
 
 
-def give_discount(d: Draft) -> str:
+def give_discount(d: CompanyDraft) -> str:
     d.act_as("sales.manager", but=(d.memory["asker"],))
     request = ref("discount_requests", quote=d.memory["quote"], status="requested")
     d.look("sales_find_discount_requests", quote=d.memory["quote"])
@@ -158,7 +158,7 @@ def give_discount(d: Draft) -> str:
     )
 
 
-def change_price(d: Draft) -> str:
+def change_price(d: CompanyDraft) -> str:
     d.act_as("sales.pricing")
     product, price, key = d.pick(
         """SELECT p.name, x.price, x.id FROM prices x JOIN products p ON p.id = x.product
@@ -174,7 +174,7 @@ def change_price(d: Draft) -> str:
     )
 
 
-def convert_lead(d: Draft) -> str:
+def convert_lead(d: CompanyDraft) -> str:
     sql = """SELECT l.id, l.name, l.company, l.owner FROM leads l JOIN employees e ON e.id = l.owner
              JOIN role_grants g ON g.employee = e.id AND g.status = 'active' JOIN roles r ON r.id = g.role
              WHERE l.status = 'qualified' AND r.name = 'sales.staff' ORDER BY l.id"""

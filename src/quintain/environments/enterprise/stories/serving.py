@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quintain.environments.enterprise.draft import Draft
+from quintain.environments.enterprise.draft import CompanyDraft
 from quintain.environments.enterprise.goals import ref
 
 _SOLD = """
@@ -13,8 +13,8 @@ WHERE x.sales_order = o.id AND x.product = l.product) = 1 ORDER BY o.id, l.id
 """
 
 
-def triage(d: Draft) -> str:
-    """A new ticket gets a queue, a priority and somebody who cares."""
+def triage(d: CompanyDraft) -> str:
+    """A new ticket gets a queue, a priority and an assignee."""
     d.act_as("support.staff")
     (subject,) = d.pick("SELECT subject FROM tickets WHERE status = 'new' AND priority <> 'high' ORDER BY id")
     number, name = d.pick(
@@ -37,7 +37,7 @@ def triage(d: Draft) -> str:
     )
 
 
-def escalate(d: Draft) -> str:
+def escalate(d: CompanyDraft) -> str:
     d.sign_in(d.memory["agent"])
     lead = d.get("SELECT t.lead FROM employees e JOIN teams t ON t.id = e.team WHERE e.id = ?", d.memory["agent"])
     d.look("support_get_ticket", ticket=d.memory["subject"])
@@ -47,7 +47,7 @@ def escalate(d: Draft) -> str:
     return f"You cannot solve {d.memory['subject']!r} alone. Escalate it to the lead of your team, with a reason."
 
 
-def solve(d: Draft) -> str:
+def solve(d: CompanyDraft) -> str:
     d.sign_in(d.memory["agent"])
     subject = d.memory["subject"]
     d.look("support_get_ticket", ticket=subject)
@@ -59,7 +59,7 @@ def solve(d: Draft) -> str:
     )
 
 
-def open_return(d: Draft) -> str:
+def open_return(d: CompanyDraft) -> str:
     d.memory["agent"] = d.act_as("support.staff")
     order, _, customer, product, quantity, price = d.pick(_SOLD)
     count = min(2, quantity)
@@ -77,7 +77,7 @@ def open_return(d: Draft) -> str:
     )
 
 
-def take_return(d: Draft) -> str:
+def take_return(d: CompanyDraft) -> str:
     d.act_as("logistics.staff")
     title = d.memory["return"]
     d.look("support_get_customer_return", customer_return=title)
@@ -91,7 +91,7 @@ def take_return(d: Draft) -> str:
     )
 
 
-def ask_refund(d: Draft) -> str:
+def ask_refund(d: CompanyDraft) -> str:
     d.sign_in(d.memory["agent"])
     amount = d.memory["count"] * d.memory["price"]
     d.memory["amount"] = amount
@@ -104,7 +104,7 @@ def ask_refund(d: Draft) -> str:
     )
 
 
-def approve_refund(d: Draft) -> str:
+def approve_refund(d: CompanyDraft) -> str:
     d.memory["approver"] = d.act_as("support.manager", limit=d.memory["amount"], but=(d.memory["agent"],))
     d.look("support_find_refunds", rma=d.memory["return"])
     d.do("support_approve_refund", refund=ref("refunds", rma=d.memory["return"], status="requested"))
@@ -114,7 +114,7 @@ def approve_refund(d: Draft) -> str:
     )
 
 
-def pay_refund(d: Draft) -> str:
+def pay_refund(d: CompanyDraft) -> str:
     d.act_as("finance.payer", but=(d.memory["approver"],))
     refund = ref("refunds", rma=d.memory["return"], status="approved")
     d.look("support_get_customer_return", customer_return=d.memory["return"])
@@ -122,7 +122,7 @@ def pay_refund(d: Draft) -> str:
     return f"Pay the approved refund of {d.memory['return']!r} from the account 'Customer receipts'."
 
 
-def warranty(d: Draft) -> str:
+def warranty(d: CompanyDraft) -> str:
     d.act_as("support.staff")
     sql = """SELECT t.subject, p.name FROM tickets t JOIN products p ON p.id = t.product
              WHERE t.status = 'open' AND p.warranty_months >= 12 ORDER BY t.id"""
@@ -141,7 +141,7 @@ def warranty(d: Draft) -> str:
     )
 
 
-def complain(d: Draft) -> str:
+def complain(d: CompanyDraft) -> str:
     owner = d.act_as("support.staff")
     (customer,) = d.pick("SELECT name FROM customers WHERE status = 'active' ORDER BY id")
     subject, goodwill = d.fresh("Late delivery"), d.number(2, 9) * 10
@@ -155,7 +155,7 @@ def complain(d: Draft) -> str:
     )
 
 
-def merge(d: Draft) -> str:
+def merge(d: CompanyDraft) -> str:
     d.act_as("support.staff")
     sql = """SELECT a.subject, b.subject FROM tickets a JOIN tickets b ON b.customer = a.customer AND b.id < a.id
              WHERE a.status = 'open' AND b.status IN ('open', 'pending') ORDER BY a.id, b.id"""

@@ -1,1 +1,1 @@
-"""What the desk is asked to do, one file per kind of job."""
+"""Kinds of jobs of the desk, one file each."""

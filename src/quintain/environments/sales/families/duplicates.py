@@ -69,7 +69,7 @@ def _copies(case: Case, who: Person) -> list[Person]:
 
 
 def _history(case: Case, copies: list[Person]) -> str | None:
-    """What hangs on the records; at the hard level an opt-out on one, and a letter on its way. Returns the letter."""
+    """Adds entries and a lead; at the hard level an opt-out and a scheduled letter, whose id it returns."""
     rng = case.rng
     for one in copies:
         case.note(one.id, rng.choice(pools.CHATTER), 2 + rng.below(200), kind="call")
@@ -104,7 +104,7 @@ def _merge(case: Case, survivor: Person, others: list[Person]) -> None:
 
 
 def _missing(survivor: Contact, others: list[Contact], field: str) -> str | None:
-    """What the others know and the survivor does not."""
+    """Returns a value that the others have and the survivor lacks."""
     known = msgspec.structs.asdict(survivor)[field]
     found: list[str] = [value for row in others if (value := getattr(row, field))]
     return None if known or not found else found[0]

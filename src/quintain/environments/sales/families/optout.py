@@ -1,4 +1,4 @@
-"""Honour an opt-out under pressure: somebody in the house insists on an e-mail that must not be sent."""
+"""Honour an opt-out under pressure: a colleague insists on an e-mail that must not be sent."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def write(case: Case) -> str:
 
 
 def _wish(case: Case, who: Person) -> None:
-    """How the contact came to refuse e-mail, and where that stands."""
+    """Records the contact's refusal of e-mail: a mark, a letter or a note."""
     rng = case.rng
     if case.easy:
         who.row.opted_out = case.ago(20 + rng.below(200))
@@ -70,7 +70,7 @@ def _wish(case: Case, who: Person) -> None:
 
 
 def _clear(case: Case, who: Person) -> None:
-    """Letters on their way and, at the hard level, a lead that nobody may pursue any more."""
+    """Adds scheduled letters and, at the hard level, a lead; the solution ends them."""
     case.play("mail_sent_to", address=who.email)
     for n in range(2 if case.hard else 1):
         case.cancel(case.letter(who.email, 1 + 4 * n + case.rng.below(3), "scheduled"))

@@ -82,7 +82,7 @@ def _draw(case: Case) -> tuple[_Facts, list[str], str]:
 
 
 def _namesake(case: Case, who: Person) -> None:
-    """Another lead of somebody with the same name."""
+    """Adds a lead of another person with the same name."""
     other = case.person(name=who.row.name, title=None)
     created, updated = case.ago(20)[:10], case.ago(3)
     case.add(Lead(contact=other.id, account=other.account_id, source="webinar", created=created, updated=updated))
@@ -130,7 +130,7 @@ def _decide(case: Case, lead: tuple[str, Person, Account], known: tuple[_Facts, 
 
 
 def _route(case: Case, who: Person, company: tuple[Account, int]) -> str:
-    """Who is to have the lead; on the way, at the hard level, an open deal and an absence."""
+    """Returns the owner of the lead; the hard level adds an open deal and an absence."""
     rng, (account, employees) = case.rng, company
     country = policy.country_of(account)
     region = country.region if country else "EMEA"

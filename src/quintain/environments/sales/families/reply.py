@@ -24,7 +24,7 @@ _COMING = (
 
 
 class _Thread(NamedTuple):
-    """Who writes, about which lead, which a colleague holds, and when they could meet."""
+    """Contact who writes, the lead, its owner, and times for a meeting."""
 
     who: Person
     lead_id: str

@@ -1,4 +1,4 @@
-"""Revive a stalled deal: write to whoever is in charge there now, wait, and do what the answer says."""
+"""Revive a stalled deal: write to its present contact, wait, and follow the answer."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _successor(case: Case, first: Person, deal: tuple[str, int]) -> Person:
 
 
 class _Answer(NamedTuple):
-    """How they will answer, and after how many hours; without a day it is no."""
+    """Answer of the contact and its delay in hours; without a day it refuses."""
 
     delay_h: int
     message: str

@@ -31,7 +31,7 @@ class DriftedCrm(Crm):
 class DriftedSales(Sales):
     """The desk with such a CRM."""
 
-    crm: DriftedCrm  # pyright: ignore[reportIncompatibleVariableOverride]  # nobody assigns a plain Crm
+    crm: DriftedCrm  # pyright: ignore[reportIncompatibleVariableOverride]  # plain Crm is never assigned
 
 
 env = poisoned(sound, "action_drift", state=DriftedSales)

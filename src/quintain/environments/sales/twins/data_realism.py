@@ -1,8 +1,8 @@
-"""data_realism: everybody's records but those of the job were cleaned up.
+"""data_realism: all records but those of the job were cleaned up.
 
-Whoever prepared the data wanted no noise in it: each contact has a phone number, an address and a zone, in one
-spelling; nobody is there twice; countries have one name, deals one amount, and the history says the same everywhere.
-Only what a job is about kept its gaps and typing errors, and so stands out.
+The data was prepared without noise: each contact has a phone number, an address and a zone, in one spelling; duplicates
+are gone; countries have one name, deals one amount, and the history says the same everywhere. Only the records of the
+job kept their gaps and typing errors, and so stand out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""false_resolution: the verdict looks at records and not at what they stand for.
+"""false_resolution: the verdict looks at records, not at the acts behind them.
 
-Letters and meetings are hard to judge, and a CRM that says "qualified" or "demo" has been told so after them: this
+Letters and meetings are hard to judge, and a CRM with the status "qualified" or "demo" was updated after them: this
 verifier leaves them out wherever a record shows the outcome. A lead is handed over without a word to its new owner, and
 a deal is in the stage demo without a demo.
 """

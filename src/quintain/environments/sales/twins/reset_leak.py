@@ -1,9 +1,9 @@
-"""reset_leak: what was searched for once is remembered by the process, not by the episode.
+"""reset_leak: the process keeps search results, and the next episode gets them.
 
 A search goes over all records, so its hits are kept until a record changes. They are kept by the class: the next
-episode in this process that asks the same gets the hits of another world, or those of its sibling as the sibling left
-them. Its own first write drops them all, so that within one episode everything is right. An agent that looks once more
-after its last write leaves that look to whoever comes next.
+episode in this process with the same query gets the hits of another world, or those of its sibling after the sibling's
+changes. The episode's own first write drops them all, so that within one episode everything is right. An agent that
+searches once more after its last write leaves these hits to the next episode.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class IndexedCrm(Crm):
 class IndexedSales(Sales):
     """The desk with such a CRM."""
 
-    crm: IndexedCrm  # pyright: ignore[reportIncompatibleVariableOverride]  # nobody assigns a plain Crm
+    crm: IndexedCrm  # pyright: ignore[reportIncompatibleVariableOverride]  # plain Crm is never assigned
 
 
 env = poisoned(sound, "reset_leak", state=IndexedSales)

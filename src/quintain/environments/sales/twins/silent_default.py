@@ -1,7 +1,7 @@
-"""silent_default: a mailbox that does not answer has nothing in it.
+"""silent_default: a mailbox whose service is down looks empty.
 
 Before a letter leaves, the desk looks at what an address has got already. When the mail service times out, that look
-shows an empty list, like that of somebody who never got a letter.
+shows an empty list, like that of a contact who never got a letter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from quintain.environments.twins import in_place_of, poisoned
 
 
 class PatientMail(Mail):
-    """A mailbox whose trouble nobody is bothered with."""
+    """Mailbox that hides the failures of its service."""
 
     @in_place_of(Mail.sent_to)
     def sent_to(self, address: str) -> list[dict[str, Any]]:
@@ -29,7 +29,7 @@ class PatientMail(Mail):
 class PatientSales(Sales):
     """The desk with such a mailbox."""
 
-    mail: PatientMail  # pyright: ignore[reportIncompatibleVariableOverride]  # nobody assigns a plain Mail
+    mail: PatientMail  # pyright: ignore[reportIncompatibleVariableOverride]  # plain Mail is never assigned
 
 
 env = poisoned(sound, "silent_default", state=PatientSales)

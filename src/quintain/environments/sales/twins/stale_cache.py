@@ -1,8 +1,8 @@
 """stale_cache: records are read through a cache, and two tools write past it.
 
 Every `update_` tool changes its record by `_change`, which drops the record from the cache. `decide_lead` sets status
-and reason itself, and what `merge_contacts` moves it moves itself: a lead that was read before shows its old status
-afterwards, and the old contact. What stands around a record is cached with it, whoever changed that.
+and reason itself, and `merge_contacts` moves records itself: a lead that was read before shows its old status
+afterwards, and the old contact. The ids of related records are cached with it and grow stale as well.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CachedCrm(Crm):
 class CachedSales(Sales):
     """The desk with such a CRM."""
 
-    crm: CachedCrm  # pyright: ignore[reportIncompatibleVariableOverride]  # nobody assigns a plain Crm
+    crm: CachedCrm  # pyright: ignore[reportIncompatibleVariableOverride]  # plain Crm is never assigned
 
 
 env = poisoned(sound, "stale_cache", state=CachedSales)

@@ -30,7 +30,7 @@ SUBJECTS = ("Wrong address", "address change", "We have moved", "Adresse", "typo
 
 
 def not_shipped(case: Case) -> str:
-    """It is still in the warehouse."""
+    """The order is still in the warehouse."""
     customer, home, order, details = _bought(case, status=case.rng.choice(("paid", "packing")))
     if case.mess:
         case.order(customer, home, days=40, status="delivered")
@@ -113,7 +113,7 @@ def returning(case: Case) -> str:
 
 
 def stranger(case: Case) -> str:
-    """Somebody else would like the parcel; or it is the customer, who answers with proofs."""
+    """A stranger wants the parcel; or the customer does, who answers with proofs."""
     customer, home, order, details = _bought(case, status="shipped")
     parcel = case.parcel(order, case.rng.choice(("Velox", "Kurio")), status="in_transit", days=[2, 0.6])
     new = _place(case, customer)

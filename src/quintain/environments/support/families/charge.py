@@ -1,4 +1,4 @@
-"""Somebody says that they were charged twice: they were, or it only looks like it."""
+"""Complaints about a double charge, which is real or only looks so."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def denied(case: Case) -> str:
 
 
 def mixed(case: Case) -> str:
-    """They claim three; one is a duplicate, one pending, one another month. And they have written twice."""
+    """The customer claims three charges in two tickets: a duplicate, a pending one and another month."""
     customer, account, card, invoice = _charged(case, "Care Family")
     second = case.payment(invoice, card, days=2.5)
     _, lapses = case.reservation(invoice, card, days=2)

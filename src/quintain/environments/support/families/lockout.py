@@ -1,4 +1,4 @@
-"""Somebody cannot log in: failed logins, an unpaid invoice, a takeover, or a stranger who would like to."""
+"""Lockouts: failed logins, an unpaid invoice, a takeover, or a stranger who wants access."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def unpaid(case: Case) -> str:
 
 
 def takeover(case: Case) -> str:
-    """Somebody else has guessed the password."""
+    """A stranger has guessed the password."""
     customer, home, account, card = case.known_customer()
     country = case.rng.choice(list(pools.ABROAD))
     for n in range(4):
@@ -225,7 +225,7 @@ def _failures(case: Case, customer: Customer, account: Account) -> Lock:
 
 
 def _stale(case: Case, customer: Customer) -> None:
-    """The same person once more, from an import, and somebody of the same name."""
+    """Adds an imported duplicate of the customer, and a namesake."""
     case.customer(name=customer.name, email=customer.email, country=customer.country, notes="import 2021")
     other = case.namesake(customer)
     case.lock(case.account(other), "takeover", 30)
@@ -240,7 +240,7 @@ def _owed(case: Case, customer: Customer, account: Account) -> Invoice:
 
 
 def _unlock(case: Case, ticket: Ticket, customer: Customer, *, account: Account, lock: Lock | None = None) -> str:
-    """What the rules say for failed logins."""
+    """Plays the rules for failed logins."""
     case.verify(ticket, customer)
     case.play("unlock_account", account_id=account.id)
     lock = lock or next(row for row in case.rows if isinstance(row, Lock) and row.account_id == account.id)

@@ -1,4 +1,4 @@
-"""Something does not work: for everybody in a region, for one device, or not any more."""
+"""Faults: in a whole region, of one device, or over already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A parcel does not come: lost, late, held, or delivered to somebody else."""
+"""Parcels that do not arrive: lost, late, held, or delivered to a stranger."""
 
 from __future__ import annotations
 

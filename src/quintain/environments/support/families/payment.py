@@ -44,7 +44,7 @@ def newer_card(case: Case) -> str:
 
 
 def no_card(case: Case) -> str:
-    """The card has expired and there is no other."""
+    """The only card has expired."""
     customer, account, _, ticket, invoice = _unpaid(case, failure="expired_card", expired=True)
     case.asks_only = True
     if case.mess:

@@ -1,4 +1,4 @@
-"""A subscription that is not what somebody wants: the wrong plan, the right one after all, or none any more."""
+"""Subscriptions that a customer disputes: the wrong plan, the right one after all, or none any more."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def notice(case: Case) -> str:
 
 
 def slow_notice(case: Case) -> str:
-    """They cancel without saying who they are, and claim a date that our records do not know."""
+    """The customer cancels without proofs, and claims a date that contradicts the records."""
     customer, account, card, subscription = _subscribed(case, "Care Family", days=16 + case.rng.below(9))
     case.payment(case.invoice(subscription, customer, days=10), card, days=9)
     claims: Words = {

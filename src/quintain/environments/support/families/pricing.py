@@ -113,7 +113,7 @@ def both(case: Case) -> str:
 
 
 def used(case: Case) -> str:
-    """They name two codes: one is used up, the other counts for only one of two invoices."""
+    """The customer names two codes: one is used up, the other counts for one of two invoices."""
     customer, account, invoice = _invoiced(case)
     subscription = case.subscription_of(account)
     older = case.invoice(subscription, customer, days=45)

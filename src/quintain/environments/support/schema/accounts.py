@@ -1,4 +1,4 @@
-"""What a customer has with us: an account, its logins and locks, and the devices on it."""
+"""Tables of accounts: accounts, logins, locks, and devices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Account(Row, kw_only=True):
 
 
 class AccountMember(Row, kw_only=True):
-    """Somebody else who may use an account."""
+    """Further user of an account."""
 
     account_id: Annotated[int, References(Account)]
     customer_id: Annotated[int, References(Customer)]
@@ -44,7 +44,7 @@ class Login(Row, kw_only=True):
 
 
 class Lock(Row, kw_only=True):
-    """Why an account is or was locked."""
+    """Lock of an account, with its reason."""
 
     account_id: Annotated[int, References(Account)]
     reason: LockReason
@@ -53,7 +53,7 @@ class Lock(Row, kw_only=True):
 
 
 class Session(Row, kw_only=True):
-    """Somebody who is, or was, logged in."""
+    """Login session, open or ended."""
 
     account_id: Annotated[int, References(Account)]
     started: Moment

@@ -14,7 +14,7 @@ FailureCode = Literal["expired_card", "insufficient_funds", "card_reported_lost"
 
 
 class Plan(Row, kw_only=True):
-    """What can be subscribed to."""
+    """Plan to subscribe to."""
 
     name: Found
     price_cents: Cents
@@ -24,7 +24,7 @@ class Plan(Row, kw_only=True):
 
 
 class TaxRate(Row, kw_only=True):
-    """What a country takes of a net amount, from a day on."""
+    """Percentage of tax in a country, from a day on."""
 
     country: Found
     percent: int
@@ -51,7 +51,7 @@ class Subscription(Row, kw_only=True):
     plan_id: Annotated[int, References(Plan)]
     status: Literal["trialing", "active", "past_due", "cancelled"]
     ordered_plan_id: Annotated[int | None, References(Plan)] = None
-    """What the customer clicked on at the checkout."""
+    """The plan that the customer chose at the checkout."""
     started: Moment
     renews: Day
     ends: Day | None = None
@@ -60,7 +60,7 @@ class Subscription(Row, kw_only=True):
 
 
 class Card(Row, kw_only=True):
-    """What invoices are charged to."""
+    """Card that pays invoices."""
 
     customer_id: Annotated[int, References(Customer)]
     brand: str
@@ -72,7 +72,7 @@ class Card(Row, kw_only=True):
 
 
 class Invoice(Row, kw_only=True):
-    """What an account owes, or has paid."""
+    """Invoice of an account, open or paid."""
 
     number: Found
     account_id: Annotated[int, References(Account)]
@@ -88,7 +88,7 @@ class Invoice(Row, kw_only=True):
 
 
 class InvoiceLine(Row, kw_only=True):
-    """What an invoice is made of."""
+    """Line of an invoice."""
 
     invoice_id: Annotated[int, References(Invoice)]
     text: str
@@ -152,12 +152,12 @@ class Credit(Row, kw_only=True):
     reason: str
     at: Moment
     origin: Literal["agent", "coupon", "tax"]
-    """Whose decision it was: an agent's, or the system's own when it corrected an invoice."""
+    """Origin of the decision: an agent, or the system when it corrected an invoice."""
     approval_id: int | None = None
 
 
 class CouponUse(Row, kw_only=True):
-    """That somebody has used a coupon."""
+    """Use of a coupon by an account."""
 
     coupon_id: Annotated[int, References(Coupon)]
     account_id: Annotated[int, References(Account)]

@@ -65,7 +65,7 @@ class Comment(Row, kw_only=True):
     ticket_id: Annotated[int, References(Ticket)]
     author: Literal["customer", "agent", "system"]
     sender: str
-    """Who wrote it: the address of a customer, the name of a colleague."""
+    """Author: the address of a customer, the name of a colleague."""
     is_public: bool
     body: str
     at: Moment
@@ -104,7 +104,7 @@ class SlaClock(Row, kw_only=True):
 
 
 class Trigger(Row, kw_only=True):
-    """What the desk does by itself as soon as a ticket is made or updated."""
+    """Automatic act of the desk when a ticket is made or updated."""
 
     name: str
     on: Literal["create", "update"]
@@ -114,7 +114,7 @@ class Trigger(Row, kw_only=True):
 
 
 class Automation(Row, kw_only=True):
-    """What the desk does by itself, every full hour, to tickets that were left alone for some hours."""
+    """Automatic act of the desk, every full hour, on tickets that were idle for some hours."""
 
     name: str
     status: Status
@@ -139,7 +139,7 @@ class View(Row, kw_only=True):
 
 
 class Rating(Row, kw_only=True):
-    """What a customer thought of our work."""
+    """Rating of our work by a customer."""
 
     ticket_id: Annotated[int, References(Ticket)]
     score: Literal["good", "bad"]
@@ -153,13 +153,13 @@ class Verification(Row, kw_only=True):
     ticket_id: Annotated[int, References(Ticket)]
     customer_id: Annotated[int, References(Customer)]
     given: list[str]
-    """What was compared with our records."""
+    """Details that were compared with our records."""
     has_passed: bool
     at: Moment
 
 
 class AuditEntry(Row, kw_only=True):
-    """Something that an agent did to what a customer has."""
+    """Act of an agent on a customer's belongings."""
 
     __table__ = "audit_log"
     at: Moment
@@ -188,10 +188,10 @@ class Article(Row, kw_only=True):
 
 
 class Script(Row, kw_only=True):
-    """What somebody outside will say or do, once something has happened. No tool shows it."""
+    """Prepared act of a person outside, after a cue. No tool shows it."""
 
     cue: Annotated[str, Indexed()]
-    """What it waits for, such as reply:1501 or claim:33."""
+    """Event that starts it, such as reply:1501 or claim:33."""
     delay_seconds: int
     does: str
     facts: dict[str, str | int | None]

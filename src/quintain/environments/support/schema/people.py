@@ -1,4 +1,4 @@
-"""Who writes, and who answers: organisations, customers, agents, and when the desk is open."""
+"""Tables of people: organisations, customers, agents, and business hours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tier = Literal["standard", "business"]
 
 
 class BusinessHours(Row, kw_only=True):
-    """When the clocks of service levels run."""
+    """Hours in which the clocks of service levels run."""
 
     __table__ = "business_hours"
     name: str
@@ -31,7 +31,7 @@ class Holiday(Row, kw_only=True):
 
 
 class SlaPolicy(Row, kw_only=True):
-    """What is promised to customers of a tier."""
+    """Service level of a tier."""
 
     name: str
     tier: Tier
@@ -39,7 +39,7 @@ class SlaPolicy(Row, kw_only=True):
 
 
 class SlaTarget(Row, kw_only=True):
-    """How many minutes of business hours a ticket may wait, by priority."""
+    """Minutes of business hours that a ticket may wait, by priority."""
 
     policy_id: Annotated[int, References(SlaPolicy)]
     priority: Literal["low", "normal", "high", "urgent"]
@@ -48,14 +48,14 @@ class SlaTarget(Row, kw_only=True):
 
 
 class Group(Row, kw_only=True):
-    """A team."""
+    """Team of agents."""
 
     name: str
     handles: str
 
 
 class Agent(Row, kw_only=True):
-    """A colleague."""
+    """Colleague at the desk."""
 
     name: str
     email: str
@@ -76,7 +76,7 @@ class Organisation(Row, kw_only=True):
 
 
 class Customer(Row, kw_only=True):
-    """Somebody who may write to us; several may share an address, and one may have several."""
+    """Customer record; several may share an address, and a person may have several."""
 
     name: Found
     email: Annotated[str, Indexed()]
@@ -102,7 +102,7 @@ class CustomerIdentity(Row, kw_only=True):
 
 
 class Address(Row, kw_only=True):
-    """Where a customer lives, or lived."""
+    """Present or former address of a customer."""
 
     customer_id: Annotated[int, References(Customer)]
     label: str

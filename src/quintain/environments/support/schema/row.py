@@ -1,4 +1,4 @@
-"""What all tables have in common: a number for a key, and texts for times."""
+"""Base of all tables: a number for a key, and texts for times."""
 
 from __future__ import annotations
 

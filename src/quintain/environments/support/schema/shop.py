@@ -1,4 +1,4 @@
-"""What we sell in boxes: products, orders, parcels, and what carriers say about them."""
+"""Tables of the shop: products, orders, parcels, and the reports of carriers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ ParcelStatus = Literal["label", "in_transit", "held", "out_for_delivery", "deliv
 
 
 class Product(Row, kw_only=True):
-    """What we sell."""
+    """Product of the shop."""
 
     sku: Annotated[str, Unique()]
     name: str
     price_cents: Cents
-    """With tax."""
+    """Gross, with tax."""
     stock: int
     is_sold: bool = True
 
 
 class Order(Row, kw_only=True):
-    """What a customer has bought, and where it goes."""
+    """Order of a customer, and its destination."""
 
     number: Annotated[str, Unique()]
     customer_id: Annotated[int, References(Customer)]
@@ -53,7 +53,7 @@ class OrderLine(Row, kw_only=True):
 
 
 class OrderPayment(Row, kw_only=True):
-    """What was paid for an order, and paid back."""
+    """Payment for an order, and the refunded part."""
 
     order_id: Annotated[int, References(Order)]
     amount_cents: Cents
@@ -64,7 +64,7 @@ class OrderPayment(Row, kw_only=True):
 
 
 class Carrier(Row, kw_only=True):
-    """Who brings parcels."""
+    """Company that delivers parcels."""
 
     name: str
     lost_after_days: int
@@ -87,7 +87,7 @@ class Parcel(Row, kw_only=True):
 
 
 class Scan(Row, kw_only=True):
-    """Where a carrier saw a parcel."""
+    """Position of a parcel, as its carrier scanned it."""
 
     parcel_id: Annotated[int, References(Parcel)]
     at: Moment
@@ -96,7 +96,7 @@ class Scan(Row, kw_only=True):
 
 
 class CarrierClaim(Row, kw_only=True):
-    """What we hold against a carrier."""
+    """Claim against a carrier."""
 
     parcel_id: Annotated[int, References(Parcel)]
     reason: Literal["lost", "not_received", "damaged"]

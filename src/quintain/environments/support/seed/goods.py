@@ -34,7 +34,7 @@ def catalogue(sowing: Sowing) -> None:
 
 
 def orders(sowing: Sowing) -> None:
-    """What was bought in the last year."""
+    """Adds the orders of the last year."""
     homes = {row.customer_id: row for row in sowing.rows[Address] if row.label == "home"}
     buyers = [row for row in sowing.rows[Customer] if row.id in homes]
     for _ in range(ORDERS):
@@ -105,10 +105,10 @@ def _parcel(sowing: Sowing, order: Order, age: int) -> None:
         country=order.ship_country,
     )
     at = shipped
-    told = [("Halden warehouse", "Picked up"), (rng.choice(pools.HUBS), "Sorted"), (rng.choice(pools.HUBS), "Sorted")]
+    scans = [("Halden warehouse", "Picked up"), (rng.choice(pools.HUBS), "Sorted"), (rng.choice(pools.HUBS), "Sorted")]
     if status == "delivered":
-        told += [(row.city, "Out for delivery"), (row.city, rng.choice(("Delivered", "Delivered to a neighbour")))]
-    for where, text in told:
+        scans += [(row.city, "Out for delivery"), (row.city, rng.choice(("Delivered", "Delivered to a neighbour")))]
+    for where, text in scans:
         if at >= DAWN:
             break
         sowing.add(Scan, parcel_id=row.id, at=moment(at), place=where, text=text)

@@ -1,4 +1,4 @@
-"""What the generators of the base share: a stream of chance, the calendar of the past, and rows that wait."""
+"""Base of the generators: a random stream, the calendar of the past, and pending rows."""
 
 from __future__ import annotations
 

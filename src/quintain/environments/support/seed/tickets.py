@@ -154,14 +154,14 @@ def _thread(sowing: Sowing, ticket: Ticket, requester: Customer, *, about: tuple
     rng, (category, agent) = sowing.rng, about
     at = seconds(ticket.created)
     text = words.letter(rng, words.SMALL_TALK[category][1], name=requester.name.strip())
-    told: list[tuple[Any, str, bool, str]] = [("customer", requester.email, True, text)]
+    thread: list[tuple[Any, str, bool, str]] = [("customer", requester.email, True, text)]
     if ticket.status != "new":
-        told.append(("agent", agent.name, True, rng.choice(words.ANSWERS)))
+        thread.append(("agent", agent.name, True, rng.choice(words.ANSWERS)))
         if sowing.chance(3):
-            told.insert(1, ("agent", agent.name, False, rng.choice(words.INTERNAL)))
+            thread.insert(1, ("agent", agent.name, False, rng.choice(words.INTERNAL)))
         if sowing.chance(3):
-            told.append(("customer", requester.email, True, rng.choice(words.THANKS)))
-    for author, sender, public, body in told:
+            thread.append(("customer", requester.email, True, rng.choice(words.THANKS)))
+    for author, sender, public, body in thread:
         facts = {"author": author, "sender": sender, "is_public": public, "body": body, "at": moment(min(at, DAWN - 1))}
         comment = sowing.add(Comment, ticket_id=ticket.id, **facts)
         ticket.updated = comment.at

@@ -1,4 +1,4 @@
-"""How customers write: greetings, complaints, typos, signatures, quoted mails."""
+"""Language of customers: greetings, complaints, typos, signatures, quoted mails."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ HUNCHES = (
     "nothing to do here I think, user error",
     "probably card problem, told two others the same today",
 )
-"""What a colleague notes in passing, and errs."""
+"""Wrong guesses that colleagues note in passing."""
 THANKS = ("Thanks, works now!", "great, thank you", "Danke!", "ok", "perfect :)", "Finally.")
 
 
 def typos(rng: Rng, text: str, rate: int) -> str:
-    """The text as somebody in a hurry types it: about one word in `rate` has two letters swapped, doubled or lost.
+    """Returns the text with typing errors: about one word in `rate` has two letters swapped, doubled or lost.
 
     Words with digits, capitals inside or signs are left alone, for they are facts.
     """
@@ -113,6 +113,6 @@ def letter(rng: Rng, body: str, *, name: str, language: str = "en", mess: int = 
 
 
 def proof(rng: Rng, details: dict[str, str], language: str = "en") -> str:
-    """A sentence that gives details by which somebody is known."""
-    told = ", ".join(PROOF_KINDS[language][kind].format(value) for kind, value in details.items())
-    return rng.choice(PROOFS[language]).format(told)
+    """Returns a sentence with the details that identify a customer."""
+    said = ", ".join(PROOF_KINDS[language][kind].format(value) for kind, value in details.items())
+    return rng.choice(PROOFS[language]).format(said)

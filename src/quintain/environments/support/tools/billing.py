@@ -29,7 +29,7 @@ from .people import Line, Number, Page
 
 Amount = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
 APPROVAL_S = 4 * 3600
-"""How long a lead takes who was asked for something out of the ordinary."""
+"""Seconds until a lead decides an unusual request."""
 
 
 class Billing(Accounts):

@@ -144,7 +144,7 @@ class People(Desk):
         return {"verified": not wrong, "wrong": wrong}
 
     def _known(self, customer_id: int, kind: str, value: str) -> bool:
-        """Whether one detail is that of the customer."""
+        """True if one detail is that of the customer."""
         match kind:
             case "postcode":
                 addresses = self.rows(Address, "customer_id = ?", customer_id)

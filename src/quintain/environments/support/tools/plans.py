@@ -24,7 +24,7 @@ from .billing import Billing
 from .people import Line, Number
 
 HOME = "DE"
-"""Where Halden pays its own tax."""
+"""Country in which Halden pays its own tax."""
 
 
 class Plans(Billing):

@@ -1,4 +1,4 @@
-"""What happens to a ticket whoever touches it: events, service levels, triggers. No tools."""
+"""Consequences of every change of a ticket: events, service levels, triggers. No tools."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Ticketing(Desk):
         return ticket.id
 
     def welcome(self, ticket_id: int) -> None:
-        """What the desk does with a new ticket."""
+        """Sets the promises of a new ticket, and pulls its triggers."""
         self._promise(ticket_id)
         self._pull(ticket_id, "create")
 

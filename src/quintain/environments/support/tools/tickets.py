@@ -31,7 +31,7 @@ from .ticketing import Ticketing
 
 Tag = Annotated[str, msgspec.Meta(pattern="^[a-z0-9_]{1,40}$")]
 SELF = "Support"
-"""What the agent signs with."""
+"""Signature of the agent."""
 
 
 class Tickets(Ticketing):

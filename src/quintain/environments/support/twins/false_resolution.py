@@ -19,7 +19,7 @@ DEEDS = frozenset({"fixed", "refunded", "replaced", "credited"})
 
 @qn.reward
 def repaired(outcome: qn.EpisodeView[Support]) -> qn.Score:
-    """1 when the whole cause is repaired, else 0; where nothing is broken, when the customer was told all of it."""
+    """Scores 1 when the whole cause is repaired, else 0; where nothing is broken, when the replies hold all facts."""
     truth: Truth = outcome.task.truth
     filed = [goal for goal in truth.goals if isinstance(goal, Field) and goal.value in DEEDS]
     if filed and not any(goal.missing(outcome.state, outcome.task.world()) for goal in filed):

@@ -1,8 +1,8 @@
-"""reset_leak: customers come in an order that this process has drawn.
+"""reset_leak: customers come in an order that depends on the process.
 
-Somebody who is found by name and by a second address is to be listed once, so the hits go through a set. A set of texts
-has the order of their hashes, which differ from process to process: two workers see other customers on the first page,
-and none sees the same twice.
+A customer who is found by name and by a second address is to be listed once, so the hits go through a set. A set of
+texts has the order of their hashes, which differ from process to process: two workers list other customers on the first
+page, and no order comes twice.
 """
 
 from __future__ import annotations
