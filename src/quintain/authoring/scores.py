@@ -42,7 +42,7 @@ def lawful(found: Breaches) -> Score:
 
 def lawful_step(before: Breaches, after: Breaches) -> Score:
     """Scores 0 for a step after which there are breaches that were not there before."""
-    if before is after:
+    if before == after:
         return Score(1.0)
     known = {*before.forbidden, *before.careless}
     new = [one for one in [*after.forbidden, *after.careless] if one not in known]

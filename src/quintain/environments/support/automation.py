@@ -36,10 +36,11 @@ class Automations(Ticketing):
     def sweep(self) -> None:
         """Run every automation on the tickets that it is about."""
         pending = _PENDING.get(self.db.digest(), self._pending)
-        if not (pending.due < self.now or any(since <= self._idle(hours) for hours, since in pending.idle)):
+        is_idle = any(since <= self._idle(hours) for hours, since in pending.idle)
+        if not is_idle and pending.due >= self.now:
             return
         with self.db.transaction():
-            for one in self.rows(Automation, "is_active = 1"):
+            for one in self.rows(Automation, "is_active = 1") if is_idle else ():
                 idle, tag = self._idle(one.idle_hours), one.actions.get("tag", "")
                 for ticket in self.rows(Ticket, f"status = ? AND updated <= ? AND {_UNTAGGED}", one.status, idle, tag):
                     self.act(ticket.id, one.actions, actor="automation")

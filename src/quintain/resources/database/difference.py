@@ -299,7 +299,12 @@ def _fetched(connection: Connection, sql: str, *, where: str, rows: Iterable[Any
     if rows is None:
         yield from connection.rows(sql, None)
         return
-    for row in rows:
+    keys = list(rows)
+    if len(keys) > 1 and not isinstance(keys[0], tuple):
+        where = where.replace("= ?", "IN (SELECT value FROM json_each(?))")
+        yield from connection.rows(f"{sql} WHERE {where}", (codec.text(keys),))
+        return
+    for row in keys:
         yield from connection.rows(f"{sql} WHERE {where}", row if isinstance(row, tuple) else (row,))
 
 

@@ -49,10 +49,11 @@ class Page:
         weight: Its weight in the sum; None until the first digest.
     """
 
-    __slots__ = ("data", "weight")
+    __slots__ = ("children", "data", "weight")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self.children: tuple[int, ...] | None = None  # what `trees.py` has parsed, of an inner page
         self.weight: int | None = None
 
 
@@ -78,6 +79,7 @@ class Base:
         self.logical: int | None = None
         self.trees: dict[int, Any] = {}  # what `trees.py` has walked, by root page
         self.tables: Any = None  # what `difference.py` has read of the schema
+        self.children: dict[int, tuple[int, ...]] = {}  # by inner page, what `trees.py` has parsed
         self.owners: dict[int, int] = {}  # by page, the root of its tree, for the trees of those tables
         self.schema = object()
         self.weights: dict[int, int] = {}

@@ -135,16 +135,27 @@ def _walk(image: Image, root: int) -> Tree:
         if not inner.isdisjoint(level):
             raise ValueError("a tree that contains itself: these are not the pages of a database")
         inner.update(level)
-        level = [child for number in level for child in _children(image.page(number - 1), number)]
+        level = [child for number in level for child in _children(image, number)]
     return Tree(frozenset(inner), frozenset(level))
 
 
-def _children(page: bytes, number: int) -> Iterator[int]:
+def _children(image: Image, number: int) -> tuple[int, ...]:
+    """Returns the children of an inner page, parsed once for each content of the page."""
+    written = image.pages.get(number - 1)
+    if written is None:
+        known = image.base.children.get(number)
+        if known is None:
+            known = image.base.children[number] = _parsed(image.base.page(number - 1), number)
+        return known
+    if written.children is None:
+        written.children = _parsed(written.data, number)
+    return written.children
+
+
+def _parsed(page: bytes, number: int) -> tuple[int, ...]:
     start = _start(number)
-    cells = _short(page, start + 3)
-    for (cell,) in struct.iter_unpack(">H", page[start + 12 : start + 12 + 2 * cells]):
-        yield _number(page, cell)
-    yield _number(page, start + 8)
+    cells = struct.iter_unpack(">H", page[start + 12 : start + 12 + 2 * _short(page, start + 3)])
+    return *(_number(page, cell) for (cell,) in cells), _number(page, start + 8)
 
 
 def _start(number: int) -> int:
