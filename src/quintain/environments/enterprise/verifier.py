@@ -28,7 +28,7 @@ def progress(turn: qn.TurnView[Desk]) -> qn.Score:
     It is measured from the task's own start; on a day on which an earlier task went wrong, that is not where the
     episode began.
     """
-    if not turn.before.db.diff(turn.after.db):
+    if turn.before.db.digest() == turn.after.db.digest():
         return qn.Score(0.0)
     start, goal = turn.task.world(), turn.task.truth
     before, after = judge(goal, start, turn.before), judge(goal, start, turn.after)

@@ -19,6 +19,7 @@ Key = tuple[Any, ...]
 Values = tuple[Any, ...]
 
 _MASK = 2**256 - 1
+_NO_ROWS: set[Any] = set()
 
 
 class RowChange(msgspec.Struct, frozen=True):
@@ -68,10 +69,8 @@ def changes(before: Image, after: Image) -> list[RowChange]:
         if before.base is after.base:
             differing = _RowSelection(before, after, left).make(old, new)
         found: list[RowChange] = []
-        for name in sorted(old.keys() | new.keys()):
+        for name in sorted(name for name in {**old, **new} if differing.get(name, True) != _NO_ROWS):
             touched = differing.get(name)
-            if touched is not None and not touched:
-                continue
             rows_before = _rows(left, old.get(name), touched)
             rows_after = _rows(right, new.get(name), touched)
             found += _compared(name, rows_before, rows_after)
@@ -200,11 +199,10 @@ class _RowSelection:
         else:
             same, owners = {name for name in old.keys() & new.keys() if old[name].is_same(new[name])}, {}
             near = {old[name].root for name in same}
-        for name in same:
-            if old[name].kind != "virtual":
-                self.rows[name] = set()
-                if old[name].root in near:
-                    self._look(old[name])
+        self.rows = {name: _NO_ROWS for name in same if old[name].kind != "virtual"}
+        for name in list(self.rows):
+            if old[name].root in near:
+                self._look(old[name])
         for root in {owners[page] for page in self._strays if page in owners}:
             for image in self._images:
                 self._account(image, root)
