@@ -268,6 +268,7 @@ class Episode(Generic[S]):
             error = UsageError("a turn was broken off, so no record says what it did")
             self.fail(error, component="H", kind="cancelled")
         if trace.failure is None:
+            self._scoring.is_stale = True  # A test, or an audit, may have injected a fault since the last turn.
             trace.rewards = await self._judged(self._scoring.trajectory(self.state, trace))
         if trace.failure is None:
             try:
