@@ -23,10 +23,9 @@ CORE: tuple[tuple[str, ...], ...] = (
     # A module of layers 0-4 may import those of lower layers, and those before it in its own.
     ("codec", "errors", "config"),  # 0 foundation
     ("resource", "layered", "table", "state", "trace", "tools"),  # 1 the world and its record
-    ("noise", "task", "harness", "verifier"),  # 2 the components that ask, drive and score
+    ("noise", "task", "harness", "verifier", "executor"),  # 2 the components that ask, drive and score
     ("environment",),  # 3 the equation
     (
-        "deadline",
         "context",
         "scoring",
         "episode",
@@ -48,7 +47,7 @@ CLIENT = "serve"  # the only extension with a public name in the root, `connect`
 REGISTRY = "plugins"  # the only extension that the others may import: it finds plugins by name
 APPLICATIONS = ("environments", "cli", "__main__")  # 6: in this order
 
-ASYNC = {"deadline", "rollouts"}  # the core's only modules that know an event loop
+ASYNC = {"executor", "rollouts"}  # the core's only modules that know an event loop
 THIRD_PARTY = {"msgspec"}  # the core's only dependency
 BANNED = {  # in the core: calls that make a replay differ, and their replacements
     "copy.deepcopy": "State.copy()",

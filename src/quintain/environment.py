@@ -15,7 +15,8 @@ import msgspec
 
 from . import codec
 from .config import Config
-from .errors import DefinitionError, UsageError
+from .errors import DefinitionError, UsageError, is_framework
+from .executor import ALARM, Executor
 from .harness import Harness
 from .state import State, parts
 from .task import Task
@@ -28,7 +29,6 @@ SPLITS = ("train", "validation", "test")
 
 
 _FOREIGN = {*sys.stdlib_module_names, "msgspec"}
-_OURS = {__package__, f"{__package__}.serve.model"}
 
 
 class Environment(Generic[S]):
@@ -47,8 +47,11 @@ class Environment(Generic[S]):
         DefinitionError: The parts do not fit together; the message names the offending one.
     """
 
+    executor: Executor = ALARM
+    """Runs the tools and scoring functions."""
+
     remote_begin: Callable[..., Awaitable[Any]] | None = None
-    """Begins an episode whose world is another process's, as `Episode.begin` does here; None where worlds are here."""
+    """Begins an episode whose world is in another process; None if worlds are in this one. Used by `Episode.begin`."""
 
     def __init__(
         self,
@@ -201,7 +204,7 @@ def sources(owner: Any) -> tuple[str, ...]:
     file = getattr(module, "__file__", None)
     if module is None or file is None:  # A notebook, a console, something generated.
         return (_compiled(owner),)
-    if module.__package__ in _OURS or module.__name__.partition(".")[0] in _FOREIGN:
+    if is_framework(module.__package__) or module.__name__.partition(".")[0] in _FOREIGN:
         return ()
     return _files(Path(file), in_package=bool(module.__package__)) or (_compiled(owner),)
 

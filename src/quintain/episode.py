@@ -12,9 +12,9 @@ import msgspec
 from . import codec, resource
 from .config import Config
 from .context import Context, Snapshot
-from .deadline import DeadlineExceeded, guarded
 from .environment import Environment
 from .errors import Component, Stage, ToolError, UsageError, blame
+from .executor import DeadlineExceeded
 from .harness import CallSource, Request
 from .noise import Fault, sample_fault
 from .scoring import Scoring
@@ -54,7 +54,7 @@ class Episode(Generic[S]):
         self._last_fault = max((n for n, fault in enumerate(faults) if fault), default=-2)
         self._tokens = sum(turn.reply.usage.prompt + turn.reply.usage.completion for turn in trace.turns)
         self._in_turn = False  # Stays True when a turn is broken off: then the world moved, and no record says how.
-        self._scoring = Scoring(env.verifier, task, start=start, timeout_s=env.config.verifier_timeout_s)
+        self._scoring = Scoring(env, task, start=start)
         self._scoring.reached = {r.name for turn in trace.turns for r in turn.rewards if r.level is Level.PHASE}
 
     @classmethod
@@ -182,7 +182,9 @@ class Episode(Generic[S]):
         started = time.perf_counter()
         try:
             try:
-                result = observe(await guarded(self.env.config.tool_timeout_s, tool.bind(self.state), **arguments))
+                result = observe(
+                    await self.env.executor.call(self.env.config.tool_timeout_s, tool.bind(self.state), **arguments)
+                )
             except ToolError as refusal:
                 return self._bounded(str(refusal), tool.name), True
             return self._bounded(result, tool.name), False

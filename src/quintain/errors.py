@@ -18,8 +18,8 @@ the episode as a `Failure`, the caller's mistake raises.
 from __future__ import annotations
 
 import re
+import sys
 import traceback
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -51,7 +51,6 @@ WALL_CLOCK_KINDS = frozenset(
 """Failures decided by a real clock: a replay cannot be asked to meet them again."""
 
 
-_OURS = {Path(__file__).parent, Path(__file__).parent / "serve", Path(__file__).parent / "serve" / "episodes"}
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # The repr of an object names where it lies in memory; a replay lies elsewhere.
 
@@ -164,8 +163,9 @@ def blame(error: BaseException, *, component: Component, kind: str, stage: Stage
         component, kind = error.component, error.kind
     # File names, line numbers, our own plumbing and the frames of comprehensions (gone since Python 3.12) would differ
     # between machines, threads and versions that behave alike.
-    frames = traceback.extract_tb(error.__traceback__)
-    names = "\n".join(f.name for f in frames if Path(f.filename).parent not in _OURS and not f.name.endswith("comp>"))
+    stack = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    frames = ((frame.f_code.co_name, frame.f_globals.get("__package__")) for frame in stack)
+    names = "\n".join(name for name, package in frames if not (is_framework(package) or name.endswith("comp>")))
     return Failure(
         component=component,
         kind=kind,
@@ -175,6 +175,11 @@ def blame(error: BaseException, *, component: Component, kind: str, stage: Stage
         turn=turn,
         traceback_digest=codec.digest(names.encode())[:16],
     )
+
+
+def is_framework(package: str | None) -> bool:
+    """True for the name of this package, and of one that counts as the framework by having a `__framework__`."""
+    return package == __package__ or hasattr(sys.modules.get(package or ""), "__framework__")
 
 
 def _short(value: Any) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from .config import Config
 from .task import Task
 from .tools import Tool
-from .trace import Message, Reply, Step, ToolCall, Turn
+from .trace import Message, Reply, Step, ToolCall, Trace, Turn
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +104,15 @@ class Harness(Protocol):
 
     async def play(self, session: Session, model: Model) -> None:
         """Drive one episode until `session.ended`."""
+        ...
+
+
+@runtime_checkable
+class Replayable(Protocol):
+    """Harness that something outside of the process drives, so that another one has to replay its traces."""
+
+    def replay_harness(self, trace: Trace) -> Harness:
+        """Returns the harness that plays this record again."""
         ...
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from subprocess import PIPE, CompletedProcess, Popen
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from . import codec
 from .environment import Environment
 from .episode import ActorSession, Episode
 from .errors import WALL_CLOCK_KINDS, Failure, ModelError, ReplayDivergence, UsageError
-from .harness import CallSource, Harness, Model, Request, Session
+from .harness import CallSource, Harness, Model, Replayable, Request, Session
 from .rollout import EpisodeResult, play_episode
 from .state import State
 from .task import Task
@@ -86,11 +86,11 @@ async def replay_episode(env: Environment[S], task: Task[S], trace: Trace, *, st
 def replay_env(env: Environment[S], trace: Trace) -> Environment[S]:
     """As it was configured, with what drives it through a trace again.
 
-    Its own harness, unless another one led the episode. One that something outside drove has a `retell`, which makes
-    one of its trace.
+    Its own harness, unless another one led the episode, or it is Replayable.
     """
-    retell: Callable[[Trace], Harness] = getattr(env.harness, "retell", lambda _: env.harness)
-    harness = retell(trace) if trace.external_harness is msgspec.UNSET else ReplayHarness(trace)
+    harness = env.harness.replay_harness(trace) if isinstance(env.harness, Replayable) else env.harness
+    if trace.external_harness is not msgspec.UNSET:
+        harness = ReplayHarness(trace)
     twin = env.replace(config=trace.config)
     # Not by `replace`: it is the same environment, by the same fingerprint.
     stopped = trace.interrupted or (trace.failure is not None and trace.failure.component == "model")

@@ -6,10 +6,10 @@ import time
 from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar, cast
 
 from . import codec
-from .deadline import DeadlineExceeded, within
 from .environment import Environment
 from .episode import BROKEN, Episode, blank
 from .errors import EpisodeError, ModelError, blame
+from .executor import DeadlineExceeded, within
 from .harness import Agent, Model, Request
 from .record import EpisodeRecord
 from .state import State

@@ -9,12 +9,12 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from . import codec, resource
-from .deadline import guarded
+from .environment import Environment
 from .errors import EpisodeError
 from .state import State
 from .task import Task
 from .trace import Level, Reward, Step, Trace, Turn
-from .verifier import Criterion, EpisodeView, StepView, TurnView, Verifier
+from .verifier import Criterion, EpisodeView, StepView, TurnView
 
 S = TypeVar("S", bound=State)
 
@@ -69,11 +69,11 @@ class Scoring(Generic[S]):
         unchecked: Calls of scoring functions since the last check of their views.
     """
 
-    def __init__(self, verifier: Verifier[S], task: Task[S], *, start: S, timeout_s: float | None) -> None:
-        self._verifier = verifier
+    def __init__(self, env: Environment[S], task: Task[S], *, start: S) -> None:
+        self._env = env
+        self._verifier = verifier = env.verifier
         self._task = task
         self._start = start
-        self._timeout_s = timeout_s
         self.is_stale = True
         self._last: Moment[S] | None = None
         self.unchecked: list[tuple[Criterion[S], Callable[[S, S], Any], tuple[Moment[S], Moment[S]]]] = []
@@ -82,7 +82,7 @@ class Scoring(Generic[S]):
         self.reached: set[str] = set()
 
     def fork(self) -> Scoring[S]:
-        twin = Scoring(self._verifier, self._task, start=self._start, timeout_s=self._timeout_s)
+        twin = Scoring(self._env, self._task, start=self._start)
         twin.reached = set(self.reached)
         return twin
 
@@ -161,14 +161,13 @@ class Scoring(Generic[S]):
         views = {id(moment): moment for _, _, moments in calls for moment in moments}
         if all([await moment.is_shown_by(moment.view) for moment in views.values()]):
             return
-        suspects: list[str] = []
+        suspects = [criterion.name for criterion, _, _ in calls]
         for criterion, make, moments in calls:  # Each one again, on copies of its own.
             worlds = [await moment.copy() for moment in moments]
-            await guarded(self._timeout_s, criterion.fn, make(*worlds))
+            await self._run(criterion, make(*worlds))
             if not all([await moment.is_shown_by(world) for moment, world in zip(moments, worlds, strict=True)]):
                 suspects = [criterion.name]
                 break
-            suspects.append(criterion.name)
         names = " or ".join(map(repr, suspects))
         message = f"scoring function {names} changed the world that it may only read; let it change a .copy()"
         raise EpisodeError(message, component="V", kind="verifier_error")
@@ -190,5 +189,8 @@ class Scoring(Generic[S]):
     ) -> Reward:
         self.unchecked.append((criterion, make, moments))
         view = make(moments[0].view, moments[1].view)
-        reward = criterion.reward(await guarded(self._timeout_s, criterion.fn, view), **where)
+        reward = criterion.reward(await self._run(criterion, view), **where)
         return codec.loads(codec.dumps(reward), Reward)  # A record can hold its reason.
+
+    async def _run(self, criterion: Criterion[S], view: Any) -> Any:
+        return await self._env.executor.call(self._env.config.verifier_timeout_s, criterion.fn, view)

@@ -5,3 +5,5 @@ over these; `app` puts the protocols on one port and `server` runs it.
 """
 
 from .episodes.secrets import secret as secret
+
+__framework__ = True

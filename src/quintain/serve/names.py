@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import secrets
 from collections.abc import Iterable
@@ -9,6 +10,8 @@ from typing import Any
 
 from quintain.environment import Environment
 from quintain.errors import UsageError
+from quintain.executor import Plain
+from quintain.harness import Replayable
 
 CONTROL = frozenset({"healthz", "metrics", "readyz", "v1"})
 """First path segments of the control plane."""
@@ -55,13 +58,14 @@ def named(environments: Iterable[Environment[Any]]) -> dict[str, Environment[Any
     for env in environments:
         if env.name.lower() in found:
             raise UsageError(f"two environments are called {env.name.lower()!r}; serve one of them elsewhere")
-        if hasattr(env.harness, "retell"):
+        if isinstance(env.harness, Replayable):
             kind = type(env.harness).__name__
             raise UsageError(
                 f"the agent of {env.name} is a program already, by its {kind}, so no client can be: serve it with the "
                 "harness that stands within, and have the program play it over MCP"
             )
-        found[env.name.lower()] = env
+        found[env.name.lower()] = served = copy.copy(env)
+        served.executor = Plain()  # The server watches over what blocks.
     if not found:
         raise UsageError("nothing to serve: name at least one environment")
     return found

@@ -13,9 +13,9 @@ import pytest
 
 import quintain as qn
 from quintain import codec
-from quintain.deadline import DeadlineExceeded, guarded
 from quintain.episode import Episode
 from quintain.errors import UsageError
+from quintain.executor import ALARM, DeadlineExceeded
 from quintain.resources.database import Database
 from quintain.resources.database.connection import Refused
 from quintain.trace import Message, Reply, ToolCall
@@ -178,7 +178,7 @@ def test_slow_transaction_is_interrupted_and_undone(db: Database) -> None:
     before = db.snapshot()
     for work in (lambda: db.execute(ENDLESS_READ), lambda: db.execute(ENDLESS_WRITE), swallow):
         with pytest.raises(DeadlineExceeded):
-            asyncio.run(guarded(0.1, work))
+            asyncio.run(ALARM.call(0.1, work))
         assert db.image is before.image
         assert db.execute("SELECT count(*) FROM orders") == [(400,)]
 
@@ -187,7 +187,7 @@ def test_in_another_thread_it_is_interrupted_as_well(db: Database) -> None:
     before = db.snapshot()
     with concurrent.futures.ThreadPoolExecutor() as pool:
         for sql in (ENDLESS_READ, ENDLESS_WRITE):
-            playing = pool.submit(asyncio.run, guarded(0.1, db.execute, sql))
+            playing = pool.submit(asyncio.run, ALARM.call(0.1, db.execute, sql))
             with pytest.raises(DeadlineExceeded):
                 playing.result(timeout=60)
             assert db.image is before.image

@@ -152,7 +152,7 @@ async def retold(trace: Trace) -> None:
     """Play a record again without the program, to the byte."""
 
     class Told(qn.ToolLoop, frozen=True):
-        def retell(self, trace: Trace) -> qn.Harness:
+        def replay_harness(self, trace: Trace) -> qn.Harness:
             return ReplayHarness(trace)
 
     twin = env.replace(config=trace.config)

@@ -13,10 +13,10 @@ import msgspec
 
 from quintain import codec, resource
 from quintain.chain import TaskChain, before
-from quintain.deadline import DeadlineExceeded, guarded
 from quintain.environment import Environment
 from quintain.episode import BROKEN
 from quintain.errors import WALL_CLOCK_KINDS, QuintainError, ToolError
+from quintain.executor import ALARM, DeadlineExceeded
 from quintain.replay import ReplayModel, replay_env
 from quintain.rollout import EpisodeResult as Again
 from quintain.rollout import play_episode
@@ -183,7 +183,7 @@ class Witness:
     async def _graded(self, again: Again[Any], task: Task[Any], began: Any) -> float | None:
         """Returns a new score of the same end."""
         env, trace = self._env, again.record.trace
-        scoring = Scoring(env.verifier, task, start=began, timeout_s=env.config.verifier_timeout_s)
+        scoring = Scoring(env, task, start=began)
         asked = msgspec.structs.replace(trace, rewards=[], score=None)
         try:
             return env.verifier.total(await scoring.trajectory(again.state, asked))
@@ -203,7 +203,7 @@ def _reads_on(trace: Trace) -> bool:
 
 async def _answer(tool: Tool, world: State, arguments: dict[str, Any], *, limit_s: float | None) -> Content:
     try:
-        return observe(await guarded(limit_s, tool.bind(world), **arguments))
+        return observe(await ALARM.call(limit_s, tool.bind(world), **arguments))
     except ToolError as refusal:
         return str(refusal)
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import apsw
 
-from quintain.deadline import end
+from quintain.executor import end
 
 from .dates import Dates
 from .files import FileSystem, PageFile, Refused, Unbound, World

@@ -20,8 +20,6 @@ from collections.abc import Callable, Coroutine, Generator, Hashable
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
-from quintain import deadline
-
 from .secrets import NOTHING, Secrets, shown
 
 T = TypeVar("T")
@@ -368,7 +366,6 @@ class _Watched(Generic[T]):
             started = time.monotonic()
             if self._watchdog is not None:
                 self._watchdog.held = (started, *self._named)
-                deadline.watched = True
             try:
                 pending = resume(value)
             except StopIteration as end:
@@ -383,7 +380,6 @@ class _Watched(Generic[T]):
             finally:
                 if self._watchdog is not None:
                     self._watchdog.held = _NOT_HELD
-                    deadline.watched = False
                 self.held_s = max(self.held_s, time.monotonic() - started)
             self.waited = self._pace.waits = True
             try:

@@ -5,3 +5,5 @@ to it, and offers it the episode's tools over MCP; `conversation` decides what o
 """
 
 from .command import CommandHarness as CommandHarness
+
+__framework__ = True

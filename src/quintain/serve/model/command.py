@@ -56,7 +56,7 @@ class CommandHarness(msgspec.Struct, frozen=True):
         if not self.idle_s > 0:
             raise UsageError(f"idle_s must be above 0, got {self.idle_s}")
 
-    def retell(self, trace: Trace) -> Harness:
+    def replay_harness(self, trace: Trace) -> Harness:
         """What plays a record of this harness again, without the program."""
         return ReplayHarness(trace)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from quintain.deadline import DeadlineExceeded, end, guarded, within
+from quintain.executor import ALARM, DeadlineExceeded, Plain, end, within
 
 SHORT = 0.05
 
@@ -36,7 +36,7 @@ def stubborn() -> str:
 
 
 def run(seconds: float | None, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    return asyncio.run(guarded(seconds, function, *args, **kwargs))
+    return asyncio.run(ALARM.call(seconds, function, *args, **kwargs))
 
 
 def elsewhere(seconds: float | None, function: Callable[..., Any]) -> Any:
@@ -216,7 +216,7 @@ def test_an_outer_alarm_that_is_due_meanwhile_rings_afterwards(alarms: list[floa
 def test_alarms_nest(alarms: list[float]) -> None:
     def outer() -> str:
         with pytest.raises(DeadlineExceeded):
-            guarded(SHORT, spin).send(None)
+            ALARM.call(SHORT, spin).send(None)
         return spin()
 
     with pytest.raises(DeadlineExceeded, match=r"0\.2 s"):
@@ -225,7 +225,7 @@ def test_alarms_nest(alarms: list[float]) -> None:
 
 ANY_MOMENT = """
 import asyncio, random, signal
-from quintain.deadline import DeadlineExceeded, guarded
+from quintain.executor import ALARM, DeadlineExceeded
 
 rung = []
 mine = lambda *_: rung.append(1)
@@ -236,7 +236,7 @@ async def main():
     global late
     for n in range(20_000):
         try:
-            assert await guarded(10 ** random.uniform(-6, -4), lambda: sum(range(n % 60))) == sum(range(n % 60))
+            assert await ALARM.call(10 ** random.uniform(-6, -4), lambda: sum(range(n % 60))) == sum(range(n % 60))
         except DeadlineExceeded:
             late += 1
         if n % 10 == 0:
@@ -257,7 +257,7 @@ def test_an_alarm_at_any_moment_is_either_a_result_or_late() -> None:
 
 def test_an_alarm_of_somebody_else_rings_between_two_calls(alarms: list[float]) -> None:
     async def law() -> None:
-        await guarded(5.0, lambda: "done")
+        await ALARM.call(5.0, lambda: "done")
         signal.raise_signal(signal.SIGALRM)
         assert len(alarms) == 1
 
@@ -267,7 +267,7 @@ def test_an_alarm_of_somebody_else_rings_between_two_calls(alarms: list[float]) 
 def test_an_alarm_that_somebody_else_ignores_is_ignored_between_two_calls(alarms: list[float]) -> None:
     async def law() -> None:
         ring = signal.signal(signal.SIGALRM, signal.SIG_IGN)
-        await guarded(5.0, lambda: "done")
+        await ALARM.call(5.0, lambda: "done")
         signal.raise_signal(signal.SIGALRM)
         await asyncio.sleep(0)
         assert signal.signal(signal.SIGALRM, ring) is signal.SIG_IGN
@@ -279,7 +279,7 @@ def test_an_alarm_that_somebody_else_ignores_is_ignored_between_two_calls(alarms
 def test_without_an_event_loop_the_alarm_is_given_back_at_once(alarms: list[float]) -> None:
     ring = signal.getsignal(signal.SIGALRM)
     with pytest.raises(StopIteration, match="done"):
-        guarded(5.0, lambda: "done").send(None)
+        ALARM.call(5.0, lambda: "done").send(None)
     assert signal.getsignal(signal.SIGALRM) is ring
 
 
@@ -294,7 +294,7 @@ def test_what_works_can_see_how_long_it_may() -> None:
 
     async def waiting() -> float:
         await asyncio.sleep(0)
-        inner = await guarded(5, left)
+        inner = await ALARM.call(5, left)
         assert inner <= 5 < left()
         return left()
 
@@ -312,3 +312,10 @@ def test_in_another_thread_too() -> None:
 
     with concurrent.futures.ThreadPoolExecutor() as pool, pytest.raises(DeadlineExceeded):
         pool.submit(run, SHORT, patient).result()
+
+
+def test_a_plain_executor_lets_a_blocking_function_end_and_refuses_its_result() -> None:
+    ended: list[str] = []
+    with pytest.raises(DeadlineExceeded):
+        asyncio.run(Plain().call(SHORT, lambda: ended.append(spin(2 * SHORT))))
+    assert ended == ["done"]

@@ -1,0 +1,197 @@
+"""Executors: call tools and scoring functions within a time limit.
+
+Real time decides here, so nothing of it enters the record but the failure itself. `Plain` notices a late result when
+the function returns, and never accepts it. `Alarm` also interrupts a blocking function in the main thread. A function
+that looks at `end` while it works ends in time under any executor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import inspect
+import math
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator
+from types import FrameType
+from typing import Any, Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class DeadlineExceeded(Exception):
+    """The time limit passed."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"took longer than {seconds:g} s")
+
+
+end: contextvars.ContextVar[float] = contextvars.ContextVar("end", default=math.inf)
+"""When the running tool or criterion must have ended, in seconds of `time.monotonic()`; infinite outside of one."""
+
+
+class _Interrupt(BaseException):
+    """Breaks into blocking code; not an Exception, so that `except Exception` in that code doesn't swallow it."""
+
+
+class Executor(Protocol):
+    """Object that runs the code of an environment's author: its tools and scoring functions."""
+
+    async def call(self, limit_s: float | None, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Calls a function, plain or async, within a time limit; None means no limit.
+
+        Raises:
+            DeadlineExceeded: It took longer, whatever it returned or raised in the end.
+            Exception: Any exception of the function in time; a RuntimeError if it was cancelled without a request.
+        """
+        ...
+
+
+class Plain:
+    """Executor that calls functions inline and cancels awaitables in time."""
+
+    async def call(self, limit_s: float | None, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        started = time.monotonic()
+        token = end.set(math.inf if limit_s is None else started + limit_s)
+        try:
+            result = self._start(limit_s, lambda: function(*args, **kwargs))
+            if inspect.isawaitable(result):
+                result = await within(limit_s, result)
+        except Exception as error:
+            if limit_s is not None and time.monotonic() - started > limit_s:
+                raise DeadlineExceeded(limit_s) from error
+            raise
+        finally:
+            end.reset(token)
+        if limit_s is not None and time.monotonic() - started > limit_s:
+            raise DeadlineExceeded(limit_s)
+        return result
+
+    def _start(self, limit_s: float | None, function: Callable[[], Any]) -> Any:
+        return function()
+
+
+class Alarm(Plain):
+    """Executor that also interrupts a function that blocks the main thread, by SIGALRM.
+
+    To take the signal and to give it back costs more than most calls, so it is kept until the event loop goes on.
+    """
+
+    def __init__(self) -> None:
+        self._is_armed = False  # A call is to be interrupted.
+        self._is_busy = False  # An alarm may be ours; at any other time it is another owner's.
+        self._is_kept = False  # The event loop will give the signal back.
+        self._is_taken = False
+        self._other_handler: Any = None
+
+    def _start(self, limit_s: float | None, function: Callable[[], Any]) -> Any:
+        if limit_s is None or threading.current_thread() is not threading.main_thread():
+            return function()
+        started = time.monotonic()
+        left, interval = signal.setitimer(signal.ITIMER_REAL, 0)  # Another owner's alarm waits until the call is done.
+        nested = self._is_busy
+        self._take()
+        try:
+            self._is_busy = self._is_armed = True
+            signal.setitimer(signal.ITIMER_REAL, limit_s)
+            try:
+                return function()
+            finally:
+                self._is_armed = False  # An alarm from here on is too late to count.
+        except _Interrupt:
+            raise DeadlineExceeded(limit_s) from None
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            self._is_busy = self._is_armed = nested
+            if not nested and (left or not self._is_kept):
+                self._give_back()
+            if left:
+                signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - started), 1e-6), interval)
+
+    def _take(self) -> None:
+        import asyncio  # 30 ms that `import quintain` need not take
+
+        if self._is_taken:
+            return
+        self._other_handler, self._is_taken = signal.signal(signal.SIGALRM, self._ring), True
+        with contextlib.suppress(RuntimeError):  # No loop is running.
+            asyncio.get_running_loop().call_soon(self._give_back)
+            self._is_kept = True
+
+    def _give_back(self) -> None:
+        if self._is_taken:
+            self._is_kept = self._is_taken = False
+            signal.signal(signal.SIGALRM, self._other_handler)
+
+    def _ring(self, number: int, frame: FrameType | None) -> None:
+        if self._is_armed:
+            raise _Interrupt
+        if callable(self._other_handler) and not self._is_busy:
+            self._other_handler(number, frame)
+
+
+ALARM = Alarm()
+"""The executor of an environment that has none of its own."""
+
+
+async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
+    """Awaits within a time limit; None means no limit.
+
+    Raises:
+        DeadlineExceeded: It took longer and was cancelled, whatever it returned or raised in the end.
+        Exception: Any exception of the awaitable in time; a RuntimeError if it was cancelled without a request.
+    """
+    import asyncio  # 30 ms that `import quintain` need not take
+
+    began = time.monotonic()
+    scope = None
+    try:
+        started = _Started(awaitable)
+        if not started.done:  # What never waits needs no timer, which would cost more than the rest.
+            async with asyncio.timeout(seconds) as scope:
+                await started
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("it was cancelled, and nobody asked for that") from error
+    except Exception as error:
+        if seconds is not None and ((scope and scope.expired()) or time.monotonic() - began > seconds):
+            raise DeadlineExceeded(seconds) from error
+        raise
+    if seconds is not None and ((scope and scope.expired()) or time.monotonic() - began > seconds):
+        raise DeadlineExceeded(seconds)
+    return started.result
+
+
+async def _plain(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+class _Started(Generic[T]):
+    """An awaitable that has run until it first waits or, when it is `done`, to its `result`."""
+
+    result: T
+
+    def __init__(self, awaitable: Awaitable[T]) -> None:
+        self._rest = _plain(awaitable).__await__()
+        self.done = False
+        self._resume(self._rest.send, None)
+
+    def _resume(self, how: Callable[[Any], Any], what: Any) -> None:
+        try:
+            self._wish = how(what)
+        except StopIteration as end:
+            self.done, self.result = True, end.value
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        while not self.done:
+            try:
+                answer = yield self._wish
+            except BaseException as error:  # noqa: BLE001  # thrown in from outside, and meant for the awaitable
+                self._resume(self._rest.throw, error)
+            else:
+                self._resume(self._rest.send, answer)
+        return self.result
