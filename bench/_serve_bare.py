@@ -1,4 +1,4 @@
-"""What a server costs by itself: a handler that reads the body and sends the frames of a tool call.
+"""Cost of a bare server without any environment.
 
 Arguments: the port, the frames as JSON, and what uvicorn is to have for its event loop and for its connections.
 """

@@ -77,7 +77,7 @@ class Lane(asyncio.Protocol):
         return self._done
 
     def whole(self, buffer: bytes) -> bool:
-        """Whether an answer is complete."""
+        """True if an answer is complete."""
         if buffer.endswith(END):
             return True
         head, found, body = buffer.partition(b"\r\n\r\n")
@@ -85,7 +85,7 @@ class Lane(asyncio.Protocol):
         return bool(found and sized) and len(body) >= int(rest.split(b"\r\n", 1)[0])
 
     def good(self, buffer: bytes) -> bool:
-        """Whether it says that all went well; a stream of events must end with its result."""
+        """True if an answer reports success; a stream of events must end with its result."""
         return buffer.startswith(b"HTTP/1.1 200") and (b"event: " not in buffer or b"event: end" in buffer)
 
 
@@ -126,7 +126,7 @@ async def everyone(lanes: Sequence[Lane], requests: Sequence[bytes], times: int 
 
 
 class Pace(NamedTuple):
-    """How fast a server was: calls per second, milliseconds, and microseconds of CPU per call on either side."""
+    """Rates and latencies of a server."""
 
     rate: float
     p50_ms: float

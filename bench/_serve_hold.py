@@ -1,4 +1,4 @@
-"""What a server holds: sessions at rest, and what is left of those that came and went."""
+"""Memory of a server with many sessions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GROWTH_GOAL_MB, SLOWER_GOAL = 5.0, 1.5
 
 
 async def idle(server: Server, *, sessions: int) -> list[Row]:
-    """Megabytes of so many sessions of `sales` that nobody asks anything, and how fast they come and go."""
+    """Memory in MB of idle sessions of `sales`, and their creation and deletion rate."""
     lanes = [await connect(server.port, Lane) for _ in range(LANES)]
     numbers = count()
 
@@ -67,7 +67,7 @@ def _request(what: str, number: int) -> bytes:
 
 
 async def soak(server: Server, seconds: float) -> list[Row]:
-    """What grows while sessions come and go."""
+    """Measures growth while sessions come and go."""
     await _fifth(server, WARM_S)
     fifths: list[tuple[Sequence[float], float, int]] = []
     started, calls = time.perf_counter(), 0

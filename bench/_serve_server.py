@@ -91,7 +91,7 @@ def step_aside() -> None:
 
 
 def ours(*environments: str) -> contextlib.AbstractContextManager[Server]:
-    """This project's server, started as anybody starts it."""
+    """Starts this project's server from the command line."""
     return running([sys.executable, "-m", "quintain", "serve", *environments, "--port", "0"])
 
 

@@ -1,4 +1,4 @@
-"""What every bench shares: rows, the table, `--json` and `--quick`.
+"""Tables, arguments and peers shared by all benches.
 
 CPU time is measured, not wall time, and the least of several runs is taken: on a shared machine everything else adds.
 """
@@ -42,13 +42,13 @@ def row(
 
 
 def main(title: str, measure: Callable[[bool], Iterable[Row]]) -> None:
-    """Run a bench from the command line; `measure` is told whether tiny sizes are enough."""
+    """Runs a bench from the command line; `measure` receives True for tiny sizes."""
     options = arguments(title).parse_args()
     put(title, list(measure(options.quick)), as_json=options.json)
 
 
 def arguments(title: str) -> argparse.ArgumentParser:
-    """What every bench understands; one with more to be told adds to it."""
+    """Parses the arguments common to all benches; a bench may add its own."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--json", action="store_true", help="print the rows as one JSON list and nothing else")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that the bench works, measures nothing")
@@ -107,13 +107,13 @@ def peers() -> str:
 
 
 def has(python: str, module: str) -> bool:
-    """Whether that interpreter has that module, without importing it."""
+    """True if an interpreter has a module; does not import it."""
     code = f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is None)"
     return subprocess.run([python, "-c", code], check=False, capture_output=True).returncode == 0
 
 
 def child(script: str, *arguments: object) -> Any:
-    """What a script beside this one prints, run by the peers' interpreter: JSON in its last line.
+    """Returns the output of a neighbouring script, run by the peers' interpreter.
 
     None, and a note on standard error, when it fails.
     """

@@ -21,7 +21,7 @@ Desk = Episode[qn.State]
 
 
 def replies(record: str) -> Iterator[Reply]:
-    """What the agent does, for ever."""
+    """Yields the agent's replies without end."""
     calls = (
         ("crm_get", {"record_id": record}),
         ("crm_log", {"record_id": record, "kind": "note", "text": "Looked at it once more; nothing new."}),

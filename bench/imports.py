@@ -1,4 +1,4 @@
-"""What `import quintain` costs: CPU of a fresh interpreter that imports it, less that of one that imports nothing.
+"""Cost of `import quintain`: time, modules and memory.
 
 All candidates in turn, twenty rounds of it, and the least of each: CPU time as the system accounts it to the finished
 child. msgspec imports typing_extensions where it is installed, so that is named. The bytecode of every module is in its

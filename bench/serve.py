@@ -1,4 +1,4 @@
-"""How fast environments are served: ours, the protocols' own servers, and a handler that does nothing but answer.
+"""Rates of served environments: this project, the protocols' own servers, and a bare handler.
 
     python bench/serve.py [--peers] [--minutes N]
 
@@ -69,7 +69,7 @@ async def ors(server: Server, number: int) -> AsyncIterator[tuple[Sequence[Lane]
 
 @contextlib.asynccontextmanager
 async def bare(server: Server, number: int) -> AsyncIterator[tuple[Sequence[Lane], Sequence[bytes]]]:
-    """The same calls of nobody's sessions."""
+    """The same calls on a handler without sessions."""
     lanes = [await connect(server.port, Lane) for _ in range(number)]
     try:
         yield lanes, [post(f"/{ENV}/call", {"name": "add", "input": {}}, f"session-{n}") for n in range(number)]
@@ -129,7 +129,7 @@ def counted(lanes: Sequence[Lane], times: int) -> None:
 
 
 async def frames(server: Server) -> list[str]:
-    """What our server sends for a call: the chunks of its body."""
+    """Returns the chunks of the response body for a call."""
     async with ors(server, 1) as (lanes, requests):
         body = (await lanes[0].ask(requests[0])).partition(b"\r\n\r\n")[2]
     found: list[str] = []
@@ -145,7 +145,7 @@ def sessions(level: int) -> str:
 
 
 def speeds(what: str, found: Paces, beside: str) -> Iterator[Row]:
-    """How fast we were at each level, and a peer beside it where it was measured."""
+    """Rows of the rate at each level, with a peer's rate if it was measured."""
     for name, level in found:
         if name != OURS:
             continue

@@ -17,7 +17,7 @@ FIELDS = ["name", "value", "unit", "goal", "ok", "peer", "peer_value"]
 
 
 def run(script: str, *arguments: str, **variables: str) -> str:
-    """What a bench prints on standard output; peers are looked for in this interpreter, which has none."""
+    """Runs a bench and returns its standard output."""
     environment = {name: value for name, value in os.environ.items() if name != "QUINTAIN_BENCH_PEERS"} | variables
     command = [sys.executable, str(BENCH / script), "--quick", *arguments]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment, timeout=300).stdout

@@ -42,7 +42,7 @@ STRICT: list[tuple[str, str, str | None]] = [
 
 
 @pytest.mark.parametrize(("name", "arguments", "says"), GOLDEN + STRICT)
-def test_what_a_model_reads_of_a_wrong_call(name: str, arguments: str, says: str | None) -> None:
+def test_observation_of_an_invalid_call_names_the_place(name: str, arguments: str, says: str | None) -> None:
     with pytest.raises(msgspec.DecodeError) as raised:
         TOOLS[name].decode(arguments)
     assert str(raised.value) == (says or "Expected `int`, got `str` - at `$.tree.children[0].value`")
@@ -69,7 +69,7 @@ def test_lenient_does_not_mean_anything_goes(name: str, arguments: str, says: st
         '\ufeff{"age": 1}',
     ],
 )
-def test_what_is_no_json_is_refused(arguments: str, strict: bool) -> None:
+def test_arguments_that_are_not_json_are_refused(arguments: str, strict: bool) -> None:
     with pytest.raises(msgspec.DecodeError):
         TOOLS["bounded"].decode(arguments, strict=strict)
 
@@ -130,7 +130,7 @@ def test_lenient_converts_and_drops() -> None:
     st.floats(allow_nan=False, allow_infinity=False),
     st.booleans(),
 )
-def test_what_fits_arrives_as_it_was_sent(sent: dict[str, Any], share: float, strict: bool) -> None:
+def test_valid_arguments_arrive_unchanged(sent: dict[str, Any], share: float, strict: bool) -> None:
     arguments = json.dumps({**sent, "share": share, "raw": "AAE="})
     expected = {"extra": None, **sent, "share": share, "raw": b"\x00\x01"}
     assert TOOLS["plain"].decode(arguments, strict=strict) == expected

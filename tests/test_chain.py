@@ -46,7 +46,7 @@ class Shelf(qn.State):
 
 @qn.reward(low=0, high=100)
 def added(outcome: qn.EpisodeView[Shelf]) -> float:
-    """How many things are new."""
+    """Counts the new things."""
     new = len(outcome.state.things) - len(outcome.start.things)
     outcome.start.things.append("a criterion's own")
     return new
@@ -98,7 +98,7 @@ def play(given: Sequence[qn.Task[Shelf]], model: Any = putting, *, env: Any = EN
 
 
 def shelf(trace: Trace) -> list[str]:
-    """What the model saw on the shelf, without the random numbers."""
+    """Returns the things on the shelf that the model saw, without the random numbers."""
     said = str(trace.turns[0].steps[0].observation)
     return [thing.rstrip("0123456789") for thing in said.split(", ")]
 
@@ -148,7 +148,7 @@ def test_a_group_that_is_played_again_begins_in_the_same_world() -> None:
     assert {trace.continues for trace in third.traces} == {("monday 1", 1)}
 
 
-def test_nobody_waits_for_another_day() -> None:
+def test_a_chain_does_not_wait_for_another_chain() -> None:
     async def law() -> None:
         gate = asyncio.Event()
 

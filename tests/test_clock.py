@@ -84,7 +84,7 @@ def _set(after: int, kind: int) -> Action:
 ACTIONS = st.builds(_set, st.integers(0, 9), st.integers(0, 6))
 
 
-def told(world: Tower) -> tuple[Any, ...]:
+def times(world: Tower) -> tuple[Any, ...]:
     return world.log, world.small.rung, world.great.rung, world.clock.now, world.clock.timers, world.clock.pack()
 
 
@@ -97,7 +97,7 @@ def test_in_one_go_or_in_pieces(actions: list[Action], pieces: list[int]) -> Non
     whole.clock.advance(sum(pieces))
     for piece in pieces:
         cut.clock.advance(piece)
-    assert told(whole) == told(cut)
+    assert times(whole) == times(cut)
 
 
 class Copies(RuleBasedStateMachine):
@@ -132,7 +132,7 @@ class Copies(RuleBasedStateMachine):
 
     @invariant()
     def equal(self) -> None:
-        assert told(self.still) == told(self.moved)
+        assert times(self.still) == times(self.moved)
         assert self.still == self.moved
         assert asyncio.run(resource.digest(self.still)) == asyncio.run(resource.digest(self.moved))
 

@@ -53,7 +53,7 @@ def backwards(value: Any) -> Any:
 
 
 @given(PLAIN)
-def test_what_is_encoded_comes_back(value: Any) -> None:
+def test_encoded_values_decode_to_equal_values(value: Any) -> None:
     for canonical in (True, False):
         again = codec.loads(codec.dumps(value, canonical=canonical), ANYTHING)
         assert codec.dumps(again) == codec.dumps(value)
@@ -212,7 +212,7 @@ def _as_it_is(_declared: Any, value: Any) -> Any:
 
 
 def _at_once(count: int, work: Callable[[], Any]) -> list[Any]:
-    """What so many threads return that begin together."""
+    """Returns the results of several threads that start together."""
     ready = threading.Barrier(count)
 
     def begin(_number: int) -> Any:

@@ -110,7 +110,7 @@ def test_text_from_a_command_line_means_the_value(fields: dict[str, Any]) -> Non
 
 
 @given(FIELDS, FIELDS)
-def test_what_is_overridden_last_wins(one: dict[str, Any], two: dict[str, Any]) -> None:
+def test_the_last_override_wins(one: dict[str, Any], two: dict[str, Any]) -> None:
     assert Config(**one).override(two) == Config(**one | two)
 
 

@@ -237,7 +237,7 @@ def test_a_restored_episode_keeps_its_own_limits() -> None:
     asyncio.run(law())
 
 
-def test_nothing_is_copied_in_the_middle_of_a_turn() -> None:
+def test_an_episode_in_the_middle_of_a_turn_refuses_copies() -> None:
     async def law() -> None:
         episode = await begun([])
         playing = asyncio.create_task(episode.session.step(worlds.says(worlds.call("pay", gold=1))))

@@ -81,7 +81,7 @@ class Bigger(Desk):
         ({"splits": ()}, "environment 'desk' has no splits"),
     ],
 )
-def test_what_does_not_fit_is_refused(parts: dict[str, Any], says: str) -> None:
+def test_mismatched_components_are_refused(parts: dict[str, Any], says: str) -> None:
     with pytest.raises(qn.DefinitionError) as raised:
         make(**parts)
     assert str(raised.value) == says

@@ -41,7 +41,7 @@ def step(episode: qn.Episode[Any], reply: Reply) -> None:
         ({"context_tokens": 43, "max_turns": 2}, says(call("nod"), usage=Usage(40, 2)), End.TRUNCATED, "max_turns", 2),
     ],
 )
-def test_limits(config: dict[str, Any], reply: Reply, end: End, reason: str, turns: int) -> None:
+def test_limits_truncate_an_episode(config: dict[str, Any], reply: Reply, end: End, reason: str, turns: int) -> None:
     trace = play(environment(**config), script(*[reply] * 9))
     assert (trace.end, trace.reason, len(trace.turns)) == (end, reason, turns)
     assert trace.validity == "valid"
@@ -158,7 +158,7 @@ def test_a_harness_cannot_put_into_the_record_what_it_cannot_hold(words: Any) ->
         assert (trace.failure.component, trace.failure.kind) == ("H", "agent_run_error")
 
 
-def test_what_is_told_is_recorded_as_a_reader_will_find_it() -> None:
+def test_appended_messages_are_recorded_as_decoded() -> None:
     class Shows(msgspec.Struct, frozen=True):
         async def play(self, session: Session, model: Model) -> None:
             blocks: Any = [Text("look"), Image("image/png", b"\x89PNG")]

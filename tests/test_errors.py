@@ -111,7 +111,7 @@ def test_any_message_fits_into_a_record(words: str) -> None:
     assert msgspec.json.decode(codec.json(failure), type=Failure) == failure
 
 
-def test_where_an_object_lies_in_memory_is_not_recorded() -> None:
+def test_a_failure_message_masks_memory_addresses() -> None:
     one, two = object(), object()
     messages = {
         blame(Exception(f"{thing!r} broke"), component="S", kind="quintain:tool_bug", stage="agent", turn=0).message

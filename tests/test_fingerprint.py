@@ -110,14 +110,14 @@ def test_fingerprints_are_the_same_in_every_process() -> None:
     assert {(one.stdout, one.stderr) for one in done} == {(f"{fingerprints()}\n", "")}
 
 
-def test_what_a_trace_names_apart_is_not_in_it() -> None:
+def test_a_fingerprint_excludes_config_tasks_and_splits() -> None:
     fingerprint = make().fingerprint
     assert make(config=qn.Config(max_turns=3)).fingerprint == fingerprint
     assert make(tasks=lambda split: ()).fingerprint == fingerprint
     assert make(splits=("all",)).fingerprint == fingerprint
 
 
-def test_what_is_not_plain_data_counts_by_its_name() -> None:
+def test_a_setting_that_is_not_plain_data_counts_by_its_name() -> None:
     assert make(harness=Loop("x", object())).fingerprint == make(harness=Loop("x", object())).fingerprint
     assert make(harness=Loop("x", object())).fingerprint != make(harness=Loop("x", {1: 2})).fingerprint
     assert (

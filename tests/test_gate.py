@@ -30,7 +30,7 @@ def traces(failed: int, episodes: int) -> list[Trace]:
 
 
 def watch(gate: Gate, episodes: list[Trace]) -> int | None:
-    """How many episodes were seen when the gate stopped the run; None if it did not."""
+    """Counts the episodes until the gate stopped the run; None if it did not."""
     for number, trace in enumerate(episodes, 1):
         try:
             gate.observe(trace)
@@ -62,7 +62,7 @@ def test_wilson_solves_its_quadratic(case: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(("size", "least"), [(1, 1), (2, 2), (3, 2), (4, 2), (5, 3), (8, 4), (9, 5)])
-def test_enough(size: int, least: int) -> None:
+def test_enough_requires_half_of_a_group(size: int, least: int) -> None:
     assert [enough(valid, size) for valid in range(size + 1)] == [valid >= least for valid in range(size + 1)]
 
 
@@ -73,7 +73,7 @@ def test_one_in_ten_goes_on_and_twelve_in_a_hundred_stop() -> None:
     assert watch(Gate(qn.Config(gate_rate=None)), traces(100, 100)) is None
 
 
-def test_it_judges_as_soon_as_it_may() -> None:
+def test_the_gate_stops_at_the_minimum_number_of_episodes() -> None:
     assert watch(Gate(qn.Config(gate_minimum=20)), traces(20, 20)) == 20
     mostly = traces(19, 19) + traces(0, 1)
     assert watch(Gate(qn.Config(gate_minimum=20)), mostly) == 20, "a success at the minimum hides nothing"
@@ -81,7 +81,7 @@ def test_it_judges_as_soon_as_it_may() -> None:
 
 
 @given(st.lists(st.booleans(), max_size=80), st.integers(1, 40), st.integers(1, 40), st.floats(0.01, 1))
-def test_it_stops_exactly_where_the_bound_says(fails: list[bool], window: int, minimum: int, rate: float) -> None:
+def test_the_gate_stops_exactly_at_the_wilson_bound(fails: list[bool], window: int, minimum: int, rate: float) -> None:
     config = qn.Config(gate_window=window, gate_minimum=minimum, gate_rate=rate)
     expected = None
     for seen in range(min(window, minimum), len(fails) + 1):

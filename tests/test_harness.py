@@ -112,7 +112,7 @@ def test_a_loop_stops_when_the_world_does() -> None:
     assert session.reason == "max_turns"
 
 
-def test_nothing_is_asked_of_an_episode_that_has_ended() -> None:
+def test_a_harness_requests_nothing_after_the_end() -> None:
     session = Paper(PROMPT)
     session.terminate("before it began")
     assert play(ToolLoop(), session).asked == []

@@ -84,7 +84,7 @@ def test_the_weather_is_golden() -> None:
         ("empty", "", False, True),
     ],
 )
-def test_what_an_actor_reads_instead(kind: str, text: str, is_error: bool, runs: bool) -> None:
+def test_a_fault_replaces_the_observation(kind: str, text: str, is_error: bool, runs: bool) -> None:
     (fault,) = (fault for fault in FAULTS if fault.kind == kind)
     assert fault.corrupt("01234567") == (text, is_error)
     assert fault.runs == runs

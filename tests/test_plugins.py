@@ -1,4 +1,4 @@
-"""Whatever a command line may call an environment or an agent, and every way in which that goes wrong."""
+"""Names of environments and agents on a command line, and the errors of wrong ones."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ player = {HERE}:Player
 
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is installed, for these tests: two distributions that quarrel about one name; the first is found twice."""
+    """Installs entry points for these tests."""
     monkeypatch.setitem(sys.modules, HERE, sys.modules[__name__])
     distributions = [
         _Distribution("mine", MINE),
@@ -186,12 +186,12 @@ def test_registered_environments_and_adapters() -> None:
     assert plugins.environment("adapt:retail", data="there").name == "retail_there"
 
 
-def test_modules() -> None:
+def test_a_module_attribute_is_an_environment() -> None:
     assert plugins.environment(f"{HERE}:standing") is standing
     assert plugins.environment(f"{HERE}:made", name="x").name == "x"
 
 
-def test_what_is_wrong_with_a_name() -> None:
+def test_an_invalid_name_is_refused_with_suggestions() -> None:
     refused("standin", "unknown environment 'standin'", "did you mean 'standing'", "adapt:...", "path/to/file.py:attr")
     refused("adpat:retail", "unknown environment 'adpat:retail'", "did you mean 'adapt'")
     refused("no such thing!", "known: broken, five")
@@ -203,7 +203,7 @@ def test_what_is_wrong_with_a_name() -> None:
     refused(f"{HERE}:Player.name.upper", "must be an Environment", "str")
 
 
-def test_what_is_wrong_with_options() -> None:
+def test_invalid_options_are_refused_with_the_signature() -> None:
     refused("standing", "standing takes no options, got data", data="x")
     refused(
         "made", "made: got an unexpected keyword argument 'data'; it is called as made(name: 'str' = 'made')", data="x"
@@ -302,7 +302,7 @@ def test_a_file_that_does_not_import(file: Path, text: str, says: str) -> None:
     assert not [name for name in sys.modules if name.startswith("env_")]
 
 
-def test_what_else_is_wrong_with_a_file(file: Path) -> None:
+def test_a_file_without_an_environment_is_refused(file: Path) -> None:
     refused(f"{file}:nothing", f"{file} has no 'nothing'; it has the Environments: env")
     refused(f"{file}:number", "must be an Environment", "int")
     refused(f"{file}:tasks", "missing a required argument: 'split'")
@@ -312,7 +312,7 @@ def test_what_else_is_wrong_with_a_file(file: Path) -> None:
 # --- agents ---
 
 
-def test_agents() -> None:
+def test_agents_are_found_by_name_and_path() -> None:
     assert plugins.agent("oracle").name == "oracle"
     assert plugins.agent("noop").name == "noop"
     assert plugins.agent("random", calls=2).name == "random"

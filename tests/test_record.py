@@ -43,7 +43,7 @@ def filled(path: Path, count: int) -> list[Trace]:
     return [finished(number).trace for number in range(count)]
 
 
-def test_what_is_added_is_found_here_and_after_resuming(tmp_path: Path) -> None:
+def test_an_added_episode_is_found_before_and_after_resuming(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "run"
     with RunFolder(path, {"a": 1}) as folder:
         assert folder.find(("t0", 0, 0)) is None

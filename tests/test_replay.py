@@ -62,7 +62,7 @@ CALLS = st.lists(
 
 @given(st.lists(CALLS, max_size=6), st.sampled_from([None, Dialogue(), Folding()]), st.sampled_from([0, 0.5]))
 @settings(max_examples=40)
-def test_what_was_played_replays(turns: list[Any], harness: Any, noise: float) -> None:
+def test_a_played_trace_replays(turns: list[Any], harness: Any, noise: float) -> None:
     env = environment(harness=harness, noise_rate=noise, max_turns=8)
     trace = play(env, script(*(says(*calls, text="" if calls else "so") for calls in turns)), member=2)
     other = env.replace(config=qn.Config(max_turns=1))

@@ -54,7 +54,7 @@ def test_a_bug_of_the_world_replays() -> None:
 
 
 class Endpoint:
-    """Somebody's own model, with a stack and a type of error of its own."""
+    """Model of an author, with its own stack and exception type."""
 
     def __init__(self, error: BaseException, *, after: int) -> None:
         self.error, self.left = error, after
@@ -87,7 +87,7 @@ def test_a_reply_that_was_no_reply_replays() -> None:
     assert again(env, trace).to_bytes() == trace.to_bytes()
 
 
-def test_what_a_real_clock_decided_replays_up_to_there() -> None:
+def test_a_timeout_replays_up_to_its_turn() -> None:
     env = single(Fragile(), tool_timeout_s=0.2)
     SLOW[0] = 1.0
     trace = play(env, one_by_one(call("work"), call("stall", seconds=9)))
@@ -100,7 +100,7 @@ def test_what_a_real_clock_decided_replays_up_to_there() -> None:
         again(env, trace)
 
 
-def test_what_a_real_clock_decided_must_still_be_reached() -> None:
+def test_a_replay_must_reach_the_turn_of_a_timeout() -> None:
     env = environment(harness=Forgiving())
     trace = play(env, one_by_one(call("nod"), call("nod")))
     trace.failure = blamed(play(environment(harness=Hangs(), episode_timeout_s=0.01), script()))

@@ -1,4 +1,4 @@
-"""What a run says of itself: scores, their uncertainty, and what the failures may hide."""
+"""Reports of runs: means, bounds and failures."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_tasks_that_never_failed_are_not_listed() -> None:
     assert summary([0.0, 1.0]).failed_tasks == {}
 
 
-def test_nothing_says_nothing() -> None:
+def test_an_empty_summary_has_no_means() -> None:
     made = to_dict(Summary())
     assert (made["mean_reward"], made["pass_at_1"], made["mean_reward_bounds"]) == (None, None, None)
     assert (made["failure_rate_short"], made["failure_rate_long"], made["failed"]) == (None, None, 0)

@@ -203,7 +203,7 @@ def test_a_plain_copy_says_that_a_resource_waits() -> None:
         Far(one=Remote(), two=Remote()).copy()
 
 
-def test_settle() -> None:
+def test_settle_awaits_only_awaitables() -> None:
     assert asyncio.run(resource.settle(3)) == 3
     later: Awaitable[int] = asyncio.sleep(0, 3)
     assert asyncio.run(_settled(later)) == 3
@@ -213,7 +213,7 @@ async def _settled(later: Awaitable[int]) -> int:
     return await resource.settle(later)
 
 
-def test_what_is_neither_plain_nor_a_resource_is_named() -> None:
+def test_an_unsupported_field_value_is_named() -> None:
     with pytest.raises(TypeError, match=r"a Lock is neither plain data nor a Resource \(it lacks fork, dump"):
         asyncio.run(resource.fork([asyncio.Lock()]))
 

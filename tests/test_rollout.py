@@ -236,7 +236,7 @@ def test_a_first_group_that_fails_wholly_stops_the_run_at_once() -> None:
     assert sum(tried.values()) == 4
 
 
-def test_what_no_code_should_raise_surfaces_too() -> None:
+def test_a_base_exception_of_a_model_surfaces() -> None:
     class Doom(BaseException):
         pass
 

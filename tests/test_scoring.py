@@ -82,7 +82,7 @@ def test_a_phase_that_does_not_apply_is_not_reached() -> None:
     assert given_by(trace, "p0")[0].value == 0.0
 
 
-def test_what_had_nothing_to_judge_is_accounted_for() -> None:
+def test_criteria_without_a_call_to_score_are_recorded() -> None:
     trace = play(environment(), script())
     assert {reward.name for reward in trace.every_reward()} == set(trace.criteria)
     assert [(r.raw, r.value, r.reason) for r in given_by(trace, "cheap")] == [(None, None, "nothing to judge")]

@@ -105,6 +105,6 @@ def test_the_order_of_a_truth_does_not_count() -> None:
         ({"solution": (("go", {"a": print}),)}, "builtin"),
     ],
 )
-def test_what_is_not_plain_data_is_refused(fields: dict[str, Any], says: str) -> None:
+def test_a_task_that_is_not_plain_data_is_refused(fields: dict[str, Any], says: str) -> None:
     with pytest.raises(qn.DefinitionError, match=rf"task 't0': .*{says}"):
         digest(task(**fields))

@@ -357,7 +357,7 @@ def test_a_docstring_comes_apart_into_what_it_was_made_of(
         ("The Args:\nare not a section.", "The Args:\nare not a section.", {}),
     ],
 )
-def test_docstrings(doc: str, prose: str, arguments: dict[str, str]) -> None:
+def test_docstrings_are_parsed_into_prose_and_arguments(doc: str, prose: str, arguments: dict[str, str]) -> None:
     assert parse_docstring(doc) == (prose, arguments)
 
 
@@ -380,7 +380,7 @@ def test_docstrings(doc: str, prose: str, arguments: dict[str, str]) -> None:
         ({"b": 1, "a": {2}}, '{"a":[2],"b":1}'),
     ],
 )
-def test_what_an_actor_reads(result: Any, shown: Any) -> None:
+def test_observe_renders_results(result: Any, shown: Any) -> None:
     assert observe(result) == shown
 
 

@@ -239,7 +239,7 @@ def signed(body: bytes) -> bytes:
         ),
     ],
 )
-def test_what_cannot_be_read_is_explained(body: bytes, says: str) -> None:
+def test_an_unreadable_trace_is_explained(body: bytes, says: str) -> None:
     with pytest.raises(TraceError) as raised:
         Trace.from_json(signed(body))
     assert str(raised.value) == says
@@ -306,7 +306,7 @@ GOLDEN = (
         ),
     ],
 )
-def test_validity(fields: dict[str, Any], validity: str) -> None:
+def test_validity_follows_end_and_score(fields: dict[str, Any], validity: str) -> None:
     assert blank(**fields).validity == validity
 
 
@@ -341,6 +341,6 @@ def test_the_words_of_a_content(content: Any, words: str) -> None:
         ([-math.inf, 0.0], "a logprob is not finite"),
     ],
 )
-def test_there_is_one_logprob_per_token(logprobs: list[float], says: str) -> None:
+def test_tokens_need_one_logprob_each(logprobs: list[float], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         Tokens([1], [2, 3], logprobs)

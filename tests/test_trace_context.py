@@ -1,4 +1,4 @@
-"""What a model saw before each reply is rebuilt from what each turn added."""
+"""Contexts are rebuilt from the messages that each turn added."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ PLAYS = st.lists(
 
 
 @given(PLAYS)
-def test_what_a_model_saw_is_rebuilt_from_what_each_turn_added(
+def test_context_is_rebuilt_from_the_added_messages(
     plays: list[tuple[int, list[Message], int | None, int]],
 ) -> None:
     author = Author()

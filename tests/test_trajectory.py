@@ -1,4 +1,4 @@
-"""What a trainer eats: token sequences per branch, and nothing of a failed episode."""
+"""Trajectories: rows of tokens for a trainer."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_sequence_is_what_the_sampler_saw(ops: list[worlds.Op]) -> None:
 
 
 def counted(work: Callable[[], Any]) -> tuple[int, Any]:
-    """How many Python functions a piece of work called, and its result."""
+    """Returns the number of Python function calls of some work, and its result."""
     calls = 0
 
     def count(frame: FrameType, event: str, argument: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a criterion may say, what becomes of it, and how verdicts add up."""
+"""Results of criteria, their ranges, and how they add up to a score."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_verdict_outside_its_range_is_a_failure_and_never_clipped(raw: float, 
 
 
 @pytest.mark.parametrize("raw", [math.nan, math.inf, -math.inf, 10**400])
-def test_what_is_no_finite_number_is_outside_every_range(raw: float) -> None:
+def test_a_value_that_is_not_finite_is_out_of_range(raw: float) -> None:
     with pytest.raises(EpisodeError, match="outside its range"):
         criterion(low=-8e307, high=8e307).reward(raw)
 

@@ -260,7 +260,7 @@ def play(env: qn.Environment[Any], model: Model, **names: Any) -> Trace:
 
 
 def blamed(trace: Trace) -> Failure:
-    """Why an episode failed."""
+    """Returns the failure of an episode."""
     assert (trace.validity, trace.end, trace.score) == ("invalid", End.FAILED, None)
     assert trace.failure is not None
     assert trace.reason == trace.failure.kind
@@ -268,7 +268,7 @@ def blamed(trace: Trace) -> Failure:
 
 
 class Forgiving(msgspec.Struct, frozen=True):
-    """Goes on whatever the model does; leaves early when told to."""
+    """Continues regardless of the model; leaves early if configured to."""
 
     stop: int = 99
 

@@ -1,4 +1,4 @@
-"""What an agent may do wrong with a tool is an observation, what a tool may do wrong with a world is a Failure of S."""
+"""Invalid calls of an agent are observations; invalid changes of a tool are Failures of S."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def step_judge(view: qn.StepView[Trap]) -> float:
 
 @pytest.mark.parametrize("criteria", [(fine,), (fine, turn_judge), (fine, step_judge)])
 @pytest.mark.parametrize("do", [mistype, *(do for do, _ in WRECKS.values())])
-def test_whoever_needs_a_copy_first_the_world_is_blamed(criteria: tuple[Any, ...], do: Callable[[Any], Any]) -> None:
+def test_a_world_that_cannot_be_copied_fails_component_s(criteria: tuple[Any, ...], do: Callable[[Any], Any]) -> None:
     FIRE[0] = do
     failure = blamed(play(single(Trap(), *criteria), script(says(call("fire"), call("fire")))))
     assert (failure.component, failure.kind) == ("S", "quintain:state_bug")

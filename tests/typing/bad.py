@@ -1,4 +1,4 @@
-"""What an author gets wrong: mypy strict and pyright strict each complain about every marked line, and no other."""
+"""Mistakes of an author that both type checkers must report."""
 
 import quintain as qn
 from tests.typing.good import Shelf, Shop, sold_exactly, tasks
