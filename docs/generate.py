@@ -24,8 +24,8 @@ from typing import Any
 import click
 import msgspec
 
-from quintain.audit.check import registered
-from quintain.audit.finding import CLASSES
+from quintain.audit.kernel.check import registered
+from quintain.audit.kernel.finding import CLASSES
 from quintain.cli import program
 from quintain.config import Config
 

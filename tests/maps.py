@@ -19,9 +19,7 @@ PAGES = ("CONTRIBUTING.md", "design/*.md")
 
 RATCHET: dict[str, int] = {
     # The violations that a page or docstring may have. A count may shrink, and this table with it, never grow.
-    "design/README.md": 25,
-    "src/quintain/audit/__init__.py": 40,
-    "src/quintain/audit/mutants/__init__.py": 5,
+    "design/README.md": 5,
     "src/quintain/resources/database/__init__.py": 15,
     "src/quintain/resources/postgres/__init__.py": 10,
     "src/quintain/resources/sandbox/__init__.py": 12,

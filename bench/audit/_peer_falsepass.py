@@ -20,9 +20,9 @@ from falsepass.adapter import Adapter
 from falsepass.model import Completion, Example, Expect, Policy, ProbeResult, Score
 
 from bench.audit._peer_view import CannotLook, ToolFinding, View, solution, view
-from quintain.audit.adapter import plain
-from quintain.audit.loader import LoadedSubject
-from quintain.audit.probe import Op, answer, call
+from quintain.audit.kernel.adapter import plain
+from quintain.audit.kernel.loader import LoadedSubject
+from quintain.audit.kernel.probe import Op, answer, call
 
 EXAMPLES = 25
 """Number of tasks that it examines by default."""

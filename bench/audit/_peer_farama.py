@@ -19,7 +19,7 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env as gymnasium_check_env
 
 from bench.audit._peer_view import ToolFinding, View, deeds, view
-from quintain.audit.loader import LoadedSubject
+from quintain.audit.kernel.loader import LoadedSubject
 
 LONGEST = 10_000_000
 STEPS = 40

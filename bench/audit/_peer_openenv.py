@@ -25,8 +25,8 @@ from openenv.validation import Level, run_validation
 from openenv.validation.types import CheckStatus, ProviderCapability
 
 from bench.audit._peer_view import ToolFinding, View, deeds, view
-from quintain.audit.loader import LoadedSubject
-from quintain.audit.probe import Op
+from quintain.audit.kernel.loader import LoadedSubject
+from quintain.audit.kernel.probe import Op
 
 MANIFEST = {
     "name": "subject",

@@ -20,7 +20,7 @@ from verifiers.v1.configs.cli.validate import ValidateConfig
 from verifiers.v1.configs.taskset import TasksetConfig
 
 from bench.audit._peer_view import ToolFinding, View, solution, view
-from quintain.audit.loader import LoadedSubject
+from quintain.audit.kernel.loader import LoadedSubject
 
 __all__ = ["PeerTaskset", "validate"]
 HERE = Path(__file__)

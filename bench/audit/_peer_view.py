@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
-from quintain.audit.adapter import SubjectAdapter, how_raised, plain, verdict
-from quintain.audit.generate import Values, valid
-from quintain.audit.loader import LoadedSubject
-from quintain.audit.probe import Op, answer, call, masked
+from quintain.audit.facts.generate import Values, valid
+from quintain.audit.kernel.adapter import SubjectAdapter, how_raised, plain, verdict
+from quintain.audit.kernel.loader import LoadedSubject
+from quintain.audit.kernel.probe import Op, answer, call, masked
 
 TASKS = 8
 """Number of tasks of a subject that are shown, evenly spread over its list."""

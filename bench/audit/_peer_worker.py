@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from bench.audit._peer_view import CannotLook, Look  # noqa: E402
-from quintain.audit.loader import Subject, load_subject  # noqa: E402
+from quintain.audit.kernel.loader import Subject, load_subject  # noqa: E402
 
 MODULES = {
     "gymnasium": "_peer_farama:check_env",

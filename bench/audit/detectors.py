@@ -29,11 +29,11 @@ sys.path[:0] = [str(ROOT)]
 
 from bench.audit import history, seeded  # noqa: E402
 from quintain.audit.auditor import audit  # noqa: E402
-from quintain.audit.bounds import bounds  # noqa: E402
-from quintain.audit.check import registered  # noqa: E402
-from quintain.audit.child import SubjectBroken  # noqa: E402
-from quintain.audit.finding import CLASSES  # noqa: E402
-from quintain.audit.loader import Subject  # noqa: E402
+from quintain.audit.facts.bounds import bounds  # noqa: E402
+from quintain.audit.kernel.check import registered  # noqa: E402
+from quintain.audit.kernel.child import SubjectBroken  # noqa: E402
+from quintain.audit.kernel.finding import CLASSES  # noqa: E402
+from quintain.audit.kernel.loader import Subject  # noqa: E402
 
 TWINS = (
     "stale_cache", "reward_hack", "false_resolution", "silent_default", "reset_leak", "reward_clipping", "data_realism",

@@ -42,7 +42,7 @@ from _triage_faults import (
 )
 
 import quintain as qn
-from quintain.audit.bounds import bounds
+from quintain.audit.facts.bounds import bounds
 from quintain.audit.triage import Reading, triage
 from quintain.audit.triage.episode_log import of_trace
 from quintain.audit.triage.labels import OWNERS

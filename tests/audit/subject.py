@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quintain.audit.finding import Evidence
-from quintain.audit.probe import Record
-from quintain.audit.registry import relation
+from quintain.audit.kernel.finding import Evidence
+from quintain.audit.kernel.probe import Record
+from quintain.audit.kernel.registry import relation
 
 
 @relation

@@ -11,8 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quintain.audit.adapter import SubjectAdapter, ToolSpec, how_raised, plain, verdict, where_raised, with_text_keys
-from quintain.audit.probe import Op, answer, call
+from quintain.audit.kernel.adapter import (
+    SubjectAdapter,
+    ToolSpec,
+    how_raised,
+    plain,
+    verdict,
+    where_raised,
+    with_text_keys,
+)
+from quintain.audit.kernel.probe import Op, answer, call
 from quintain.errors import ToolError, UsageError
 
 WHOLE: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "string"}}}

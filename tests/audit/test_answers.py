@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quintain.audit.answers import answered, speaks_of_error
+from quintain.audit.kernel.answers import answered, speaks_of_error
 
 
 class Result:

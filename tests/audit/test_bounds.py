@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quintain.audit.bounds import at_most, bounds
+from quintain.audit.facts.bounds import at_most, bounds
 
 COUNTS = st.integers(0, 120).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 

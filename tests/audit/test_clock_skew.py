@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit import clock_skew
-from quintain.audit.child import Child
-from quintain.audit.loader import Subject
-from quintain.audit.probe import Context, Probe, call, reset
+from quintain.audit.kernel import clock_skew
+from quintain.audit.kernel.child import Child
+from quintain.audit.kernel.loader import Subject
+from quintain.audit.kernel.probe import Context, Probe, call, reset
 from quintain.errors import UsageError
 
 CLOCKS = """

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from quintain.audit.check import Check, NotChecked
-from quintain.audit.child import Child, SubjectBroken
-from quintain.audit.context import AuditContext, OutOfTime, paid, solves, tasks_of
-from quintain.audit.details import detailed, details
-from quintain.audit.finding import Finding
-from quintain.audit.loader import Subject
-from quintain.audit.pool import WorkerPool
-from quintain.audit.probe import Context, Op, Probe, call, reset, score, state
-from quintain.audit.replay import replay_finding
+from quintain.audit.kernel.check import Check, NotChecked
+from quintain.audit.kernel.child import Child, SubjectBroken
+from quintain.audit.kernel.context import AuditContext, OutOfTime, paid, solves, tasks_of
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.loader import Subject
+from quintain.audit.kernel.pool import WorkerPool
+from quintain.audit.kernel.probe import Context, Op, Probe, call, reset, score, state
+from quintain.audit.kernel.replay import replay_finding
+from quintain.audit.report.details import detailed, details
 from quintain.errors import UsageError
 from tests.audit.subject import SHOP
 

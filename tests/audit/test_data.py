@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.data import MAX_CHANGES, changes, glance, tabled
-from quintain.audit.generate import ODD, Values, fits, odd, one, valid
+from quintain.audit.facts.data import MAX_CHANGES, changes, glance, tabled
+from quintain.audit.facts.generate import ODD, Values, fits, odd, one, valid
+from quintain.audit.kernel.adapter import ToolSpec
 
 SCALARS: st.SearchStrategy[Any] = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
 TREES: st.SearchStrategy[Any] = st.recursive(

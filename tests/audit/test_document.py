@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quintain.audit import certificate, document
 from quintain.audit.auditor import Report, _distinct, _spread
-from quintain.audit.bounds import bounds
-from quintain.audit.certificate import Certificate
-from quintain.audit.check import Check, NotChecked, check, checks_of, chosen, ordered
-from quintain.audit.context import AuditContext
-from quintain.audit.failure_rate import ENOUGH, LINE, Rate, failed
-from quintain.audit.finding import CLASSES, CheckResult, Evidence, Finding, shortened
-from quintain.audit.loader import About, Source, Subject
-from quintain.audit.pool import WorkerPool
-from quintain.audit.probe import OpResult, Probe, Record, call, reset, score
+from quintain.audit.facts.bounds import bounds
+from quintain.audit.facts.failure_rate import ENOUGH, LINE, Rate, failed
+from quintain.audit.kernel.check import Check, NotChecked, check, checks_of, chosen, ordered
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import CLASSES, CheckResult, Evidence, Finding, shortened
+from quintain.audit.kernel.loader import About, Source, Subject
+from quintain.audit.kernel.pool import WorkerPool
+from quintain.audit.kernel.probe import OpResult, Probe, Record, call, reset, score
+from quintain.audit.report import certificate, document
+from quintain.audit.report.certificate import Certificate
 from quintain.errors import DefinitionError, UsageError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "audit-report.md").read_text()

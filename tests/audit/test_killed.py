@@ -38,9 +38,9 @@ class Slow:
 AUDITOR = """
 import sys
 
-from quintain.audit.child import Child
-from quintain.audit.loader import Subject
-from quintain.audit.probe import Probe, call, reset
+from quintain.audit.kernel.child import Child
+from quintain.audit.kernel.loader import Subject
+from quintain.audit.kernel.probe import Probe, call, reset
 
 with Child(Subject(sys.argv[1])) as child:
     child.play(Probe((reset("wait"), call("wait", {}))), limit=300)

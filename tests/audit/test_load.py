@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quintain.audit import load
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, call, reset, score
+from quintain.audit.facts import load
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, call, reset, score
 
 
 class Counter:

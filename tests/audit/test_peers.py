@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from quintain.audit.loader import LoadedSubject, Subject, load_subject
-from quintain.audit.probe import call
+from quintain.audit.kernel.loader import LoadedSubject, Subject, load_subject
+from quintain.audit.kernel.probe import call
 
 # Benches have no types, so they are loaded without a static import.
 PLACES, PEERS, VIEW, CASES = (

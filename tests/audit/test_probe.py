@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quintain import codec
-from quintain.audit.exact import exact, restored
-from quintain.audit.finding import trajectory
-from quintain.audit.probe import (
+from quintain.audit.kernel.finding import trajectory
+from quintain.audit.kernel.probe import (
     Context,
     Op,
     OpResult,
@@ -30,6 +29,7 @@ from quintain.audit.probe import (
     state,
     together,
 )
+from quintain.audit.report.document import exact, restored
 
 PLAIN: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(),

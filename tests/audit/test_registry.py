@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from quintain import plugins
-from quintain.audit import registry
 from quintain.audit.checks import stale_cache
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.loader import Subject
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Record, ask, reset, together
-from quintain.audit.replay import replay_finding
+from quintain.audit.kernel import registry
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.loader import Subject
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, Probe, Record, ask, reset, together
+from quintain.audit.kernel.replay import replay_finding
 from quintain.errors import UsageError
 
 TRAP = """
@@ -74,7 +74,7 @@ def test_an_unregistered_relation_is_refused_and_not_imported(name: str, path: P
     assert not path.with_name("imported").exists()
 
 
-@pytest.mark.parametrize("name", ["trap_of_a_stranger:run", "os:system", "quintain.audit.load:percentile"])
+@pytest.mark.parametrize("name", ["trap_of_a_stranger:run", "os:system", "quintain.audit.facts.load:percentile"])
 @pytest.mark.parametrize("is_lane", [False, True])
 def test_an_unregistered_probe_function_is_refused_and_not_imported(name: str, is_lane: bool, path: Path) -> None:
     op = together([ask(name, "x")]) if is_lane else ask(name, "x")
@@ -99,7 +99,7 @@ def test_a_registered_function_is_called_in_the_worker(path: Path) -> None:
 
 def test_functions_of_this_package_are_found_in_a_fresh_process() -> None:
     code = (
-        "from quintain.audit.registry import find_probe_function, find_relation\n"
+        "from quintain.audit.kernel.registry import find_probe_function, find_relation\n"
         "find_relation('shows'); find_relation('quintain.audit.mutants.judging:still_paid')\n"
         "find_probe_function('quintain.audit.mutants.reach:trace')\n"
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quintain.audit.schemas import schema_of
+from quintain.audit.kernel.adapter import schema_of
 
 TEXT: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 

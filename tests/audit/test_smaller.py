@@ -7,8 +7,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quintain.audit.probe import Op, Probe, call, reset, score
-from quintain.audit.smaller import smaller
+from quintain.audit.kernel.minimise import smaller
+from quintain.audit.kernel.probe import Op, Probe, call, reset, score
 
 NAMES = "abcdef"
 CALLS = st.builds(call, st.sampled_from(NAMES), st.dictionaries(st.sampled_from("xyz"), st.integers(0, 3), max_size=3))

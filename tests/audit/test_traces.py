@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.finding import CLASSES
+from quintain.audit.kernel.finding import CLASSES
 from quintain.audit.traces import audit_traces, checks_of_traces
 from quintain.errors import UsageError
 

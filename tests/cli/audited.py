@@ -184,8 +184,8 @@ class Hungry(Desk):
 CHECK = '''
 """Two questions of our own."""
 
-from quintain.audit.check import NotChecked, check
-from quintain.audit.probe import Probe, call, reset, score
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.probe import Probe, call, reset, score
 
 
 @check("x.idle", "reward_hack", value=90)

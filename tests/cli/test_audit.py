@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from quintain.audit import child
-from quintain.audit.document import load
-from quintain.audit.finding import CLASSES
+from quintain.audit.kernel import child
+from quintain.audit.kernel.finding import CLASSES
+from quintain.audit.report.document import load
 from quintain.cli import main
 from tests.cli.audited import CHECK, DESK
 from tests.cli.conftest import Call

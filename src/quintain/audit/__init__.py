@@ -1,11 +1,12 @@
-"""The audit: would this environment teach a model the wrong thing? It finds out by itself, and proves it.
+"""Audit: would this environment teach a model the wrong thing? Each error is proven by a replayable finding.
 
-opening, handle      a subject, of whatever kind, in one form
-probe, player        a short program on it, as plain data, and who plays it
-worker, child, wire  in a process that can be killed
-relations, proof     what a few probes saw makes a claim; two fresh processes and delta debugging make a finding
-survey, lab          what is known of the subject, and what a check is given
-check, checks/       one file for each of the thirteen classes
-auditor, report/     in the order of their worth, into a table, JSON, a page and a certificate
-triage/              the same question for the traces of a run
+auditor     runs checks on a subject and returns a report
+traces      the same question for a folder of traces, without the environment
+kernel/     probes, worker processes, relations, findings, and the context of a check
+facts/      facts about the subject that checks share: discovery, variations, failure rate
+subjects/   adapters for other kinds of environments
+checks/     checks of the thirteen classes
+mutants/    mutation testing of environments, the checks of `--mutate`
+report/     reports as JSON, HTML and certificate
+triage/     labels for the episodes of a finished run
 """

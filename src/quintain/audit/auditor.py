@@ -13,16 +13,15 @@ from typing import Literal
 import msgspec
 
 from quintain import codec
-
-from .check import Check, NotChecked
-from .child import Child, SubjectBroken
-from .context import AuditContext, OutOfTime
-from .details import detailed
-from .failure_rate import Rate, measure
-from .finding import CLASSES, CheckResult, Finding
-from .loader import About, Subject
-from .pool import WORKERS, WorkerPool
-from .probe import Context, reset
+from quintain.audit.facts.failure_rate import Rate, measure
+from quintain.audit.kernel.check import Check, NotChecked
+from quintain.audit.kernel.child import Child, SubjectBroken
+from quintain.audit.kernel.context import AuditContext, OutOfTime
+from quintain.audit.kernel.finding import CLASSES, CheckResult, Finding
+from quintain.audit.kernel.loader import About, Subject
+from quintain.audit.kernel.pool import WORKERS, WorkerPool
+from quintain.audit.kernel.probe import Context, reset
+from quintain.audit.report.details import detailed
 
 TASKS = 100
 """Default number of tasks to audit."""

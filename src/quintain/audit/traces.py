@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quintain import codec
+from quintain.audit.facts.bounds import bounds
+from quintain.audit.facts.failure_rate import Rate
+from quintain.audit.kernel.check import Check, check
+from quintain.audit.kernel.finding import CheckResult, Finding
+from quintain.audit.kernel.loader import About, Component, Subject
 from quintain.errors import UsageError
 
 from .auditor import Report
-from .bounds import bounds
-from .check import Check, check
-from .failure_rate import Rate
-from .finding import CheckResult, Finding
-from .loader import About, Component, Subject
 from .triage import read, triage
 from .triage import report as triaged
 from .triage.labels import LabeledEpisode

@@ -16,8 +16,8 @@ from . import console, exits, options
 
 if TYPE_CHECKING:
     from quintain.audit.auditor import Report, Watch
-    from quintain.audit.check import Check
-    from quintain.audit.loader import Subject
+    from quintain.audit.kernel.check import Check
+    from quintain.audit.kernel.loader import Subject
 
 
 @click.command(short_help="Find bugs in an environment that a model would learn from.")
@@ -75,7 +75,7 @@ def audit(**given: Any) -> None:
     folder of traces. Ends with status 1 when an error is proven, 4 when the subject cannot be run.
     """
     from quintain.audit.auditor import audit as run
-    from quintain.audit.child import SubjectBroken
+    from quintain.audit.kernel.child import SubjectBroken
     from quintain.audit.traces import audit_traces
 
     subject, chosen = _subject(given), _checks(given)
@@ -101,7 +101,7 @@ def audit(**given: Any) -> None:
 
 
 def _subject(given: dict[str, Any]) -> Subject:
-    from quintain.audit.loader import Subject
+    from quintain.audit.kernel.loader import Subject
 
     from .selection import anchored
 
@@ -122,7 +122,7 @@ def _is_traces(env: str) -> bool:
 
 
 def _checks(given: dict[str, Any]) -> list[Check]:
-    from quintain.audit import check
+    from quintain.audit.kernel import check
     from quintain.audit.mutants import checks as mutants
     from quintain.audit.traces import checks_of_traces
 
@@ -149,7 +149,7 @@ def _report(report: Report, given: dict[str, Any]) -> Report:
     """Write the report folder and print the report; returns the report without the findings of the baseline."""
     import msgspec
 
-    from quintain.audit import certificate, document
+    from quintain.audit.report import certificate, document
 
     from .audit_table import print_report
 
@@ -184,8 +184,8 @@ def _fresh_folder(env: str, twin: str | None) -> Path:
 
 
 def _still_holds(subject: Subject, path: Path, *, as_json: bool) -> None:
-    from quintain.audit import certificate
     from quintain.audit.auditor import digest_of
+    from quintain.audit.report import certificate
 
     one = certificate.load(path)
     differing = certificate.void(one, certificate.digests(*digest_of(subject)))

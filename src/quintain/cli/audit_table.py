@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from quintain.audit.auditor import Report
-    from quintain.audit.finding import Finding
+    from quintain.audit.kernel.finding import Finding
 
 _STYLE = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _VALUE = 160
@@ -75,7 +75,7 @@ def _shown(value: Any) -> str:
 
 
 def _rows(report: Report) -> list[tuple[object, ...]]:
-    from quintain.audit.finding import CLASSES
+    from quintain.audit.kernel.finding import CLASSES
 
     rows: list[tuple[object, ...]] = []
     for class_, covered in report.coverage.items():

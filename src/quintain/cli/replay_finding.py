@@ -20,9 +20,9 @@ def replay_finding(*, path: Path, number: int | None, as_json: bool) -> None:
 
     Ends with status 1 when it does: the bug is still there. 0: it is gone. 4: the subject could not be run.
     """
-    from quintain.audit import replay
-    from quintain.audit.child import SubjectBroken
-    from quintain.audit.document import load
+    from quintain.audit.kernel import replay
+    from quintain.audit.kernel.child import SubjectBroken
+    from quintain.audit.report.document import load
 
     from .audit_table import print_trajectory
 

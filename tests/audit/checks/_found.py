@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quintain.audit.auditor import BROKE, TASKS, Report, audit
-from quintain.audit.check import Check
-from quintain.audit.finding import Finding
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import Check
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.loader import Subject
 
 
 def audited(file: Path, name: str, checks: Sequence[Check], *, tasks: int = TASKS) -> Report:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from quintain.audit import auditor
-from quintain.audit.failure_rate import Rate
+from quintain.audit.facts.failure_rate import Rate
 
 
 @pytest.fixture(autouse=True, scope="module")

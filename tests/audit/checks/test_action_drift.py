@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import BROKE, Report, audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import action_drift
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.loader import Subject
 
 SOUND = '''
 class ToolError(Exception):

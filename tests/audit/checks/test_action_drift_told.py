@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import BROKE, Report, audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import (
     _drift_claims,
     _drift_edits,
@@ -19,7 +18,8 @@ from quintain.audit.checks import (
     _silent_unknown,
 )
 from quintain.audit.checks._drift_told import takes
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.loader import Subject
 
 CHECKS = [
     one

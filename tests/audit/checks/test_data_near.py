@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from quintain.audit.auditor import audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import _data_tests, data_realism
 from quintain.audit.checks._data_clean import signs
 from quintain.audit.checks._data_near import first_digits, is_wide, near_rows, near_texts, off_benford, phrased, things
 from quintain.audit.checks._data_tests import ColumnTest, rows_alike
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.loader import Subject
 
 SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "is", "ol")]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import data_realism
 from quintain.audit.checks._data_tests import auc, binomial, drawn_by_task, ks, variation
-from quintain.audit.finding import Finding
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.loader import Subject
 
 SUBJECT = """
 import random

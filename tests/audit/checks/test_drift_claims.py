@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.check import checks_of
 from quintain.audit.checks import _drift_claims
 from quintain.audit.checks._drift_claims import ONE_WORD, PART
+from quintain.audit.kernel.check import checks_of
 from tests.audit.checks._found import audited
 
 (CHECK,) = [one for one in checks_of(_drift_claims) if one.id == "x.claims_hold"]

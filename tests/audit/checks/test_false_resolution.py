@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import Report, audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import false_resolution
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.loader import Subject
 
 DESKS = Path(__file__).with_name("_reward_subjects.py")
 WORDS = Path(__file__).with_name("_reward_words.py")

@@ -8,7 +8,7 @@ import pytest
 
 from quintain.audit.auditor import Report, audit
 from quintain.audit.checks import flaky_verifier as flaky
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.loader import Subject
 
 pytestmark = pytest.mark.slow
 

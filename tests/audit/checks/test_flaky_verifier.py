@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import Report, audit
-from quintain.audit.check import Check
 from quintain.audit.checks import flaky_verifier as flaky
-from quintain.audit.clock_skew import shim
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import Check
+from quintain.audit.kernel.clock_skew import shim
+from quintain.audit.kernel.loader import Subject
 
 SUBJECTS = """
 import datetime, random, time

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import BROKE, audit
-from quintain.audit.check import Check
 from quintain.audit.checks import judge
 from quintain.audit.checks._judge_lines import wrong
 from quintain.audit.checks._judge_scale import fallen, flat
-from quintain.audit.finding import Finding
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import Check
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.loader import Subject
 
 SUBJECTS = Path(__file__).with_name("_report_subjects.py")
 

@@ -9,7 +9,7 @@ import pytest
 from quintain.audit.auditor import Report, audit
 from quintain.audit.checks import judge
 from quintain.audit.checks._judge_replies import lists
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.loader import Subject
 
 SUBJECTS = """
 import json

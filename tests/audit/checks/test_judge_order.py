@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import judge
 from quintain.audit.checks._judge_models import declared, families, is_model, is_pinned, written
 from quintain.audit.checks._judge_order import slot
-from quintain.audit.finding import Finding
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.loader import Subject
 
 SUBJECT = """
 import hashlib

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import BROKE, audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import leak
-from quintain.audit.finding import Finding
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.loader import Subject
 
 pytestmark = pytest.mark.slow
 

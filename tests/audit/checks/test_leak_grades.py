@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import BROKE, audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import leak
 from quintain.audit.checks._leak_grades import is_scale
-from quintain.audit.finding import Finding
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.loader import Subject
 
 CHECKS = [one for one in checks_of(leak) if one.id == "x.no_verdict_before_the_end"]
 REPORTS = '''

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import leak
 from quintain.audit.checks._leak_codes import decoded
 from quintain.audit.checks._leak_explore import evened, finds, stands_in
 from quintain.audit.checks._leak_reading import wrong_calls
-from quintain.audit.finding import Finding
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.loader import Subject
 
 SUBJECT = """
 import base64

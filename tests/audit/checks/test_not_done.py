@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.check import Check
 from quintain.audit.checks import false_resolution, reward_hack, unsolvable
-from quintain.audit.finding import Finding
+from quintain.audit.kernel.check import Check
+from quintain.audit.kernel.finding import Finding
 from tests.audit.checks._found import audited
 
 pytestmark = pytest.mark.slow

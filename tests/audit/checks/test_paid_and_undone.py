@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.check import Check
 from quintain.audit.checks.false_resolution import status_without_work
 from quintain.audit.checks.reset_leak import episode_determinism, episode_isolation
 from quintain.audit.checks.reward_clipping import half_filled
 from quintain.audit.checks.reward_hack import refused_work
+from quintain.audit.kernel.check import Check
 from tests.audit.checks._found import audited
 
 pytestmark = pytest.mark.slow

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import data_realism, reward_hack, silent_default, unsolvable
-from quintain.audit.finding import Finding
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.loader import Subject
 from tests.audit.checks._found import found
 
 pytestmark = pytest.mark.slow

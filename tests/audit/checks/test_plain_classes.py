@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import BROKE, Report, audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import _drift_settings, _reward_once, _silent_unlisted
 from quintain.audit.checks._reward_once import tries_told
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.loader import Subject
 
 CHECKS = [one for module in (_drift_settings, _reward_once, _silent_unlisted) for one in checks_of(module)]
 PLAIN = '''

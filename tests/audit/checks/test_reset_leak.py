@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from quintain.audit.auditor import Report, audit
-from quintain.audit.check import Check
 from quintain.audit.checks import reset_leak as reset
-from quintain.audit.clock_skew import shim
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import Check
+from quintain.audit.kernel.clock_skew import shim
+from quintain.audit.kernel.loader import Subject
 
 SUBJECTS = """
 import copy, datetime, random, time, uuid

@@ -8,10 +8,10 @@ import pytest
 
 from quintain.audit.auditor import audit
 from quintain.audit.checks import reset_leak as reset
-from quintain.audit.loader import Subject
-from quintain.audit.pool import WorkerPool
-from quintain.audit.probe import Op, Probe, call
-from quintain.audit.probe import reset as begin
+from quintain.audit.kernel.loader import Subject
+from quintain.audit.kernel.pool import WorkerPool
+from quintain.audit.kernel.probe import Op, Probe, call
+from quintain.audit.kernel.probe import reset as begin
 
 SUBJECTS = """
 import os, subprocess, threading, time

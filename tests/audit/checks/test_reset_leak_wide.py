@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import Report, audit
-from quintain.audit.check import Check
 from quintain.audit.checks import reset_leak as reset
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import Check
+from quintain.audit.kernel.loader import Subject
 
 pytestmark = pytest.mark.slow
 

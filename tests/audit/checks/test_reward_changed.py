@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from quintain.audit.auditor import BROKE, Report, audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import false_resolution, reward_hack
 from quintain.audit.checks._reward_battery import attempts
 from quintain.audit.checks._reward_changed import stated
 from quintain.audit.checks._reward_related import forbids_more
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.loader import Subject
 
 SHOP = Path(__file__).with_name("_reward_shop.py")
 MINE = (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.check import checks_of
 from quintain.audit.checks import reward_clipping
+from quintain.audit.kernel.check import checks_of
 from tests.audit.checks._board import BOARD
 from tests.audit.checks._found import firm, found
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.check import Check
 from quintain.audit.checks import reward_clipping as clipping
+from quintain.audit.kernel.check import Check
 from tests.audit.checks._found import firm, found
 
 pytestmark = pytest.mark.slow

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import Report, audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import reward_hack
 from quintain.audit.checks._reward_battery import alike, attempts, may_equal
 from quintain.audit.checks._reward_read import faults, scorers
-from quintain.audit.loader import Source, Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.loader import Source, Subject
 
 DESKS = Path(__file__).with_name("_reward_subjects.py")
 WORDS = Path(__file__).with_name("_reward_words.py")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.check import checks_of
 from quintain.audit.checks import reward_clipping
 from quintain.audit.checks._clip_fit import basis, fitted, rounded, spoilt
-from quintain.audit.histogram import atom
+from quintain.audit.facts.histogram import atom
+from quintain.audit.kernel.check import checks_of
 from tests.audit.checks._board import BOARD
 from tests.audit.checks._found import found
 

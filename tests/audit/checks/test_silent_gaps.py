@@ -8,7 +8,7 @@ import pytest
 
 from quintain.audit.auditor import audit
 from quintain.audit.checks import silent_default as silent
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.loader import Subject
 
 pytestmark = pytest.mark.slow
 

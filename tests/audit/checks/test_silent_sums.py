@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import BROKE, audit
-from quintain.audit.check import checks_of
 from quintain.audit.checks import silent_default
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import checks_of
+from quintain.audit.kernel.loader import Subject
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.check import Check
 from quintain.audit.checks import _drift_nested as lists
 from quintain.audit.checks import false_resolution, reward_hack, unsolvable
+from quintain.audit.kernel.check import Check
 from tests.audit.checks._found import found
 
 SUBJECTS = Path(__file__).with_name("_sound_subjects.py")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from quintain.audit.auditor import Report, audit
-from quintain.audit.check import Check
 from quintain.audit.checks import stale_cache as stale
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.check import Check
+from quintain.audit.kernel.loader import Subject
 
 SUBJECTS = """
 import copy, time

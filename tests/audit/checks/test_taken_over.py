@@ -8,8 +8,8 @@ import pytest
 
 from quintain.audit.auditor import BROKE, audit
 from quintain.audit.checks import false_resolution
-from quintain.audit.finding import Finding
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.loader import Subject
 
 pytestmark = pytest.mark.slow
 

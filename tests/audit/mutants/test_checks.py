@@ -9,11 +9,11 @@ import pytest
 
 from quintain import codec
 from quintain.audit.auditor import Report, audit
-from quintain.audit.finding import Finding
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.loader import Subject
+from quintain.audit.kernel.replay import replay_finding
 from quintain.audit.mutants.checks import CHECKS, mutant_tool, mutant_verifier
 from quintain.audit.mutants.swapping import SWAP
-from quintain.audit.replay import replay_finding
 
 from ._shop import BLIND, STRICT, VACUOUS, at, shop
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.child import Child
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.child import Child
+from quintain.audit.kernel.loader import Subject
+from quintain.audit.kernel.probe import Probe, call, reset
 from quintain.audit.mutants import loading
 from quintain.audit.mutants.loading import Mutant
-from quintain.audit.probe import Probe, call, reset
 from quintain.errors import UsageError
 
 DESK = """

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from quintain.audit.auditor import audit
-from quintain.audit.child import Child
-from quintain.audit.loader import Subject
+from quintain.audit.kernel.child import Child
+from quintain.audit.kernel.loader import Subject
+from quintain.audit.kernel.probe import Op, Probe, Record, ask, call, reset, score
+from quintain.audit.kernel.replay import replay_finding
 from quintain.audit.mutants import swapping
 from quintain.audit.mutants.checks import mutant_tool
 from quintain.audit.mutants.loading import Mutant
-from quintain.audit.probe import Op, Probe, Record, ask, call, reset, score
-from quintain.audit.replay import replay_finding
 
 DESK = """
 import functools

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.finding import CLASSES, CheckResult, Finding
-from quintain.audit.probe import Probe, call, reset
+from quintain.audit.kernel.finding import CLASSES, CheckResult, Finding
+from quintain.audit.kernel.probe import Probe, call, reset
 
 HOSTILE = '<script>window.broken = 1</script><img src="https://evil.example/x" onerror="window.broken = 1">'
 CLOSING = "</style></script></pre></td><svg onload=alert(1)><a href=javascript:alert(1)>'\"&amp;"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.page import page
+from quintain.audit.report.page import page
 from tests.audit.page.browser import Browser, program
 from tests.audit.page.documents import CLOSING, document, hostile, points, read, stale
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quintain.audit.finding import CLASSES, CheckResult
-from quintain.audit.page import page
-from quintain.audit.page.aligned import aligned, differing
-from quintain.audit.page.markup import lines, tag, text
-from quintain.audit.page.overview import verdict
+from quintain.audit.kernel.finding import CLASSES, CheckResult
+from quintain.audit.report.page import page
+from quintain.audit.report.page.aligned import aligned, differing
+from quintain.audit.report.page.markup import lines, tag, text
+from quintain.audit.report.page.overview import verdict
 from tests.audit.page.documents import CLOSING, HIDDEN, HOSTILE, document, hostile, points, rate, read, stale
 
 PLAIN = st.recursive(

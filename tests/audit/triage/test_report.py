@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from quintain.audit.bounds import bounds
+from quintain.audit.facts.bounds import bounds
 from quintain.audit.triage import Reading
 from quintain.audit.triage.evidence import Divergence, ReplayEvidence
 from quintain.audit.triage.provoked import AREA, features

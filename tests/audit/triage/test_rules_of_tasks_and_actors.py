@@ -258,6 +258,6 @@ def test_a_failing_endpoint_is_not_the_policys_fault() -> None:
 
 
 def test_the_classes_are_those_of_the_audit() -> None:
-    from quintain.audit import finding
+    from quintain.audit.kernel import finding
 
     assert tuple(finding.CLASSES) == CLASSES

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from quintain.audit.child import Child
-from quintain.audit.loader import Subject, describe, load_subject
-from quintain.audit.probe import Op, Probe
+from quintain.audit.kernel.child import Child
+from quintain.audit.kernel.loader import Subject, describe, load_subject
+from quintain.audit.kernel.probe import Op, Probe
 from quintain.audit.subjects.failure import SubjectFailure
 from quintain.errors import UsageError
 from tests.serve.control.conftest import here

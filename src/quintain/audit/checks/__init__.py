@@ -1,1 +1,1 @@
-"""Detectors: one file for each of the thirteen classes. `quintain.audit.check` shows how to write one."""
+"""Detectors: one file for each of the thirteen classes. `quintain.audit.kernel.check` shows how to write one."""

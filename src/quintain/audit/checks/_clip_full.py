@@ -14,15 +14,15 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_number
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.generate import Values, fits
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Record, ask, call, number, reset, score
-from quintain.audit.registry import probe_function, relation
+from quintain.audit.facts.data import is_dict, is_number
+from quintain.audit.facts.generate import Values, fits
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, Probe, Record, ask, call, number, reset, score
+from quintain.audit.kernel.registry import probe_function, relation
 
 from ._clip_states import EPSILON, counts, parts_of
 from ._same_scripts import seems_to_read

@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Record, number
-from quintain.audit.registry import relation
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Record, number
+from quintain.audit.kernel.registry import relation
 
 from ._clip_states import EPSILON, PaidState, probe_of
 

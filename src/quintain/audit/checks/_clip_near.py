@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record, answer, call, number, reset, score
-from quintain.audit.registry import relation
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, answer, call, number, reset, score
+from quintain.audit.kernel.registry import relation
 
 from ._clip_numbers import APPROXIMATE, PRECISE, numeric, spelled, spellings, wrong
 from ._clip_states import EPSILON

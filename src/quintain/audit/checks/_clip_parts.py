@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from quintain.audit.context import AuditContext
+from quintain.audit.kernel.context import AuditContext
 
 from ._clip_states import EPSILON, WALKED, PaidState, counts, states, writes_of
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_number
-from quintain.audit.probe import Op, OpResult, Probe, Record, number, reset, score
+from quintain.audit.facts.data import is_dict, is_number
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, reset, score
 
 EPSILON = 1e-9
 WALKED = 6

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.histogram import atom
-from quintain.audit.probe import Op, Probe, Record, number, reset, score
-from quintain.audit.registry import relation
+from quintain.audit.facts.histogram import atom
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.kernel.registry import relation
 
 from ._clip_fit import TIGHT, CutSum, basis, fitted, is_exact, rounded, spoilt
 from ._clip_parts import Walk, lost, rises, walks

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_list
-from quintain.audit.finding import Finding
+from quintain.audit.facts.data import is_list
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
 
 from ._data_near import AMOUNT, BENFORD, first_digits, is_wide, near_rows, near_texts, off_benford, phrased, things
 from ._data_tables import STAMP, Row, column, columns, filled, is_id, is_stamps, numbers, pooled, state_probes, texts

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.data import is_dict, is_list
+from quintain.audit.facts.data import is_dict, is_list
 
 from ._data_tables import Row, column, columns, filled, is_id, numbers
 from ._data_tests import LEAST, ColumnTest, ks, share_of, variation

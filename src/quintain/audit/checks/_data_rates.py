@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_number
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Record, ask, reset
-from quintain.audit.registry import probe_function, relation
+from quintain.audit.facts.data import is_dict, is_number
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, Probe, Record, ask, reset
+from quintain.audit.kernel.registry import probe_function, relation
 
 from ._data_tables import Row, column, columns, filled, pooled, state_probes, texts
 from ._data_tests import LEAST, binomial

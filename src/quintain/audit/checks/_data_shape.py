@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.data import is_dict, is_list, is_number
-from quintain.audit.player import Player
-from quintain.audit.probe import Probe, Record, ask, reset
-from quintain.audit.registry import probe_function
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Probe, Record, ask, reset
+from quintain.audit.kernel.registry import probe_function
 
 from ._data_tables import Row, column, columns, filled, is_id, is_stamps
 from ._data_tests import MOMENT, ks

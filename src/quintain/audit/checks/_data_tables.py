@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from quintain.audit.data import is_dict, is_list, is_number, tabled
-from quintain.audit.player import Player
-from quintain.audit.probe import Probe, Record, ask, reset
-from quintain.audit.registry import probe_function
+from quintain.audit.facts.data import is_dict, is_list, is_number, tabled
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Probe, Record, ask, reset
+from quintain.audit.kernel.registry import probe_function
 
 ROWS = 400
 """Rows of a table that are looked at."""

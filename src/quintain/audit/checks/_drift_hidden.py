@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, OpResult, Probe, Record, call, reset
-from quintain.audit.registry import relation
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
+from quintain.audit.kernel.registry import relation
 
 from ._drift_words import MISSING, UNKNOWN, callables_in, text_of
 

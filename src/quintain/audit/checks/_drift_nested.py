@@ -13,14 +13,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_number, parsed
-from quintain.audit.discovery import KnownCall
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.generate import fits
-from quintain.audit.probe import Op, OpResult, Probe, Record, call, reset
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_number, parsed
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.facts.generate import fits
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
+from quintain.audit.kernel.registry import relation
 
 from ._drift_claims import PART
 from ._drift_words import rows_of

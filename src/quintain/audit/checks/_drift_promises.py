@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.discovery import KnownCall
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.generate import valid
-from quintain.audit.probe import Probe, Record, call, reset
-from quintain.audit.registry import relation
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.facts.generate import valid
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Probe, Record, call, reset
+from quintain.audit.kernel.registry import relation
 
 from ._drift_words import order_fields, order_of, promised_order, promises_at_most, rows_of
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, is_number
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.generate import fits, valid
-from quintain.audit.probe import OpResult, Probe, Record, call, reset, same
-from quintain.audit.registry import relation
-from quintain.audit.variations import Variation
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.generate import fits, valid
+from quintain.audit.facts.variations import Variation
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import OpResult, Probe, Record, call, reset, same
+from quintain.audit.kernel.registry import relation
 
 from ._drift_words import INVALID, text_of
 

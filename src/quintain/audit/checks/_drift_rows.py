@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, is_number
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record, call
-from quintain.audit.registry import relation
-from quintain.audit.variations import Variation, tables_of
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.variations import Variation, tables_of
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, call
+from quintain.audit.kernel.registry import relation
 
 from ._drift_words import promised_order, rows_of
 

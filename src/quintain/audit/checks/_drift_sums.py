@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, is_number, parsed
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record, call, reset
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
+from quintain.audit.kernel.registry import relation
 
 HERE = f"{__name__}:"
 _DOES: dict[str, Callable[[float, float], float]] = {

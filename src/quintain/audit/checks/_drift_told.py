@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, is_number, parsed
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record
-from quintain.audit.registry import relation
-from quintain.audit.variations import Variation, changed
+from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
+from quintain.audit.facts.variations import Variation, changed
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record
+from quintain.audit.kernel.registry import relation
 
 from ._drift_units import UNITS, at_odds, may_be, rate_of
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from quintain.audit.data import is_dict, is_list, parsed
-from quintain.audit.loader import Source
-from quintain.audit.probe import OpResult
+from quintain.audit.facts.data import is_dict, is_list, parsed
+from quintain.audit.kernel.loader import Source
+from quintain.audit.kernel.probe import OpResult
 
 _KIND = r"(tool|function|action|operation|method|command)"
 UNKNOWN = re.compile(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Context, Op, Probe, Record
-from quintain.audit.registry import relation
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Context, Op, Probe, Record
+from quintain.audit.kernel.registry import relation
 
 from ._same_scripts import misses_locale, parts
 from ._same_splits import UNLIKE, Split, pair, through

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list
-from quintain.audit.finding import Finding
-from quintain.audit.generate import fits
-from quintain.audit.probe import HOME, Context, Op, Probe, number, reset
+from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.generate import fits
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import HOME, Context, Op, Probe, number, reset
 
 from ._flaky_ends import SCORE, TEACHES, WAVERS, by_process, counted, kinds, verdicts
 from ._same_scripts import doing, elsewhere, seems_to_read

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from quintain.audit.data import is_dict, is_list, is_number
-from quintain.audit.finding import Evidence
-from quintain.audit.probe import Op, OpResult, Record, reset
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.kernel.finding import Evidence
+from quintain.audit.kernel.probe import Op, OpResult, Record, reset
+from quintain.audit.kernel.registry import relation
 
 from ._leak_secrets import folded, leaves
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Finding
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
 
 from ._judge_models import is_model, is_pinned
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record, number, reset, score
-from quintain.audit.registry import relation
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.kernel.registry import relation
 
 from ._reward_acts import reads_by_name
 from ._reward_runs import Run, Solution, paid, runs

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.data import is_dict, is_list, is_number
-from quintain.audit.finding import Evidence
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, Record, ask
-from quintain.audit.registry import probe_function, relation
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.kernel.finding import Evidence
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, Record, ask
+from quintain.audit.kernel.registry import probe_function, relation
 
 from ._judge_claims import EPSILON, MARK, grade
 from ._judge_replies import PAIRS

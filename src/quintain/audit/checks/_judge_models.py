@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_number
-from quintain.audit.finding import Finding
+from quintain.audit.facts.data import is_dict, is_number
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
 
 FAMILIES = {
     "gpt": r"(?:chat)?gpt(?=[-\d])|o[134](?=-|$)|davinci|codex",

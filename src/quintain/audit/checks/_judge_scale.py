@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record, reset
-from quintain.audit.registry import relation
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, reset
+from quintain.audit.kernel.registry import relation
 
 from ._judge_claims import EPSILON, NEEDS, asked, grade, judged
 from ._leak_secrets import leaves

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_list
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, OpResult, Probe, Record, ask, number, reset, score
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_list
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, number, reset, score
+from quintain.audit.kernel.registry import relation
 
 from ._leak_explore import WHOLE, Hit, evened, finds, flat, read_text, stands_in
 from ._leak_places import TEACHES

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, OpResult, Probe, Record, reset
-from quintain.audit.registry import relation
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, reset
+from quintain.audit.kernel.registry import relation
 
 from ._leak_explore import flat, read_text, stands_in
 from ._leak_places import TEACHES

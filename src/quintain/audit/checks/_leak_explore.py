@@ -15,12 +15,12 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.answers import speaks_of_error
-from quintain.audit.data import is_dict, is_list, is_number, parsed
-from quintain.audit.generate import Values
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, OpResult, call, reset
-from quintain.audit.registry import probe_function
+from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
+from quintain.audit.facts.generate import Values
+from quintain.audit.kernel.answers import speaks_of_error
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, OpResult, call, reset
+from quintain.audit.kernel.registry import probe_function
 
 from ._leak_codes import decoded
 from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS, hasty, in_turn, wrong_calls

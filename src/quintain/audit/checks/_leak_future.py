@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_list, is_number, parsed
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, OpResult, Probe, Record, reset
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_list, is_number, parsed
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, reset
+from quintain.audit.kernel.registry import relation
 
 from ._data_tables import ROWS, STAMP, Row, Tables, is_id, tables
 from ._leak_reading import unique

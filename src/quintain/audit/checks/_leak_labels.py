@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, parsed
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, OpResult, Probe, Record, call, reset, state
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list, parsed
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset, state
+from quintain.audit.kernel.registry import relation
 
 from ._leak_places import TEACHES
 from ._leak_reading import unique

@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.answers import speaks_of_error
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, is_number, parsed
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, OpResult, Probe, Record, answer, call, number, reset, score
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.answers import speaks_of_error
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, answer, call, number, reset, score
+from quintain.audit.kernel.registry import relation
 
 from ._leak_explore import read_text
 from ._leak_places import TEACHES

@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, is_number
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record, call, reset
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
+from quintain.audit.kernel.registry import relation
 
 from ._drift_rows import joined
 from ._drift_words import rows_of, text_of

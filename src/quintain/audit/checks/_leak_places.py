@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, OpResult, Probe, Record, number, reset, score
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, reset, score
+from quintain.audit.kernel.registry import relation
 
 from ._leak_reading import METHODS, prompt_ops
 from ._leak_secrets import (

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_number
-from quintain.audit.probe import Op, call, reset
+from quintain.audit.facts.data import is_dict, is_number
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.probe import Op, call, reset
 
 PATHS = re.compile(
     r"(?:^|_)(?:path|file|filename|filepath|uri|url|document|doc|key|name|folder|dir|directory|resource|location)$"
@@ -54,7 +54,7 @@ def base_of(ctx: AuditContext, tool: ToolSpec) -> dict[str, object]:
     known = ctx.discovery.of(tool.name)
     if known and is_dict(known[0].op.value):
         return dict(known[0].op.value)
-    from quintain.audit.generate import valid
+    from quintain.audit.facts.generate import valid
 
     return valid(tool, ctx.discovery.values, ctx.rng, optional=0.0)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.data import is_dict, is_list, is_number, parsed
+from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
 
 STRONG = re.compile(
     r"(?:^|_)(?:gold|golden|ground_?truth|solution|oracle|hidden|answer_?key|secret|canary|grader|rubric|truth"

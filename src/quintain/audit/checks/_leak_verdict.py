@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, is_number, parsed
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.generate import Values
-from quintain.audit.probe import Op, OpResult, Probe, Record, call, number, reset, score
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
+from quintain.audit.facts.generate import Values
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, number, reset, score
+from quintain.audit.kernel.registry import relation
 
 from ._data_tables import is_id
 from ._leak_reading import unique

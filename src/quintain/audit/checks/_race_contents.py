@@ -13,16 +13,16 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.generate import fits, valid
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, OpResult, Probe, Record, ask, call, reset
-from quintain.audit.registry import probe_function, relation
-from quintain.audit.relations import breakage
+from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.generate import fits, valid
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, call, reset
+from quintain.audit.kernel.registry import probe_function, relation
+from quintain.audit.kernel.relations import breakage
 
 from ._same_scripts import bare, seems_to_read
 

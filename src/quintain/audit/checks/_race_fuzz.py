@@ -13,16 +13,16 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, is_number
-from quintain.audit.discovery import KnownCall
-from quintain.audit.finding import Evidence, Finding, Severity
-from quintain.audit.generate import ODD, fits, odd, valid
-from quintain.audit.probe import Op, OpResult, Probe, Record, answer, call, reset, same, score
-from quintain.audit.registry import relation
-from quintain.audit.relations import breakage, way_of
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.facts.generate import ODD, fits, odd, valid
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding, Severity
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, answer, call, reset, same, score
+from quintain.audit.kernel.registry import relation
+from quintain.audit.kernel.relations import breakage, way_of
 
 HERE = f"{__name__}:"
 TEACHES = "nothing: the episode is lost, and every group in which a model tries this"

@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 
 from quintain import codec
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, OpResult, masked, reset
-from quintain.audit.registry import probe_function
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, OpResult, masked, reset
+from quintain.audit.kernel.registry import probe_function
 
 HERE = f"{__name__}:"
 ORDERS = 24

@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.discovery import KnownCall
-from quintain.audit.generate import fits
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, ask, call, reset
-from quintain.audit.registry import probe_function
+from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.facts.generate import fits
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, ask, call, reset
+from quintain.audit.kernel.registry import probe_function
 
 from ._data_tables import tables, texts
 from ._same_scripts import bare

@@ -6,13 +6,13 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.load import script
-from quintain.audit.probe import Op, Probe, Record, same
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.load import script
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, same
+from quintain.audit.kernel.registry import relation
 
 from ._race_memory import episodes
 

@@ -15,14 +15,14 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.load import script
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Record, ask, reset
-from quintain.audit.registry import probe_function, relation
+from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.load import script
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, Probe, Record, ask, reset
+from quintain.audit.kernel.registry import probe_function, relation
 
 from ._same_scripts import bare
 

@@ -14,16 +14,16 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import changes, is_dict, is_number
-from quintain.audit.discovery import KnownCall
-from quintain.audit.finding import Finding
-from quintain.audit.generate import fits
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, ask, call, reset
-from quintain.audit.registry import probe_function
+from quintain.audit.facts.data import changes, is_dict, is_number
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.facts.generate import fits
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, Probe, ask, call, reset
+from quintain.audit.kernel.registry import probe_function
 
 from ._race_fuzz import OddCalls, quiet, written, wrote
 from ._same_scripts import bare

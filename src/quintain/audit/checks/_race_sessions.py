@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.discovery import KnownCall
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.load import probe as load_probe
-from quintain.audit.load import script
-from quintain.audit.probe import Op, OpResult, Probe, Record, ask, call, reset, same, together
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.facts.load import probe as load_probe
+from quintain.audit.facts.load import script
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, call, reset, same, together
+from quintain.audit.kernel.registry import relation
 
 from . import _race_inside as inside
 from ._same_walks import kinds

@@ -18,14 +18,14 @@ from typing import Any
 import msgspec
 
 from quintain import codec
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import changes
-from quintain.audit.discovery import KnownCall
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, OpResult, Probe, Record, ask, masked, reset, same
-from quintain.audit.registry import probe_function, relation
+from quintain.audit.facts.data import changes
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, masked, reset, same
+from quintain.audit.kernel.registry import probe_function, relation
 
 from ._race_last import pairs
 from ._same_cache import mistold

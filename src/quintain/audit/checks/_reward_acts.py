@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from quintain.audit.data import is_dict, is_list, is_number
-from quintain.audit.probe import Op
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.kernel.probe import Op
 
 Path = tuple[str, ...]
 

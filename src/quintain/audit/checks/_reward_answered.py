@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_number, parsed
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Record
-from quintain.audit.registry import relation
-from quintain.audit.variations import Variation, changed
+from quintain.audit.facts.data import is_dict, is_number, parsed
+from quintain.audit.facts.variations import Variation, changed
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Record
+from quintain.audit.kernel.registry import relation
 
 from ._drift_told import takes
 from ._drift_words import SAYS

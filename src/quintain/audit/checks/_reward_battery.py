@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.facts.data import is_dict, is_list, is_number
 
 from ._reward_acts import names, scalars
 

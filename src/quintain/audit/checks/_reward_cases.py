@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext, solves
-from quintain.audit.data import is_number
-from quintain.audit.finding import Finding
-from quintain.audit.player import Player
-from quintain.audit.probe import Probe, answer, ask, number
-from quintain.audit.registry import probe_function
+from quintain.audit.facts.data import is_number
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Probe, answer, ask, number
+from quintain.audit.kernel.registry import probe_function
 
 _SLACK = 0.011
 """Expected scores are often written with two digits."""

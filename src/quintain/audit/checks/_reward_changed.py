@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_list, is_number
-from quintain.audit.generate import fits
-from quintain.audit.probe import Op
+from quintain.audit.facts.data import is_list, is_number
+from quintain.audit.facts.generate import fits
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.probe import Op
 
 from ._reward_acts import is_id, names, words
 

@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from quintain.audit.data import is_dict, is_list, is_number, parsed
-from quintain.audit.finding import Evidence
-from quintain.audit.probe import Record, number, same
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
+from quintain.audit.kernel.finding import Evidence
+from quintain.audit.kernel.probe import Record, number, same
+from quintain.audit.kernel.registry import relation
 
 from ._reward_acts import at
 

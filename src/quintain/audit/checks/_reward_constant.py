@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext, solves
-from quintain.audit.finding import Finding
-from quintain.audit.probe import Op
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op
 
 from ._reward_runs import Solution, paid, runs
 

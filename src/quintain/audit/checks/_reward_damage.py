@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_number
-from quintain.audit.finding import Finding
-from quintain.audit.generate import one as drawn
-from quintain.audit.probe import Op, Probe, call, reset, score
+from quintain.audit.facts.data import is_number
+from quintain.audit.facts.generate import one as drawn
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, Probe, call, reset, score
 
 from . import _reward_claims as claims
 from ._reward_acts import Path, is_bookkeeping, names, pattern, reads_by_name, scalars, words, writes_by_name

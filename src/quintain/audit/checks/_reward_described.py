@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, is_number
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record, reset, state
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, reset, state
+from quintain.audit.kernel.registry import relation
 
 from ._reward_acts import differences, is_bookkeeping, names, scalars
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext, solves
-from quintain.audit.data import is_number
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, answer, number, reset, score
+from quintain.audit.facts.data import is_number
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, answer, number, reset, score
 
 from . import _reward_claims as claims
 from ._reward_acts import writes_by_name

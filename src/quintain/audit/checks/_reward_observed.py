@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_number
-from quintain.audit.finding import Finding
-from quintain.audit.generate import fits
-from quintain.audit.probe import Op, Probe, reset, score, state
+from quintain.audit.facts.data import is_number
+from quintain.audit.facts.generate import fits
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, Probe, reset, score, state
 
 from . import _reward_claims as claims
 from ._reward_acts import is_id, words

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Finding
-from quintain.audit.probe import Op, Probe, reset, score, state
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, Probe, reset, score, state
 
 from . import _reward_claims as claims
 from ._reward_changed import OtherValue, changed_op, changes

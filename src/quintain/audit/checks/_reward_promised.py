@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record, reset, state
-from quintain.audit.registry import relation
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, reset, state
+from quintain.audit.kernel.registry import relation
 
 from ._reward_acts import MISSING, at, differences, is_bookkeeping
 from ._reward_redirect import translated

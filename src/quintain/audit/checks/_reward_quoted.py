@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext, solves
-from quintain.audit.data import parsed
-from quintain.audit.finding import Finding
-from quintain.audit.probe import Op, Probe, reset, score
+from quintain.audit.facts.data import parsed
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, Probe, reset, score
 
 from . import _reward_claims as claims
 from ._leak_secrets import leaves

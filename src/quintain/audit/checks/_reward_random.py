@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext, solves
-from quintain.audit.finding import Finding
-from quintain.audit.generate import Values, valid
-from quintain.audit.probe import Op, call
+from quintain.audit.facts.generate import Values, valid
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, call
 
 from ._reward_acts import reads_by_name
 from ._reward_facts import facts

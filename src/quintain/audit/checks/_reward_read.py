@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Finding
-from quintain.audit.loader import Source
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.loader import Source
 
 _SCORES = re.compile(r"score|reward|grade|verif|judge|check|correct|evaluate|is_right|passes", re.IGNORECASE)
 _SUBMITTED = re.compile(

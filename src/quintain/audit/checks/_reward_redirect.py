@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list
-from quintain.audit.finding import Finding
-from quintain.audit.probe import Op, Probe, reset, score, state
+from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, Probe, reset, score, state
 
 from . import _reward_claims as claims
 from ._reward_acts import scalars

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, tabled
-from quintain.audit.player import Player
-from quintain.audit.probe import Probe, ask, reset, state
-from quintain.audit.registry import probe_function
+from quintain.audit.facts.data import is_dict, is_list, tabled
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Probe, ask, reset, state
+from quintain.audit.kernel.registry import probe_function
 
 from ._reward_acts import scalars
 from ._reward_runs import Solution

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, OpResult, Probe, ask, number, reset, score, state
-from quintain.audit.registry import probe_function
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, number, reset, score, state
+from quintain.audit.kernel.registry import probe_function
 
 from ._reward_acts import (
     MISSING,

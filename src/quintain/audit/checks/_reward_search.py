@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Finding
-from quintain.audit.generate import valid
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, OpResult, Probe, ask, call, number, reset, score
-from quintain.audit.registry import probe_function
+from quintain.audit.facts.generate import valid
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, call, number, reset, score
+from quintain.audit.kernel.registry import probe_function
 
 from . import _reward_claims as claims
 from ._reward_acts import Path, is_bookkeeping, pattern

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Finding
-from quintain.audit.probe import Op, Probe, reset, score
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, Probe, reset, score
 
 from . import _reward_claims as claims
 from ._reward_acts import names, words

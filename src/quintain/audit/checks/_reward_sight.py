@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import parsed
-from quintain.audit.finding import Finding
-from quintain.audit.probe import Op, Probe, Record, call, reset, score
+from quintain.audit.facts.data import parsed
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, score
 
 from . import _reward_claims as claims
 from ._reward_acts import Path, asked_for, at, differences, is_bookkeeping, reads_by_name, words, writes_by_name

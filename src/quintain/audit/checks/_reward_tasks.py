@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.probe import Op, Probe, answer, number, reset, score
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.probe import Op, Probe, answer, number, reset, score
 
 from ._reward_acts import submits
 from ._reward_battery import gold_of

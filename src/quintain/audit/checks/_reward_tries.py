@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record, number, reset, same, score
-from quintain.audit.registry import relation
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, same, score
+from quintain.audit.kernel.registry import relation
 
 from ._reward_battery import alike
 from ._reward_tasks import Question, asked

@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.generate import fits
-from quintain.audit.probe import Op, Probe, Record, call, number, reset, score, state
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.generate import fits
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, call, number, reset, score, state
+from quintain.audit.kernel.registry import relation
 
 from . import _reward_claims as claims
 from ._reward_acts import MISSING, Path, differences, is_bookkeeping, names, reads_by_name, scalars, words

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from quintain import codec
-from quintain.audit.adapter import SubjectAdapter, ToolSpec
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.player import Player
-from quintain.audit.probe import Probe, Record, ask
-from quintain.audit.registry import probe_function, relation
+from quintain.audit.kernel.adapter import SubjectAdapter, ToolSpec
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Probe, Record, ask
+from quintain.audit.kernel.registry import probe_function, relation
 
 from ._reward_acts import words
 
@@ -142,7 +142,7 @@ def _judging(adapter: SubjectAdapter, task: str, *, root: Path, there: Path) -> 
 
 def _opened(root: Path, there: Path, spec: str) -> SubjectAdapter:
     """The copy's subject, none of its modules taken from the original."""
-    from quintain.audit.loader import Subject, load_subject
+    from quintain.audit.kernel.loader import Subject, load_subject
 
     for name, file in _loaded():
         if Path(file).is_relative_to(root):

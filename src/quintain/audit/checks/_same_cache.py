@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from quintain.audit.check import NotChecked
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record, ask, call, reset, together
+from quintain.audit.facts.data import is_dict
+from quintain.audit.kernel.check import NotChecked
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, ask, call, reset, together
 
 from ._same_reads import HERE, Pair, around, crossed, seen, writes
 from ._same_scripts import alone, bare, half, marked, seems_to_read, state_op

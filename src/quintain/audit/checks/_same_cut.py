@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.discovery import KnownCall
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, ask, reset
-from quintain.audit.registry import probe_function
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, Probe, ask, reset
+from quintain.audit.kernel.registry import probe_function
 
 CALLS = 4
 """Calls that are cut, each of another tool, and each at `PLACES`."""

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.context import AuditContext
-from quintain.audit.discovery import KnownCall
-from quintain.audit.finding import Evidence
-from quintain.audit.generate import odd
-from quintain.audit.probe import Op, Record, call, reset
-from quintain.audit.registry import relation
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.facts.generate import odd
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence
+from quintain.audit.kernel.probe import Op, Record, call, reset
+from quintain.audit.kernel.registry import relation
 
 from ._same_cut import cuts
 from ._same_scripts import bare, doing, half, other_tasks, reads, seems_to_read, tour

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Finding
-from quintain.audit.probe import Op, Probe
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, Probe
 
 from ._same_scripts import op_label
 from ._same_splits import UNLIKE, Split, pair, split

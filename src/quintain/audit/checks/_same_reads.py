@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list
-from quintain.audit.discovery import KnownCall
-from quintain.audit.finding import Evidence
-from quintain.audit.generate import fits
-from quintain.audit.probe import Op, OpResult, Record, call
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.facts.generate import fits
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence
+from quintain.audit.kernel.probe import Op, OpResult, Record, call
+from quintain.audit.kernel.registry import relation
 
 from ._same_scripts import bare, seems_to_read
 from ._same_splits import apart, read, steady

@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import NotChecked
-from quintain.audit.clock_skew import shim
-from quintain.audit.context import AuditContext
-from quintain.audit.generate import valid
-from quintain.audit.probe import Context, Op, answer, call, reset
+from quintain.audit.facts.generate import valid
+from quintain.audit.kernel.check import NotChecked
+from quintain.audit.kernel.clock_skew import shim
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.probe import Context, Op, answer, call, reset
 
 READS = 6
 """Reads that a script makes before and after its writes."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.loader import Component
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.loader import Component
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MUTABLE = {"dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "deque"}

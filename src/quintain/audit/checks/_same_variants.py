@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, is_number
-from quintain.audit.discovery import KnownCall
-from quintain.audit.generate import fits
-from quintain.audit.probe import Op, call
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.facts.generate import fits
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.probe import Op, call
 
 from ._same_scripts import SEARCHED, bare, seems_to_read
 from ._same_splits import read

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, OpResult, Probe, Record, reset
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, reset
+from quintain.audit.kernel.registry import relation
 
 from ._same_cache import TEACHES
 from ._same_reads import Pair, around, writes

@@ -14,15 +14,15 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import NotChecked
-from quintain.audit.context import AuditContext
-from quintain.audit.data import changes, is_dict, is_list
-from quintain.audit.finding import Finding
-from quintain.audit.generate import fits
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, OpResult, Probe, ask, call, reset, same
-from quintain.audit.registry import probe_function
+from quintain.audit.facts.data import changes, is_dict, is_list
+from quintain.audit.facts.generate import fits
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import NotChecked
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, call, reset, same
+from quintain.audit.kernel.registry import probe_function
 
 from . import _same_cache as cache
 from ._same_reads import Pair, tells

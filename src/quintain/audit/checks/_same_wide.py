@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.generate import Values, fits, odd, valid
-from quintain.audit.probe import Op, Record, call, reset
+from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.generate import Values, fits, odd, valid
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.probe import Op, Record, call, reset
 
 from ._same_dirt import Stage
 from ._same_scripts import bare, doing, half, other_tasks, seems_to_read, state_op

@@ -15,12 +15,12 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list
-from quintain.audit.discovery import KnownCall
-from quintain.audit.finding import Evidence
-from quintain.audit.probe import FAULTS, Op, OpResult, Probe, Record, reset, same
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence
+from quintain.audit.kernel.probe import FAULTS, Op, OpResult, Probe, Record, reset, same
+from quintain.audit.kernel.registry import relation
 
 HERE = f"{__name__}:"
 _SAID = re.compile(

@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, OpResult, Probe, Record, ask, reset, state
-from quintain.audit.registry import probe_function, relation
+from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, reset, state
+from quintain.audit.kernel.registry import probe_function, relation
 
 from ._data_tables import Row, column, columns
 from ._reward_related import families

@@ -7,16 +7,16 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec, plain
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.discovery import KnownCall
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.generate import one as drawn
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Record, ask, reset, same
-from quintain.audit.registry import probe_function, relation
+from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.facts.generate import one as drawn
+from quintain.audit.kernel.adapter import ToolSpec, plain
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, Probe, Record, ask, reset, same
+from quintain.audit.kernel.registry import probe_function, relation
 
 from ._silent_faults import sweep
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext, solves
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Record, answer, number
-from quintain.audit.registry import relation
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Record, answer, number
+from quintain.audit.kernel.registry import relation
 
 from ._reward_runs import runs_of
 from ._reward_tasks import asked

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from quintain import codec
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, is_number
-from quintain.audit.finding import Evidence
-from quintain.audit.probe import Op, OpResult, Probe, Record, number, reset, same, score
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, reset, same, score
+from quintain.audit.kernel.registry import relation
 
 from ._silent_faults import pair, sweep
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Finding, Severity
-from quintain.audit.loader import Component
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding, Severity
+from quintain.audit.kernel.loader import Component
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _REWARD = re.compile(r"reward|score|grade|verdict|judge|verif|criteri|\bpaid|rubric|evaluate", re.IGNORECASE)

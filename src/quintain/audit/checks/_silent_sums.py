@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record, call, reset
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
+from quintain.audit.kernel.registry import relation
 
 from ._drift_sums import calls_of, number_of
 

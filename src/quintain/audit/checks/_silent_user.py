@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record
+from quintain.audit.kernel.registry import relation
 
 SAYS = "Yes, please go on. (zq7)"
 """A text that no harness says by itself."""

@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext, solves
-from quintain.audit.data import is_dict, is_number
-from quintain.audit.finding import Finding
-from quintain.audit.probe import Op
+from quintain.audit.facts.data import is_dict, is_number
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op
 
 from ._reward_acts import submits
 from ._unsolv_runs import SolutionRun, decimal, kinds, leaves, plain

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.probe import Op
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.probe import Op
 
 from ._reward_acts import names, reads_by_name, words
 from ._reward_runs import Solution

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext, solves
-from quintain.audit.data import is_dict, is_list
-from quintain.audit.finding import Finding
-from quintain.audit.probe import reset, state
+from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import reset, state
 
 from ._reward_acts import names, scalars, words
 from ._reward_redirect import translated

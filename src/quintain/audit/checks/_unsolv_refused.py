@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.generate import fits
-from quintain.audit.probe import Op, Probe, Record, number, reset, score
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.generate import fits
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.kernel.registry import relation
 
 from ._reward_acts import reads_by_name, submits
 from ._unsolv_runs import SolutionRun, decimal, kinds, solution_runs

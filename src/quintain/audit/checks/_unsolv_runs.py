@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from quintain import codec
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, is_number
-from quintain.audit.finding import Evidence
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, OpResult, Probe, Record, ask, number, reset, score
-from quintain.audit.registry import probe_function, relation
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, number, reset, score
+from quintain.audit.kernel.registry import probe_function, relation
 
 _WALKED = 48
 _CHOSEN = 40

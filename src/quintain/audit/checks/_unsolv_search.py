@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.data import is_dict, is_list
-from quintain.audit.generate import Values
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, call, reset
-from quintain.audit.registry import probe_function
+from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.generate import Values
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, call, reset
+from quintain.audit.kernel.registry import probe_function
 
 from ._unsolv_runs import leaves, plain, text_of
 

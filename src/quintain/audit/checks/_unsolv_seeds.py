@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Finding
-from quintain.audit.probe import Op, Probe, ask, reset, score
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, Probe, ask, reset, score
 
 from ._reward_facts import TOP, beyond, facts
 

@@ -11,15 +11,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list
-from quintain.audit.discovery import KnownCall
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.generate import fits
-from quintain.audit.probe import Op, Probe, Record, call, reset
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.facts.generate import fits
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
+from quintain.audit.kernel.registry import relation
 
 from ._drift_claims import claims, defaults, last
 from ._drift_edits import edits

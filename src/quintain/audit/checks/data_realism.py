@@ -12,12 +12,12 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict, is_list, is_number
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import OpResult, Probe, Record, call, reset
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import OpResult, Probe, Record, call, reset
+from quintain.audit.kernel.registry import relation
 
 from . import _data_shape as shapes
 from ._data_clean import TEACHES, clean

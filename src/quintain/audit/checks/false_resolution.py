@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext, solves
-from quintain.audit.finding import Finding
-from quintain.audit.probe import Op, Probe, answer, call, reset, same, score
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, Probe, answer, call, reset, same, score
 
 from . import _reward_claims as claims
 from ._reward_acts import SUCCESS, is_status, reads_by_name, words, writes_by_name

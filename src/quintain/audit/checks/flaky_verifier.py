@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import NotChecked, check
-from quintain.audit.clock_skew import shim
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import HOME, Context, Op, Probe, Record, number, reset
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.clock_skew import shim
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import HOME, Context, Op, Probe, Record, number, reset
+from quintain.audit.kernel.registry import relation
 
 from ._flaky_ends import SCORE, TEACHES, WAVERS, by_process, counted, kinds, unlike, verdicts
 from ._flaky_near import verdict_near_the_solution

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record, reset
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, reset
 
 from . import _judge_claims as claims
 from . import _judge_replies as replies

@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.adapter import ToolSpec
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import parsed
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, Probe, Record, call, reset
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import parsed
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
+from quintain.audit.kernel.registry import relation
 
 from . import _leak_beyond as beyond
 from . import _leak_calls as calls
@@ -168,7 +168,7 @@ def _outside(ctx: AuditContext) -> Iterator[Finding | None]:
     """The environment's files and the process that it runs in."""
     sources = [Path(source.path) for source in ctx.sources[:4]]
     marks = {str(path): _lines(path) for path in sources}
-    process = {"/proc/self/environ": ["PYTHONHASHSEED="], "/proc/self/cmdline": ["quintain.audit.worker"]}
+    process = {"/proc/self/environ": ["PYTHONHASHSEED="], "/proc/self/cmdline": ["quintain.audit.kernel.worker"]}
     wanted = {path: lines for path, lines in marks.items() if lines} | process
     paths = [candidate for path in wanted for candidate in (path, f"file://{path}", "../" * 12 + path.lstrip("/"))]
     paths += [Path(path).name for path in marks]

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Finding
-from quintain.audit.probe import Context, Op, Probe, Record, reset
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Context, Op, Probe, Record, reset
 
 from . import _same_dirt as dirt
 from ._same_leaks import PAUSE, TEACHES, ReportedDifferences, first_unlike, leak, what

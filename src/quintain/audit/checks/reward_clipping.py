@@ -10,11 +10,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Probe, Record, number, reset, score
-from quintain.audit.registry import relation
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Probe, Record, number, reset, score
+from quintain.audit.kernel.registry import relation
 
 from ._clip_arguments import near_arguments
 from ._clip_damage import damage_pays

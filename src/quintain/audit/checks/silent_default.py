@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.check import NotChecked, check
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, OpResult, Probe, Record, number, reset, score
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_dict
+from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, reset, score
+from quintain.audit.kernel.registry import relation
 
 from . import _silent_faults as faults
 from . import _silent_score as verdicts

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from quintain.audit import relations
-from quintain.audit.check import check
-from quintain.audit.context import AuditContext, solves
-from quintain.audit.finding import Evidence, Finding
-from quintain.audit.probe import Op, OpResult, Probe, Record, answer, number, reset
+from quintain.audit.kernel import relations
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, answer, number, reset
 
 from . import _reward_claims as claims
 from ._reward_facts import TOP, beyond, facts

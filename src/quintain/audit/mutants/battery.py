@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_number
-from quintain.audit.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.facts.data import is_number
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, score
 
 TASKS = 4
 """Most tasks whose episodes are played."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.check import Check, check
-from quintain.audit.context import AuditContext, OutOfTime
-from quintain.audit.finding import Evidence, Finding, trajectory
-from quintain.audit.probe import Op, number, same
+from quintain.audit.kernel.check import Check, check
+from quintain.audit.kernel.context import AuditContext, OutOfTime
+from quintain.audit.kernel.finding import Evidence, Finding, trajectory
+from quintain.audit.kernel.probe import Op, number, same
 
 from . import battery, judging
 from .judging import Tally, Verdict

@@ -18,11 +18,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.context import AuditContext
-from quintain.audit.data import is_dict
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, ask, reset
-from quintain.audit.registry import probe_function
+from quintain.audit.facts.data import is_dict
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, Probe, ask, reset
+from quintain.audit.kernel.registry import probe_function
 
 from .battery import TaskBaseline, probe
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, number
-from quintain.audit.registry import probe_function
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, number
+from quintain.audit.kernel.registry import probe_function
 
 from .loading import Mutant, hook
 

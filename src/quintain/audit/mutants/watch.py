@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quintain.audit.registry import probe_function
+from quintain.audit.kernel.registry import probe_function
 
 _SEEN: list[tuple[str, str]] = []
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from quintain.audit.bounds import bounds
+from quintain.audit.facts.bounds import bounds
 from quintain.environment import Environment
 from quintain.errors import UsageError
 from quintain.gate import enough

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.histogram import atom
+from quintain.audit.facts.histogram import atom
 
 from .case import Case
 from .episode_log import EpisodeLog, known

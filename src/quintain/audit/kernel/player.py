@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 
 from quintain import codec
+from quintain.audit.facts.data import changes, glance, is_list
+from quintain.audit.subjects.failure import SubjectFailure
 
 from .adapter import Factory, SubjectAdapter, how_raised, plain, verdict, where_raised, with_text_keys
 from .answers import answered
-from .data import changes, glance, is_list
 from .probe import Op, OpResult
 from .registry import find_probe_function
-from .subjects.failure import SubjectFailure
 
 LONGEST = 4_000_000
 """Bytes of the largest value that leaves the worker; a larger one is replaced by its size and digest."""

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from quintain import codec
+from quintain.audit.facts.data import is_dict, is_list
 
 from .answers import speaks_of_error
-from .data import is_dict, is_list
 
 FAULTS = (
     "timeout", "refused", "500", "429", "empty", "truncated", "cancelled", "out_of_memory", "disk_full",

@@ -17,12 +17,12 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.registry import probe_function
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, reset, same, score
+from quintain.audit.kernel.registry import probe_function
 
-from .context import AuditContext
 from .data import is_dict
-from .player import Player
-from .probe import Op, OpResult, Probe, ask, reset, same, score
 
 RATES = (1.0, 50.0, 200.0)
 SESSIONS, THREADS = 64, 32

@@ -12,11 +12,11 @@ from typing import Any, Literal, TypeGuard, cast
 import msgspec
 
 from quintain import plugins
+from quintain.audit.mutants.loading import Mutant
 from quintain.environment import Environment
 from quintain.errors import UsageError
 
 from .adapter import ATTRIBUTES, Factory, SubjectAdapter, ToolSpec, plain
-from .mutants.loading import Mutant
 
 FOREIGN = ("gymnasium", "mcp", "openapi", "openenv", "ors", "verifiers")
 """Prefixes of a spec "KIND:TEXT"; the adapter is the module of that name in `quintain.audit.subjects`."""

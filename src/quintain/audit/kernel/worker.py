@@ -1,4 +1,4 @@
-"""Worker process, `python -m quintain.audit.worker IN OUT`: loads the subject once and forks for each probe.
+"""Worker process, `python -m quintain.audit.kernel.worker IN OUT`: loads the subject once and forks for each probe.
 
 A fork has the state of a fresh process after its imports, in milliseconds instead of hundreds of them, and one probe
 cannot affect the next. Proofs are played in new workers (`child.py`).
@@ -19,11 +19,11 @@ import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from quintain.audit.mutants import swapping
+from quintain.audit.mutants.loading import install
 from quintain.errors import UsageError
 
 from .loader import HELD, LoadedSubject, Subject, describe, load_subject
-from .mutants import swapping
-from .mutants.loading import install
 from .player import Player
 from .probe import Op, OpResult, Probe
 from .registry import allow

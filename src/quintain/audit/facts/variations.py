@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .adapter import ToolSpec
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
+
 from .data import is_dict, is_list, is_number, tabled
 from .discovery import KnownCall
 from .generate import fits, valid
-from .probe import Op, OpResult, Probe, Record, call, reset
 
 if TYPE_CHECKING:
-    from .context import AuditContext
+    from quintain.audit.kernel.context import AuditContext
 
 MAX_BASE_CALLS = 2
 """Good calls of a tool that are varied."""

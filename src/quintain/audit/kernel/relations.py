@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from quintain.audit.registry import relation
+from quintain.audit.facts.data import is_list
+from quintain.audit.kernel.registry import relation
 
-from .data import is_list
 from .finding import Evidence
 from .probe import OVERDUE, OpResult, Record, number, same
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from .data import is_dict
+from quintain.audit.facts.data import is_dict
+
 from .probe import Op, Probe
 
 Holds = Callable[[Probe], bool]

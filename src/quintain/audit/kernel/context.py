@@ -15,14 +15,14 @@ import msgspec
 from .check import Check, NotChecked
 from .finding import Confidence, Evidence, Finding, trajectory
 from .loader import About, Source, Subject
+from .minimise import smaller
 from .pool import WorkerPool
 from .probe import HOME, Context, Op, Probe, Record, number, reset, score
 from .registry import find_relation
-from .smaller import smaller
 
 if TYPE_CHECKING:
-    from .discovery import Discovery
-    from .variations import Variations
+    from quintain.audit.facts.discovery import Discovery
+    from quintain.audit.facts.variations import Variations
 
 
 T = TypeVar("T")
@@ -142,14 +142,14 @@ class AuditContext:
     @property
     def discovery(self) -> Discovery:
         """Returns the calls that are known to work, the tools that read and the tools that write."""
-        from .discovery import discover
+        from quintain.audit.facts.discovery import discover
 
         return self.once(("survey",), discover)
 
     @property
     def variations(self) -> Variations:
         """Returns calls that vary a working call, with their effects."""
-        from .variations import vary
+        from quintain.audit.facts.variations import vary
 
         return self.once(("trials",), vary)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
-from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.facts.data import is_dict, is_list, is_number
 
 from .markup import Html, join, tag
 

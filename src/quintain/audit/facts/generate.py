@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from .adapter import ToolSpec
+from quintain.audit.kernel.adapter import ToolSpec
+
 from .data import is_dict, is_list, is_number
 
 ODD: tuple[Any, ...] = (

@@ -24,7 +24,7 @@ def page(document: dict[str, Any]) -> str:
     """Returns the HTML page of a report.
 
     Args:
-        document: Result of `quintain.audit.document.document`, or content of report.json.
+        document: Result of `quintain.audit.report.document.document`, or content of report.json.
     """
     every = [findings.section(number, one) for number, one in enumerate(document["findings"], 1)]
     body = tag(

@@ -11,11 +11,10 @@ from pathlib import Path
 import msgspec
 
 from quintain import __version__, codec
+from quintain.audit.auditor import Report
+from quintain.audit.facts.failure_rate import Rate
+from quintain.audit.kernel.loader import About
 from quintain.errors import UsageError
-
-from .auditor import Report
-from .failure_rate import Rate
-from .loader import About
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):

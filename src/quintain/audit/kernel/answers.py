@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .data import is_dict, is_list, is_tuple, parsed
+from quintain.audit.facts.data import is_dict, is_list, is_tuple, parsed
 
 _ENVELOPE = frozenset({"content", "isError", "is_error", "structuredContent", "meta", "_meta", "role", "type", "name",
                        "tool_call_id", "tool_use_id", "id", "status", "artifact", "additional_kwargs",

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from quintain.audit.data import is_dict, is_list
-from quintain.audit.finding import CLASSES
+from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.kernel.finding import CLASSES
 
 from . import pictures
 from .aligned import Line, Row, aligned, differing, outcome

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .adapter import ToolSpec
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
+
 from .data import is_dict, parsed
 from .generate import Values, fits, valid
-from .probe import Op, OpResult, Probe, Record, call, reset
 
 if TYPE_CHECKING:
-    from .context import AuditContext
+    from quintain.audit.kernel.context import AuditContext
 
 MAX_PLAYED_TASKS = 8
 """Tasks whose solution is played, besides tasks that use further tools."""

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from .child import SubjectBroken
-from .context import AuditContext, OutOfTime
-from .data import is_dict
-from .finding import Finding, shortened
-from .probe import Op, Probe, Record
+from quintain.audit.facts.data import is_dict
+from quintain.audit.kernel.child import SubjectBroken
+from quintain.audit.kernel.context import AuditContext, OutOfTime
+from quintain.audit.kernel.finding import Finding, shortened
+from quintain.audit.kernel.probe import Op, Probe, Record
 
 MAX_FINDINGS = 30
 """Number of findings that are played once more, the worst first."""

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from quintain.audit.kernel.child import SubjectBroken
+from quintain.audit.kernel.context import AuditContext, OutOfTime
+from quintain.audit.kernel.probe import Probe, Record, number, reset, score
+
 from .bounds import bounds
-from .child import SubjectBroken
-from .context import AuditContext, OutOfTime
-from .probe import Probe, Record, number, reset, score
 
 LINE = 0.05
 """Failure rate above which a run should stop; certified only if the upper bound is below."""

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.data import is_dict
-from quintain.audit.failure_rate import ENOUGH, LINE
-from quintain.audit.finding import CLASSES
+from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.failure_rate import ENOUGH, LINE
+from quintain.audit.kernel.finding import CLASSES
 
 from . import pictures
 from .markup import Html, join, plural, tag

@@ -64,7 +64,7 @@ class Child:
         read, self._to = os.pipe()
         self._from, write = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "quintain.audit.worker", str(read), str(write)],
+            [sys.executable, "-m", "quintain.audit.kernel.worker", str(read), str(write)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

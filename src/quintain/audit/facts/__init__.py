@@ -1,0 +1,8 @@
+"""Facts about a subject that checks share, and helpers for plain data.
+
+data                   type guards and differences of plain data
+discovery, variations  calls that work, and calls that vary one argument
+generate               arguments from JSON schemas and seen values
+bounds, histogram      binomial bounds, and rewards that pile up
+failure_rate, load     failure rate of episodes, and behaviour under load
+"""
