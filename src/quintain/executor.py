@@ -80,10 +80,9 @@ class Alarm(Plain):
     """
 
     def __init__(self) -> None:
-        self._is_armed = False  # A call is to be interrupted.
-        self._is_busy = False  # An alarm may be ours; at any other time it is another owner's.
-        self._is_kept = False  # The event loop will give the signal back.
-        self._is_taken = False
+        # Armed: a call is to be interrupted. Busy: an alarm may be ours, not another owner's. Kept: the event loop will
+        # give the signal back.
+        self._is_armed = self._is_busy = self._is_kept = self._is_taken = False
         self._other_handler: Any = None
 
     def _start(self, limit_s: float | None, function: Callable[[], Any]) -> Any:
