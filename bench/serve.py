@@ -32,9 +32,9 @@ COUNTER = f"{servers.HERE / '_serve_counter.py'}:{ENV}"
 LEVELS, ROUNDS, PATIENCE_S = (1, 16, 64, 200), 5, 30.0
 """Rounds that begin later are left out: a machine so slow has other things to do."""
 OURS, ORS, OPENENV = "ours", "ors-sdk 0.1.0", "openenv 0.10.0"
-BARE, FAST, LEAN = "bare handler", "bare handler on uvloop and httptools", "bare handler on our connections"
-BELOW = {BARE: ("asyncio", "h11"), FAST: ("uvloop", "httptools"), LEAN: ("uvloop", "quintain.serve.http:Http")}
-"""What a handler that only sends frames runs on: first that which ors-sdk's own server does, a plain uvicorn."""
+BARE, FAST = "bare handler", "bare handler on uvloop and httptools"
+BELOW = {BARE: ("asyncio", "h11"), FAST: ("uvloop", "httptools")}
+"""Event loop and HTTP parser of a handler that only sends frames: those of ors-sdk's own server, then ours."""
 MANY, FEW, LONGEST = 6000, 800, 1500
 """Calls per round of a fast server, of one that is ten times slower, and most of one session."""
 OF_ORS, OF_BARE, OF_P99, OF_OPENENV = 1 / 8, 1 / 0.6, 1 / 5, 1.0
@@ -184,11 +184,10 @@ async def calls(server: Server, options: Namespace) -> AsyncIterator[Row]:
         yield row(f"{BARE}, {at}: calls a second", other.rate, "/s", peer=peer and ORS, peer_value=peer and peer.rate)
         yield row(f"ORS, {at}: CPU of a call", one.server_us, "us", peer=BARE, peer_value=other.server_us)
         yield ratio(f"ORS, {at}: time over the bare handler's", other.rate, one.rate, OF_BARE)
-        for name in (FAST, LEAN):
-            lean = found[name, level]
-            yield row(f"{name}, {at}: calls a second", lean.rate, "/s", peer=OURS, peer_value=one.rate)
-            if lean.driver_us > lean.server_us and not options.quick:
-                note(f"at {at} the driver is the limit of the {name}, not the handler")
+        fast = found[FAST, level]
+        yield row(f"{FAST}, {at}: calls a second", fast.rate, "/s", peer=OURS, peer_value=one.rate)
+        if fast.driver_us > fast.server_us and not options.quick:
+            note(f"at {at} the driver is the limit of the {FAST}, not the handler")
         if level >= 64 or options.quick:
             yield ratio(f"ORS, {at}: time over the reference's", peer and peer.rate, one.rate, OF_ORS)
         if level == 200 or options.quick:

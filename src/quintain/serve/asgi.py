@@ -194,7 +194,6 @@ class Events:
     _HEADERS = (
         (b"content-type", b"text/event-stream; charset=utf-8"),
         (b"cache-control", b"no-cache"),
-        (b"connection", b"keep-alive"),
         (b"x-accel-buffering", b"no"),
     )
 

@@ -22,6 +22,7 @@ FREE = frozenset({"health", "healthz", "readyz"})
 NOBODY = Caller("", "agent")
 """Who asks for that."""
 
+_PLACE = frozenset({b"host", b"origin"})
 _LOCAL = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
 
@@ -55,7 +56,7 @@ class Places:
         self._is_local = is_loopback(address)
         self._names = {name.lower() for name in names}
         self._origins = {origin.lower().rstrip("/") for origin in origins}
-        self._known: set[tuple[str, str]] = set()
+        self._known: set[tuple[tuple[bytes, bytes], ...]] = set()
 
     def check(self, request: Request) -> None:
         """Nothing, if this request may be answered.
@@ -63,17 +64,17 @@ class Places:
         Raises:
             Denied: It comes from somewhere else.
         """
-        seen = (request.header(b"host"), request.header(b"origin"))
-        if seen in self._known:
+        sent = tuple(pair for pair in request.scope["headers"] if pair[0] in _PLACE)
+        if sent in self._known:
             return
-        host, origin = seen
+        host, origin = request.header(b"host"), request.header(b"origin")
         name = _name(f"//{host}")
         if host and (self._is_local or self._names) and name not in self._names and not self._is_here(name):
             raise Denied(f"this server is not called {host!r}: start it with --name if it is", status=403)
         if origin and not self._may_ask(origin.lower(), host.lower()):
             raise Denied(f"pages of {origin!r} may not ask this server: start it with --origin if they may", status=403)
-        if len(self._known) < 1000 and len(host) + len(origin) < 1000:
-            self._known.add(seen)
+        if len(self._known) < 1000 and sum(len(value) for _, value in sent) < 1000:
+            self._known.add(sent)
 
     def _is_here(self, name: str) -> bool:
         return self._is_local and is_loopback(name)

@@ -340,11 +340,11 @@ def test_words_end_an_episode(served: Served) -> None:
         assert wire.refused("step", tool_name="answer", arguments={})["code"] == "VALIDATION_ERROR"
 
 
-def test_the_tools_of_an_environment_that_ends_by_one_are_its_own(served: Served) -> None:
+def test_the_last_tool_of_a_list_says_words(served: Served) -> None:
     with opened(served.url, "counter") as wire:
         wire.ask("reset", split="train", index=0)
         listed = wire.ask("step", type="list_tools")
-        assert "answer" not in [tool["name"] for tool in listed["observation"]["tools"]]
+        assert [tool["name"] for tool in listed["observation"]["tools"]][-1] == "answer"
         assert (listed["reward"], listed["done"]) == (0.0, False)
         assert wire.ask("step", type="answer", text="I give up.")["done"]
         assert wire.ask("step", type="list_tools")["reward"] is None

@@ -10,11 +10,9 @@ import msgspec
 
 from quintain.environment import Environment
 from quintain.errors import Failure
-from quintain.harness import ToolLoop
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.views import ANSWER_DESCRIPTION, ANSWER_SCHEMA, PREFIX, Answer, answer_tool
 from quintain.serve.errors import Refused
-from quintain.state import State, parts
 from quintain.tools import Tool
 from quintain.trace import Content, Text
 
@@ -248,12 +246,9 @@ def listed(env: Environment[Any], live: Live | None) -> bytes:
 
 
 def tools(env: Environment[Any]) -> list[dict[str, Any]]:
-    """The tools of an environment as the reference lists them, with one for words where no other ends an episode."""
-    found = [_tool(tool) for tool in env.tools_of("agent")]
-    if not _ends_by_tool(env):
-        spoken = {"name": answer_tool(env), "description": ANSWER_DESCRIPTION, "input_schema": ANSWER_SCHEMA}
-        found.append(spoken)
-    return found
+    """Returns the tools of an environment as the reference lists them; the last one says words without a call."""
+    answer = {"name": answer_tool(env), "description": ANSWER_DESCRIPTION, "input_schema": ANSWER_SCHEMA}
+    return [*map(_tool, env.tools_of("agent")), answer]
 
 
 def frame(kind: str, data: bytes) -> bytes:
@@ -311,18 +306,3 @@ def _fault(answer: Answer) -> Fault | None:
 
 def _tool(tool: Tool) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-
-
-def _ends_by_tool(env: Environment[Any]) -> bool:
-    """Whether words end the episode and nothing else, and some method of the world ends it, too."""
-    return isinstance(env.harness, ToolLoop) and _finishes(env.state)
-
-
-def _finishes(type_: type[State]) -> bool:
-    for cls in type_.__mro__:
-        if cls is State:
-            break
-        methods = (getattr(member, "__code__", None) for member in vars(cls).values())
-        if any("finish" in code.co_names for code in methods if code is not None):
-            return True
-    return any(map(_finishes, parts(type_).values()))
