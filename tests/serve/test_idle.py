@@ -14,7 +14,7 @@ from quintain.serve.episodes.live import BUILD_S, Live
 from quintain.serve.errors import Gone, Unknown
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
-from quintain.serve.openenv.session import Session
+from quintain.serve.openenv.session import EnvSession
 from quintain.serve.openenv.wire import Reset
 from quintain.serve.server import expire
 from tests.serve.environments import Gates, counter, gated
@@ -84,7 +84,7 @@ def test_a_session_is_in_use_while_it_is_reset(tmp_path: Path, monkeypatch: pyte
 
     async def play() -> None:
         host = Host([gated], limits=Limits(idle_s=60.0))
-        session = Session(host, gated, ANYONE, id="s")
+        session = EnvSession(host, gated, ANYONE, id="s")
         assert not session.is_idle(60.0)
         session.touched -= 61.0
         assert session.is_idle(60.0)

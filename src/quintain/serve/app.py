@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Mount(Protocol):
-    """A protocol."""
+    """Protocol behind one path of the server."""
 
     async def handle(self, request: Request, caller: Caller) -> None:
         """Answers a request; for a WebSocket the type of the scope is "websocket"."""

@@ -1,4 +1,4 @@
-"""Episodes that nobody may ask for any more: what runs in them comes to its end, and their records are kept."""
+"""Closing of episodes: running work ends, and the record is kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .episodes.recovered_episode import RecoveredEpisode
 from .journal.entries import Closed, Log
 
 PATIENCE_S = 10.0
-"""Seconds that whoever closes an episode waits for its verdict and its record."""
+"""Seconds that a request to close waits for the verdict and the record."""
 
 
 class Closing:
@@ -28,11 +28,11 @@ class Closing:
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def close(self, live: Live, why: Stop) -> None:
-        """Close an episode; whoever waits for it is told so. For what runs in it nobody waits.
+        """Closes an episode, which ends all waiting requests; running work is not awaited.
 
         Args:
             live: The episode.
-            why: What its record says, if it goes on.
+            why: End for the record, if the episode goes on.
         """
         if isinstance(live, RecoveredEpisode):
             live.recall()

@@ -18,7 +18,7 @@ from .episodes.archive import Archive
 LONGEST = 300
 """Characters of a failure's message in the log; the record has all of it."""
 VALIDITIES = ("valid", "invalid", "unknown")
-"""Of a Trace."""
+"""Values of `Trace.validity`."""
 
 _log = logging.getLogger(__name__)
 

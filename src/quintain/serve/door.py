@@ -1,4 +1,4 @@
-"""Who is let in: keys and how often each may ask, and which names and pages a request may come from."""
+"""Access to the server: keys, rate limits, host names and origins."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from .errors import Denied, Full
 from .keys import ANYONE, Caller, Keys
 
 FREE = frozenset({"health", "healthz", "readyz"})
-"""What is told to anybody, for it says nothing of an episode."""
+"""Paths without a key; their answers say nothing of an episode."""
 NOBODY = Caller("", "agent")
-"""Who asks for that."""
+"""Caller of a path without a key."""
 
 _PLACE = frozenset({b"host", b"origin"})
 _LOCAL = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
 
 class Places:
-    """From where requests may come: under which names of the server, and from whose web pages.
+    """Host names under which the server answers, and origins whose pages may call it.
 
-    A page of somebody else's must not reach a server through the browser of who may reach it, neither by asking across
-    origins nor by a name of its own that it lets point at this machine.
+    Otherwise a foreign web page could reach the server through a user's browser: by a request across origins, or by a
+    host name that the page's owner points at this machine.
 
     Args:
         address: Where the server listens.
-        names: Further names that it may be called by; on loopback the names of this machine are all others.
-        origins: Pages that may ask, such as "https://lab.example.com"; the server's own may anyhow and, on loopback,
-            this machine's.
+        names: More host names; on loopback, names of this machine are always allowed, and all others are not.
+        origins: Allowed origins, such as "https://lab.example.com". The server's own origin is always allowed and, on
+            loopback, those of this machine.
 
     Raises:
-        UsageError: A name is none of a host, or an origin none of pages, so that neither could ever be met.
+        UsageError: A value is not a host name or not an origin, so that no request could match it.
     """
 
     def __init__(self, address: str, *, names: Collection[str] = (), origins: Collection[str] = ()) -> None:
@@ -85,13 +85,13 @@ class Places:
 
 
 class Door(Protocol):
-    """Who lets callers in."""
+    """Authentication of requests."""
 
     def admit(self, request: Request) -> Caller:
-        """Who asks.
+        """Returns the caller of a request.
 
         Raises:
-            Denied: Nobody who may.
+            Denied: The request has no valid key.
         """
         ...
 
@@ -111,10 +111,10 @@ class Keyed:
         self._keys = keys
 
     def admit(self, request: Request) -> Caller:
-        """Who asks.
+        """Returns the caller of a request.
 
         Raises:
-            Denied: Nobody who may.
+            Denied: The request has no valid key.
         """
         if request.path.strip("/") in FREE:  # The whole of it: what is below may be an environment's.
             return NOBODY
@@ -132,11 +132,11 @@ class Open:
     """Lets everybody in; for servers that only this machine can reach."""
 
     def admit(self, request: Request) -> Caller:
-        """Whoever asks."""
+        """Returns the caller of all requests."""
         return ANYONE
 
     def look(self) -> None:
-        """There are no keys."""
+        """Does nothing, for a server without keys."""
 
 
 class Paces:
@@ -150,7 +150,7 @@ class Paces:
     def __init__(self, rate: float) -> None:
         self._rate = rate
         self._full: dict[str, float] = {}
-        """When all will be saved up again, by key."""
+        """Time at which the whole burst is available again, by key."""
 
     def take(self, name: str) -> None:
         """Counts a request.
@@ -185,7 +185,7 @@ class Paces:
 
 
 def is_loopback(name: str) -> bool:
-    """Whether a name or address is this machine's alone."""
+    """True if only this machine can reach a name or address."""
     if name.lower().rstrip(".") in _LOCAL:
         return True
     try:
@@ -203,6 +203,6 @@ def _name(url: str) -> str:
 
 
 def presented(request: Request) -> str:
-    """The key with which somebody asks; empty where he has none."""
+    """Returns the key of a request; empty if it has none."""
     scheme, _, key = request.header(b"authorization").partition(" ")
     return key.strip() if scheme.lower() == "bearer" and key.strip() else request.header(b"x-api-key")

@@ -1,7 +1,4 @@
-"""What a protocol has to say no to; each protocol puts it into its own words.
-
-Every error has the HTTP status that fits it, and words that may be shown to whoever asked.
-"""
+"""Refusals, each with an HTTP status and a message for the client; every protocol has its own format for them."""
 
 from __future__ import annotations
 
@@ -33,19 +30,19 @@ class Denied(ServeError):
 
 
 class Unknown(ServeError):
-    """There is no such environment, task or episode for this caller."""
+    """Environment, task or episode that does not exist for this caller."""
 
     status = 404
 
 
 class Conflict(ServeError):
-    """What was asked does not go with what is there already."""
+    """Request that does not fit the present state."""
 
     status = 409
 
 
 class Gone(ServeError):
-    """The episode was closed while somebody waited for it."""
+    """Episode that was closed while a request waited for it."""
 
     status = 410
 

@@ -1,8 +1,7 @@
-"""Who asks, and what they may do: keys in a file, of which only digests are kept.
+"""Callers and roles: keys in a file that holds only their digests.
 
-A key is `qn_` and its number, a dot, and 256 random bits. Nobody tries through 256 random bits, so one round of SHA-256
-keeps them as well as a slow hash would, which is for words that people think of. The number finds the line, and is no
-secret; what follows it is compared in constant time, also where there is no such line.
+A key is `qn_`, a public id, a dot, and 256 random bits. Lookup uses the id; the secret part is compared in constant
+time, also for unknown ids. One round of SHA-256 is enough for 256 random bits; slow hashes are for passwords.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Somebody who was let in.
+    """Owner of a key.
 
     Attributes:
         name: Of the key; episodes belong to it.
@@ -46,12 +45,12 @@ class Caller(msgspec.Struct, frozen=True):
     role: Role
 
     def may(self, owner: Caller) -> bool:
-        """Whether what is the owner's is his, too."""
+        """True if the caller may use what belongs to an owner."""
         return self.role == "admin" or self.name == owner.name
 
 
 ANYONE = Caller("anyone", "admin")
-"""Who asks a server without keys, which listens on loopback alone."""
+"""Caller of all requests to a server without keys, which listens on loopback alone."""
 
 
 class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,7 +69,7 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
     def fits(self, key: str) -> bool:
-        """Whether this is the key, in a time that does not depend on it."""
+        """True if a key belongs to this line; the time of the comparison does not depend on the key."""
         return hmac.compare_digest(_hash(self.salt, key), self.hash)
 
 
@@ -96,14 +95,14 @@ class Keys:
         self._looked = time.monotonic()
 
     def caller(self, key: str) -> Caller | None:
-        """Whose key this is; None where it is nobody's."""
+        """Returns the owner of a key; None for an unknown key."""
         if time.monotonic() - self._looked > LOOK_S:
             self.look()
         line = self._lines.get(key.partition(".")[0].removeprefix("qn_"), _NOBODY)
         return Caller(line.name, line.role) if line.fits(key) and line is not _NOBODY else None
 
     def look(self) -> None:
-        """Read the file if it has changed. One that cannot be read changes nothing, and is told to the log."""
+        """Reads the file if it has changed; an unreadable file is logged and changes nothing."""
         self._looked = time.monotonic()
         try:
             stamp = _stamp(self._path)
@@ -134,11 +133,11 @@ def read(path: Path) -> list[Line]:
 
 
 def add(path: Path, name: str, role: Role) -> str:
-    """Make a key and write its line; returns the key, which nobody can find out again.
+    """Makes a key, writes its line, and returns the key, which the file does not hold.
 
     Raises:
-        UsageError: There is one of that name; or the name has signs beside letters, digits and ``._-``; or the file
-            cannot be written.
+        UsageError: The name is taken, or has characters other than letters, digits and ``._-``; or the file cannot be
+            written.
     """
     _checked(name)
     number, salt = secrets.token_hex(6), secrets.token_hex(16)
@@ -165,10 +164,10 @@ def remove(path: Path, name: str) -> None:
 
 
 def _checked(name: str) -> None:
-    """Nothing, if a key may have this name, which the processes of a server tell each other as one word of a header.
+    """Checks the name of a key.
 
     Raises:
-        UsageError: It may not.
+        UsageError: The name has other characters, is too long, or is reserved.
     """
     if not re.fullmatch(r"[\w.-]{1,64}", name, re.ASCII) or name == ANYONE.name:
         raise UsageError(f"a key's name has 1 to 64 letters, digits or ._-, and is not {ANYONE.name!r}; got {name!r}")
@@ -195,10 +194,10 @@ def _makes_one(path: Path) -> str:
 
 
 def _guarded(path: Path) -> dict[str, Line]:
-    """The lines of a file that only its owner writes, by their numbers: whoever else may could let himself in.
+    """Returns the lines of a file by their ids. Only the owner may write the file, since each line gives access.
 
     Raises:
-        UsageError: It holds something else, or others may change it.
+        UsageError: The file holds something else, or others may change it.
     """
     lines = {line.number: line for line in read(path)}
     mode = _found(path).st_mode
@@ -209,7 +208,7 @@ def _guarded(path: Path) -> dict[str, Line]:
 
 @contextlib.contextmanager
 def _held(path: Path) -> Generator[None]:
-    """Let nobody else change the file meanwhile."""
+    """Locks the file against other processes."""
     try:
         lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -222,7 +221,7 @@ def _held(path: Path) -> Generator[None]:
 
 
 def _write(path: Path, lines: list[Line]) -> None:
-    """Put a whole new file in the place of the old one, readable for its owner alone, who stays the same."""
+    """Replaces the file as a whole; it is readable only for its owner, who stays the same."""
     new = path.with_name(f".{path.name}.new")
     try:
         new.unlink(missing_ok=True)

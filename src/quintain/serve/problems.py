@@ -1,4 +1,4 @@
-"""What is wrong with something that was sent, as a list in the shape that FastAPI gives it: what, and where."""
+"""Lists of problems in the format of FastAPI: message and place."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
 
 
 def problems(error: Exception, *where: str) -> list[dict[str, Any]]:
-    """What an error says, with the place that it names.
+    """Returns an error as problems, with the place that it names.
 
     Args:
-        error: Of a decoder, or anything that has words.
-        where: The place of the whole, such as the body.
+        error: Of a decoder, or any other.
+        where: Place of the whole value, such as the body.
     """
     message, _, path = str(error).partition(" - at `$")
     place = [part for part in path.rstrip("`").replace("[", ".").replace("]", "").split(".") if part]

@@ -1,4 +1,4 @@
-"""What all parts share that speak MCP through its official SDK, which is large: they are loaded when somebody asks."""
+"""Parts of MCP's official SDK that several protocols share. The SDK is large, so it is loaded at the first request."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def tool(one: Tool) -> types.Tool:
 
 
 def arguments(params: types.CallToolRequestParams) -> str:
-    """What a call brings, as JSON that a record can hold; the SDK also reads what none can.
+    """Returns the arguments of a call as JSON that a record can hold; the SDK also accepts other JSON.
 
     Raises:
-        Refused: That is what it brings.
+        Refused: No record can hold the arguments.
     """
     try:
         return text(json.dumps(params.arguments or {}, ensure_ascii=False))
@@ -74,7 +74,7 @@ def arguments(params: types.CallToolRequestParams) -> str:
 
 
 def blocks(content: Content) -> list[types.ContentBlock]:
-    """What an actor reads, and nothing else; models' endpoints refuse empty texts, so that these are no block."""
+    """Returns content as blocks of the SDK; empty text becomes no block, since model endpoints refuse it."""
     if isinstance(content, str):
         return [types.TextContent(text=content)] if content else []
     return [

@@ -36,7 +36,7 @@ LOOK_S = 0.05
 BACKLOG = 4096
 """Connections that may wait to be taken."""
 DRAIN_S = 20.0
-"""Seconds that running calls get once the server is told to end."""
+"""Seconds that running calls get after a signal to end."""
 IDLE_S = 75
 """Seconds that a connection is kept without a request. Clients keep theirs for less, so that the client closes it: a
 request that meets a closing connection looks like a broken server."""

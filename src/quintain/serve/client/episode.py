@@ -37,53 +37,53 @@ class Far(State):
     """Stands for a world that is at the server."""
 
     split: str = ""
-    """Of the task whose own world it is."""
+    """Split of the task whose own world it is."""
     episode: str = ""
-    """Whose last world it is; empty for a task's own."""
+    """Episode whose last world it is; empty for a task's own."""
 
 
 class RemoteEpisode(Episode[Far]):
-    """One episode at a server. `RemoteEnvironment.begin` makes it; `aclose` has the server forget it.
+    """Episode on a server. `RemoteEnvironment.begin` makes it; `aclose` closes it there.
 
     Attributes:
-        id: Its name at the server.
-        mcp_url: Where an agent plays it by the Model Context Protocol; empty where there is no such.
-        is_passing: Whether it is closed when its record has been read.
+        id: Id on the server.
+        mcp_url: Address for an agent over the Model Context Protocol; empty if there is none.
+        is_passing: True if the episode is closed once its record has been read.
     """
 
-    def __init__(self, env: RemoteEnvironment, task: Task[Far], *, told: Detail, trace: Trace) -> None:
-        super().__init__(env, task, state=Far(split=told.split, episode=told.id), start=Far(), trace=trace)
-        self.id, self.mcp_url = told.id, told.mcp_url
+    def __init__(self, env: RemoteEnvironment, task: Task[Far], *, info: Detail, trace: Trace) -> None:
+        super().__init__(env, task, state=Far(split=info.split, episode=info.id), start=Far(), trace=trace)
+        self.id, self.mcp_url = info.id, info.mcp_url
         self.is_passing = False
         self.changes: list[Change] = []
         self.question: Question | None = None
         self._far = env
         self._transport = env.transport
-        self._plays_here = told.harness == "client"
+        self._plays_here = info.harness == "client"
         self._asked: dict[str, tuple[Message, ...]] = {}
         """The messages of each role's last question."""
 
     @classmethod
-    def of(cls, env: RemoteEnvironment, told: Detail, snapshot: Snapshot | None = None) -> RemoteEpisode:
-        """The episode that the server tells of, where it was restored from a snapshot with what that says."""
-        task = Task(id=told.task, prompt="", start=Far(split=told.split), roles=told.roles, day=told.day)
+    def of(cls, env: RemoteEnvironment, info: Detail, snapshot: Snapshot | None = None) -> RemoteEpisode:
+        """Returns the episode of a server's answer, with the context of the snapshot from which it was restored."""
+        task = Task(id=info.task, prompt="", start=Far(split=info.split), roles=info.roles, day=info.day)
         if snapshot is not None:
             trace = codec.loads(snapshot.trace, Trace)
         else:
-            names = {name: getattr(told, name) for name in ("seed", "member", "attempt", "agent", "task_digest")}
-            trace = blank(env, task, split=told.label, **names)
-        episode = cls(env, task, told=told, trace=trace)
-        kind = TellingSession if told.harness == "client" else AskedSession
+            names = {name: getattr(info, name) for name in ("seed", "member", "attempt", "agent", "task_digest")}
+            trace = blank(env, task, split=info.label, **names)
+        episode = cls(env, task, info=info, trace=trace)
+        kind = ClientHarnessSession if info.harness == "client" else ServerHarnessSession
         if snapshot is not None:
             episode.sessions += [kind(episode, Context.thaw(one, trace)) for one in snapshot.contexts]
         else:
-            episode.sessions.append(kind(episode, Context("agent", 0, told.prompt)))
-        episode.settle(told, told.question)
+            episode.sessions.append(kind(episode, Context("agent", 0, info.prompt)))
+        episode.settle(info, info.question)
         return episode
 
     @property
     def rewards(self) -> tuple[Reward, ...]:
-        """Of all levels, as far as they are known here; after `verify` all of them."""
+        """Rewards of all levels that are known here; after `verify` all of them."""
         return tuple(self.trace.every_reward())
 
     def terminate(self, reason: str) -> None:
@@ -123,7 +123,7 @@ class RemoteEpisode(Episode[Far]):
         self.trace.turns += played.turns
         self._in_turn = False
         self.settle(played.status, played.question)
-        if not played.turns:  # It told a secret, or its tool did not come back; the failure says so already.
+        if not played.turns:  # It revealed a secret, or its tool did not come back; the failure says so already.
             raise Lost(f"the server kept no turn of this reply: {played.status.reason}", kind="session_lost")
         context.close(played.turns[0])
         return played.turns[0]
@@ -151,11 +151,11 @@ class RemoteEpisode(Episode[Far]):
         return self.trace.score
 
     async def verdict(self) -> Verdict:
-        """What the criteria would say if the episode ended now; it goes on.
+        """Returns the verdict as if the episode ended now; it goes on.
 
         Raises:
-            UsageError: The server says no.
-            EpisodeError: It cannot be reached.
+            UsageError: The server refuses.
+            EpisodeError: The server cannot be reached.
         """
         await self.flush()
         return await self._post("verify", Verdict, VerifyBody(now=True))
@@ -190,16 +190,16 @@ class RemoteEpisode(Episode[Far]):
         """
         self._check_quiet()
         await self.flush()
-        told = await self._far.begun(await self._post("fork", Detail))
+        info = await self._far.begun(await self._post("fork", Detail))
         old = self.trace
         trace = msgspec.structs.replace(old, turns=list(old.turns), rewards=list(old.rewards))
-        twin = RemoteEpisode(self._far, self.task, told=told, trace=trace)
+        twin = RemoteEpisode(self._far, self.task, info=info, trace=trace)
         twin.sessions = [type(session)(twin, session.context.fork()) for session in self.sessions]
-        twin.settle(told, told.question)
+        twin.settle(info, info.question)
         return twin
 
     async def replay(self) -> ReplayResult:
-        """Whether the server, playing the record again, gets the same bytes.
+        """Returns the result of the server's replay of the record.
 
         Raises:
             UsageError: The episode goes on, or the key may not do this.
@@ -220,7 +220,7 @@ class RemoteEpisode(Episode[Far]):
         await self.aclose()
 
     async def flush(self) -> None:
-        """Tell the server what was done here since the last step."""
+        """Sends the server all changes since the last step."""
         if self.changes:
             self.settle((await self._post("changes", Detail, tuple(self.changes))), None)
             self.changes.clear()
@@ -267,8 +267,8 @@ class RemoteEpisode(Episode[Far]):
             raise
 
 
-class AskedSession(ActorSession):
-    """Where the environment's own harness plays at the server: what it asks, of whichever role."""
+class ServerHarnessSession(ActorSession):
+    """Session of an episode whose harness plays on the server: the server's questions to all roles."""
 
     episode: RemoteEpisode
 
@@ -300,8 +300,8 @@ class AskedSession(ActorSession):
 _ELSEWHERE = "the environment's own harness plays at the server; begin with harness='client' to play one of your own"
 
 
-class TellingSession(ActorSession):
-    """Where the harness plays here: the context is kept here too, and every change of it is told."""
+class ClientHarnessSession(ActorSession):
+    """Session of an episode whose harness plays here: its context is here, and each change is sent to the server."""
 
     episode: RemoteEpisode
 
@@ -318,10 +318,10 @@ class TellingSession(ActorSession):
         self.episode.changes.append(Rewrite(self.context.thread, keep, tuple(messages[keep:])))
         super().set_context(messages)
 
-    def add_actor(self, role: str, *messages: Message) -> TellingSession:
+    def add_actor(self, role: str, *messages: Message) -> ClientHarnessSession:
         episode = self.episode
         joined = super().add_actor(role, *messages)
-        session = TellingSession(episode, joined.context)
+        session = ClientHarnessSession(episode, joined.context)
         episode.sessions[joined.context.thread] = session
         episode.changes.append(Join(role, messages))
         return session

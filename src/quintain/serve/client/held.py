@@ -1,4 +1,4 @@
-"""The episodes that a client has open at its server, and the worlds among them in which others may go on."""
+"""Open episodes of a client, and those whose worlds later episodes may begin in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quintain.state import State
 from .transport import Transport
 
 
-class Held:
+class OpenEpisodes:
     """Episodes at a server.
 
     One of a day is over when the next one begins in its last world, and that may be long after: all of a group wait for
@@ -39,7 +39,7 @@ class Held:
         self._ids.add(id)
 
     def keep(self, id: str, world: State) -> None:
-        """An episode is over, but others may begin in its world, while somebody has what stands for that here."""
+        """Keeps an episode that is over while its world is referenced here: others may begin in it."""
         self._worlds[id] = weakref.ref(world)
         if self._is_unwatched:
             self._keeping = asyncio.create_task(self._keep())
@@ -67,7 +67,7 @@ class Held:
 
     @property
     def _is_unwatched(self) -> bool:
-        """Whether no task of the running event loop looks after the worlds."""
+        """True if no task of the running event loop watches the worlds."""
         task = self._keeping
         return task is None or task.done() or task.get_loop() is not asyncio.get_running_loop()
 
@@ -79,7 +79,7 @@ class Held:
                     await self._look(one, is_wanted=world() is not None)
 
     async def _look(self, id: str, *, is_wanted: bool) -> None:
-        with contextlib.suppress(UsageError):  # It is gone already; who begins after it is told so.
+        with contextlib.suppress(UsageError):  # It is gone already, and a later task of its chain fails.
             await self._transport.ask("GET" if is_wanted else "DELETE", _path(id))
             if is_wanted:
                 return

@@ -45,19 +45,19 @@ class Server:
             UsageError: The server says no.
             EpisodeError: It cannot be reached.
         """
-        told = await self._transport.get("/v1/environments", EnvironmentList)
-        return [self._made(one) for one in told.environments]
+        info = await self._transport.get("/v1/environments", EnvironmentList)
+        return [self._made(one) for one in info.environments]
 
     async def environment(self, name: str = "", *, secrets: Mapping[str, str] = NONE) -> RemoteEnvironment:
-        """One environment.
+        """Returns one environment.
 
         Args:
-            name: In any case of letters; the server's first one where none is given.
-            secrets: What the tools and judges of all its episodes that begin from here may read, such as
-                `{"OPENAI_API_KEY": key}`; nobody else may, and no record holds it.
+            name: In any case; the server's first one if empty.
+            secrets: Secrets for the tools and scoring functions of all its episodes that begin from here, such as
+                `{"OPENAI_API_KEY": key}`. No record holds them.
 
         Raises:
-            UsageError: There is none of that name.
+            UsageError: The server has no environment of that name.
             EpisodeError: The server cannot be reached.
         """
         return self._made(await self._transport.get(_path(name), EnvironmentInfo), secrets)
@@ -76,8 +76,8 @@ class Server:
             await env.forget()
         await self._transport.aclose()
 
-    def _made(self, told: EnvironmentInfo, secrets: Mapping[str, str] = NONE) -> RemoteEnvironment:
-        env = RemoteEnvironment(told, self._transport, secrets=secrets)
+    def _made(self, info: EnvironmentInfo, secrets: Mapping[str, str] = NONE) -> RemoteEnvironment:
+        env = RemoteEnvironment(info, self._transport, secrets=secrets)
         self._opened.append(env)
         return env
 

@@ -34,7 +34,7 @@ SILENCE_S = 660.0
 BUILDING_S = 660.0
 """Seconds for which a server is asked again that says each time that it is still building the episode's world."""
 POOLS = 8
-"""Of connections: each request looks at all those of its pool."""
+"""Number of connection pools: each request searches all connections of its pool."""
 _KINDS = {
     # Name of httpx's exception, or of one of its bases, to ours; the most special one counts.
     "PoolTimeout": "transport_local_resource",
@@ -58,7 +58,7 @@ class Refusal(UsageError):
 
 
 class Lost(EpisodeError):
-    """The server cannot be reached, or broke: nobody's reward."""
+    """Failure of the server or of the way to it, which voids the episode."""
 
     def __init__(self, message: str, *, kind: str) -> None:
         super().__init__(message, component="S", kind=kind)
@@ -91,11 +91,11 @@ class Transport:
         self._asked = 0
 
     async def get(self, path: str, of: type[T]) -> T:
-        """What is there.
+        """Returns a resource.
 
         Raises:
-            Refusal: The server says no.
-            Lost: It says nothing any more.
+            Refusal: The server refuses.
+            Lost: The server does not answer any more.
         """
         return self._read(await self.ask("GET", path), of)
 
@@ -128,7 +128,7 @@ class Transport:
         if method == "POST":
             headers["Idempotency-Key"] = uuid.uuid4().hex
         fields: dict[str, Any] = {"headers": headers} | ({"content": content} if method == "POST" else {})
-        waits = _Waits(self._patience_s)
+        waits = _Retries(self._patience_s)
         while True:
             wait, lost, building = 0.0, "", False
             try:
@@ -191,12 +191,12 @@ class Transport:
     def _good(self, response: httpx.Response, where: str) -> bytes:
         if response.status_code < 300:
             return response.content
-        told = f"{self.base}: {where}: {_said(response)}"
+        words = f"{self.base}: {where}: {_said(response)}"
         if response.status_code == 401:
-            told += f"; give it to connect, or let the environment variable {KEY} hold it"
+            words += f"; give it to connect, or let the environment variable {KEY} hold it"
         if response.status_code >= 500:
-            raise Lost(told, kind="provider_unavailable")
-        raise Refusal(told, response.status_code)
+            raise Lost(words, kind="provider_unavailable")
+        raise Refusal(words, response.status_code)
 
     def _read(self, data: bytes, of: type[T]) -> T:
         try:
@@ -205,11 +205,11 @@ class Transport:
             raise UsageError(f"{self.base} does not speak as this client does: {error}: {data[:300]!r}") from error
 
 
-class _Waits:
-    """How long to wait before a request is sent again, and when no more.
+class _Retries:
+    """Pauses before a request is sent again, and the end of all tries.
 
     Args:
-        patience_s: How long a server may be busy, or away, without a word that it is at work on this very request.
+        patience_s: Seconds that a server may be busy or away without a sign that it works on this very request.
     """
 
     def __init__(self, patience_s: float) -> None:
@@ -219,11 +219,11 @@ class _Waits:
         self._built: float | None = None
 
     def after(self, least: float, *, building: bool) -> float | None:
-        """Seconds to wait after a failure; None where there is no more patience.
+        """Returns the seconds to wait after a failure; None to give up.
 
         Args:
-            least: What the server asks for.
-            building: Whether it says that it is building the world.
+            least: Seconds that the server asks for.
+            building: True if the server answers that it builds the world.
         """
         now = time.monotonic()
         if building:  # So it is there.

@@ -1,8 +1,8 @@
-"""A remote environment: an Environment like any other, but that its worlds are at the server.
+"""Remote environment: an Environment whose worlds are on a server.
 
-`rollout`, `rollouts`, `replay` and whatever stands on them take it as it is: an episode of it is one at the server,
-where the environment's own harness plays, and the record is the server's. With another harness (`replace`) that one
-plays here, and the server does what it is told.
+`rollout`, `rollouts` and `replay` take it like any other. Its episodes run on the server, where the environment's own
+harness plays, and the record is the server's. With another harness (`replace`) that harness plays here, and the server
+makes its steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from quintain.tools import Tool
 from quintain.verifier import Criterion, Verifier
 
 from .episode import Far, RemoteEpisode
-from .held import Held
+from .held import OpenEpisodes
 from .transport import NONE, Transport
 
 PAGE = 250
@@ -46,41 +46,41 @@ class FarTool(Tool, frozen=True, kw_only=True):
     """A tool of which only the schema is known."""
 
     def decode(self, arguments: str, *, strict: bool = True) -> dict[str, Any]:
-        """The arguments; whether they fit, the server says.
+        """Returns the arguments; the server checks whether they fit.
 
         Raises:
-            msgspec.DecodeError: They are no JSON object.
+            msgspec.DecodeError: The text is not a JSON object.
         """
         return msgspec.json.decode(arguments.strip() or "{}", type=dict[str, Any])
 
 
 class RemoteEnvironment(Environment[Far]):
-    """One environment of a server. `Environment` says what it has; a task's start, truth and solution are not told.
+    """Environment of a server; a task's start, truth and solution stay there.
 
     Args:
-        told: What the server says of it.
-        transport: How it is reached.
-        secrets: What it confides to its episodes.
+        info: The server's description of the environment.
+        transport: Connection to the server.
+        secrets: Secrets of its episodes.
     """
 
-    def __init__(self, told: EnvironmentInfo, transport: Transport, *, secrets: Mapping[str, str] = NONE) -> None:
-        self._told = told
+    def __init__(self, info: EnvironmentInfo, transport: Transport, *, secrets: Mapping[str, str] = NONE) -> None:
+        self._info = info
         self._secrets = dict(secrets)
         self.transport = transport
-        self._held = Held(transport, told.idle_s)
+        self._held = OpenEpisodes(transport, info.idle_s)
         self._pages: dict[tuple[str, int], TaskPage] = {}
-        self._path = f"/v1/environments/{urllib.parse.quote(told.name)}"
+        self._path = f"/v1/environments/{urllib.parse.quote(info.name)}"
         super().__init__(
-            told.name,
+            info.name,
             tasks=self._listed,
             harness=Relay(),
-            verifier=Verifier(*map(_criterion, told.criteria), combine=told.combine),
+            verifier=Verifier(*map(_criterion, info.criteria), combine=info.combine),
             state=Far,
-            config=told.config,
-            splits=told.splits,
+            config=info.config,
+            splits=info.splits,
         )
-        self.tools = {tool.name: _tool(tool) for tool in told.tools}
-        self.tools_digest = told.tools_digest
+        self.tools = {tool.name: _tool(tool) for tool in info.tools}
+        self.tools_digest = info.tools_digest
         self.remote_begin = self._remote_begin
 
     def replace(
@@ -125,7 +125,7 @@ class RemoteEnvironment(Environment[Far]):
             UsageError: The server says no.
             EpisodeError: It cannot be reached.
         """
-        config = None if self.config == self._told.config else self.config
+        config = None if self.config == self._info.config else self.config
         place: dict[str, Any] = {"index": task} if isinstance(task, int) else {"task": getattr(task, "id", task)}
         asked = Create(
             environment=self.name,
@@ -139,8 +139,8 @@ class RemoteEnvironment(Environment[Far]):
         )
         # A proxy before several servers finds the one that has the world by this header.
         headers = {"X-Session-ID": asked.after} if asked.after else NONE
-        told = await self.transport.post("/v1/episodes", Detail, asked, headers=headers)
-        return RemoteEpisode.of(self, await self.begun(told))
+        info = await self.transport.post("/v1/episodes", Detail, asked, headers=headers)
+        return RemoteEpisode.of(self, await self.begun(info))
 
     async def restore(self, snapshot: Snapshot, *, harness: Literal["server", "client"] = "client") -> RemoteEpisode:
         """Go on from a snapshot, of this server or another one that has the same environment.
@@ -158,19 +158,19 @@ class RemoteEnvironment(Environment[Far]):
         """
         path = f"/v1/episodes/restore?harness={harness}&everyone=true"
         headers = {"X-Secrets": packed(self._secrets)} if self._secrets else NONE
-        told = await self.transport.post(path, Detail, snapshot.to_bytes(), headers=headers)
-        return RemoteEpisode.of(self, await self.begun(told), snapshot)
+        info = await self.transport.post(path, Detail, snapshot.to_bytes(), headers=headers)
+        return RemoteEpisode.of(self, await self.begun(info), snapshot)
 
-    async def begun(self, told: Detail) -> Detail:
-        """What is told of a new episode once its world is built, however long that takes.
+    async def begun(self, info: Detail) -> Detail:
+        """Waits until the world of a new episode is built.
 
         Raises:
-            UsageError: It is not there any more.
+            UsageError: The episode is gone.
             EpisodeError: The server cannot be reached.
         """
-        while told.status == "starting":
-            told = await self.transport.get(f"/v1/episodes/{told.id}?wait=20", Detail)
-        return told
+        while info.status == "starting":
+            info = await self.transport.get(f"/v1/episodes/{info.id}?wait=20", Detail)
+        return info
 
     async def freeze(self, split: str) -> Benchmark:
         """Only where the tasks are can their content be named.
@@ -189,7 +189,7 @@ class RemoteEnvironment(Environment[Far]):
             await episode.aclose()
 
     async def forget(self) -> None:
-        """Close the episodes that a rollout began and did not come to close, and those kept for the ones after them."""
+        """Closes the episodes that a rollout began and did not close, and those kept for later ones of a chain."""
         await self._held.forget()
 
     async def aclose(self) -> None:
@@ -213,10 +213,10 @@ class RemoteEnvironment(Environment[Far]):
         return episode
 
     def _fingerprint(self) -> str:
-        return self._told.fingerprint  # Of the code that acts and judges, which is the server's.
+        return self._info.fingerprint  # Of the code that acts and judges, which is the server's.
 
     async def fetch(self, split: str) -> Tasks[Far]:
-        """All tasks of a split. `tasks` asks for them when they are wanted, and the event loop stands still meanwhile.
+        """Returns all tasks of a split. `tasks` loads them when they are used, and blocks the event loop meanwhile.
 
         Raises:
             UsageError: There is no such split.
@@ -243,19 +243,19 @@ class RemoteEnvironment(Environment[Far]):
             return self._pages[split, number]
 
         def make(index: int) -> Task[Far]:
-            told = page(index // PAGE).tasks[index % PAGE]
-            return Task(id=told.id, prompt="", start=Far(split=split), day=told.day, tags=told.tags)
+            info = page(index // PAGE).tasks[index % PAGE]
+            return Task(id=info.id, prompt="", start=Far(split=split), day=info.day, tags=info.tags)
 
         return Tasks(page(0).count, make)
 
 
-def _tool(told: ToolInfo) -> FarTool:
-    fields = {name: getattr(told, name) for name in told.__struct_fields__}
-    return FarTool(arguments=msgspec.defstruct(told.name, ()), path=(told.name,), **fields)
+def _tool(info: ToolInfo) -> FarTool:
+    fields = {name: getattr(info, name) for name in info.__struct_fields__}
+    return FarTool(arguments=msgspec.defstruct(info.name, ()), path=(info.name,), **fields)
 
 
-def _criterion(told: CriterionInfo) -> Criterion[Far]:
+def _criterion(info: CriterionInfo) -> Criterion[Far]:
     def judge(_view: object) -> float:
-        raise JudgeError(f"criterion {told.name!r} judges at the server", kind="quintain:judge_missing")
+        raise JudgeError(f"criterion {info.name!r} judges at the server", kind="quintain:judge_missing")
 
-    return Criterion(fn=judge, **{name: getattr(told, name) for name in told.__struct_fields__})
+    return Criterion(fn=judge, **{name: getattr(info, name) for name in info.__struct_fields__})

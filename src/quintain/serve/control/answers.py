@@ -1,4 +1,4 @@
-"""What the control plane says: plain data, of which the OpenAPI document is made too."""
+"""Response types of the control plane, of which the OpenAPI document is made, too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quintain.verifier import Criterion
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """What went wrong (RFC 9457)."""
+    """Error (RFC 9457)."""
 
     type: str = "about:blank"
     title: str
@@ -34,7 +34,7 @@ class ToolInfo(msgspec.Struct, frozen=True):
 
 
 class CriterionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What judges, without how."""
+    """Criterion of the verifier, without its code."""
 
     name: str
     level: Level
@@ -68,7 +68,7 @@ class EnvironmentInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, env: Environment[Any], *, everything: bool, idle_s: float) -> EnvironmentInfo:
-        """What is told of an environment; the tools of other roles only where everything may be known."""
+        """Returns the description of an environment; with `everything`, also the tools of other roles."""
         tools = env.tools.values() if everything else env.tools_of("agent")
         return cls(
             name=env.name,
@@ -112,7 +112,7 @@ class TaskPage(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What an actor's model is asked: the first `keep` messages of the role's last question, and then `added`."""
+    """Request to an actor's model: the first `keep` messages of the role's last question, then `added`."""
 
     role: str
     seed: int
@@ -144,16 +144,16 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """How an episode stands.
+    """State of an episode.
 
     Attributes:
         status: "starting" while its world is built, "open", "ended", or "closed".
-        turns: How many have been played.
+        turns: Number of turns so far.
         end, reason: How and why it ended; None and empty while it goes on.
-        validity: "unknown" until it is judged.
+        validity: "unknown" until it is scored.
         score: Of a valid episode.
-        state_digest: Names the world after the last turn; empty before the first, and for an agent's key.
-        task_digest: Names the task with its start world; empty while that is built, and for an agent's key.
+        state_digest: Of the world after the last turn; empty before the first, and for an agent's key.
+        task_digest: Of the task with its start world; empty while that is built, and for an agent's key.
     """
 
     id: str
@@ -177,16 +177,16 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Detail(Status, frozen=True, kw_only=True):
-    """An episode with what belongs to its moment.
+    """Episode with its current question and addresses.
 
     Attributes:
         rewards: Of all levels, in the order in which they were given.
-        question: What is asked for next, whole; None when nothing is, or the caller's own harness plays.
-        prompt: The agent's first messages, where the caller's own harness plays; else empty.
-        roles: What the task tells other actors; only where the caller's own harness plays.
-        label: What the record calls the split.
-        day: The task's.
-        mcp_url: Where an agent plays it by the Model Context Protocol; empty where it cannot.
+        question: Next question, whole; None if there is none, or a client-side harness plays.
+        prompt: The agent's first messages, if a client-side harness plays; else empty.
+        roles: The task's instructions to other actors, if a client-side harness plays; else empty.
+        label: Name of the split in the record.
+        day: Task chain of the task.
+        mcp_url: Address for an agent over the Model Context Protocol; empty if there is none.
     """
 
     rewards: tuple[Reward, ...]
@@ -218,7 +218,7 @@ class OpenedThread(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What the criteria say."""
+    """Verdict of the criteria."""
 
     validity: Literal["valid", "invalid", "unknown"]
     failure: Failure | None
@@ -228,16 +228,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplyResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reply led to.
+    """Result of a reply.
 
     Attributes:
-        turns: Those that were played since, of all roles that the caller may read.
-        observation: What the agent reads of its call, or what was said to it after its words.
-        is_error: Whether the call was refused.
-        finished: Whether the episode has ended.
-        reward: The score, on what ended a valid episode; None on all before.
-        status: How the episode stands now.
-        question: What is asked next.
+        turns: Turns played since, of all roles that the caller may read.
+        observation: Result of the agent's call, or the words said in response to the agent's.
+        is_error: True if the call was refused.
+        finished: True if the episode has ended.
+        reward: The score, if this reply ended a valid episode; else None.
+        status: State of the episode now.
+        question: Next question.
     """
 
     turns: tuple[Turn, ...]
@@ -250,13 +250,13 @@ class ReplyResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StateDigest(msgspec.Struct, frozen=True):
-    """What names the world as it stands."""
+    """Digest of the world as it is."""
 
     state_digest: str
 
 
 class Divergence(msgspec.Struct, frozen=True):
-    """Where a replay left the record."""
+    """Place where a replay differs from the record."""
 
     turn: int | None
     step: int | None
@@ -265,7 +265,7 @@ class Divergence(msgspec.Struct, frozen=True):
 
 
 class ReplayResult(msgspec.Struct, frozen=True):
-    """Whether a replay gave the same bytes."""
+    """Result of a replay: equal bytes, or the first difference."""
 
     agree: bool
     divergence: Divergence | None
@@ -295,6 +295,6 @@ class CallLog(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """That the server lives, and whether it is about to end."""
+    """Health of the server."""
 
     status: Literal["ok", "draining"]

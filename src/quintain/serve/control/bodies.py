@@ -1,4 +1,4 @@
-"""What the control plane is asked: plain data, of which the OpenAPI document is made too. No unknown field is taken."""
+"""Request types of the control plane, of which the OpenAPI document is made, too. Unknown fields are refused."""
 
 from __future__ import annotations
 
@@ -28,25 +28,24 @@ Confided = Annotated[
 
 
 class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An episode to begin.
+    """Episode to begin.
 
     Attributes:
         environment: Name, in any case; empty for the server's first one.
-        split: Whose tasks; empty for "test", or the last split where there is no such.
-        task: Its id; where there is none, `index` counts.
-        index: Its place in the split; from the end where it is negative.
-        seed, member, attempt, agent: What the record will say of the episode; without a member it is the next of its
-            task's group, or of the episode that it comes after.
-        harness: "server" has the environment's own harness play, and asks for replies; "client" leaves that to the
-            caller, who tells, steps and ends.
-        led_by: With "client": the fingerprint of the harness that plays, for the record; the environment's own is not
-            named there, and one that is empty is not known.
+        split: Of the task; empty for "test", or the last split if there is no such.
+        task: Id of the task; None to use `index`.
+        index: Place of the task in the split; negative values count from the end.
+        seed, member, attempt, agent: Fields of the record; without a member it is the next of its task's group, or that
+            of the episode named by `after`.
+        harness: "server": the environment's own harness plays and asks for replies. "client": that of the caller plays,
+            and sends steps, changes and the end.
+        led_by: With "client": fingerprint of that harness, for the record; empty if unknown. The fingerprint of
+            the environment's own harness is not recorded.
         everyone: Ask the caller for the replies of all roles, not of the agent alone.
-        config: Limits and dials instead of the environment's own.
-        label: What the record calls the split, where that is not its name.
-        after: The episode in whose last world this one begins: the next task of a day.
-        secrets: What the tools and judges of this episode may read, by name, as on the page on security. It is in no
-            answer, and not written down.
+        config: Configuration instead of the environment's own.
+        label: Name of the split in the record, if it is another one.
+        after: Episode whose last world is the start of this one: the next task of a chain.
+        secrets: Secrets for tools and scoring functions of this episode, by name. No answer and no record holds them.
     """
 
     environment: Name = ""
@@ -67,7 +66,7 @@ class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def plain(self) -> Create:
-        """What may be written down of it: of the secrets their names."""
+        """The request without the values of its secrets."""
         return msgspec.structs.replace(self, secrets=dict.fromkeys(sorted(self.secrets), ""))
 
 
@@ -106,7 +105,7 @@ class StepBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class JoinBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Another actor enters; its context begins with what the task tells that role, then these messages."""
+    """Actor that enters; its context begins with the task's instructions to its role, then these messages."""
 
     role: Role
     messages: tuple[Message, ...] = ()
@@ -132,14 +131,14 @@ class VerifyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class EpisodesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which episodes, by place."""
+    """Range of episodes."""
 
     offset: Count = 0
     limit: Page = 100
 
 
 class TasksQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which tasks: those of a split, by place."""
+    """Range of the tasks of a split."""
 
     split: str = ""
     offset: Count = 0
@@ -153,7 +152,7 @@ class DetailQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class RestoreQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who plays what was restored; as for `Create`."""
+    """Harness of a restored episode, as for `Create`."""
 
     harness: Literal["server", "client"] = "server"
     everyone: bool = False

@@ -1,4 +1,4 @@
-"""What there is: environments, tasks by name, episodes, and whether the server is well."""
+"""Handlers of environments, tasks, the list of episodes, health and metrics."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ async def list_episodes(call: ApiCall) -> EpisodePage:
 
 
 async def get_health(call: ApiCall) -> Health:
-    """Whether the process lives."""
+    """Returns 200 while the process lives."""
     return Health("draining" if call.host.draining else "ok")
 
 
 async def get_readiness(call: ApiCall) -> Health:
-    """Whether new episodes are taken; 503 if the server drains, cannot write its journal, or has lost many threads."""
+    """Returns 200 if new episodes are taken; 503 if the server ends, cannot write its journal, or lost many threads."""
     call.host.check()
     if call.host.executor.is_exhausted:
         raise Unavailable(f"{call.host.executor.abandoned} threads hang in tools: restart the server")

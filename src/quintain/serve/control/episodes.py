@@ -1,4 +1,4 @@
-"""What can be done with an episode. A handler's docstring is what the OpenAPI document says of it."""
+"""Handlers of episodes; their docstrings are the descriptions of the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def create_episode(call: ApiCall) -> Detail:
 
 
 async def get_episode(call: ApiCall) -> Detail:
-    """How an episode stands: status, validity, failure, rewards, the open question."""
+    """Returns the state of an episode: status, validity, failure, rewards, the open question."""
     live = await _live(call)
     if call.query.wait:
         await _begun(live, call.query.wait)
@@ -77,7 +77,7 @@ async def call_tool(call: ApiCall) -> ReplyResult:
 
 
 async def give_answer(call: ApiCall) -> ReplyResult:
-    """Have the agent say something without calling; where nobody talks with it, its last words."""
+    """Says words without a call; if no other actor talks with the agent, they are its last."""
     return await _acted(call, await _live(call), Reply(Message("assistant", call.body.text)))
 
 
@@ -105,7 +105,7 @@ async def join(call: ApiCall) -> OpenedThread:
 
 
 async def change(call: ApiCall) -> Detail:
-    """Do what the caller's harness did beside its steps. With the server's own harness: only end the episode."""
+    """Applies what the caller's harness did besides its steps. With the server's own harness: only end the episode."""
     live = await _live(call)
     await _changed(call, live, call.body)
     return views.detail(call, live)
@@ -142,7 +142,7 @@ async def verify(call: ApiCall) -> Verdict:
 
 
 async def get_digest(call: ApiCall) -> StateDigest:
-    """What names the world as it stands: equal for worlds that will behave alike."""
+    """Returns the digest of the world, which is equal for worlds that behave alike."""
 
     async def digest(episode: Episode[Any]) -> str:
         return await resource.digest(episode.state)
@@ -267,7 +267,7 @@ async def _led(call: ApiCall) -> Live:
 
 
 def _led_by(env: Environment[Any], body: Create) -> str | None:
-    """What the record says of a caller's harness: nothing, where it is the environment's own."""
+    """Returns the fingerprint of a client-side harness for the record; None for the environment's own."""
     return None if body.harness == "server" or body.led_by == fingerprint(env.harness) else body.led_by
 
 
@@ -288,7 +288,7 @@ async def _created(call: ApiCall, wanted: Wanted, *, secrets: Secrets, twin: Epi
 
 
 async def _made(call: ApiCall) -> Live | None:
-    """What this very request made before the server died."""
+    """Returns the episode that this very request made before the server died."""
     if not call.name:
         return None
     name = _id(call)

@@ -14,7 +14,7 @@ from quintain.serve.errors import Conflict, Refused
 MOST = 20_000
 """Answers that are kept."""
 MOST_BYTES = 128 << 20
-"""Of them together."""
+"""Bytes of all kept answers together."""
 USED = "this Idempotency-Key was used for another request"
 _KEY = re.compile(r"[!-~]{1,255}")
 
@@ -34,12 +34,12 @@ class Once:
         self._bytes = 0
 
     async def do(self, name: tuple[str, str], digest: str, work: Callable[[], Awaitable[Response]]) -> Response:
-        """Do what a request asks for, unless that was done already.
+        """Does what a request asks for, unless that was done already.
 
         Args:
-            name: The caller's, and the path with the key.
+            name: Name of the caller, and the path with the key.
             digest: Of all that the request says.
-            work: Does it; what it raises is told to everybody who asks meanwhile, and not kept.
+            work: Does it; an error goes to all requests that wait meanwhile, and is not kept.
 
         Raises:
             Conflict: The key was used for another request.

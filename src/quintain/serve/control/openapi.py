@@ -26,11 +26,11 @@ _SECURE = {
 }
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _ALWAYS = (400, 403, 405, 422, 429, 500, 503)
-"""Of these, 403 is for pages of others, and 500 where an author's code breaks outside of an episode's own calls."""
+"""Statuses of all routes: 403 is for foreign origins, 500 for an author's code that raises outside of calls."""
 _UNREAD = (400, 503)
 """Answers of the HTTP server, to a request that cannot be read or a connection too many, in plain text."""
 _OWN = {"properties": {"role": {"const": "assistant"}, "call_id": {"type": "null"}}}
-"""What a model itself says is nobody else's, and answers no call."""
+"""Schema of a model's own message, which has the assistant's role and answers no call."""
 
 
 @functools.cache
@@ -101,7 +101,7 @@ def _schemas(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _links(routes: tuple[ApiRoute, ...]) -> dict[str, Any]:
-    """What can be done with an episode that an answer tells of."""
+    """Returns the operations for the episode of an answer."""
     return {
         route.name: {"operationId": route.name, "parameters": {"id": "$response.body#/id"}}
         for route in routes

@@ -97,7 +97,7 @@ class ApiRoute(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Operation id."""
+        """Id of the operation."""
         return self.handle.__name__.strip("_")
 
     def response(self, value: Any) -> Response:

@@ -20,12 +20,13 @@ ENVIRONMENT = f"{ENVIRONMENTS}/{{environment}}"
 
 
 async def get_openapi(call: ApiCall) -> Response:
-    """This document."""
+    """Returns this document."""
     return Response(openapi.document(ROUTES, keyed=call.keyed), media_type="application/json")
 
 
 _DONE = (404, 409, 410)
-"""There is no such episode for this caller; what was asked does not go with how it stands; it was closed meanwhile."""
+"""Statuses of routes of an episode: it is unknown to this caller, it is in another state, or it was closed meanwhile.
+"""
 
 ROUTES = (
     ApiRoute("GET", "/healthz", d.get_health, a.Health, role=""),

@@ -18,16 +18,16 @@ from .answers import CallLog, Detail, Entry, Question, ReplyResult, Status, Verd
 from .routes import ApiCall
 
 _known: weakref.WeakKeyDictionary[Live, dict[str, Sequence[Message]]] = weakref.WeakKeyDictionary()
-"""The messages of each role's last question that was answered, which its caller has, so that only the rest is told."""
+"""Messages of each role's last answered question, which the caller has, so that only later messages are sent."""
 
 
 def status(live: Live, caller: Caller) -> Status:
-    """How an episode stands."""
+    """Returns the state of an episode."""
     return Status(**_standing(live, caller))
 
 
 def detail(call: ApiCall, live: Live) -> Detail:
-    """How an episode stands, with what belongs to its moment."""
+    """Returns an episode with its current question and addresses."""
     trace = live.trace
     return Detail(
         **_standing(live, call.caller),
@@ -44,14 +44,14 @@ def detail(call: ApiCall, live: Live) -> Detail:
 def played(
     call: ApiCall, live: Live, *, first: int, answers: Sequence[Answer], answered: Request | None
 ) -> ReplyResult:
-    """What a reply led to: the turns from the first of them on.
+    """Returns the result of a reply: the turns from a first one on.
 
     Args:
-        call: The reply.
+        call: The request with the reply.
         live: The episode.
-        first: The turn.
-        answers: To its calls.
-        answered: The question that it answers; None where it was made before, and nobody knows what has arrived.
+        first: Index of the first turn.
+        answers: Answers to the calls of the reply.
+        answered: Question of the reply; None if the reply was made before, so that it is unknown what the client has.
     """
     known = _known.setdefault(live, {})
     if answered is not None:
@@ -82,7 +82,7 @@ def _turn(turn: Turn, trace: Trace, caller: Caller) -> Turn:
 
 
 def verdict(trace: Trace, caller: Caller) -> Verdict:
-    """What the criteria said."""
+    """Returns the verdict of the criteria."""
     return Verdict(
         validity=trace.validity,
         failure=trace.failure and blamed(trace.failure, caller),
@@ -147,7 +147,7 @@ def _question(live: Live, known: Mapping[str, Sequence[Message]]) -> Question | 
 
 
 def _mcp_url(call: ApiCall, live: Live) -> str:
-    """Built from what the caller called the server, for nobody else knows how it is reached."""
+    """Returns the address of an episode, under the name by which the caller reaches the server."""
     host = call.request.header(b"host")
     if live.led or not host:
         return ""

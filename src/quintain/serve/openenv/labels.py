@@ -12,7 +12,7 @@ from quintain.serve.errors import Conflict
 from quintain.serve.keys import Caller
 
 if TYPE_CHECKING:
-    from .session import Session
+    from .session import EnvSession
 
 Label = tuple[str, str, str]
 """Key, environment and name."""
@@ -22,12 +22,12 @@ class Labels:
     """Sessions by the label of their episode; each session has one label at a time."""
 
     def __init__(self) -> None:
-        self._sessions: dict[Label, Session] = {}
+        self._sessions: dict[Label, EnvSession] = {}
         self._labels: dict[str, Label] = {}
-        self._taking: defaultdict[Label, list[Session]] = defaultdict(list)
+        self._taking: defaultdict[Label, list[EnvSession]] = defaultdict(list)
 
     @contextlib.contextmanager
-    def taken(self, label: str, session: Session) -> Generator[None]:
+    def taken(self, label: str, session: EnvSession) -> Generator[None]:
         """Reserves a label for a session that begins an episode.
 
         Raises:
@@ -49,24 +49,24 @@ class Labels:
             if not taking:
                 del self._taking[name]
 
-    def put(self, session: Session) -> None:
+    def put(self, session: EnvSession) -> None:
         """Makes a session found by its label, instead of the one before."""
         self.drop(session)
         label = (session.caller.name, session.env.name, session.label)
         self._sessions[label] = session
         self._labels[session.id] = label
 
-    def drop(self, session: Session) -> None:
+    def drop(self, session: EnvSession) -> None:
         """Makes a session not found any more."""
         label = self._labels.pop(session.id, None)
         if label is not None and self._sessions.get(label) is session:  # Another session may have the label by now.
             del self._sessions[label]
 
-    def get(self, label: str, env: Environment[Any], caller: Caller) -> Session | None:
+    def get(self, label: str, env: Environment[Any], caller: Caller) -> EnvSession | None:
         """Returns the session whose episode has a label; None if none has."""
         session = self._sessions.get((caller.name, env.name, label))
         return session if session is not None and session.label == label else None
 
 
-def _plays(session: Session | None) -> bool:
+def _plays(session: EnvSession | None) -> bool:
     return session is not None and session.live is not None and session.live.status in {"starting", "open"}

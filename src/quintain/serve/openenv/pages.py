@@ -27,7 +27,7 @@ from quintain.task import Task
 
 from . import schemas, wire
 from .rpc import INVALID_REQUEST, Rpc, failed
-from .session import Session
+from .session import EnvSession
 from .sessions import Sessions
 from .socket import Socket
 
@@ -49,7 +49,7 @@ class OpenEnv:
         self.host = host
         self.sessions = Sessions(host)
         self.late: set[asyncio.Future[Answer]] = set()
-        """Steps that go on though nobody waits for them."""
+        """Steps that run on after their request timed out."""
 
     async def handle(self, request: Request, caller: Caller) -> None:
         """Answer a request, or serve a WebSocket."""
@@ -91,7 +91,7 @@ class OpenEnv:
         if method and request.method != method:
             await request.reply({"detail": "Method Not Allowed"}, 405, [JSON, (b"allow", method.encode())])
             return
-        await answer(Asked(self, request, caller, env))
+        await answer(PageRequest(self, request, caller, env))
 
     def forget(self, step: asyncio.Future[Answer]) -> None:
         """Drop a late step that has ended; how it did, the episode's record knows."""
@@ -100,7 +100,7 @@ class OpenEnv:
             step.exception()
 
 
-class Asked(NamedTuple):
+class PageRequest(NamedTuple):
     """One request to one environment."""
 
     all: OpenEnv
@@ -119,17 +119,17 @@ class Asked(NamedTuple):
 
     @property
     def key(self) -> str:
-        """How the caller names this request, so that it is done once; empty where it has no name.
+        """Key of the request, under which it is done once; empty without one.
 
         Raises:
-            Refused: The name is too long to be kept with what it stands for.
+            Refused: The key is too long to be kept.
         """
         name = self.request.header(KEY)
         if len(name) > MOST_KEY:
             raise Refused(f"an Idempotency-Key has up to {MOST_KEY} characters, and this one {len(name):,}")
         return _key(name)
 
-    async def session(self, id: str, label: str) -> Session:
+    async def session(self, id: str, label: str) -> EnvSession:
         """The session that the request names.
 
         Raises:
@@ -142,7 +142,7 @@ class Asked(NamedTuple):
             return await self.all.sessions.labelled(label, self.env, self.caller)
         raise Refused("which episode? send the X-Session-ID that /reset answered with, or its episode_id")
 
-    async def answer(self, body: bytes, session: Session) -> None:
+    async def answer(self, body: bytes, session: EnvSession) -> None:
         """Answer about an episode."""
         await self.request.answer(200, body, (JSON, (SESSION, session.id.encode())))
 
@@ -150,65 +150,65 @@ class Asked(NamedTuple):
 # -- what there is
 
 
-async def _not_found(_asked: Asked) -> None:
+async def _not_found(_asked: PageRequest) -> None:
     raise Unknown("Not Found")
 
 
-async def _health(asked: Asked) -> None:
-    await asked.request.reply({"status": "healthy"})
+async def _health(call: PageRequest) -> None:
+    await call.request.reply({"status": "healthy"})
 
 
-async def _metadata(asked: Asked) -> None:
-    await asked.request.reply(schemas.metadata(asked.env))
+async def _metadata(call: PageRequest) -> None:
+    await call.request.reply(schemas.metadata(call.env))
 
 
-async def _schema(asked: Asked) -> None:
-    await asked.request.reply(schemas.schema(asked.env))
+async def _schema(call: PageRequest) -> None:
+    await call.request.reply(schemas.schema(call.env))
 
 
-async def _openapi(asked: Asked) -> None:
-    await asked.request.reply(schemas.openapi(asked.env))
+async def _openapi(call: PageRequest) -> None:
+    await call.request.reply(schemas.openapi(call.env))
 
 
-async def _environments(asked: Asked) -> None:
-    await asked.request.reply([asked.env.name.lower()])
+async def _environments(call: PageRequest) -> None:
+    await call.request.reply([call.env.name.lower()])
 
 
 # -- tasks
 
 
-async def _splits(asked: Asked) -> None:
-    await asked.request.reply(lists.splits(asked.env))
+async def _splits(call: PageRequest) -> None:
+    await call.request.reply(lists.splits(call.env))
 
 
-async def _tasks(asked: Asked) -> None:
-    split = (await asked.body(lists.Split)).split
-    await _shown(asked, split, slice(None))
+async def _tasks(call: PageRequest) -> None:
+    split = (await call.body(lists.Split)).split
+    await _shown(call, split, slice(None))
 
 
-async def _num_tasks(asked: Asked) -> None:
-    split = (await asked.body(lists.Split)).split
-    await asked.request.reply({"num_tasks": len(await asked.all.host.tasks(asked.env, split))})
+async def _num_tasks(call: PageRequest) -> None:
+    split = (await call.body(lists.Split)).split
+    await call.request.reply({"num_tasks": len(await call.all.host.tasks(call.env, split))})
 
 
-async def _task(asked: Asked) -> None:
-    wanted = await asked.body(lists.Index)
-    shown = await lists.one(asked.all.host, asked.env, wanted, tell=_told)
-    await asked.request.reply({"task": shown, "env_name": asked.env.name.lower()})
+async def _task(call: PageRequest) -> None:
+    wanted = await call.body(lists.Index)
+    shown = await lists.one(call.all.host, call.env, wanted, tell=_shown_task)
+    await call.request.reply({"task": shown, "env_name": call.env.name.lower()})
 
 
-async def _task_range(asked: Asked) -> None:
-    wanted = await asked.body(lists.Range)
-    await _shown(asked, wanted.split, slice(wanted.start, wanted.stop))
+async def _task_range(call: PageRequest) -> None:
+    wanted = await call.body(lists.Range)
+    await _shown(call, wanted.split, slice(wanted.start, wanted.stop))
 
 
-async def _shown(asked: Asked, split: str, part: slice) -> None:
-    shown = await lists.shown(asked.all.host, asked.env, split, part=part, tell=_told)
-    await asked.request.reply({"tasks": shown, "env_name": asked.env.name.lower()})
+async def _shown(call: PageRequest, split: str, part: slice) -> None:
+    shown = await lists.shown(call.all.host, call.env, split, part=part, tell=_shown_task)
+    await call.request.reply({"tasks": shown, "env_name": call.env.name.lower()})
 
 
-def _told(task: Task[Any], split: str, index: int) -> dict[str, Any]:
-    """What names a task and what its agent will read; never its truth."""
+def _shown_task(task: Task[Any], split: str, index: int) -> dict[str, Any]:
+    """Returns a task for a list: its names and prompt, never its truth."""
     prompt = wire.readable(task.prompt)
     return {"id": task.id, "split": split, "index": index, "prompt": prompt, "tags": task.tags or None}
 
@@ -216,12 +216,12 @@ def _told(task: Task[Any], split: str, index: int) -> dict[str, Any]:
 # -- episodes
 
 
-async def _reset(asked: Asked) -> None:
-    wanted = await asked.body(wire.ResetBody)
-    secrets = brought(asked.request, {})
-    sessions, named = asked.all.sessions, asked.request.header(SESSION) or wanted.session_id or ""
-    old = await asked.session(named, "") if named else None
-    session = old or sessions.open(asked.env, asked.caller)
+async def _reset(call: PageRequest) -> None:
+    wanted = await call.body(wire.ResetBody)
+    secrets = brought(call.request, {})
+    sessions, named = call.all.sessions, call.request.header(SESSION) or wanted.session_id or ""
+    old = await call.session(named, "") if named else None
+    session = old or sessions.open(call.env, call.caller)
     label = wanted.episode_id
     try:
         if label:
@@ -235,58 +235,58 @@ async def _reset(asked: Asked) -> None:
         if old is None:
             await sessions.close(session)
         raise
-    told = session.told | wire.ignored(await asked.body(dict[str, msgspec.Raw]), wire.ResetBody)
-    await asked.answer(wire.opened(live, told), session)
+    details = session.details | wire.ignored(await call.body(dict[str, msgspec.Raw]), wire.ResetBody)
+    await call.answer(wire.opened(live, details), session)
 
 
-async def _step(asked: Asked) -> None:
-    wanted = await asked.body(wire.StepBody)
+async def _step(call: PageRequest) -> None:
+    wanted = await call.body(wire.StepBody)
     move = _move(wanted.action)
-    named, label = asked.request.header(SESSION) or wanted.session_id or "", wanted.episode_id or ""
+    named, label = call.request.header(SESSION) or wanted.session_id or "", wanted.episode_id or ""
     if move.kind == "list" and not named and not label:
-        await asked.request.answer(200, wire.listed(asked.env, None))  # That can be asked before anything begins.
+        await call.request.answer(200, wire.listed(call.env, None))  # This works before any reset.
         return
-    session = await asked.session(named, label)
+    session = await call.session(named, label)
     live = session.current
     if move.kind == "list":
         session.listed()
-        await asked.answer(wire.listed(asked.env, live), session)
+        await call.answer(wire.listed(call.env, live), session)
         return
-    acting = asyncio.ensure_future(session.act(move, key=_key(wanted.request_id or "") or asked.key))
+    acting = asyncio.ensure_future(session.act(move, key=_key(wanted.request_id or "") or call.key))
     if wanted.timeout_s is not None and not (await asyncio.wait({acting}, timeout=wanted.timeout_s))[0]:
-        asked.all.late.add(acting)  # What was begun goes on; under its request_id the answer can be had later.
-        acting.add_done_callback(asked.all.forget)
-        await asked.request.reply({"detail": f"no answer after {wanted.timeout_s:g} s; the step goes on"}, 504)
+        call.all.late.add(acting)  # What was begun goes on; under its request_id the answer can be had later.
+        acting.add_done_callback(call.all.forget)
+        await call.request.reply({"detail": f"no answer after {wanted.timeout_s:g} s; the step goes on"}, 504)
         return
-    await asked.answer(wire.seen(move.name, await acting), session)
+    await call.answer(wire.seen(move.name, await acting), session)
 
 
-def _move(action: wire.Action) -> wire.Move:
+def _move(action: wire.Action) -> wire.AgentMove:
     try:
         return wire.move(action)
     except Refused as error:  # It stands in the body, and is a fault of the body's like any other.
         raise msgspec.ValidationError(f"{error} - at `$.action`") from error
 
 
-async def _state(asked: Asked) -> None:
-    named = asked.request.header(SESSION) or asked.request.query("session_id")
-    label = asked.request.query("episode_id")
+async def _state(call: PageRequest) -> None:
+    named = call.request.header(SESSION) or call.request.query("session_id")
+    label = call.request.query("episode_id")
     if not named and not label:
-        await asked.request.reply({"episode_id": None, "step_count": 0})  # Nobody's: as before anything begins.
+        await call.request.reply({"episode_id": None, "step_count": 0})  # Nobody's: as before anything begins.
         return
-    session = await asked.session(named, label)
-    await asked.request.reply(session.state())
+    session = await call.session(named, label)
+    await call.request.reply(session.state())
 
 
-async def _rpc(asked: Asked) -> None:
+async def _rpc(call: PageRequest) -> None:
     try:
-        body = await asked.request.body(asked.all.host.limits.body_bytes)
-        secrets, key = brought(asked.request, {}), asked.key
+        body = await call.request.body(call.all.host.limits.body_bytes)
+        secrets, key = brought(call.request, {}), call.key
     except (TooLarge, Refused) as error:
-        await asked.request.answer(200, failed(INVALID_REQUEST, str(error)))
+        await call.request.answer(200, failed(INVALID_REQUEST, str(error)))
         return
-    answer = await Rpc(asked.all.sessions, asked.env, asked.caller, secrets=secrets).answer(body, key=key)
-    await asked.request.answer(200, answer)
+    answer = await Rpc(call.all.sessions, call.env, call.caller, secrets=secrets).answer(body, key=key)
+    await call.request.answer(200, answer)
 
 
 def _key(name: str) -> str:
@@ -297,11 +297,11 @@ def _key(name: str) -> str:
 
 
 async def _denied(request: Request, error: ServeError) -> None:
-    told = {"metadata": wire.void(error.failure)} if isinstance(error, Void) else {}
-    await request.reply({"detail": str(error), **told}, error.status, [JSON, *again_headers(error)])
+    details = {"metadata": wire.void(error.failure)} if isinstance(error, Void) else {}
+    await request.reply({"detail": str(error), **details}, error.status, [JSON, *again_headers(error)])
 
 
-Page = tuple[str, Callable[[Asked], Awaitable[None]]]
+Page = tuple[str, Callable[[PageRequest], Awaitable[None]]]
 
 _nowhere: Page = ("", _not_found)
 

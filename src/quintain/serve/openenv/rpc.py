@@ -13,9 +13,9 @@ from quintain.serve.errors import Finished, Full, Refused, ServeError, Unknown, 
 from quintain.serve.keys import Caller
 
 from . import wire
-from .session import NoEpisode, Session
+from .session import EnvSession, NoEpisode
 from .sessions import Sessions
-from .wire import Move, Reset
+from .wire import AgentMove, Reset
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -27,8 +27,8 @@ SERVER_ERROR = -32000
 Id = str | int | None
 
 
-class Ask(msgspec.Struct, forbid_unknown_fields=True):
-    """A request."""
+class RpcRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Request of the JSON-RPC dialect."""
 
     jsonrpc: Literal["2.0"]
     method: str
@@ -41,12 +41,12 @@ class Create(Reset, forbid_unknown_fields=True):
 
     @property
     def chooses(self) -> bool:
-        """Whether anything was said of the episode."""
+        """True if the request chooses anything of the episode."""
         return any(getattr(self, name) is not None for name in self.__struct_fields__)
 
 
-class Named(msgspec.Struct, forbid_unknown_fields=True):
-    """Which session."""
+class SessionParams(msgspec.Struct, forbid_unknown_fields=True):
+    """Parameters that name a session."""
 
     session_id: str | None = None
 
@@ -59,7 +59,7 @@ class Call(msgspec.Struct, forbid_unknown_fields=True):
     session_id: str | None = None
 
 
-class Fails(Exception):
+class RpcError(Exception):
     """A request that gets an error."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -68,7 +68,7 @@ class Fails(Exception):
         self.data = data
 
 
-_ask = msgspec.json.Decoder(Ask)
+_ask = msgspec.json.Decoder(RpcRequest)
 
 
 class Rpc:
@@ -78,7 +78,7 @@ class Rpc:
         sessions: Of the server.
         env: The environment.
         caller: Who asks.
-        own: The session of the socket over which it is asked; None over HTTP.
+        own: The session of the socket that carries the requests; None over HTTP.
         begins: Whether a call in the socket's own session, when nothing was begun there, begins an episode.
         secrets: What a request over HTTP confides to the session that it names or opens; a socket's own has its own.
     """
@@ -89,7 +89,7 @@ class Rpc:
         env: Environment[Any],
         caller: Caller,
         *,
-        own: Session | None = None,
+        own: EnvSession | None = None,
         begins: bool = True,
         secrets: Secrets = NOTHING,
     ) -> None:
@@ -105,14 +105,14 @@ class Rpc:
 
         Args:
             data: JSON.
-            key: Names the request: asked again, it gets the same answer, and nothing is done.
+            key: Names the request, which is done once under its key.
         """
         request: Id = None
         try:
             ask = _asked(data)
             request = ask.id
             result = await self._result(ask, key)
-        except Fails as failing:
+        except RpcError as failing:
             code, message, more = failing.code, str(failing), failing.data
         except QuintainError as error:
             code, message, more = _code(error), str(error), self._about(error)
@@ -120,30 +120,30 @@ class Rpc:
             return wire.encode({"jsonrpc": "2.0", "id": request, "result": result})
         return failed(code, message, more, id=request)
 
-    async def _result(self, ask: Ask, key: str) -> Any:
+    async def _result(self, ask: RpcRequest, key: str) -> Any:
         if not bytes(ask.params).lstrip().startswith(b"{"):
-            raise Fails(INVALID_REQUEST, "Invalid request: params are an object")
+            raise RpcError(INVALID_REQUEST, "Invalid request: params are an object")
         match ask.method:
             case "tools/call":
                 return await self._call(_params(ask, Call), key)
             case "tools/list":
-                if session_id := _params(ask, Named).session_id:
+                if session_id := _params(ask, SessionParams).session_id:
                     await self._session(session_id)
                 return {"tools": wire.tools(self._env)}
             case "openenv/session/create":
                 return await self._create(_params(ask, Create))
             case "openenv/session/close":
-                return await self._close(_params(ask, Named).session_id)
+                return await self._close(_params(ask, SessionParams).session_id)
             case _:
-                raise Fails(METHOD_NOT_FOUND, f"Method not found: {ask.method}")
+                raise RpcError(METHOD_NOT_FOUND, f"Method not found: {ask.method}")
 
     async def _call(self, call: Call, key: str) -> wire.RpcSeen:
         if not call.name:
-            raise Fails(INVALID_PARAMS, "Missing 'name' in params")
-        move = Move("call", call.name, wire.arguments(call.arguments))
+            raise RpcError(INVALID_PARAMS, "Missing 'name' in params")
+        move = AgentMove("call", call.name, wire.arguments(call.arguments))
         session = self._own if call.session_id is None else await self._session(call.session_id)
         if session is None:
-            raise Fails(INVALID_PARAMS, "params need a session_id: openenv/session/create gives one")
+            raise RpcError(INVALID_PARAMS, "params need a session_id: openenv/session/create gives one")
         if session is not self._own or self._begins:
             await session.ensure()
         answer = await session.act(move, key=key)
@@ -167,10 +167,10 @@ class Rpc:
 
     async def _close(self, id: str | None) -> dict[str, Any]:
         if not id:
-            raise Fails(INVALID_PARAMS, "Invalid params - 'session_id' is required")
+            raise RpcError(INVALID_PARAMS, "Invalid params - 'session_id' is required")
         session = await self._session(id)
         if session is self._own:
-            raise Fails(INVALID_REQUEST, "a socket's own session is closed with the socket")
+            raise RpcError(INVALID_REQUEST, "a socket's own session is closed with the socket")
         if session.attached:
             session.closing = True
             return {"session_id": id, "closed": False, "closing": True}
@@ -178,7 +178,7 @@ class Rpc:
         return {"session_id": id, "closed": True}
 
     def _about(self, error: QuintainError) -> dict[str, Any] | None:
-        """What a program may want to know of an error."""
+        """Returns the data of an error for programs."""
         if isinstance(error, Full):
             counts = {"active_sessions": len(self._sessions), "max_sessions": self._sessions.most}
             return {**counts, "retry_after_s": error.retry_after_s}
@@ -186,19 +186,19 @@ class Rpc:
             return {"metadata": wire.void(error.failure)}
         return None
 
-    async def _session(self, id: str) -> Session:
+    async def _session(self, id: str) -> EnvSession:
         session = await self._sessions.find(id, self._env, self._caller)
         session.secrets = self._secrets if self._secrets.names else session.secrets
         return session
 
 
-def _asked(data: bytes | str) -> Ask:
+def _asked(data: bytes | str) -> RpcRequest:
     try:
         return _ask.decode(data)
     except msgspec.ValidationError as error:
-        raise Fails(INVALID_REQUEST, f"Invalid request: {error}") from error
+        raise RpcError(INVALID_REQUEST, f"Invalid request: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Fails(PARSE_ERROR, f"Parse error: {error}") from error
+        raise RpcError(PARSE_ERROR, f"Parse error: {error}") from error
 
 
 def _code(error: QuintainError) -> int:
@@ -210,11 +210,11 @@ def _code(error: QuintainError) -> int:
     return INTERNAL_ERROR if isinstance(error, Void) or not isinstance(error, ServeError) else SERVER_ERROR
 
 
-def _params(ask: Ask, type: type[Any]) -> Any:
+def _params(ask: RpcRequest, type: type[Any]) -> Any:
     try:
         return msgspec.json.decode(ask.params, type=type)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Fails(INVALID_PARAMS, f"Invalid params - {error}") from error
+        raise RpcError(INVALID_PARAMS, f"Invalid params - {error}") from error
 
 
 def failed(code: int, message: str, data: Any = None, *, id: Id = None) -> bytes:

@@ -1,4 +1,4 @@
-"""What an environment says of itself: /metadata, /schema and /openapi.json."""
+"""Descriptions of an environment: /metadata, /schema and /openapi.json."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import wire
 Json = dict[str, Any]
 
 API_VERSION = "1.0.0"
-"""Of the protocol, not of this package: clients look whether it begins with 1."""
+"""Version of the protocol, not of this package: clients check that it begins with 1."""
 
 _TEXT: Json = {"type": "string"}
 _METADATA: Json = {
@@ -60,7 +60,7 @@ RESET_OBSERVATION: Json = {
     "properties": {
         **_TOLD,
         "tool_name": {"const": ""},
-        "result": {**_RESULT, "description": "All that the agent is told first."},
+        "result": {**_RESULT, "description": "All that the agent reads first."},
         "error": {"type": "null"},
     },
     "required": ["done", "reward", "metadata", "tool_name", "result", "error"],
@@ -152,7 +152,7 @@ def action(env: Environment[Any]) -> Json:
 
 
 def _moved(schema: Any, tool: str) -> Any:
-    """A tool's schema whose definitions stand beside those of the other tools, under names that none of them has."""
+    """Returns a tool's schema with its definitions under names that no other tool's definitions have."""
     if _is_list(schema):
         return [_moved(one, tool) for one in schema]
     if not _is_object(schema):

@@ -1,6 +1,6 @@
-"""A place for one episode after the other: one at a time, and none until it is begun.
+"""Sessions: a place for one episode after the other.
 
-Nothing is done in an episode that nobody began: a step that comes late, over a new socket after a time-out, is refused.
+A step without an episode is refused, such as one that comes late, over a new socket after a timeout.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quintain.serve.episodes.views import PREFIX, Answer, answer_text, answer_to
 from quintain.serve.errors import Finished, Gone, Refused, ServeError, Void
 from quintain.serve.keys import Caller
 
-from .wire import Move, Reset
+from .wire import AgentMove, Reset
 
 
 class NoEpisode(ServeError):
@@ -28,18 +28,18 @@ class NoEpisode(ServeError):
     status = 409
 
 
-class Session:
-    """A place for one episode after the other.
+class EnvSession:
+    """Place for one episode after the other.
 
     Attributes:
-        id: Unguessable; whoever names it may use it, with the key that made it.
-        live: The episode; None when there is none.
-        label: What the caller calls the episode.
-        steps: How many steps of it were answered.
-        attached: Whether a socket holds it; then it does not expire.
-        closing: Whether it is to be closed when the socket lets go.
-        told: What was chosen for the episode, for its metadata.
-        secrets: What is confided to each of its episodes that begins from now on.
+        id: Unguessable; it gives access to the session, together with the key that made it.
+        live: The episode; None if there is none.
+        label: The caller's name of the episode.
+        steps: Number of answered steps of the episode.
+        attached: True while a socket holds the session, which does not expire then.
+        closing: True if the session is to be closed when the socket lets go.
+        details: Chosen parameters of the episode, for its metadata.
+        secrets: Secrets of all its episodes that begin from now on.
     """
 
     __slots__ = (
@@ -52,13 +52,13 @@ class Session:
         "attached",
         "caller",
         "closing",
+        "details",
         "env",
         "id",
         "label",
         "live",
         "secrets",
         "steps",
-        "told",
         "touched",
     )
 
@@ -71,7 +71,7 @@ class Session:
         self.steps = 0
         self.attached = False
         self.closing = False
-        self.told: dict[str, Any] = {}
+        self.details: dict[str, Any] = {}
         self.secrets = NOTHING
         self.touched = time.monotonic()
         self._host = host
@@ -95,10 +95,10 @@ class Session:
             return await self._begin(wanted)
 
     async def ensure(self) -> Live:
-        """The episode; where nobody has ever reset this session, that of `reset` without any choice.
+        """Returns the episode; in a session that was never reset, that of a `reset` without any choice.
 
         Raises:
-            NoEpisode: There was one, and it is gone; or it could not be had.
+            NoEpisode: The episode is gone, or could not begin.
             Refused, Unknown, Full, Void, Gone: As for `reset`.
         """
         async with self._lock:
@@ -119,7 +119,7 @@ class Session:
             raise NoEpisode("the episode has expired or was closed: reset begins another")
         return self.live
 
-    async def act(self, move: Move, *, key: str = "") -> Answer:
+    async def act(self, move: AgentMove, *, key: str = "") -> Answer:
         """Call a tool of the episode, or say words in it.
 
         Raises:
@@ -154,12 +154,12 @@ class Session:
         return await live.answer(text, key=key)
 
     def listed(self) -> None:
-        """Count a step that asked for the tools."""
+        """Counts a step that asks for the tools."""
         if self.live is not None and not self.live.finished:
             self.steps += 1
 
     def state(self) -> dict[str, Any]:
-        """Where the episode stands; without an id where there is none."""
+        """Returns the state of the episode; without an id if there is none."""
         live = self.live
         if live is None or live.status == "closed":
             return {"episode_id": None, "step_count": 0}
@@ -192,7 +192,7 @@ class Session:
         self._is_behind = True
 
     def touch(self, caller: Caller) -> None:
-        """Somebody who may asks for it, and with it for its episode; what the owner's key may do now is what counts."""
+        """Marks the session and its episode as used; the owner's present role counts from now on."""
         self.touched = time.monotonic()
         if caller.name == self.caller.name:
             self.caller = caller
@@ -200,7 +200,7 @@ class Session:
             self.live.touch(caller)
 
     def is_idle(self, seconds: float) -> bool:
-        """Whether nobody has used it in so long; a reset, or a call of its episode, may take longer than any wait."""
+        """True if no request has used the session for so long; a reset or a call that runs is use."""
         if self.attached or self._lock.locked() or self.touched >= time.monotonic() - seconds:
             return False
         return self.live is None or self.live.is_idle(seconds)
@@ -208,7 +208,7 @@ class Session:
     async def catch_up(self) -> None:
         """Wait until an episode that was begun before is where it was, and learn how many steps that is."""
         if self._is_behind and self.live is not None:
-            with contextlib.suppress(Void, Gone, Finished):  # That is told to whoever wants to go on in it.
+            with contextlib.suppress(Void, Gone, Finished):  # The next step in it gets the failure.
                 await self.live.ready()
             self._is_behind = False
             own = [turn for turn in self.live.trace.turns if turn.thread == 0]
@@ -246,7 +246,7 @@ class Session:
         self.label = wanted.episode_id or name
         self.steps, self._last = 0, -1
         choice = {"session": self.id, "split": live.trace.split, "task": live.task.id, "seed": live.trace.seed}
-        self.told = {f"{PREFIX}{name}": value for name, value in choice.items()}
+        self.details = {f"{PREFIX}{name}": value for name, value in choice.items()}
         self.live = live
         return live
 

@@ -1,4 +1,4 @@
-"""Whose episode a step belongs to: the sessions of a process, by their ids and by what their episodes are called."""
+"""Sessions of a server, by their ids and by the labels of their episodes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from quintain.serve.errors import Unavailable, Unknown
 from quintain.serve.keys import Caller
 
 from .labels import Labels
-from .session import Session
+from .session import EnvSession
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
-"""Of an episode in its session, at the end of its id. Others may have chosen an id that only looks like one."""
+"""Number of an episode in its session, at the end of its id. Ids of clients may look the same."""
 REUSE_S = 10.0
 """Seconds without a request after which another session may take the label of an episode that goes on."""
 SWEEP_S = 5.0
-"""Seconds between two looks for sessions that nobody uses any more."""
+"""Seconds between two searches for idle sessions."""
 
 
 class Sessions:
@@ -32,11 +32,11 @@ class Sessions:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._known: dict[str, Session] = {}
+        self._known: dict[str, EnvSession] = {}
         self.labels = Labels()
         self._is_sweeping = False
 
-    def __contains__(self, session: Session) -> bool:
+    def __contains__(self, session: EnvSession) -> bool:
         return session.id in self._known
 
     def __len__(self) -> int:
@@ -44,25 +44,25 @@ class Sessions:
 
     @property
     def most(self) -> int:
-        """How many there may be."""
+        """Most sessions at once."""
         return self._host.limits.episodes
 
     @property
     def draining(self) -> bool:
-        """Whether the server is shutting down."""
+        """True while the server shuts down."""
         return self._host.draining
 
     @property
     def frame_bytes(self) -> int:
-        """How long a frame may be."""
+        """Length of the longest frame."""
         return self._host.limits.body_bytes
 
     @property
     def idle_s(self) -> float:
-        """Seconds until an episode expires that nobody asks for."""
+        """Seconds without a request after which an episode expires."""
         return self._host.limits.idle_s
 
-    def open(self, env: Environment[Any], caller: Caller, *, attached: bool = False) -> Session:
+    def open(self, env: Environment[Any], caller: Caller, *, attached: bool = False) -> EnvSession:
         """A new session without an episode.
 
         Raises:
@@ -72,12 +72,12 @@ class Sessions:
         if self._host.draining:
             raise Unavailable("the server is shutting down")
         self._host.room.enter("sessions", caller.name)
-        session = Session(self._host, env, caller, id=self._host.ids.new())
+        session = EnvSession(self._host, env, caller, id=self._host.ids.new())
         session.attached = attached
         self._add(session)
         return session
 
-    async def find(self, id: str, env: Environment[Any], caller: Caller) -> Session:
+    async def find(self, id: str, env: Environment[Any], caller: Caller) -> EnvSession:
         """A session by its id; one of an earlier run of this server when its episode is there again.
 
         Raises:
@@ -90,7 +90,7 @@ class Sessions:
         await session.catch_up()
         return session
 
-    async def labelled(self, label: str, env: Environment[Any], caller: Caller) -> Session:
+    async def labelled(self, label: str, env: Environment[Any], caller: Caller) -> EnvSession:
         """A session by what its caller calls the episode.
 
         Args:
@@ -112,7 +112,7 @@ class Sessions:
         await session.catch_up()
         return session
 
-    async def close(self, session: Session, why: Stop = LEFT) -> None:
+    async def close(self, session: EnvSession, why: Stop = LEFT) -> None:
         """Closes a session and its episode.
 
         Args:
@@ -122,13 +122,13 @@ class Sessions:
         self._remove(session)
         await session.close(why)
 
-    async def release(self, label: str, session: Session) -> None:
+    async def release(self, label: str, session: EnvSession) -> None:
         """Closes another session whose episode has this label, if it is not in use any more."""
         other = self.labels.get(label, session.env, session.caller)
         if other not in (None, session) and other.is_idle(REUSE_S):
             await self.close(other, LOST)
 
-    def _resumed(self, id: str, env: Environment[Any], caller: Caller) -> Session | None:
+    def _resumed(self, id: str, env: Environment[Any], caller: Caller) -> EnvSession | None:
         """A session for the last of the episodes that the host knows, and this server does not, by its id."""
         if id in self._known:
             return None
@@ -137,25 +137,25 @@ class Sessions:
         if not id or not mine:
             return None
         last = max(mine, key=lambda one: int(one.id.rpartition("-")[2]))
-        session = Session(self._host, env, last.owner, id=id)
+        session = EnvSession(self._host, env, last.owner, id=id)
         session.resume(last)
         self._host.room.add("sessions", session.caller.name, 1)
         self._add(session)
         self.labels.put(session)
         return session
 
-    def _add(self, session: Session) -> None:
+    def _add(self, session: EnvSession) -> None:
         self._known[session.id] = session
         if not self._is_sweeping:
             self._sweep()
 
-    def _remove(self, session: Session) -> None:
+    def _remove(self, session: EnvSession) -> None:
         if self._known.pop(session.id, None) is not None:
             self.labels.drop(session)
             self._host.room.add("sessions", session.caller.name, -1)
 
     def _sweep(self) -> None:
-        """Forget sessions that nobody has used in a while, as long as there are any, whether others come or not."""
+        """Forgets idle sessions, at intervals while there are any."""
         for session in [one for one in self._known.values() if one.is_idle(self.idle_s)]:
             # Its episode expires with the host's, which looks at the same clock.
             self._remove(session)

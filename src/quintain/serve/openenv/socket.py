@@ -19,7 +19,7 @@ from quintain.serve.problems import problems
 
 from . import wire
 from .rpc import Rpc
-from .session import NoEpisode, Session
+from .session import EnvSession, NoEpisode
 from .sessions import Sessions
 from .wire import CloseFrame, Frame, Reset, ResetFields, ResetFrame, RpcFrame, StateFrame, StepFrame
 
@@ -32,20 +32,20 @@ DEEP = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 _frames = msgspec.json.Decoder(Frame)
 _fields = msgspec.json.Decoder(ResetFields)
 
-Answers = Callable[[Session, Rpc, str], Awaitable[bytes | None]]
+Answers = Callable[[EnvSession, Rpc, str], Awaitable[bytes | None]]
 
 
 class Socket:
-    """One accepted WebSocket.
+    """Accepted WebSocket.
 
     Args:
         sessions: Of the server.
         env: The environment.
-        request: That opened it.
-        caller: Who did.
+        request: The request that opened the socket.
+        caller: Its caller.
 
     Raises:
-        Refused: It brings what is no secret.
+        Refused: The secrets in the request cannot be read.
     """
 
     def __init__(self, sessions: Sessions, env: Environment[Any], request: Request, *, caller: Caller) -> None:
@@ -88,7 +88,7 @@ class Socket:
         finally:
             await self._leave(session, SHUTDOWN if why is LOST and self._sessions.draining else why, owned=not id)
 
-    async def _loop(self, session: Session, rpc: Rpc, answers: Answers) -> Stop:
+    async def _loop(self, session: EnvSession, rpc: Rpc, answers: Answers) -> Stop:
         """Answers frames until the socket is closed; returns the end of an episode that goes on."""
         while True:
             event = await self._receive()
@@ -117,8 +117,8 @@ class Socket:
             return False
         return True
 
-    async def _session(self, id: str) -> Session | None:
-        """Where this socket's episodes are; None when it has none, which its client was told."""
+    async def _session(self, id: str) -> EnvSession | None:
+        """Returns the session of this socket; None if it was refused one."""
         try:
             if not id:
                 return self._sessions.open(self._env, self._caller, attached=True)
@@ -135,7 +135,7 @@ class Socket:
         await self._tell({"type": "websocket.close", "code": 1000})
         return None
 
-    async def _leave(self, session: Session, why: Stop, *, owned: bool) -> None:
+    async def _leave(self, session: EnvSession, why: Stop, *, owned: bool) -> None:
         if self._watch is not None:
             self._watch.cancel()
         session.attached = False
@@ -143,16 +143,16 @@ class Socket:
         if owned or session.closing:
             await self._sessions.close(session, LEFT if session.closing else why)
 
-    def _look(self, session: Session) -> None:
+    def _look(self, session: EnvSession) -> None:
         session.touch(session.caller)
         self._watch = asyncio.get_running_loop().call_later(self._watch_s, self._look, session)
 
     # -- one frame
 
-    async def _request(self, session: Session, rpc: Rpc, text: str) -> bytes:
+    async def _request(self, session: EnvSession, rpc: Rpc, text: str) -> bytes:
         return await rpc.answer(text)
 
-    async def _frame(self, session: Session, rpc: Rpc, text: str) -> bytes | None:
+    async def _frame(self, session: EnvSession, rpc: Rpc, text: str) -> bytes | None:
         try:
             frame = _frames.decode(text)
         except DEEP as error:
@@ -166,7 +166,7 @@ class Socket:
         except QuintainError as error:  # It failed, was closed meanwhile, or cannot go on; or tasks cannot be made.
             return wire.error("EXECUTION_ERROR", str(error), **_about(error))
 
-    async def _answer(self, session: Session, rpc: Rpc, frame: Frame, *, text: str) -> bytes | None:
+    async def _answer(self, session: EnvSession, rpc: Rpc, frame: Frame, *, text: str) -> bytes | None:
         match frame:
             case StepFrame():
                 move = wire.move(frame.data)
@@ -176,8 +176,8 @@ class Socket:
                 return wire.frame("observation", wire.listed(self._env, session.live))
             case ResetFrame():
                 live = await session.reset(frame.data)
-                told = session.told | wire.ignored(_fields.decode(text).data, Reset)
-                return wire.frame("observation", wire.opened(live, told))
+                details = session.details | wire.ignored(_fields.decode(text).data, Reset)
+                return wire.frame("observation", wire.opened(live, details))
             case StateFrame():
                 return wire.frame("state", wire.encode(session.state()))
             case RpcFrame():
@@ -193,14 +193,14 @@ class Socket:
 
 
 def _about(error: QuintainError) -> dict[str, Any]:
-    """What a program may want to know of an error."""
+    """Returns the data of an error for programs."""
     if isinstance(error, Void):
         return {"metadata": wire.void(error.failure)}
     return {"retry_after_s": error.retry_after_s} if isinstance(error, Unavailable) else {}
 
 
 def _unreadable(text: str, error: Exception) -> bytes:
-    """What is wrong with a frame: no JSON, of no known type, or of one and not as it should be."""
+    """Returns the error for a frame that is not JSON, has an unknown type, or does not fit its type."""
     try:
         kind = msgspec.json.decode(text, type=dict[str, Any]).get("type", "")
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""What OpenEnv says, as types: actions and frames that come in, observations, states and errors that go out."""
+"""Wire types of OpenEnv: actions and frames from clients; observations, states and errors to clients."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Reset(msgspec.Struct):
-    """Which episode to begin. Without a task the seed chooses one; without a seed it is 0.
+    """Choice of the episode to begin. Without a task the seed chooses one; without a seed it is 0.
 
-    Other fields may stand beside: by the protocol each environment takes what it knows of them.
+    Other fields may be sent along: by the protocol each environment takes those that it has.
     """
 
     split: str | None = None
@@ -35,7 +35,7 @@ class Reset(msgspec.Struct):
 
 
 class Action(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What the agent does. The kind may be left out of a tool call, as in the reference."""
+    """Action of the agent. The type of a tool call may be left out, as in the reference."""
 
     type: Literal["call_tool", "list_tools", "answer"] = "call_tool"
     tool_name: str | msgspec.UnsetType = msgspec.UNSET
@@ -63,7 +63,7 @@ class StepFrame(msgspec.Struct, tag_field="type", tag="step", forbid_unknown_fie
 
 
 class StateFrame(msgspec.Struct, tag_field="type", tag="state", forbid_unknown_fields=True):
-    """Ask where the episode stands."""
+    """Frame that asks for the state of the episode."""
 
 
 class RpcFrame(msgspec.Struct, tag_field="type", tag="mcp", forbid_unknown_fields=True):
@@ -73,7 +73,7 @@ class RpcFrame(msgspec.Struct, tag_field="type", tag="mcp", forbid_unknown_field
 
 
 class CloseFrame(msgspec.Struct, tag_field="type", tag="close", forbid_unknown_fields=True):
-    """Leave."""
+    """Frame that ends the socket."""
 
 
 Frame = ResetFrame | StepFrame | StateFrame | RpcFrame | CloseFrame
@@ -81,7 +81,7 @@ FRAMES = ("reset", "step", "state", "mcp", "close")
 
 
 class StepBody(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of POST /step. Asked again under the same request_id, a step answers the same and is not done again."""
+    """Body of POST /step. A step is done once under its request_id, and answered the same again."""
 
     action: Action
     timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
@@ -96,7 +96,7 @@ class ResetBody(Reset):
     session_id: str | None = None
 
 
-class Move(msgspec.Struct, frozen=True):
+class AgentMove(msgspec.Struct, frozen=True):
     """An action that has been checked: a call, words, or the question which tools there are.
 
     Attributes:
@@ -109,11 +109,11 @@ class Move(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-def move(action: Action) -> Move:
-    """What an action means.
+def move(action: Action) -> AgentMove:
+    """Returns the move of an action.
 
     Raises:
-        Refused: It lacks what its kind needs, or has what its kind does not know.
+        Refused: The action lacks a field of its type, or has one of another type.
     """
     has_name, has_text = action.tool_name is not msgspec.UNSET, action.text is not msgspec.UNSET
     if action.type == "call_tool":
@@ -121,23 +121,23 @@ def move(action: Action) -> Move:
             raise Refused("a call_tool action needs a tool_name")
         if has_text:
             raise Refused("a call_tool action has no text")
-        return Move("call", action.tool_name, arguments(action.arguments))
+        return AgentMove("call", action.tool_name, arguments(action.arguments))
     if has_name or bytes(action.arguments) != b"{}":
         raise Refused(f"an action of type {action.type} has no tool_name and no arguments")
     if action.type == "list_tools":
         if has_text:
             raise Refused("a list_tools action has no text")
-        return Move("list")
+        return AgentMove("list")
     if action.text is msgspec.UNSET:
         raise Refused("an answer action needs a text")
-    return Move("say", text=action.text)
+    return AgentMove("say", text=action.text)
 
 
 def arguments(raw: msgspec.Raw) -> str:
-    """The JSON text of a call's arguments.
+    """Returns the JSON text of a call's arguments.
 
     Raises:
-        Refused: They are no object.
+        Refused: The arguments are not an object.
     """
     data = bytes(raw).strip()
     if not data.startswith(b"{"):
@@ -151,33 +151,33 @@ def arguments(raw: msgspec.Raw) -> str:
 # -- what goes out
 
 
-class Fault(msgspec.Struct):
-    """Why a call did nothing, in the reference's terms."""
+class CallMistake(msgspec.Struct):
+    """Mistake of a call, in the reference's terms."""
 
     error_type: Literal["tool_not_found", "invalid_args", "execution_error"]
     message: str
 
 
-class Seen(msgspec.Struct):
-    """What a call led to. The result has the words of an error, too: they are what the model is to read."""
+class CallResult(msgspec.Struct):
+    """Result of a call. The text of an error is in it, too, since the model reads it."""
 
     tool_name: str
     result: Any
-    error: Fault | None
+    error: CallMistake | None
     metadata: msgspec.Raw
 
 
-class Listed(msgspec.Struct):
-    """Which tools there are."""
+class ToolList(msgspec.Struct):
+    """List of tools."""
 
     tools: list[dict[str, Any]]
     metadata: msgspec.Raw
 
 
-class Observed(msgspec.Struct):
-    """The data of an observation: metadata stand within it and beside it, because clients read either."""
+class Observation(msgspec.Struct):
+    """Data of an observation; metadata are inside it and beside it, because clients read either."""
 
-    observation: Seen | Listed
+    observation: CallResult | ToolList
     reward: float | None
     done: bool
     metadata: msgspec.Raw
@@ -191,7 +191,7 @@ class RpcSeen(msgspec.Struct):
     metadata: msgspec.Raw
     tool_name: str
     result: Any
-    error: Fault | None
+    error: CallMistake | None
 
 
 FAULTS: dict[str, Literal["tool_not_found", "invalid_args", "execution_error"]] = {
@@ -212,8 +212,8 @@ def paid(answer: Answer) -> float | None:
 def seen(name: str, answer: Answer) -> bytes:
     """The data of the observation that a call, or words, led to."""
     metadata = msgspec.Raw(_encode(answer.meta))
-    one = Seen(name, readable(answer.content), _fault(answer), metadata)
-    return _encode(Observed(one, paid(answer), answer.finished, metadata))
+    one = CallResult(name, readable(answer.content), _fault(answer), metadata)
+    return _encode(Observation(one, paid(answer), answer.finished, metadata))
 
 
 def rpc_seen(name: str, answer: Answer) -> RpcSeen:
@@ -224,15 +224,15 @@ def rpc_seen(name: str, answer: Answer) -> RpcSeen:
     )
 
 
-def opened(live: Live, told: dict[str, Any]) -> bytes:
+def opened(live: Live, details: dict[str, Any]) -> bytes:
     """The data of the observation that begins an episode: its prompt, and the messages that it is made of."""
     messages = [{"role": one.role, "content": readable(one.content)} for one in live.first]
-    metadata = msgspec.Raw(_encode({**live.meta, **told, f"{PREFIX}messages": messages}))
-    return _encode(Observed(Seen("", _prompt(live), None, metadata), live.reward, live.finished, metadata))
+    metadata = msgspec.Raw(_encode({**live.meta, **details, f"{PREFIX}messages": messages}))
+    return _encode(Observation(CallResult("", _prompt(live), None, metadata), live.reward, live.finished, metadata))
 
 
 def ignored(fields: Iterable[str], known: type[Reset]) -> dict[str, Any]:
-    """The metadata that name what stood in a reset and nobody looked at; nothing where there is nothing to name."""
+    """Returns the metadata that name unknown fields of a reset; empty without any."""
     names = sorted(set(fields) - set(known.__struct_fields__))
     return {f"{PREFIX}ignored": names} if names else {}
 
@@ -242,7 +242,7 @@ def listed(env: Environment[Any], live: Live | None) -> bytes:
     metadata = msgspec.Raw(_encode(live.meta if live else {}))
     done = live is not None and live.finished
     reward = None if live is None or done else 0.0
-    return _encode(Observed(Listed(tools(env), metadata), reward, done, metadata))
+    return _encode(Observation(ToolList(tools(env), metadata), reward, done, metadata))
 
 
 def tools(env: Environment[Any]) -> list[dict[str, Any]]:
@@ -258,8 +258,8 @@ def frame(kind: str, data: bytes) -> bytes:
 
 def void(failure: Failure) -> dict[str, Any]:
     """The metadata of an episode that has failed: it is over, and has no reward."""
-    told = {"part": failure.component, "kind": failure.kind, "stage": failure.stage, "message": failure.message}
-    keys = {"finished": True, "reward": None, "validity": "invalid", "failure": told}
+    details = {"part": failure.component, "kind": failure.kind, "stage": failure.stage, "message": failure.message}
+    keys = {"finished": True, "reward": None, "validity": "invalid", "failure": details}
     return {f"{PREFIX}{name}": value for name, value in keys.items()}
 
 
@@ -286,7 +286,7 @@ def readable(content: Content) -> Any:
 
 
 def _prompt(live: Live) -> Any:
-    """All that the agent is shown at first, the rules of its house included, in one text (or list of blocks)."""
+    """Returns all that the agent reads first, the system prompt included, as one text or list of blocks."""
     contents = [one.content for one in live.first if one.content]
     if all(isinstance(content, str) for content in contents):
         return "\n\n".join(str(content) for content in contents)
@@ -297,11 +297,11 @@ def _prompt(live: Live) -> Any:
     return blocks
 
 
-def _fault(answer: Answer) -> Fault | None:
+def _fault(answer: Answer) -> CallMistake | None:
     if not answer.is_error:
         return None
     content = readable(answer.content)
-    return Fault(FAULTS[answer.reason], content if isinstance(content, str) else _encode(content).decode())
+    return CallMistake(FAULTS[answer.reason], content if isinstance(content, str) else _encode(content).decode())
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
