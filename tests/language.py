@@ -40,14 +40,14 @@ QUOTING = {"tests/language.py", "tests/test_tidy.py"}
 
 RATCHET: dict[str, dict[str, int]] = {
     # The violations of each law that a top folder may have. A count may shrink, and this table with it, never grow.
-    "class_name": {"src": 92},
-    "fragment": {"src": 37, "tests": 46, "bench": 13},
-    "is no": {"src": 304, "tests": 152, "bench": 76},
-    "nobody": {"src": 288, "tests": 148, "bench": 19},
-    "sentence": {"src": 110, "tests": 22, "bench": 16},
-    "subject": {"src": 1193, "tests": 267, "bench": 164},
-    "test_name": {"tests": 478},
-    "told": {"src": 713, "tests": 628, "bench": 138},
+    "class_name": {"src": 45},
+    "fragment": {"src": 21, "tests": 35, "bench": 2},
+    "is no": {"src": 96, "tests": 46},
+    "nobody": {"src": 90, "tests": 101, "bench": 3},
+    "sentence": {"src": 18, "tests": 8},
+    "subject": {"src": 308, "tests": 153, "bench": 16},
+    "test_name": {"tests": 181},
+    "told": {"src": 213, "tests": 413, "bench": 4},
 }
 
 
