@@ -22,7 +22,7 @@ _UNION: Any = operator.or_  # pyright: ignore[reportUnknownMemberType]
 
 
 def stack(new: Layer, layers: tuple[Layer, ...], *, size: Any = len, merge: Any = _UNION) -> tuple[Layer, ...]:
-    """Returns the layers with a new one in front, merged until each has over twice the size of the one before it.
+    """Returns the layers with a new one in front; a layer absorbs the next unless that is over twice as large.
 
     `size` counts the entries of a layer; `merge` unites an older and a newer layer.
     """
