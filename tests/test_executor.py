@@ -61,7 +61,7 @@ def alarms() -> Iterator[list[float]]:
 
 @pytest.mark.parametrize("seconds", [None, 5.0])
 @pytest.mark.parametrize("where", [run, elsewhere])
-def test_what_is_in_time_is_delivered(seconds: float | None, where: Callable[..., Any]) -> None:
+def test_results_in_time_are_delivered(seconds: float | None, where: Callable[..., Any]) -> None:
     async def slow() -> str:
         await asyncio.sleep(0)
         return "async"
@@ -90,7 +90,7 @@ def test_in_another_thread_blocking_code_is_noticed_afterwards() -> None:
         elsewhere(SHORT, lambda: spin(2 * SHORT))
 
 
-def test_what_is_raised_too_late_is_late() -> None:
+def test_exceptions_after_the_limit_count_as_late() -> None:
     def excuse() -> None:
         try:
             spin()
@@ -287,7 +287,7 @@ def left() -> float:
     return end.get() - time.monotonic()
 
 
-def test_what_works_can_see_how_long_it_may() -> None:
+def test_running_code_can_read_the_end_of_its_limit() -> None:
     assert left() == float("inf")
     assert 50 < run(60, left) <= 60
     assert run(None, left) == float("inf")

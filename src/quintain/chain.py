@@ -1,8 +1,8 @@
-"""A day: tasks that one member plays one after the other in a world that lives on.
+"""Task chains: tasks that one member plays one after the other in one continuing world.
 
-Each begins where the last valid one before it ended, whatever that did right or wrong. What a failed episode left is no
-world to go on in: the next one begins where the failed one did. A trace names the episode after which it began, so a
-day replays as its episodes do, in the order in which they were played.
+Each task begins in the final world of the last valid episode before it, right or wrong. After a failed episode, the
+next one begins where the failed one did. A trace names the episode that it continues, so the episodes of a chain
+replay in the order in which they were played.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ S = TypeVar("S", bound=State)
 
 
 class TaskChain(Generic[S]):
-    """Where each member stands in each day.
+    """Position of each member in each task chain.
 
     Args:
         env: The environment of all its tasks.

@@ -90,7 +90,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return cls().override(read(path)).override(overrides or {})
 
     def override(self, fields: Mapping[str, Any]) -> Self:
-        """This configuration with other values; texts are converted to the field's type, "none" to None.
+        """Returns the configuration with other values; texts are converted to the field's type, "none" to None.
 
         Raises:
             UsageError: An unknown field, with the nearest known one, or a value of another type or range.

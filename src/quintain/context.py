@@ -87,7 +87,7 @@ class Context:
         return Tokens(fresh, tokens.completion, tokens.logprobs)
 
     def freeze(self) -> FrozenContext:
-        """What the trace alone does not tell about this context."""
+        """Returns the part of the context that the trace does not hold."""
         return FrozenContext(self.role, self.thread, self._keep, tuple(self.messages[self._recorded :]))
 
     @classmethod

@@ -217,7 +217,7 @@ def _files(file: Path, *, in_package: bool) -> tuple[str, ...]:
 
 
 def _compiled(owner: Any) -> str:
-    """A digest of compiled code, where there is no text."""
+    """Returns a digest of compiled code, for code without source text."""
     members = vars(owner).values() if isinstance(owner, type) else [owner]
     functions = (getattr(member, "__func__", getattr(member, "fget", member)) for member in members)
     codes = [_code(function.__code__) for function in functions if isinstance(function, types.FunctionType)]

@@ -132,7 +132,7 @@ class ToolError(Exception):
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """Why an episode has no reward. A failed episode is left out, never scored zero.
+    """Reason for which an episode has no reward. A failed episode is left out, never scored zero.
 
     Attributes:
         component: What caused it; `part` in a record.

@@ -14,7 +14,7 @@ from .trace import Message, Reply, Step, ToolCall, Trace, Turn
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model is asked.
+    """Request to a model.
 
     Attributes:
         messages: The context, oldest first.
@@ -45,7 +45,7 @@ Used when the agent program, not the reply, decides the order of calls.
 
 @runtime_checkable
 class Agent(Protocol):
-    """Who plays: a name for the record, and the model for each episode."""
+    """Player: a name for the record, and the model for each episode."""
 
     @property
     def name(self) -> str: ...
@@ -67,7 +67,7 @@ class Session(Protocol):
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """What this role may call."""
+        """Tools that the role may call."""
         ...
 
     @property
@@ -100,7 +100,7 @@ class Session(Protocol):
 
 
 class Harness(Protocol):
-    """How an episode is driven. Raise nothing for what the model does; that is what the record is for."""
+    """Program that drives an episode. It raises nothing for what the model does; that is what the record is for."""
 
     async def play(self, session: Session, model: Model) -> None:
         """Drive one episode until `session.ended`."""

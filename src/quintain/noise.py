@@ -29,7 +29,7 @@ class Fault(msgspec.Struct, frozen=True):
     runs: bool
 
     def corrupt(self, observation: Content) -> tuple[str, bool]:
-        """What the actor reads instead, and whether it is marked as an error."""
+        """Returns the text that the actor reads instead, and whether it is marked as an error."""
         text = plain(observation)
         match self.kind:
             case "timeout":

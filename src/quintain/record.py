@@ -191,10 +191,10 @@ class _Lines:
 def read_traces(path: str | Path) -> Iterator[Trace]:
     """The traces of a run folder or of one file, in the order in which they were written.
 
-    An unfinished last line of a run folder was never acknowledged and is no record.
+    An unfinished last line of a run folder was never acknowledged and is not a record.
 
     Raises:
-        UsageError: There is no such file or folder.
+        UsageError: The file or folder does not exist.
         TraceError: A line is truncated, corrupted or of another version; the message names file and line.
     """
     path = Path(path)

@@ -107,7 +107,7 @@ class Summary:
 
     @property
     def standard_error(self) -> float | None:
-        """Of the mean reward, with a task as the unit; None below two tasks."""
+        """Returns the standard error of the mean reward, with a task as the unit; None below two tasks."""
         n, total, squares = self._means
         if n < 2:
             return None

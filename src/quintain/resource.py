@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Resource(Protocol):
-    """What a State may hold beside plain data. Any of the four may be `async def` where it blocks.
+    """Object in a State that is not plain data. Any of the four may be `async def` where it blocks.
 
     The laws, checked by `quintain.testing.ResourceContract`: a fork has the digest of its origin and neither sees what
     the other does afterwards; `load(dump())` has the same digest and the same future; equal histories give equal
@@ -170,7 +170,7 @@ async def settle(value: T | Awaitable[T]) -> T:
 
 @functools.cache
 def is_bound(type_: Any) -> bool:
-    """Whether a resource of this type has a `bind(shared)`, which gives it its world's rng and clock.
+    """True if a resource of this type has a `bind(shared)`, which gives it its world's rng and clock.
 
     A State calls it for the resources in its fields, and so for those of every copy.
     """

@@ -78,7 +78,7 @@ async def rollouts(
         folder: Where finished episodes are kept; those it holds already are not played again.
 
     Raises:
-        UsageError: `group` is below 1; or a task is no Task, or has the id of an earlier one and there is a `folder`
+        UsageError: `group` is below 1; or a task is not a Task, or has the id of an earlier one and there is a `folder`
             or a day.
         RunStopped: The failure gate stopped the run.
         PersistenceError: A finished episode could not be written.

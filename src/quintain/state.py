@@ -113,7 +113,7 @@ class Clock:
 
     @property
     def timers(self) -> tuple[Timer, ...]:
-        """What is still to fire, in firing order."""
+        """Timers that have not fired, in firing order."""
         return tuple(self._timers)
 
     @property
@@ -199,7 +199,7 @@ class Clock:
 
 
 class Shared:
-    """What a world and its parts have in common."""
+    """Random stream, clock, counters and end that a world shares with its parts."""
 
     __slots__ = ("clock", "counters", "finished", "rng")
 
@@ -300,7 +300,7 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
 
     @property
     def finished(self) -> str | None:
-        """Why the world ended the episode; None while it goes on."""
+        """Reason for which the world ended the episode; None while it goes on."""
         return self.shared.finished
 
     def new_id(self, prefix: str) -> str:
@@ -327,7 +327,7 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
 
 
 async def begin(start: S, *, seed: int, task_id: str) -> S:
-    """A private copy of a task's start state with its random stream set, even when an episode ended in it before."""
+    """Returns a private copy of a start state, with its random stream set and without an end."""
     state = await resource.fork(start)
     key = hashlib.blake2b(f"{seed}/{task_id}".encode(), digest_size=16).digest()
     state.shared.rng, state.shared.finished = Rng(key=key), None

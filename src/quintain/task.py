@@ -23,12 +23,12 @@ class Task(msgspec.Struct, Generic[S], frozen=True, kw_only=True, weakref=True):
 
     Attributes:
         id: Unique in its split.
-        prompt: What the agent is told first.
+        prompt: First message to the agent.
         start: The world when the episode begins, or a function that builds it; each episode works on its own copy.
         truth: What the verifier may know; any plain data.
-        solution: Calls of the agent that solve the task, for the oracle; None when nobody knows one.
+        solution: Calls of the agent that solve the task, for the oracle; None if unknown.
         answer: What the oracle says at the end.
-        roles: What other actors are told first, such as a simulated user's script.
+        roles: First message to each other actor, such as a simulated user's script.
         day: Within a run, tasks of one day are played one after the other, each in the world that the one before left
             to the same member; the first of them, or one that is played alone, begins in its own `start`.
         tags: Labels for reports, such as family and level; they are in the record.

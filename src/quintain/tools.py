@@ -92,7 +92,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def observe(result: Any) -> Content:
-    """What an actor reads of a tool's result: text as it is, blocks as they are, anything else as JSON.
+    """Returns what an actor reads of a tool's result: text as it is, blocks as they are, anything else as JSON.
 
     Raises:
         TypeError, ValueError: The result has no JSON form; the tool is broken.
@@ -164,7 +164,7 @@ def _fields(name: str, method: Callable[..., Any], documented: dict[str, str]) -
     fields: list[Any] = []
     parameters = list(inspect.signature(method).parameters.values())[1:]
     for stray in documented.keys() - {parameter.name for parameter in parameters}:
-        raise DefinitionError(f"tool {name!r}: Args: describes {stray!r}, which is no parameter")
+        raise DefinitionError(f"tool {name!r}: Args: describes {stray!r}, which is not a parameter")
     for parameter in parameters:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise DefinitionError(

@@ -1,4 +1,4 @@
-"""What happened: the record of one episode. Plain data, and free of real time, so that it can replay to the byte.
+"""The record of one episode. Plain data, and free of real time, so that it can replay to the byte.
 
 Its parts are `gc=False`: they cannot refer to themselves, and a server that holds many of them would look through all
 of them for garbage, again and again.
@@ -51,7 +51,7 @@ def plain(content: Content) -> str:
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False):
-    """What the model asked for."""
+    """Call of a tool by a model."""
 
     id: str
     name: str
@@ -76,7 +76,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Tokens(msgspec.Struct, frozen=True, gc=False):
-    """What the sampler saw and drew, as the endpoint gave it; nothing is tokenized again.
+    """Tokens of one reply, as the endpoint gave them; nothing is tokenized again.
 
     Raises:
         ValueError: There isn't one finite logprob per completion token.
@@ -181,14 +181,14 @@ class Turn(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tr
     state_digest: str = ""
 
     def produced(self) -> Iterator[Message]:
-        """What this turn itself put into its context: the reply and one message per step."""
+        """Yields the messages that the turn adds to its context: the reply and one message per step."""
         yield self.reply.message
         for step in self.steps:
             yield Message("tool", step.observation, call_id=step.call.id)
 
 
 class End(enum.Enum):
-    """How an episode ended. Only TERMINATED and TRUNCATED episodes are scored."""
+    """End of an episode. Only TERMINATED and TRUNCATED episodes are scored."""
 
     TERMINATED = "terminated"
     TRUNCATED = "truncated"
@@ -196,7 +196,7 @@ class End(enum.Enum):
 
 
 def as_read(turn: Turn) -> Turn:
-    """The turn as a reader of the record will find it, so that nothing gets into a record that cannot be read.
+    """Returns the turn as a reader of the record will find it.
 
     Raises:
         UsageError: It cannot.
@@ -255,7 +255,7 @@ class Trace(msgspec.Struct, kw_only=True):
 
     @property
     def validity(self) -> Literal["valid", "invalid", "unknown"]:
-        """Whether this episode may reach a gradient; "unknown" while no verdict has reached us."""
+        """Validity of the episode for training; "unknown" while no verdict has reached us."""
         if self.failure is not None:
             return "invalid"
         return "unknown" if self.end is None or self.score is None else "valid"
@@ -311,7 +311,7 @@ class Trace(msgspec.Struct, kw_only=True):
 
 
 class Timing(msgspec.Struct):
-    """Where the seconds of an episode went. Real time: it lies beside the trace, never in it."""
+    """Seconds that an episode spent, by activity. Real time: it lies beside the trace, never in it."""
 
     model_s: float = 0.0
     tool_s: float = 0.0

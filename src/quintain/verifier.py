@@ -213,7 +213,7 @@ class Verifier(Generic[S]):
         """The score that trajectory-level rewards add up (or multiply) to.
 
         Raises:
-            EpisodeError: Every criterion was skipped, so there is no verdict; or the product is beyond all floats.
+            EpisodeError: Every criterion was skipped, so no score exists; or the product is beyond all floats.
             OverflowError: The sum is.
         """
         counted = [r for r in rewards if r.level is Level.TRAJECTORY and r.value is not None]
