@@ -149,6 +149,31 @@ def test_every_api_offers_tools(path: str) -> None:
     assert not asked[0].tools
 
 
+CHOICES: list[tuple[str, Any, str]] = [
+    (CHAT, "required", "*"),
+    (CHAT, {"type": "function", "function": {"name": "look"}}, "look"),
+    (RESPONSES, "required", "*"),
+    (RESPONSES, {"type": "function", "name": "look"}, "look"),
+    (MESSAGES, {"type": "any"}, "*"),
+    (MESSAGES, {"type": "tool", "name": "look"}, "look"),
+]
+
+
+@pytest.mark.parametrize(("path", "choice", "expected"), CHOICES)
+def test_forced_tool_choice_is_passed_to_the_model(path: str, choice: Any, expected: str) -> None:
+    answer, asked = post(path, SIMPLE[path] | {"tools": [TOOLS[path]], "tool_choice": choice}, says("ok"))
+    assert answer.status_code == 200, answer.text
+    assert (asked[0].tool_choice, [tool.name for tool in asked[0].tools]) == (expected, ["look"])
+
+
+@pytest.mark.parametrize(("path", "field"), [(CHAT, "stop"), (MESSAGES, "stop_sequences")])
+def test_stop_texts_are_passed_to_the_model_and_applied(path: str, field: str) -> None:
+    answer, asked = post(path, SIMPLE[path] | {field: ["Observation:", "END"]}, says("I look. Observation: dark"))
+    assert asked[0].stop == ("Observation:", "END")
+    assert "I look. " in answer.text
+    assert "Observation" not in answer.text
+
+
 SAID = says("I look.", ("look", {"x": "é"}), thoughts="Hm.")
 
 
@@ -308,10 +333,11 @@ BAD: list[tuple[str, Any]] = [
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": "data:image/png;base64,!"}]}]},
     ),
     (CHAT, SIMPLE[CHAT] | {"n": 2}),
-    (CHAT, SIMPLE[CHAT] | {"stop": ["x"]}),
+    (CHAT, SIMPLE[CHAT] | {"stop": [1]}),
     (CHAT, SIMPLE[CHAT] | {"response_format": {"type": "json_object"}}),
     (CHAT, SIMPLE[CHAT] | {"tool_choice": "required"}),
-    (CHAT, SIMPLE[CHAT] | {"tool_choice": {"type": "function", "function": {"name": "look"}}}),
+    (CHAT, SIMPLE[CHAT] | {"tool_choice": {"type": "allowed_tools"}}),
+    (CHAT, SIMPLE[CHAT] | {"tool_choice": {"type": "function", "function": {"name": "unknown"}}}),
     (CHAT, SIMPLE[CHAT] | {"functions": [TOOL]}),
     (CHAT, SIMPLE[CHAT] | {"audio": {}}),
     (CHAT, SIMPLE[CHAT] | {"modalities": ["text", "audio"]}),
@@ -341,8 +367,8 @@ BAD: list[tuple[str, Any]] = [
     (MESSAGES, SIMPLE[MESSAGES] | {"mcp_servers": [{"type": "url"}]}),
     (MESSAGES, {"max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "tool_result"}]}]}),
     (MESSAGES, {"max_tokens": 1, "messages": [{"role": "assistant", "content": [{"type": "tool_use"}]}]}),
-    (MESSAGES, SIMPLE[MESSAGES] | {"stop_sequences": ["x"]}),
-    (MESSAGES, SIMPLE[MESSAGES] | {"tool_choice": {"type": "any"}}),
+    (MESSAGES, SIMPLE[MESSAGES] | {"stop_sequences": "x"}),
+    (MESSAGES, SIMPLE[MESSAGES] | {"tool_choice": {"type": "tool", "name": "unknown"}}),
     (MESSAGES, SIMPLE[MESSAGES] | {"tools": [{"name": "x"}]}),
     (MESSAGES, {"max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "document"}]}]}),
     (MESSAGES, {"max_tokens": 1, "messages": [{"role": "robot", "content": "x"}]}),

@@ -46,6 +46,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         counted: Whether the events shall end in the number of tokens.
         instructions: A system prompt that is for this request alone, and stands before the rest.
         after: The id of the response that this request goes on from.
+        stop: Texts at which the reply ends.
+        tool_choice: Empty if the model may call a tool, "*" if it has to call any, else the tool that it has to call.
     """
 
     model: str
@@ -56,6 +58,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     counted: bool = True
     after: str | None = None
+    stop: tuple[str, ...] = ()
+    tool_choice: str = ""
 
 
 class Refusal(Exception):

@@ -71,6 +71,11 @@ class _Tool(msgspec.Struct):
     function: _Function | None = None
 
 
+class _Choice(msgspec.Struct):
+    type: Literal["function"]
+    function: _Called
+
+
 class _StreamOptions(msgspec.Struct):
     include_usage: bool | None = None
 
@@ -79,13 +84,13 @@ class _Request(msgspec.Struct):
     messages: Some[_Message]
     model: str = ""
     tools: list[_Tool] | None = None
-    tool_choice: Any = None
+    tool_choice: Literal["auto", "none", "required"] | _Choice | None = None
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
     max_tokens: Longest | None = None
     max_completion_tokens: Longest | None = None
     n: int | None = None
-    stop: Any = None
+    stop: str | list[str] | None = None
     response_format: dict[str, Any] | None = None
     functions: list[Any] | None = None
     function_call: Any = None
@@ -99,7 +104,8 @@ def read(data: bytes) -> Asked:
     """A request of `/v1/chat/completions`."""
     request = decoded(data, _Request)
     _check(request)
-    tools = [] if request.tool_choice == "none" else request.tools or []
+    choice, stop = request.tool_choice, request.stop or []
+    tools = [] if choice == "none" else request.tools or []
     return Asked(
         model=request.model,
         messages=tuple(map(_message, request.messages)),
@@ -107,18 +113,16 @@ def read(data: bytes) -> Asked:
         stream=bool(request.stream),
         max_tokens=request.max_completion_tokens or request.max_tokens,
         counted=bool(request.stream_options and request.stream_options.include_usage),
+        stop=(stop,) if isinstance(stop, str) else tuple(stop),
+        tool_choice=choice.function.name if isinstance(choice, _Choice) else "*" if choice == "required" else "",
     )
 
 
 def _check(request: _Request) -> None:
     if request.n not in {None, 1}:
         raise unsupported("n", "one reply is drawn, and recorded")
-    if request.stop:
-        raise unsupported("stop", "a reply is recorded as the model ended it")
     if request.response_format and request.response_format.get("type") != "text":
         raise unsupported("response_format", "the model is asked as the environment's configuration says")
-    if request.tool_choice not in (None, "auto", "none"):  # a dict, which no set can hold, forces one tool
-        raise unsupported("tool_choice", "the model may call, and need not")
     if request.functions or request.function_call or any(one.function_call for one in request.messages):
         raise unsupported("functions and function_call", "use tools")
     if request.logprobs:

@@ -19,6 +19,7 @@ import msgspec
 from quintain.episode import BROKEN, ActorSession
 from quintain.errors import EpisodeError
 from quintain.harness import Model
+from quintain.models.wire import ProgramRequest
 from quintain.tools import Tool
 from quintain.trace import Message, Reply, Step, Tokens, ToolCall
 
@@ -165,12 +166,19 @@ class Conversation:
     async def _reply(self, asked: Asked, context: Sequence[Message], tools: tuple[Tool, ...]) -> Reply:
         request = self.session.request()
         limits = [limit for limit in (request.max_tokens, asked.max_tokens) if limit is not None]
+        wanted = ProgramRequest(
+            messages=tuple(context),
+            tools=_choice(tools, asked.tool_choice),
+            role=request.role,
+            seed=request.seed,
+            temperature=request.temperature,
+            top_p=request.top_p,
+            max_tokens=min(limits, default=None),
+            stop=asked.stop,
+            tool_choice=asked.tool_choice,
+        )
         try:
-            return await self._model(
-                msgspec.structs.replace(
-                    request, messages=tuple(context), tools=tools, max_tokens=min(limits, default=None)
-                )
-            )
+            return _ended_at(await self._model(wanted), asked.stop)
         except EpisodeError as error:
             raise Refusal(f"the model failed: {error}", status=403, code="model_failed") from error
 
@@ -344,3 +352,29 @@ class Conversation:
         except EpisodeError as error:
             self.session.episode.fail(error, component=error.component, kind=error.kind)
             raise Refusal(str(error), status=403, code=error.kind) from error
+
+
+def _choice(tools: tuple[Tool, ...], name: str) -> tuple[Tool, ...]:
+    """Returns the tools that the model may call: all, or the one that it has to call.
+
+    Raises:
+        Refusal: There is no such tool.
+    """
+    chosen = tuple(tool for tool in tools if name in {"", "*", tool.name})
+    if name and not chosen:
+        offered = ", ".join(tool.name for tool in tools) or "none"
+        raise Refusal(f"tool_choice demands a call of {'a tool' if name == '*' else repr(name)}; offered: {offered}")
+    return chosen
+
+
+def _ended_at(reply: Reply, stop: Sequence[str]) -> Reply:
+    """Returns the reply as it ends at the first of these texts, if the model has not ended it there.
+
+    Its tokens are dropped, because they are not those of the text any more.
+    """
+    text = reply.message.text
+    ends = [text.index(one) for one in stop if one and one in text]
+    if not ends:
+        return reply
+    message = msgspec.structs.replace(reply.message, content=text[: min(ends)], calls=())
+    return msgspec.structs.replace(reply, message=message, tokens=None, finish_reason="stop")

@@ -44,7 +44,8 @@ class _Tool(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    type: str
+    type: Literal["auto", "none", "any", "tool"]
+    name: str = ""
 
 
 class _Request(msgspec.Struct):
@@ -65,9 +66,9 @@ class _Request(msgspec.Struct):
 def read(data: bytes) -> Asked:
     """A request of `/v1/messages`."""
     request = decoded(data, _Request)
-    choice = request.tool_choice.type if request.tool_choice else "auto"
-    _check(request, choice)
-    tools = [] if choice == "none" else request.tools or []
+    choice = request.tool_choice or _Choice("auto")
+    _check(request)
+    tools = [] if choice.type == "none" else request.tools or []
     first = [Message("system", _content(request.system))] if request.system else []
     return Asked(
         model=request.model,
@@ -75,14 +76,12 @@ def read(data: bytes) -> Asked:
         tools=tuple(_offered(tool) for tool in tools if _is_function(tool)),
         stream=bool(request.stream),
         max_tokens=request.max_tokens,
+        stop=tuple(request.stop_sequences or ()),
+        tool_choice={"any": "*", "tool": choice.name}.get(choice.type, ""),
     )
 
 
-def _check(request: _Request, choice: str) -> None:
-    if request.stop_sequences:
-        raise unsupported("stop_sequences", "a reply is recorded as the model ended it")
-    if choice not in {"auto", "none"}:
-        raise unsupported("tool_choice", "the model may call, and need not")
+def _check(request: _Request) -> None:
     if request.output_format or (request.output_config or {}).get("format"):
         raise unsupported("output_config.format", "the model is asked as the environment's configuration says")
     if request.mcp_servers or request.container is not None:

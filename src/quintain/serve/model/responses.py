@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -56,6 +56,11 @@ class _Tool(msgspec.Struct):
     tools: list[_Tool] = []
 
 
+class _Choice(msgspec.Struct):
+    type: Literal["function"]
+    name: str
+
+
 class _Format(msgspec.Struct):
     type: str = "text"
 
@@ -70,7 +75,7 @@ class _Request(msgspec.Struct):
     instructions: str | None = None
     previous_response_id: str | None = None
     tools: list[_Tool] | None = None
-    tool_choice: Any = None
+    tool_choice: Literal["auto", "none", "required"] | _Choice | None = None
     stream: bool | None = None
     max_output_tokens: Longest | None = None
     text: _Text | None = None
@@ -85,7 +90,8 @@ def read(data: bytes) -> Asked:
     """A request of `/v1/responses`."""
     request = decoded(data, _Request)
     _check(request)
-    tools = [] if request.tool_choice == "none" else request.tools or []
+    choice = request.tool_choice
+    tools = [] if choice == "none" else request.tools or []
     given = request.input
     rest = [Message("user", given)] if isinstance(given, str) else _messages([converted(one, _Item) for one in given])
     return Asked(
@@ -96,12 +102,11 @@ def read(data: bytes) -> Asked:
         stream=bool(request.stream),
         max_tokens=request.max_output_tokens,
         after=request.previous_response_id,
+        tool_choice=choice.name if isinstance(choice, _Choice) else "*" if choice == "required" else "",
     )
 
 
 def _check(request: _Request) -> None:
-    if request.tool_choice not in (None, "auto", "none"):  # a dict, which no set can hold, forces one tool
-        raise unsupported("tool_choice", "the model may call, and need not")
     if request.text is not None and request.text.format is not None and request.text.format.type != "text":
         raise unsupported("text.format", "the model is asked as the environment's configuration says")
     if not request.input and request.previous_response_id is None:
