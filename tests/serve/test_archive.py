@@ -22,7 +22,7 @@ from websockets.frames import Frame, Opcode
 
 from quintain.record import PersistenceError, RunFolder, read_traces
 from quintain.serve.episodes.archive import Archive
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
 from quintain.serve.server import expire
@@ -140,7 +140,7 @@ def test_what_nobody_asked_for_any_more_is_expired(tmp_path: Path) -> None:
     async def play() -> list[Trace]:
         with RunFolder(tmp_path / "out" / "counter", {}) as folder:
             host = Host([counter], limits=Limits(idle_s=0.0), archive=Archive({"counter": folder}))
-            lives = [await host.create(Wanted(task=0), ANYONE) for _ in range(2)]
+            lives = [await host.create(EpisodeSpec(task=0), ANYONE) for _ in range(2)]
             await lives[0].call("add", '{"by": 1}')
             await lives[1].ready()
             await expire(host)
@@ -228,7 +228,7 @@ def test_a_full_disk_is_told_and_ends_no_call(tmp_path: Path, caplog: pytest.Log
     async def play() -> float | None:
         with Full(tmp_path / "out", {}) as folder:
             host = Host([counter], archive=Archive({"counter": folder}))
-            live = await host.create(Wanted(task=0), ANYONE)
+            live = await host.create(EpisodeSpec(task=0), ANYONE)
             answer = await live.answer("done")
             host.executor.close()
             return answer.reward
@@ -245,7 +245,7 @@ def test_a_run_that_is_played_again_is_told_its_own_numbers_and_kept_as_other_at
             host = Host([counter], archive=Archive({"counter": folder}))
             for _ in range(2):
                 for task, after in ((0, None), (1, (counter.tasks("test")[0].id, 0))):
-                    live = await host.create(Wanted(split="test", task=task, member=1, after=after), ANYONE)
+                    live = await host.create(EpisodeSpec(split="test", task=task, member=1, after=after), ANYONE)
                     await live.answer("done")
                     assert (live.trace.member, live.trace.attempt) == (1, 0)
             host.executor.close()
@@ -275,7 +275,7 @@ def test_numbers_that_are_played_often_are_kept_without_looking_through_all_that
             archive = Archive({"counter": folder})
             host = Host([counter], archive=archive)
             for _ in range(times):
-                live = await host.create(Wanted(split="test", task=0, member=1), ANYONE)
+                live = await host.create(EpisodeSpec(split="test", task=0, member=1), ANYONE)
                 await live.answer("done")
             host.executor.close()
             assert folder.found <= 2 * times

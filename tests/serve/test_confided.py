@@ -16,7 +16,7 @@ from quintain.harness import Model
 from quintain.models import Scripted
 from quintain.serve import limits as module
 from quintain.serve import secret
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.secrets import SOUGHT, Secrets
 from quintain.serve.errors import Void
@@ -134,7 +134,7 @@ def void(env: qn.Environment[Any], asked: ToolCall, **most: Any) -> Trace:
 
     async def play() -> Trace:
         host = Host([env], limits=Limits(**most), user=Mute() if isinstance(env.harness, Shrugs) else None)
-        live = await host.create(Wanted(task=0), ANYONE, secrets=Secrets({"KEY": KEY}))
+        live = await host.create(EpisodeSpec(task=0), ANYONE, secrets=Secrets({"KEY": KEY}))
         await live.ready()
         with pytest.raises(Void) as told:
             await live.call(asked.name, asked.arguments)
@@ -210,7 +210,7 @@ def test_an_exception_that_shows_it_has_stars() -> None:
 def test_the_reason_of_an_end_has_stars() -> None:
     async def play() -> None:
         host = Host([ENV])
-        live = await host.create(Wanted(task=0), ANYONE, secrets=Secrets({"KEY": KEY}))
+        live = await host.create(EpisodeSpec(task=0), ANYONE, secrets=Secrets({"KEY": KEY}))
         answer = await live.call("ends", "{}")
         assert answer.meta["dev.quintain/reason"] == live.trace.reason == "opened with ***"
         host.executor.close()

@@ -16,7 +16,7 @@ from quintain.harness import Dialogue, Model, Request, set_system_prompt
 from quintain.replay import rebuild
 from quintain.serve import secret
 from quintain.serve.episodes.actions import Fail, Move, Tell, Terminate
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.secrets import NOTHING, Secrets
 from quintain.serve.errors import Void
@@ -48,7 +48,7 @@ def played(
 
     async def play() -> Trace:
         host = Host([env], limits=Limits(**limits))
-        live = await host.create(Wanted(task=0), ANYONE, secrets=secrets)
+        live = await host.create(EpisodeSpec(task=0), ANYONE, secrets=secrets)
         await live.ready()
         name = next(iter(env.tools))
         await live.call(name, '{"by": 1}' if name == "add" else "{}")
@@ -155,7 +155,7 @@ def test_what_a_tool_told_a_simulated_user_is_not_asked_of_his_model() -> None:
 
     async def play() -> Trace:
         host = Host([env], user=user)
-        live = await host.create(Wanted(task=0), ANYONE, secrets=Secrets({"WORD": "open sesame"}))
+        live = await host.create(EpisodeSpec(task=0), ANYONE, secrets=Secrets({"WORD": "open sesame"}))
         await live.ready()
         host.executor.close()
         return live.trace
@@ -220,7 +220,7 @@ def test_a_turn_of_a_program_that_made_half_its_calls_goes_on_at_a_server() -> N
 
         await episode.session.step(Reply(Message("assistant", calls=(first, second))), course)
         host = Host([env])
-        wanted = Wanted(task=0, led=True, led_by="", origin=(await episode.snapshot()).to_bytes())
+        wanted = EpisodeSpec(task=0, led=True, led_by="", origin=(await episode.snapshot()).to_bytes())
         live = await host.create(wanted, ANYONE)
         await live.act(Move(Message("assistant", calls=(second,)), before=(Tell(0, (Message("user", "Go on."),)),)))
         await live.change((Terminate("enough"),))
@@ -240,7 +240,7 @@ def test_a_harness_that_asks_from_a_task_of_its_own_is_told_why_it_cannot() -> N
 
     async def play() -> Trace:
         host = Host([counter.replace(harness=Both())])
-        live = await host.create(Wanted(task=0), ANYONE)
+        live = await host.create(EpisodeSpec(task=0), ANYONE)
         await live.ready()
         host.executor.close()
         return live.trace
@@ -268,7 +268,7 @@ def test_a_record_of_what_was_never_admitted_agrees_with_any_replay() -> None:
 def test_an_end_comes_once() -> None:
     async def play() -> None:
         host = Host([counter])
-        live = await host.create(Wanted(task=0), ANYONE)
+        live = await host.create(EpisodeSpec(task=0), ANYONE)
         await live.call("add", '{"by": 1}')
         await live.end("enough")
         record = live.trace.to_bytes()

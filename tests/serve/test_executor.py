@@ -15,7 +15,7 @@ import pytest
 import quintain as qn
 from quintain.serve.episodes import executor as module
 from quintain.serve.episodes.executor import EXIT_STATUS, MIN_THREADS, TRIALS, Affinity, Executor, ToolTimeout
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.keys import ANYONE
 from tests.serve.operation.raw import ask
@@ -232,7 +232,7 @@ LINE = qn.Environment("line", tasks=tasks, harness=qn.ToolLoop(), verifier=qn.Ve
 
 
 async def opened(host: Host) -> Live:
-    live = await host.create(Wanted(split="test", task=0), ANYONE)
+    live = await host.create(EpisodeSpec(split="test", task=0), ANYONE)
     await live.ready()
     return live
 

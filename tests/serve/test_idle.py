@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quintain.serve.closing import PATIENCE_S
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import BUILD_S, Live
 from quintain.serve.errors import Gone, Unknown
 from quintain.serve.keys import ANYONE
@@ -31,7 +31,7 @@ def test_an_episode_is_idle_from_the_end_of_its_last_call_on(
 
     async def play() -> None:
         host = Host([gated], limits=Limits(idle_s=60.0))
-        live = await host.create(Wanted(task=0), ANYONE)
+        live = await host.create(EpisodeSpec(task=0), ANYONE)
         calling = asyncio.create_task(live.call("hold", '{"gate": "long"}', key=key))
         await asyncio.to_thread(gates.await_entry, "long")
         live.touched -= LONG_S
@@ -59,7 +59,7 @@ def test_while_its_world_is_built_an_episode_is_in_use_but_not_for_ever(
 
     async def play() -> None:
         host = Host([gated], limits=Limits(idle_s=60.0))
-        wanted = Wanted(split="train", task=1)
+        wanted = EpisodeSpec(split="train", task=1)
         live, hangs = await host.create(wanted, ANYONE), await host.create(wanted, ANYONE)
         await asyncio.to_thread(gates.await_entry, "start")
         live.touched -= 61.0
@@ -112,7 +112,7 @@ def by_token(host: Host, live: Live) -> Live:
 def test_an_episode_is_kept_by_who_asks_for_it_and_then_gone_for_all(ask: Callable[[Host, Live], Live]) -> None:
     async def play() -> None:
         host = Host([counter], limits=Limits(idle_s=60.0))
-        live = await host.create(Wanted(task=0), ANYONE)
+        live = await host.create(EpisodeSpec(task=0), ANYONE)
         await live.ready()
         live.touched -= LONG_S
         assert ask(host, live) is live
@@ -139,7 +139,7 @@ def test_who_closes_an_episode_does_not_wait_for_what_runs_in_it(
 
     async def play() -> None:
         host = Host([gated])
-        live = await host.create(Wanted(task=0), ANYONE)
+        live = await host.create(EpisodeSpec(task=0), ANYONE)
         calling = asyncio.create_task(live.call("hold", '{"gate": "long"}'))
         await asyncio.to_thread(gates.await_entry, "long")
         async with asyncio.timeout(PATIENCE_S / 2):

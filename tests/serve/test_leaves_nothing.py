@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.keys import ANYONE
 from tests.serve.environments import counter
 from tests.serve.mcp.episodes import served
@@ -25,7 +25,7 @@ def test_what_is_closed_is_gone(last_words: str) -> None:
         gc.disable()
         try:
             for number in range(3):
-                live = await host.create(Wanted(split="train", task=0, id=f"s{number}"), ANYONE)
+                live = await host.create(EpisodeSpec(split="train", task=0, id=f"s{number}"), ANYONE)
                 episode = await live.ready()
                 await live.call("add", '{"by":3}', key="k")
                 if last_words:

@@ -29,10 +29,10 @@ def test_a_long_list_is_not_taken_for_a_quick_one_because_short_ones_were() -> N
         host = Host([counter])
         with contextlib.closing(host.executor):
             for _ in range(TRIALS + 1):
-                assert await lists.shown(host, counter, "train", part=slice(1), tell=partial(tell)) == ["train-1"]
+                assert await lists.shown(host, counter, "train", part=slice(1), describe=partial(tell)) == ["train-1"]
             assert held == [False] * TRIALS + [True], "short ones are known to be quick"
             held.clear()
-            assert len(await lists.shown(host, counter, "train", part=slice(None), tell=partial(tell))) == 5
+            assert len(await lists.shown(host, counter, "train", part=slice(None), describe=partial(tell))) == 5
             assert not any(held)
 
     asyncio.run(play())
@@ -57,7 +57,7 @@ def test_a_task_is_made_once_for_all_who_list_it_while_there_is_room(monkeypatch
         host = Host([env])
 
         async def shown(part: slice) -> list[str]:
-            return await lists.shown(host, env, "train", part=part, tell=tell)
+            return await lists.shown(host, env, "train", part=part, describe=tell)
 
         with contextlib.closing(host.executor):
             assert await shown(slice(1, 4)) == await shown(slice(1, 4)) == ["1 train-2", "2 train-3", "3 train-4"]

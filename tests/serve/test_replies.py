@@ -11,7 +11,7 @@ import pytest
 import quintain as qn
 from quintain.harness import Model, Request
 from quintain.serve.episodes.actions import Move
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.errors import Conflict
 from quintain.serve.keys import ANYONE
@@ -98,7 +98,7 @@ class Looks:
 
 
 async def opened(host: Host, **more: Any) -> Live:
-    live = await host.create(Wanted(task=0, **more), ANYONE)
+    live = await host.create(EpisodeSpec(task=0, **more), ANYONE)
     await live.ready()
     return live
 

@@ -20,7 +20,7 @@ from quintain.resources.database import Database
 from quintain.resources.schedule.queues import Queue
 from quintain.resources.workspace import Workspace
 from quintain.serve.episodes.actions import Change, Join, Move, Rewrite, Tell
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.size import SizeLimit
 from quintain.serve.errors import Void
@@ -67,7 +67,7 @@ ENV = qn.Environment(
 
 
 async def opened(host: Host) -> Live:
-    live = await host.create(Wanted(split="test", task=0), ANYONE)
+    live = await host.create(EpisodeSpec(split="test", task=0), ANYONE)
     await live.ready()
     return live
 
@@ -230,7 +230,7 @@ TALKING = ENV.replace(config=qn.Config(max_turns=10_000, max_calls=None))
 
 
 async def talking(host: Host, what: str) -> Live:
-    live = await host.create(Wanted(task=0, led=what in TOLD), ANYONE)
+    live = await host.create(EpisodeSpec(task=0, led=what in TOLD), ANYONE)
     await live.ready()
     if what in TOLD:
         await live.change((Join("user"),))
@@ -304,7 +304,7 @@ def test_a_copy_weighs_what_it_was_copied_from() -> None:
             await live.act(Move(Message("assistant", LONG), before=(TOLD["a message"](n),)))
             await live.change((TOLD["to another actor"](n),))
         data = (await (await live.ready()).snapshot()).to_bytes()
-        twin = await host.create(Wanted(task=0, led=True, origin=data), ANYONE)
+        twin = await host.create(EpisodeSpec(task=0, led=True, origin=data), ANYONE)
         await twin.ready()
         assert 0.9 < twin._size.record / live._size.record < 1.1
         host.executor.close()

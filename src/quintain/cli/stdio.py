@@ -52,12 +52,12 @@ def serve(envs: tuple[str, ...], chosen: Single, *, user: str | None, options: d
         player = plugins.agent(user) if user else None
     split = chosen.split or ("test" if "test" in env.splits else env.splits[-1])
     place = _place(env, split, chosen.task)
-    from quintain.serve.episodes.host import Wanted
+    from quintain.serve.episodes.host import EpisodeSpec
     from quintain.serve.mcp.stdio import play
 
     if sys.stdin.isatty():
         click.echo("waiting for an MCP client on stdin; Ctrl-D ends the episode", err=True)
-    wanted = Wanted(split=split, task=place, seed=chosen.seed or 0)
+    wanted = EpisodeSpec(split=split, task=place, seed=chosen.seed or 0)
     asyncio.run(play(env, wanted, user=player, to=chosen.trace))
 
 

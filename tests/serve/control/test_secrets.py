@@ -19,7 +19,7 @@ from quintain import codec
 from quintain.context import Snapshot
 from quintain.errors import EpisodeError, UsageError
 from quintain.models import Scripted
-from quintain.serve.episodes.host import Wanted
+from quintain.serve.episodes.host import EpisodeSpec
 from quintain.serve.episodes.secrets import packed
 from quintain.serve.journal.entries import Created
 from quintain.trace import Message, Reply, ToolCall
@@ -233,7 +233,7 @@ def test_what_is_written_down_cannot_be_tried(tmp_path: Path) -> None:
         server.kill()
     with contextlib.closing(sqlite3.connect(tmp_path / "journal" / "0.journal")) as journal:
         written = journal.execute("SELECT body FROM events WHERE kind = 'created' ORDER BY number").fetchall()
-    wanted = [codec.loads(codec.loads(body, Created).wanted, Wanted) for (body,) in written]
+    wanted = [codec.loads(codec.loads(body, Created).wanted, EpisodeSpec) for (body,) in written]
     assert [one.secrets for one in wanted] == [("PIN",), ("PIN",), ("CODE",)]
     digests = [one.request for one in wanted]
     assert digests[0] == digests[1] != digests[2]

@@ -14,7 +14,7 @@ import quintain as qn
 from quintain.harness import Agent
 from quintain.serve.app import build
 from quintain.serve.door import Open
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
@@ -32,7 +32,7 @@ class Served:
 
     async def open(self, task: str | int = 0, *, env: str = "", split: str = "train") -> tuple[Live, str]:
         """A fresh episode and its address."""
-        live = await self.host.create(Wanted(environment=env, task=task, split=split), ANYONE)
+        live = await self.host.create(EpisodeSpec(environment=env, task=task, split=split), ANYONE)
         return live, self.url(live.token)
 
     def url(self, token: str) -> str:

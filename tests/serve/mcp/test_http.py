@@ -19,7 +19,7 @@ import quintain as qn
 from quintain.harness import Dialogue
 from quintain.models import Scripted
 from quintain.replay import replay
-from quintain.serve.episodes.host import Wanted
+from quintain.serve.episodes.host import EpisodeSpec
 from quintain.serve.keys import ANYONE
 from quintain.trace import Image, Message, Reply, Text
 from tests.serve.environments import Gates, counter, gated, rough, words
@@ -375,12 +375,12 @@ def test_words_reach_whoever_talks_with_the_agent_and_theirs_come_back() -> None
 def test_nobody_plays_by_this_protocol_what_is_played_elsewhere() -> None:
     async def play() -> None:
         async with served(counter, chat) as here:
-            live = await here.host.create(Wanted(task=0, split="train", led=True), ANYONE)
+            live = await here.host.create(EpisodeSpec(task=0, split="train", led=True), ANYONE)
             async with Wire(here.url(live.token), modern=True) as wire:
                 asked = wire.request(1, "tools/call", name="add", arguments={})
                 answer = await wire.http.post(wire.url, json=asked, headers=wire.headers(name="add"))
             assert answer.status_code == 409
-            live = await here.host.create(Wanted(environment="chat", task=0, everyone=True), ANYONE)
+            live = await here.host.create(EpisodeSpec(environment="chat", task=0, everyone=True), ANYONE)
             async with Client(here.url(live.token)) as client:
                 result = await client.call_tool("answer", {"text": "Tea, please."})
                 assert result.is_error

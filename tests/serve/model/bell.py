@@ -16,7 +16,7 @@ from quintain.harness import Request
 from quintain.replay import ReplayHarness, rebuild, replay
 from quintain.rollout import _watched
 from quintain.serve.model.conversation import Conversation
-from quintain.serve.model.endpoint import Desk, Paths
+from quintain.serve.model.endpoint import Paths, ProgramHandlers
 from quintain.trace import Image, Message, Reply, Tokens, ToolCall, Trace, Usage
 
 
@@ -170,7 +170,7 @@ async def talking(
     chosen = env.replace(config=config)
     episode = await Episode[Bell].begin(chosen, chosen.tasks("test")[0])
     conversation = Conversation(episode.session, _watched(model, episode), allowed, listed=listed)
-    desk, paths = Desk(conversation, bound=False), Paths()
+    desk, paths = ProgramHandlers(conversation, bound=False), Paths()
     desk.start(0)
     paths.open(desk)
     transport = httpx.ASGITransport(app=paths)

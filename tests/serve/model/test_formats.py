@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from quintain.harness import Request
+from quintain.models.wire import ProgramRequest
 from quintain.trace import Image, Message, Reply, Text, ToolCall
 from tests.serve.model.bell import Model, says, talking
 
@@ -163,12 +164,14 @@ CHOICES: list[tuple[str, Any, str]] = [
 def test_forced_tool_choice_is_passed_to_the_model(path: str, choice: Any, expected: str) -> None:
     answer, asked = post(path, SIMPLE[path] | {"tools": [TOOLS[path]], "tool_choice": choice}, says("ok"))
     assert answer.status_code == 200, answer.text
+    assert isinstance(asked[0], ProgramRequest)
     assert (asked[0].tool_choice, [tool.name for tool in asked[0].tools]) == (expected, ["look"])
 
 
 @pytest.mark.parametrize(("path", "field"), [(CHAT, "stop"), (MESSAGES, "stop_sequences")])
 def test_stop_texts_are_passed_to_the_model_and_applied(path: str, field: str) -> None:
     answer, asked = post(path, SIMPLE[path] | {field: ["Observation:", "END"]}, says("I look. Observation: dark"))
+    assert isinstance(asked[0], ProgramRequest)
     assert asked[0].stop == ("Observation:", "END")
     assert "I look. " in answer.text
     assert "Observation" not in answer.text

@@ -18,7 +18,7 @@ from quintain.harness import Dialogue, Harness, Model, Request, ToolLoop
 from quintain.models.agents import Oracle
 from quintain.record import RunFolder, read_traces
 from quintain.serve.episodes.archive import Archive
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.errors import Gone
 from quintain.serve.journal.database import Journal, Past
 from quintain.serve.journal.entries import Acted, Created
@@ -106,7 +106,7 @@ def up(folder: Path, env: qn.Environment[Luck] = LUCK, **more: Any) -> Generator
 async def drawn(folder: Path, times: int = 3) -> None:
     """Draws of an episode whose server is killed."""
     with up(folder) as (host, _):
-        live = await host.create(Wanted(task=0, id="one"), ANYONE)
+        live = await host.create(EpisodeSpec(task=0, id="one"), ANYONE)
         for _ in range(times):
             await live.call("draw", "{}")
 
@@ -207,7 +207,7 @@ def test_a_record_that_was_kept_as_another_attempt_is_not_kept_again(tmp_path: P
     async def play() -> None:
         for words in ("first", "second"):
             with up(tmp_path) as (host, _):
-                live = await host.create(Wanted(task=0, id=words, member=1), ANYONE)
+                live = await host.create(EpisodeSpec(task=0, id=words, member=1), ANYONE)
                 await live.answer(words)
                 if words == "first":
                     await host.close(words, ANYONE)
@@ -226,7 +226,7 @@ def test_an_episode_that_cannot_be_made_is_refused_and_not_written_down(
     async def play() -> None:
         with up(tmp_path, user=Oracle()) as (host, _):
             with pytest.raises(UsageError, match="'a' has no solution, so the oracle cannot play it"):
-                await host.create(Wanted(task=0), ANYONE)
+                await host.create(EpisodeSpec(task=0), ANYONE)
             assert (host.open, host.room.open("episodes")) == (0, 0)
         await drawn(tmp_path)
         with up(tmp_path, user=Oracle()) as (host, pasts):
@@ -245,7 +245,10 @@ def test_one_that_another_version_wrote_down_otherwise_hinders_no_start(
 ) -> None:
     async def play() -> None:
         with closing(Journal(tmp_path)) as journal:
-            for name, wanted in (("old", {"task": 0.5}), ("new", Wanted(task="a", id="new", split="test", member=0))):
+            for name, wanted in (
+                ("old", {"task": 0.5}),
+                ("new", EpisodeSpec(task="a", id="new", split="test", member=0)),
+            ):
                 journal.write(Created(name, f"token-{name}", ANYONE, LUCK.fingerprint, codec.dumps(wanted)))
         with closing(Journal(tmp_path)) as journal:
             archive = Archive({})
@@ -286,11 +289,11 @@ def test_what_is_said_to_a_session_that_is_gone_is_not_of_the_next_one_of_its_na
     async def play() -> None:
         user = Slow()
         with up(tmp_path, TALK, user=user) as (host, _):
-            await host.create(Wanted(task=0, id="twice"), ANYONE)
+            await host.create(EpisodeSpec(task=0, id="twice"), ANYONE)
             await come(user.asked)
             await host.close("twice", ANYONE)
             user.asked.clear()
-            await host.create(Wanted(task=0, id="twice"), ANYONE)
+            await host.create(EpisodeSpec(task=0, id="twice"), ANYONE)
             user.speaks.set()
             await host.closing.end()
             await host.get("twice", ANYONE).ready()
@@ -306,7 +309,7 @@ def test_a_member_that_goes_on_is_taken(tmp_path: Path) -> None:
         await drawn(tmp_path)
         with up(tmp_path) as (host, pasts):
             await host.recover(pasts)
-            other = await host.create(Wanted(task=0), ANYONE)
+            other = await host.create(EpisodeSpec(task=0), ANYONE)
             assert (host.get("one", ANYONE).trace.member, other.trace.member) == (0, 1)
 
     asyncio.run(play())

@@ -16,7 +16,7 @@ import quintain as qn
 from quintain.harness import Dialogue, Model, Request
 from quintain.record import read_traces
 from quintain.serve import limits
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.errors import Void
 from quintain.serve.keys import ANYONE
@@ -124,7 +124,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def begun(user: Caller) -> tuple[Host, Live]:
     host = Host([DOOR], user=user)
-    return host, await host.create(Wanted(split="test", task=0), ANYONE)
+    return host, await host.create(EpisodeSpec(split="test", task=0), ANYONE)
 
 
 @pytest.mark.parametrize("by", ["agent", "user"])

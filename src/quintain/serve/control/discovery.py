@@ -35,7 +35,7 @@ async def list_tasks(call: ApiCall) -> TaskPage:
     split = host.split(env, query.split)
     count = len(await host.tasks(env, split))
     part = slice(query.offset, query.offset + query.limit)
-    return TaskPage(split, count, tuple(await lists.shown(host, env, split, part=part, tell=_named)))
+    return TaskPage(split, count, tuple(await lists.shown(host, env, split, part=part, describe=_named)))
 
 
 async def list_episodes(call: ApiCall) -> EpisodePage:

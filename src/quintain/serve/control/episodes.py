@@ -15,7 +15,7 @@ from quintain.environment import Environment
 from quintain.episode import Episode
 from quintain.errors import ReplayDivergence
 from quintain.serve.episodes.actions import Change, Fail, Join, Move, Terminate, compared, fingerprint
-from quintain.serve.episodes.host import Wanted
+from quintain.serve.episodes.host import EpisodeSpec
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.secrets import Secrets, shown
 from quintain.serve.errors import Conflict, Refused, Starting, Unknown, Void
@@ -39,7 +39,7 @@ async def create_episode(call: ApiCall) -> Detail:
     if (made := await _made(call)) is not None:
         return await _shown(call, made)
     after = call.host.get(body.after, call.caller) if body.after is not None else None
-    wanted = Wanted(
+    wanted = EpisodeSpec(
         environment=body.environment,
         split=body.split,
         task=body.task if body.task is not None else body.index,
@@ -168,7 +168,7 @@ async def restore(call: ApiCall) -> Detail:
     env = call.host.environment(trace.environment)
     if frozen.fingerprint != env.fingerprint:
         raise Conflict(f"the snapshot is of another version of {env.name}: {frozen.fingerprint}")
-    wanted = Wanted(
+    wanted = EpisodeSpec(
         environment=env.name,
         split=await _split(call, env, trace),
         task=trace.task,
@@ -195,7 +195,7 @@ async def fork(call: ApiCall) -> Detail:
     live = await _live(call)
     await live.ready(READY_S)
     trace = live.trace
-    wanted = Wanted(
+    wanted = EpisodeSpec(
         environment=live.env.name,
         split=live.split,
         task=live.task.id,
@@ -279,7 +279,7 @@ def _id(call: ApiCall) -> str:
     return call.host.ids.named(codec.digest(whole.encode()))
 
 
-async def _created(call: ApiCall, wanted: Wanted, *, secrets: Secrets, twin: Episode[Any] | None = None) -> Detail:
+async def _created(call: ApiCall, wanted: EpisodeSpec, *, secrets: Secrets, twin: Episode[Any] | None = None) -> Detail:
     try:
         live = await call.host.create(wanted, call.caller, twin=twin, secrets=secrets)
     except Refused as error:  # No such split, or no such place in it: here these are names like any other.

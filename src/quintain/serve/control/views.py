@@ -10,7 +10,7 @@ import msgspec
 
 from quintain.harness import Request
 from quintain.serve.episodes.live import Live
-from quintain.serve.episodes.views import Answer, blamed, named, visible_rewards
+from quintain.serve.episodes.views import CallAnswer, blamed, named, visible_rewards
 from quintain.serve.keys import Caller
 from quintain.trace import Message, Trace, Turn
 
@@ -42,7 +42,7 @@ def detail(call: ApiCall, live: Live) -> Detail:
 
 
 def played(
-    call: ApiCall, live: Live, *, first: int, answers: Sequence[Answer], answered: Request | None
+    call: ApiCall, live: Live, *, first: int, answers: Sequence[CallAnswer], answered: Request | None
 ) -> ReplyResult:
     """Returns the result of a reply: the turns from a first one on.
 

@@ -1,7 +1,7 @@
-"""What a harness that plays elsewhere does to an episode, and how one that plays here finds its place again.
+"""Actions of a client-side harness, and episodes that resume from their record.
 
-A caller's own harness makes a `Move` at a time. `Again` lets an environment's own harness run up to where an episode
-stands, so that a copy of the episode can go on from there.
+A client's harness makes a `Move` at a time. A `ResumedEpisode` lets the environment's own harness run up to where an
+episode stands, so that a copy of the episode can go on from there.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ Make = Callable[[], Coroutine[Any, Any, Episode[Any]]]
 
 
 Place = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-"""Of a conversation among those of an episode, or of a message in one."""
+"""Index of a conversation in an episode, or of a message in a conversation."""
 
 
 class Tell(msgspec.Struct, frozen=True, tag="tell", forbid_unknown_fields=True):
-    """Words from outside are appended to a conversation."""
+    """Appends messages from outside to a conversation."""
 
     thread: Place
     messages: tuple[Message, ...]
 
 
 class Rewrite(msgspec.Struct, frozen=True, tag="rewrite", forbid_unknown_fields=True):
-    """A conversation's context is its own first `keep` messages, and then these."""
+    """Replaces a conversation's context with its first `keep` messages and then these."""
 
     thread: Place
     keep: Place
@@ -52,35 +52,35 @@ class Rewrite(msgspec.Struct, frozen=True, tag="rewrite", forbid_unknown_fields=
 
 
 class Join(msgspec.Struct, frozen=True, tag="join", forbid_unknown_fields=True):
-    """Another actor enters; his conversation gets the next number."""
+    """Adds an actor, whose conversation gets the next number."""
 
     role: str
     messages: tuple[Message, ...] = ()
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", forbid_unknown_fields=True):
-    """The end by the rules of the game."""
+    """Ends the episode by the rules of the game."""
 
     reason: str
 
 
 class Fail(msgspec.Struct, frozen=True, tag="fail", forbid_unknown_fields=True):
-    """The end because something broke on the caller's side."""
+    """Ends the episode because something broke on the client's side."""
 
     failure: Failure
 
 
 Change = Tell | Rewrite | Join | Terminate | Fail
-"""What a harness does beside its steps."""
+"""Anything that a harness does beside its steps."""
 
 
 class Move(Reply, frozen=True, omit_defaults=True):
-    """A reply as a harness elsewhere plays it.
+    """Reply that a client-side harness plays.
 
     Attributes:
-        thread: In which conversation.
-        before: What the harness did since the move before.
-        plays: False where that is all, and no reply is played.
+        thread: Index of the conversation.
+        before: Changes since the last move.
+        plays: False if there are only changes, and no reply is played.
     """
 
     thread: int = 0
@@ -89,10 +89,10 @@ class Move(Reply, frozen=True, omit_defaults=True):
 
 
 def checked(episode: Episode[Any], move: Move) -> Move:
-    """The move, if it can be made.
+    """Returns the move if it can be made.
 
     Raises:
-        Conflict: It names a conversation that there isn't.
+        Conflict: It names a conversation that does not exist.
         Finished: The episode has ended, or ends before the reply.
     """
     threads, ended = len(episode.sessions), episode.ended
@@ -111,10 +111,10 @@ def checked(episode: Episode[Any], move: Move) -> Move:
 
 
 def recordable(reply: R) -> R:
-    """The reply, or move, as a record will hold it.
+    """Returns the reply, or move, as a record will hold it.
 
     Raises:
-        Refused: None can; or it is no reply, but what somebody else would say.
+        Refused: A record cannot hold it, or it is not an assistant's reply.
     """
     message = reply.message
     if message.role != "assistant" or message.call_id is not None:
@@ -128,10 +128,10 @@ def recordable(reply: R) -> R:
 
 
 def text(words: str) -> str:
-    """Words as a record will hold them.
+    """Returns text as a record will hold it.
 
     Raises:
-        Refused: None can.
+        Refused: A record cannot hold it.
     """
     try:
         words.encode()
@@ -141,7 +141,7 @@ def text(words: str) -> str:
 
 
 def change(episode: Episode[Any], what: Change) -> None:
-    """Do to an episode what a harness elsewhere did."""
+    """Applies a change to an episode."""
     match what:
         case Tell():
             episode.sessions[what.thread].append(*what.messages)
@@ -157,7 +157,7 @@ def change(episode: Episode[Any], what: Change) -> None:
 
 
 Stop = Change | EpisodeError
-"""An end from outside: what was told, or what has happened."""
+"""An end from outside: a change that a client sent, or a failure."""
 LEFT = Terminate("the agent left")
 """End of an episode that its client closes while it goes on."""
 LOST = EpisodeError("the client's connection was lost", component="C", kind="transport_peer_drop")
@@ -172,7 +172,7 @@ def abandoned(reason: str) -> EpisodeError:
 
 
 def cut(episode: Episode[Any], why: Stop) -> None:
-    """End an episode from outside, while its harness waits for a reply. Of one that has ended nothing changes."""
+    """Ends an episode from outside, while its harness waits for a reply; nothing changes if it has ended."""
     if episode.ended:
         return
     if isinstance(why, EpisodeError):
@@ -183,12 +183,12 @@ def cut(episode: Episode[Any], why: Stop) -> None:
 
 
 async def move(episode: Episode[Any], what: Move, *, led: bool) -> None:
-    """Make a move that was checked.
+    """Makes a move that was checked.
 
     Args:
-        episode: In which.
+        episode: The episode.
         what: The move.
-        led: Whether it is the harness of the episode that makes it; else it can be nothing but an end.
+        led: Whether a client-side harness plays the episode; otherwise the move can only end it.
     """
     for one in what.before:
         change(episode, one) if led else cut(episode, one)
@@ -197,8 +197,8 @@ async def move(episode: Episode[Any], what: Move, *, led: bool) -> None:
         await episode.sessions[what.thread].step(reply)
 
 
-class Again(Episode[S]):
-    """An episode whose turns are played from its record; the world is the one that they left.
+class ResumedEpisode(Episode[S]):
+    """Episode whose turns are played from its record; its world is the one that they left.
 
     Attributes:
         known: The turns of the record.
@@ -214,19 +214,19 @@ class Again(Episode[S]):
 
     @property
     def is_behind(self) -> bool:
-        """Whether there are turns in the record that the harness has not reached."""
+        """True if the record has turns that the harness has not reached."""
         return len(self.trace.turns) < len(self.known)
 
     async def recall(self, request: Request) -> Reply:
-        """What was replied the first time.
+        """Returns the recorded reply to a request.
 
         Raises:
-            ModelError: Nothing, to this role.
+            ModelError: The record has none for this role.
         """
         return await self._recorded(request)
 
     def remembering(self, others: Model | None) -> Model:
-        """Those who play the other roles; while the harness is behind, the record."""
+        """Returns the model of the other roles, which is the record while the harness is behind."""
 
         async def model(request: Request) -> Reply:
             if self.is_behind:
@@ -240,7 +240,7 @@ class Again(Episode[S]):
         return model
 
     async def play(self, context: Context, reply: Reply, call_source: CallSource | None = None) -> Turn:
-        """The turn of the record; beyond it a new one.
+        """Returns the turn of the record, or plays a new one after its end.
 
         Raises:
             EpisodeError: The harness goes another way than it did.
@@ -262,21 +262,21 @@ class Again(Episode[S]):
 
 
 async def compared(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> ReplayDivergence | None:
-    """Where the replay of a record goes another way, as `quintain.replay`, but for secrets: these are stars in both."""
+    """Returns the divergence of a record's replay, as `quintain.replay` does, with secrets as stars in both."""
     new = await play_episode(replay_env(env, trace), task, ReplayModel(trace), start=start, **trace_metadata(trace))
     shown().strike(new.record.trace)
     return find_divergence(trace, new.record.trace)
 
 
 def resumable(episode: Episode[S]) -> Episode[S]:
-    """The episode as one in which a fresh harness can find its place; of an ended one, itself."""
+    """Returns the episode as one that a fresh harness can resume; itself if it has ended."""
     if episode.ended:
         return episode
-    return Again(episode.env, episode.task, state=episode.state, start=episode.start, trace=episode.trace)
+    return ResumedEpisode(episode.env, episode.task, state=episode.state, start=episode.start, trace=episode.trace)
 
 
 async def thawed(env: Environment[S], task: Task[S], data: bytes) -> Episode[S]:
-    """The episode that a snapshot holds.
+    """Returns the episode that a snapshot holds.
 
     Raises:
         UsageError, msgspec.DecodeError: As `Episode.restore`.
@@ -285,7 +285,7 @@ async def thawed(env: Environment[S], task: Task[S], data: bytes) -> Episode[S]:
 
 
 def fingerprint(harness: Harness) -> str:
-    """Names a harness by its code, and by what it was set up with."""
+    """Returns a digest of a harness's code and settings."""
     return codec.digest(codec.dumps((sources(type(harness)), settings(harness))))
 
 
@@ -299,18 +299,16 @@ def making(
     led: bool,
     **names: Any,
 ) -> Callable[[], Coroutine[Any, Any, Episode[S]]]:
-    """How an episode comes to be.
+    """Returns the function that makes an episode.
 
     Args:
         env: The environment.
         task: One of its tasks.
-        twin: The episode itself, where there is one already.
+        twin: The episode itself, if it exists already.
         origin: The snapshot from which it goes on; None for a fresh episode.
         start: The world in which a fresh one begins, as bytes; None for the task's own.
-        led: Whether no harness plays it here, that would have to find its place.
-        names: Fields of the Trace.
-
-    An episode that somebody goes on to lead is led by him, whoever did before.
+        led: Whether a client-side harness plays it, so that no harness has to be resumed here.
+        names: Fields of the Trace; `external_harness` replaces the one of a twin or snapshot.
     """
 
     async def make() -> Episode[S]:

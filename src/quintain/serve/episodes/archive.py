@@ -1,4 +1,4 @@
-"""The records of ended episodes on disk, `--out DIR`: a run folder of each environment, as `quintain run` leaves it."""
+"""Records of ended episodes on disk, `--out DIR`: a run folder of each environment, as `quintain run` leaves it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _log = logging.getLogger(__name__)
 
 
 class Archive:
-    """Keeps what has ended. A run folder has each member and attempt of a task once, so members are numbered here.
+    """Run folders for ended episodes, which have each member and attempt of a task once.
 
     Args:
-        folders: By the name of the environment; they stay the caller's to close.
+        folders: By the name of the environment; the caller closes them.
 
     Raises:
         TraceError: A record in one of them is damaged.
@@ -40,13 +40,13 @@ class Archive:
                 self._take(trace.environment, trace.task, trace.member)
 
     def member(self, env: str, task: str, wanted: int | None) -> int:
-        """Which member of its task's group a new episode is: the one that is asked for, else the next that is free."""
+        """Returns the number of a new episode in its task's group: the wanted one, else the next free one."""
         member = self._free[env, task] if wanted is None else wanted
         self._take(env, task, member)
         return member
 
     def _take(self, env: str, task: str, member: int) -> None:
-        """A member is taken. All before the next free one are, so that only those beyond it are remembered singly."""
+        """Marks a member as taken; those before the next free one need no entry."""
         free, beyond = self._free[env, task], self._taken[env, task]
         if member >= free:
             beyond.add(member)
@@ -56,10 +56,10 @@ class Archive:
         self._free[env, task] = free
 
     def recover(self, pasts: Iterable[Past]) -> None:
-        """Keep what had ended when a process was killed, and was not kept yet; the members of what goes on are taken.
+        """Archives episodes that had ended when a process was killed, and takes the members of those that go on.
 
         Raises:
-            PersistenceError: It cannot be kept.
+            PersistenceError: A record cannot be written.
         """
         pasts = list(pasts)
         for past in pasts:
@@ -73,7 +73,7 @@ class Archive:
                 self._add(EpisodeRecord(trace, Timing()))
 
     async def add(self, id: str, trace: Trace, timing: Timing) -> None:
-        """Keep the record of an episode; when this returns it is on disk, or the log says why not."""
+        """Writes the record of an episode to disk; a failure is logged."""
         try:
             async with self._lock:
                 await asyncio.to_thread(self._add, EpisodeRecord(trace, timing))
@@ -81,7 +81,7 @@ class Archive:
             _log.error("the record of episode %r, task %r, is lost: %s", id, trace.task, error)
 
     def _has(self, folder: RunFolder, trace: Trace) -> bool:
-        """Whether a record was kept, be it as another attempt."""
+        """True if a record is in the folder, under any attempt."""
         number = trace.attempt
         while (known := folder.find((trace.task, trace.member, number))) is not None:
             if _same(known, trace):
@@ -95,9 +95,9 @@ class Archive:
             self._moved[trace.environment, (trace.task, trace.member, trace.attempt)] = number
 
     def _add(self, done: EpisodeRecord) -> None:
-        """Write a record; where there is one of its numbers, such as of an earlier run, as another attempt.
+        """Writes a record, as another attempt if its number is taken, such as by an earlier run.
 
-        So is what it says of the episode after which it began, where that was written as another.
+        Its reference to the episode that it continues follows the attempt under which that one was written.
         """
         trace, folder = done.trace, self._folders[done.trace.environment]
         attempt = self._moved.get((trace.environment, (trace.task, trace.member, trace.attempt)), trace.attempt)
@@ -112,13 +112,13 @@ class Archive:
 
 
 def _same(known: Trace, trace: Trace) -> bool:
-    """Whether this is the record as it was written, which may be under another number and after another one."""
+    """True if both are one record, which may have been written as another attempt."""
     before = (trace.continues[0], known.continues[1]) if trace.continues and known.continues else trace.continues
     return known.to_bytes() == msgspec.structs.replace(trace, attempt=known.attempt, continues=before).to_bytes()
 
 
 class _Numbered(msgspec.Struct):
-    """What of a `Wanted` says which episode it is."""
+    """Fields of a `EpisodeSpec` that identify the episode."""
 
     environment: str
     task: str

@@ -47,10 +47,10 @@ class ToolTimeout(TimeoutError):
 
 
 class Affinity:
-    """Where the work of one episode has to run: anywhere until it has waited on some event loop.
+    """Event loop to which the work of one episode is bound, once it has waited there.
 
     Args:
-        secrets: What that work may read.
+        secrets: Secrets that the work may read.
     """
 
     __slots__ = ("on_loop", "secrets", "thread")
@@ -105,7 +105,7 @@ class Executor:
         pace = self._paces.get(kind) or self._paces.setdefault(kind, _Pace())
         if not (affinity.on_loop or (affinity.thread is None and pace.is_quick)):
             return await self._run_on_thread(affinity, work, pace=pace, limit=_Timeout(limit_s, paused=paused))
-        watched = _Watched(work(), pace, self._watchdog, named=(kind, limit_s))
+        watched = _MeasuredWork(work(), pace, self._watchdog, named=(kind, limit_s))
         try:
             return await watched
         finally:
@@ -122,7 +122,7 @@ class Executor:
             affinity.thread = None
         thread = affinity.thread or self._free_thread()
         thread.load += 1
-        watched = _Watched(work(), pace)
+        watched = _MeasuredWork(work(), pace)
         token = _timeout.set(limit)
         future = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(watched), thread.loop))
         _timeout.reset(token)
@@ -339,7 +339,7 @@ class Watchdog:
 _NOT_HELD = (math.inf, None, None)
 
 
-class _Watched(Generic[T]):
+class _MeasuredWork(Generic[T]):
     """Awaitable that measures the longest time for which work held its thread, and whether it waited."""
 
     def __init__(
@@ -389,5 +389,5 @@ class _Watched(Generic[T]):
                 resume, value = self._work.throw, error
 
 
-async def _awaited(watched: _Watched[T]) -> T:
+async def _awaited(watched: _MeasuredWork[T]) -> T:
     return await watched

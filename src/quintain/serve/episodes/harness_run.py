@@ -1,7 +1,7 @@
-"""A harness that is told replies from outside: it runs until it asks its model, and is stopped there.
+"""Runs a harness from one question to the next: it is suspended wherever it asks the agent's model.
 
-A stopped harness is a suspended coroutine and nothing else: it needs no thread and no event loop, and may be resumed
-from any of them. What it awaits beside its model reaches the event loop of whoever resumes it.
+A suspended harness is a coroutine and nothing else: it needs no thread and no event loop, and may be resumed in any of
+them. Whatever it awaits beside its model reaches the event loop in which it is resumed.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .secrets import shown
 
 
 class HarnessRun:
-    """One play of a harness.
+    """One run of a harness.
 
     Args:
-        harness: Whose loop is played.
+        harness: The harness.
         session: The agent's side of a fresh episode of this process.
-        others: Who answers for other roles, such as a simulated user; None where nobody does.
-        everyone: Whether the questions of all roles are asked outside.
+        others: Model of the other roles, such as a simulated user; None if there is none.
+        everyone: Whether the questions of all roles suspend the harness.
 
     Attributes:
-        question: What the agent's model is asked; None before the first `run`, and when the harness has returned.
+        question: The open question; None before the first `resume`, and when the harness has returned.
         done: Whether the harness has returned.
     """
 
@@ -47,7 +47,7 @@ class HarnessRun:
         self._play: Generator[Any, Any, None] = harness.play(_Side(session), self._model).__await__()
 
     def resume(self, reply: Reply | None = None) -> Awaitable[None]:
-        """Go on, with a reply where one was asked for, until the next question or the end.
+        """Resumes the harness, with the reply to its question, until the next question or the end.
 
         Raises:
             Exception: Whatever the harness raises; it is done then.
@@ -55,19 +55,16 @@ class HarnessRun:
         return _Leg(self, reply)
 
     def close(self) -> None:
-        """Drop a harness that will not be resumed; what it holds open is closed, and what it says to that is nobody's.
-
-        One that is still at work, in a thread that was given up, cannot be closed: it is left to that thread.
-        """
+        """Closes the harness, and drops what it raises; one that runs on an abandoned thread is left to that thread."""
         self.done = True
         with contextlib.suppress(*BROKEN):
             self._play.close()
 
     async def _model(self, request: Request) -> Reply:
-        shown().check(self._episode)  # A tool may have told this role what no model is to read.
+        shown().check(self._episode)  # A tool may have shown a secret to this role.
         if self._role in {None, request.role}:
             self._check_place()
-            return await _Question(request)
+            return await _AgentQuestion(request)
         if self._others is None:
             raise EpisodeError(
                 f"nobody plays the role {request.role!r} here; serve with --user AGENT",
@@ -86,7 +83,7 @@ class HarnessRun:
         return reply
 
     def _check_place(self) -> None:
-        """Make sure that a question stops the harness and not a task beside it.
+        """Checks that a question suspends the harness and not a task beside it.
 
         Raises:
             EpisodeError: It would not.
@@ -101,12 +98,12 @@ class HarnessRun:
             )
 
     def _go(self, reply: Reply | None) -> Generator[Any, Any, None]:
-        """Send what was answered in, and hand out what it awaits, until it asks."""
+        """Sends a reply in, and passes on what the harness awaits, until its next question."""
         self.question = None
         self._task = asyncio.current_task()
         try:
             wish = self._play.send(reply)
-            while not isinstance(wish, _Question):
+            while not isinstance(wish, _AgentQuestion):
                 try:
                     answer = yield wish
                 except BaseException as error:  # noqa: BLE001  # thrown in from outside, and meant for the harness
@@ -122,9 +119,9 @@ class HarnessRun:
 
 
 class _Side(ActorSession):
-    """The agent's side of an episode whose model is elsewhere: it asks without copying the whole context each time.
+    """The agent's side of an episode, whose requests share the context instead of copying it.
 
-    Its requests have no seed, for who is asked draws by itself.
+    They have no seed, because the client's model draws by itself.
     """
 
     def __init__(self, session: ActorSession) -> None:
@@ -143,7 +140,7 @@ class _Side(ActorSession):
 
 
 class _Until(Sequence[Message]):
-    """A list as long as it is now: a context only grows at its end, and is another list once it is rewritten."""
+    """View of a list up to its length now: a context grows at its end, or is replaced by another list."""
 
     __slots__ = ("_count", "_messages")
 
@@ -163,7 +160,7 @@ class _Until(Sequence[Message]):
 
 
 class _Leg:
-    """From one question to the next, as something that can be awaited."""
+    """Awaitable that runs a harness up to its next question."""
 
     __slots__ = ("_reply", "_run")
 
@@ -175,8 +172,8 @@ class _Leg:
         return self._run._go(self._reply)  # pyright: ignore[reportPrivateUsage]  # its other half
 
 
-class _Question:
-    """What the harness waits for, where it waits for the agent."""
+class _AgentQuestion:
+    """Awaitable that suspends the harness at a question to the agent."""
 
     __slots__ = ("request",)
 

@@ -45,22 +45,22 @@ LATEST = 64
 """Tasks that are kept for the next who asks for them, with the worlds that they have made."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An episode that somebody asks for.
+class EpisodeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Description of an episode to create.
 
     Attributes:
         environment: Name in any case; empty for the first one.
-        split: Whose tasks; empty for the environment's "test", or its last one where it has none of that name.
-        task: Id, or place in the split, from the end where it is negative.
-        id: How the caller will call it; empty for a fresh one.
-        request: Digest of the request whose key gave that name; empty where none did.
+        split: Name of the split; empty for "test", or for the last one if the environment has no "test".
+        task: Id, or index in the split; negative from the end.
+        id: Name of the episode; empty for a fresh one.
+        request: Digest of the request whose key gave that name; empty if none did.
         seed, member, attempt, agent, after: Fields of the Trace; without a member it is the next of its group.
-        led, everyone: Whether a harness of the caller's plays; whether he answers for all roles.
-        led_by: What the record says of that harness; None where it is the environment's own.
+        led, everyone: Whether a client-side harness plays; whether the caller answers for all roles.
+        led_by: Fingerprint of that harness for the record; None for the environment's own.
         config: Limits and dials; None for the environment's own.
-        label: What the record calls the split; None for its name.
+        label: Name of the split in the record; None for its own.
         start, origin: Bytes of the world that it begins in, or of the snapshot from which it goes on; None for neither.
-        secrets: Names of those that were confided to it.
+        secrets: Names of its secrets.
     """
 
     environment: str = ""
@@ -84,15 +84,15 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Host:
-    """What every protocol is a view of.
+    """The environments and the open episodes, of which every protocol is a view.
 
     Args:
         environments: In their order; the first one is the default. Names differ in more than case.
         limits: How much callers may use.
-        user: Who plays the roles beside the agent's; None where nobody does.
-        log: Where what is asked is written down first.
-        shard: Name of this server among several behind one proxy, with which its ids begin; empty for one alone.
-        archive: Where records are kept; None where they go with their episodes.
+        user: Plays the roles beside the agent's; None if there is none.
+        log: Where what is asked is written first.
+        shard: Name of this server among several, which its ids begin with; empty for one alone.
+        archive: Where records are kept; None if they go with their episodes.
 
     Raises:
         UsageError: No environment, or two of one name.
@@ -127,7 +127,7 @@ class Host:
 
     @property
     def open(self) -> int:
-        """How many episodes there are."""
+        """Number of open episodes."""
         return len(self._lives)
 
     @property
@@ -136,7 +136,7 @@ class Host:
         return sum(live.is_busy for live in self._lives.values())
 
     def lives(self, caller: Caller) -> list[Live]:
-        """This caller's episodes, an admin's being all."""
+        """Returns the episodes of a caller; those of all callers for an admin."""
         return [live for live in self._lives.values() if caller.may(live.owner)]
 
     async def apart(
@@ -227,21 +227,21 @@ class Host:
         return task
 
     async def create(
-        self, wanted: Wanted, caller: Caller, *, twin: Episode[Any] | None = None, secrets: Secrets = NOTHING
+        self, wanted: EpisodeSpec, caller: Caller, *, twin: Episode[Any] | None = None, secrets: Secrets = NOTHING
     ) -> Live:
-        """Open an episode. It is there at once; its world is built behind, see `Live.ready`.
+        """Opens an episode. It exists at once; its world is built in the background, see `Live.ready`.
 
         Args:
-            wanted: What is asked for.
-            caller: By whom.
+            wanted: The episode.
+            caller: Its owner.
             twin: A fork of another one, which it goes on from.
-            secrets: What the caller confides to it.
+            secrets: Its secrets.
 
         Raises:
             Unknown: No such environment or task.
-            Refused: No such split or place.
-            Conflict: There is an episode of that id.
-            UsageError: Nobody plays the other roles in this task.
+            Refused: No such split or index.
+            Conflict: The id is in use.
+            UsageError: The task needs other roles, and they have no model.
             Full: A limit is reached.
             Unavailable: The server is shutting down, or its journal cannot be written.
         """
@@ -284,16 +284,16 @@ class Host:
         self.log.room(0)  # The last of it is for calls that run.
 
     async def recover(self, pasts: Iterable[Past]) -> None:
-        """Have the episodes again that were open when a process ended; each is played again when it is asked for.
+        """Opens the episodes that were open when a process ended; each is replayed when it is first used.
 
         Those of another version of their environment are void. Those that cannot be made, such as when their
-        environment or task is not served or nobody plays their other roles, stay where they are written down.
+        environment or task is not served or their other roles have no model, stay in the journal.
         """
         for past in pasts:
             created = past.created
             known: dict[str, Any] = {"token": created.token, "past": past, "owner": created.owner, "lost": None}
             try:
-                wanted = codec.loads(created.wanted, Wanted)
+                wanted = codec.loads(created.wanted, EpisodeSpec)
                 known |= {"wanted": wanted, "secrets": Secrets(lost=wanted.secrets)}
                 env = self.environment(wanted.environment)
                 if (now := env.fingerprint) != (before := created.fingerprint):
@@ -315,7 +315,7 @@ class Host:
         task: Task[Any],
         *,
         token: str,
-        wanted: Wanted,
+        wanted: EpisodeSpec,
         owner: Caller,
         twin: Episode[Any] | None = None,
         **more: Any,
@@ -349,10 +349,10 @@ class Host:
         return live
 
     def get(self, id: str, caller: Caller) -> Live:
-        """An episode by its id.
+        """Returns an episode by its id.
 
         Raises:
-            Unknown: There is none, or it is somebody else's.
+            Unknown: There is none, or it is another caller's.
         """
         live = self._lives.get(id)
         if live is None or not caller.may(live.owner):
@@ -373,21 +373,21 @@ class Host:
         return live
 
     def owner(self, token: str) -> Caller | None:
-        """Whose episode has this secret name; None where none has."""
+        """Returns the owner of the episode with this secret name; None if no episode has it."""
         return self._tokens[token].owner if token in self._tokens else None
 
     async def close(self, id: str, caller: Caller, why: Stop = LEFT) -> None:
-        """Close an episode; whoever waits for it is told so. Why, only the record says of one that goes on.
+        """Closes an episode, and refuses all that waits for it.
 
         Raises:
-            Unknown: There is none, or it is somebody else's.
+            Unknown: There is none, or it is another caller's.
         """
         live = self.get(id, caller)
         del self._lives[live.id], self._tokens[live.token]
         self.room.add("episodes", live.owner.name, -1)
         await self.closing.close(live, why)
 
-    def _others(self, task: Task[Any], wanted: Wanted) -> Model | None:
+    def _others(self, task: Task[Any], wanted: EpisodeSpec) -> Model | None:
         if self._user is None:
             return None
         model = self._user.model(task, wanted.seed)

@@ -25,12 +25,25 @@ from quintain.tools import Tool
 from quintain.trace import End, Message, Reply, ToolCall, Trace
 
 from . import views
-from .actions import Again, Change, Make, Move, Stop, Terminate, abandoned, checked, cut, move, recordable, text
+from .actions import (
+    Change,
+    Make,
+    Move,
+    ResumedEpisode,
+    Stop,
+    Terminate,
+    abandoned,
+    checked,
+    cut,
+    move,
+    recordable,
+    text,
+)
 from .executor import Affinity, Executor, ToolTimeout
 from .harness_run import HarnessRun
 from .secrets import NOTHING, Secrets
 from .size import SizeLimit
-from .views import Answer
+from .views import CallAnswer
 
 T = TypeVar("T")
 
@@ -145,10 +158,10 @@ class Live:
         self.trace = episode.trace
         self._size.enter(episode, led=self.led)
         if not (self.led or episode.ended):
-            others = episode.remembering(self._others) if isinstance(episode, Again) else self._others
+            others = episode.remembering(self._others) if isinstance(episode, ResumedEpisode) else self._others
             run = self._run = HarnessRun(self.env.harness, episode.session, others=others, everyone=self.everyone)
             await self._drive(None)
-            while isinstance(episode, Again) and episode.is_behind and run.question is not None:
+            while isinstance(episode, ResumedEpisode) and episode.is_behind and run.question is not None:
                 await self._drive(await episode.recall(run.question))
         self.first = list(episode.session.messages)
 
@@ -177,7 +190,7 @@ class Live:
 
     # -- what is done
 
-    async def call(self, name: str, arguments: str, *, key: str = "") -> Answer:
+    async def call(self, name: str, arguments: str, *, key: str = "") -> CallAnswer:
         """Calls a tool: a turn with one call.
 
         Args:
@@ -194,7 +207,7 @@ class Live:
         call = ToolCall(f"call_{len(self.trace.turns)}", text(name), text(arguments))
         return (await self._once(Reply(Message("assistant", calls=(call,))), key))[0]
 
-    async def answer(self, words: str, *, key: str = "") -> Answer:
+    async def answer(self, words: str, *, key: str = "") -> CallAnswer:
         """Replies with text and without a call: the final answer, or text for the simulated user.
 
         Raises:
@@ -202,7 +215,7 @@ class Live:
         """
         return (await self._once(Reply(Message("assistant", text(words))), key))[-1]
 
-    async def act(self, reply: Reply, *, key: str = "") -> list[Answer]:
+    async def act(self, reply: Reply, *, key: str = "") -> list[CallAnswer]:
         """Plays a whole reply; returns an answer for each of its calls, or one if it has none.
 
         Raises:
@@ -210,7 +223,7 @@ class Live:
         """
         return await self._once(recordable(reply), key)
 
-    async def again(self, key: str) -> list[Answer] | None:
+    async def again(self, key: str) -> list[CallAnswer] | None:
         """Returns the answers to the call of this key, once they exist; None if there was no such call.
 
         Raises:
@@ -398,12 +411,12 @@ class Live:
 
     @property
     def failure(self) -> Failure | None:
-        """Why there is no reward, as its owner may read it."""
+        """The reason for a missing reward, as its owner may read it."""
         return self.trace.failure and views.blamed(self.trace.failure, self.owner)
 
     # -- inside
 
-    async def _once(self, reply: Reply, key: str) -> list[Answer]:
+    async def _once(self, reply: Reply, key: str) -> list[CallAnswer]:
         """Plays a reply that a record can hold, unless its key was used before."""
         if self.status == "starting":
             await self.ready()
@@ -420,7 +433,7 @@ class Live:
             if waiting is not None:
                 waiting.set_result(None)
 
-    async def _act(self, reply: Reply, key: str) -> list[Answer]:
+    async def _act(self, reply: Reply, key: str) -> list[CallAnswer]:
         self._check_open()
         if isinstance(reply, Move) and self._episode is not None:
             checked(self._episode, reply)

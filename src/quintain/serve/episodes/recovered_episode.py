@@ -23,7 +23,7 @@ from quintain.trace import Reply, Trace
 
 from .actions import Change, Move, Stop, Terminate, cut
 from .live import Live
-from .views import Answer
+from .views import CallAnswer
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class RecoveredEpisode(Live):
         self.is_new = False
         await super()._end(why)
 
-    async def _once(self, reply: Reply, key: str) -> list[Answer]:
+    async def _once(self, reply: Reply, key: str) -> list[CallAnswer]:
         self.is_new = False
         return await super()._once(reply, key)
 

@@ -1,6 +1,6 @@
-"""What a request brings of its caller's secrets: in `X-Secrets`, as clients of two protocols can, or in its body.
+"""Secrets of a request's caller: in `X-Secrets`, as clients of two protocols send them, or in the body.
 
-The bound and the checks are the same in every protocol, and no refusal says a word of a value.
+The bound and the checks are the same in every protocol, and no refusal shows a value.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ HEADER = b"x-secrets"
 
 
 def brought(request: Request, said: Mapping[str, str]) -> Secrets:
-    """What a request confides to the episode, or to the session, that it begins.
+    """Returns the secrets of a request, for the episode or session that it begins.
 
-    The key that opens this server's own door is not the environment's business, though one client always sends it.
+    The server's own key is left out, though one client always sends it.
 
     Args:
         request: With its header.
-        said: What stands in its body.
+        said: The secrets in its body.
 
     Raises:
-        Refused: The header is unreadable, or says other than the body; or it is too much.
+        Refused: The header is unreadable, or differs from the body; or it is too much.
     """
     sent = dict[str, Packed]()
     if header := request.header(HEADER):

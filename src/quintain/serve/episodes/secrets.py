@@ -1,6 +1,6 @@
-"""What a caller confides to one episode, such as the key of a judge's model: its tools and judges may read it.
+"""Secrets of one episode, such as the key of a judge's model, for its tools and scoring functions.
 
-It is in the memory of one process and nowhere else. Of what is written down, only its names are part.
+They are in the memory of one process and nowhere else. Only their names are written.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def packed(secrets: Mapping[str, str]) -> str:
 
 
 class Secrets:
-    """Those of one episode.
+    """Secrets of one episode.
 
     Args:
         values: By name.
@@ -91,12 +91,12 @@ class Secrets:
             _shown.reset(token)
 
     def check(self, episode: Episode[Any]) -> None:
-        """Look at the turns since the last time; what comes from one in which a tool tells a secret is not kept.
+        """Checks the turns since the last time, and drops them from the first in which a tool returns a secret.
 
-        The turns are told before the end, so the stars must be in what was said of them already.
+        They are answered before the end of the episode, so stars replace secrets in reasons at once.
 
         Raises:
-            EpisodeError: There is one.
+            EpisodeError: A tool returned a secret.
         """
         if (error := self.found(episode)) is not None:
             episode.fail(
@@ -125,7 +125,7 @@ class Secrets:
         return any(form.encode() in said for form in self._sought)
 
     def _blank(self, episode: Episode[Any]) -> None:
-        """Take what tells one out of the conversations, which the caller's own harness and snapshots read."""
+        """Replaces messages with secrets in the conversations, which a client-side harness and snapshots read."""
         for session in episode.sessions:
             said = session.context.messages
             for place, one in enumerate(said):
@@ -158,7 +158,7 @@ class Secrets:
         return words
 
     def _cleared(self, message: str) -> str:
-        """A failure's message with stars in their place, and in that of the first part of one where it was cut."""
+        """Returns a failure's message with stars for secrets, also for the first part of one at the cut."""
         words = self.hidden(message)
         if len(message) < LONGEST:
             return words
@@ -179,12 +179,12 @@ _shown: contextvars.ContextVar[Secrets] = contextvars.ContextVar("shown", defaul
 
 
 def shown() -> Secrets:
-    """Those that may be read here."""
+    """Returns the secrets that the running work may read."""
     return _shown.get()
 
 
 def secret(name: str) -> str | None:
-    """What the caller of the episode that plays here has confided to it; for tools and judges.
+    """Returns a secret that the caller of the running episode has given to it; for tools and scoring functions.
 
     It must not go into the world, and no tool may return it: it would be in the record.
 
@@ -192,10 +192,10 @@ def secret(name: str) -> str | None:
         name: Such as "OPENAI_API_KEY".
 
     Returns:
-        None where he gave none of that name, and outside of a served episode.
+        None if the caller gave none of that name, and outside of a served episode.
 
     Raises:
-        EpisodeError: He did, but to a process that was killed since then, or only to the episode whose snapshot or last
-            world this one began with. It cannot go on.
+        EpisodeError: It was given to a process that was killed since, or only to the episode whose snapshot or last
+            world this one began with. The episode cannot go on.
     """
     return _shown.get().read(name)

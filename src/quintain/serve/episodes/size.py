@@ -1,4 +1,4 @@
-"""What an episode holds in memory, and the end of one that holds too much."""
+"""Bytes that an episode holds in memory, and the end of one that holds too many."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ class SizeLimit:
 
         Args:
             episode: Which.
-            reply: What was played or, as a `Move`, told: that is weighed when it comes, for it may stand in contexts
+            reply: What was played or, as a `Move`, changes: that is weighed when it comes, for it may stand in contexts
                 long before a turn has it; what only the turns say was added is weighed with them.
         """
-        turns, told = episode.trace.turns, reply.before if isinstance(reply, Move) else None
-        if self._most is None or episode.ended or (len(turns) <= self._turns and not told):
+        turns, changes = episode.trace.turns, reply.before if isinstance(reply, Move) else None
+        if self._most is None or episode.ended or (len(turns) <= self._turns and not changes):
             return  # Also of one that is made anew, what comes again is weighed already.
-        if told:
-            self._record += sum(map(_told, told))
+        if changes:
+            self._record += sum(map(_change, changes))
         if reply is not None and reply.tokens is not None:
             self._seen = SEEN * (len(reply.tokens.prompt) + len(reply.tokens.completion))
         for turn in turns[self._turns :]:
-            self._record += _turn(turn) + (_added(turn.added) if told is None else 0)
+            self._record += _turn(turn) + (_added(turn.added) if changes is None else 0)
         if len(turns) > self._turns:
             self._turns = len(turns)
             if self._turns % EVERY == 0 or self._turns & (self._turns - 1) == 0:
@@ -106,7 +106,7 @@ def _turn(turn: Turn) -> int:
     return size
 
 
-def _told(change: Change) -> int:
+def _change(change: Change) -> int:
     match change:
         case Tell() | Rewrite():
             return _added(change.messages)
@@ -117,7 +117,7 @@ def _told(change: Change) -> int:
 
 
 def _added(messages: Iterable[Message]) -> int:
-    """Of messages from outside, which stand in a context as they came, and in a turn as they were read back."""
+    """Returns the size of messages from outside, which stand in a context and, read back, in a turn."""
     return 2 * sum(map(_message, messages))
 
 

@@ -1,4 +1,4 @@
-"""What is asked about the tasks of a split, and told, in every protocol that lists them; unknown fields are refused."""
+"""Lists of the tasks of a split, in every protocol that has them; unknown fields are refused."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from .host import Host
 
 T = TypeVar("T")
 
-Tell = Callable[[Task[Any], str, int], T]
-"""What is told of a task, by its split and its place in it."""
+Describe = Callable[[Task[Any], str, int], T]
+"""Describes a task to a client, by its split and its index."""
 
 KEPT = 5_000
-"""So many of the tasks that a server has told of are not made again for the next who asks."""
+"""Descriptions of tasks that a server keeps."""
 
-_told: WeakKeyDictionary[Host, dict[tuple[object, ...], Any]] = WeakKeyDictionary()
-"""What was told, by environment, split, way of telling and place; the oldest first."""
+_descriptions: WeakKeyDictionary[Host, dict[tuple[object, ...], Any]] = WeakKeyDictionary()
+"""Descriptions by environment, split, function and index; the oldest first."""
 
 
 class Split(msgspec.Struct, forbid_unknown_fields=True):
-    """Whose tasks."""
+    """A split by its name."""
 
     split: str
 
 
 class Index(msgspec.Struct, forbid_unknown_fields=True):
-    """One task; from the end where the index is negative."""
+    """A task by its index in a split; negative from the end."""
 
     split: str
     index: int
 
 
 class Range(msgspec.Struct, forbid_unknown_fields=True):
-    """A slice, by Python's rules."""
+    """Tasks by a slice of a split, by Python's rules."""
 
     split: str
     start: int | None = None
@@ -47,44 +47,46 @@ class Range(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def splits(env: Environment[Any]) -> list[dict[str, str]]:
-    """The splits of an environment; one of a name of its own counts as a validation split, for clients know three."""
+    """Returns the splits of an environment; one of a name of its own counts as a validation split for the clients."""
     kinds = {"train", "validation", "test"}
     return [{"name": name, "type": name if name in kinds else "validation"} for name in env.splits]
 
 
-async def shown(host: Host, env: Environment[Any], split: str, *, part: slice, tell: Tell[T]) -> list[T]:
-    """What is told of the tasks in a part of a split.
+async def shown(host: Host, env: Environment[Any], split: str, *, part: slice, describe: Describe[T]) -> list[T]:
+    """Returns descriptions of the tasks in a part of a split.
 
     Raises:
         Refused: The environment has no such split.
     """
     tasks = await host.tasks(env, split)
-    told = _told.setdefault(host, {})
-    keys: list[tuple[str, str, Tell[T], int]] = [(env.name, split, tell, place) for place in range(len(tasks))[part]]
+    known = _descriptions.setdefault(host, {})
+    keys: list[tuple[str, str, Describe[T], int]] = [
+        (env.name, split, describe, place) for place in range(len(tasks))[part]
+    ]
     # A task is a pure function of its place, and many clients ask for the whole list each time that they come.
-    found: dict[tuple[object, ...], T] = {key: told[key] for key in keys if key in told}
+    found: dict[tuple[object, ...], T] = {key: known[key] for key in keys if key in known}
     missing = [key for key in keys if key not in found]
 
     async def show() -> list[T]:
-        return [tell(tasks[place], split, place) for *_, place in missing]
+        return [describe(tasks[place], split, place) for *_, place in missing]
 
     if missing:
         # Tasks may be made as they are listed: a few say nothing about how long it takes to make all.
         made = await host.apart((env.name, "list", len(missing).bit_length()), show)
         new: dict[tuple[object, ...], T] = dict(zip(missing, made, strict=True))
         found |= new
-        told |= new
-        while len(told) > KEPT:
-            del told[next(iter(told))]
+        known |= new
+        while len(known) > KEPT:
+            del known[next(iter(known))]
     return [found[key] for key in keys]
 
 
-async def one(host: Host, env: Environment[Any], wanted: Index, *, tell: Tell[T]) -> T:
-    """What is told of one task.
+async def one(host: Host, env: Environment[Any], wanted: Index, *, describe: Describe[T]) -> T:
+    """Returns the description of one task.
 
     Raises:
-        Refused: There is no such split or place.
+        Refused: The split or the index is unknown.
     """
     count = len(await host.tasks(env, wanted.split))
     task = await host.task(env, wanted.split, wanted.index)
-    return tell(task, wanted.split, wanted.index % count)
+    return describe(task, wanted.split, wanted.index % count)

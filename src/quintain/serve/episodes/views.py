@@ -1,4 +1,4 @@
-"""What clients read of an episode: answers to calls, and metadata that is the same in every protocol."""
+"""Views of an episode for clients: results of calls, and metadata that is the same in every protocol."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_FOREIGN_FRAMES = frozenset({"", codec.digest(b"")[:16]})
 """Traceback digests of exceptions that passed through no author's code."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class CallAnswer(msgspec.Struct, frozen=True):
     """Result of one call, or of the agent's text.
 
     Attributes:
@@ -100,7 +100,7 @@ def blamed(failure: Failure, caller: Caller) -> Failure:
     return msgspec.structs.replace(failure, message=WITHHELD)
 
 
-def answers(live: Live, *, index: int, context: Sequence[Message]) -> list[Answer]:
+def answers(live: Live, *, index: int, context: Sequence[Message]) -> list[CallAnswer]:
     """Returns the results of a reply: one for each step of its turn, or one if it has none. The last carries the end.
 
     Args:
@@ -112,7 +112,7 @@ def answers(live: Live, *, index: int, context: Sequence[Message]) -> list[Answe
     turn = next((one for one in trace.turns[index:] if one.role == "agent" or live.led or live.everyone), None)
     if turn is None:  # The harness made no turn of the reply: it ended the episode, or asks again.
         text, meta = _text_since(live, index, context), live.meta | {_SEQ: index}
-        return [Answer(index, text, meta=meta, finished=live.finished, reward=live.reward)]
+        return [CallAnswer(index, text, meta=meta, finished=live.finished, reward=live.reward)]
     # Other roles may have spoken after the turn, before it is answered.
     next_own = next((other for other in trace.turns[turn.index + 1 :] if other.thread == turn.thread), None)
     meta = live.meta if next_own is None else _meta_then(live, trace.turns[next_own.index - 1])
@@ -120,9 +120,9 @@ def answers(live: Live, *, index: int, context: Sequence[Message]) -> list[Answe
     if turn.rewards and (rewards := visible_rewards(turn.rewards, trace, live.owner)):
         meta[REWARDS] = msgspec.to_builtins(rewards)
     found = [
-        Answer(index, step.observation, is_error=step.is_error, reason=_reason(env, step), meta=meta)
+        CallAnswer(index, step.observation, is_error=step.is_error, reason=_reason(env, step), meta=meta)
         for step in turn.steps
-    ] or [Answer(index, _text_after(trace, turn, context), meta=meta)]
+    ] or [CallAnswer(index, _text_after(trace, turn, context), meta=meta)]
     if next_own is None and trace.end is not None:
         found[-1] = msgspec.structs.replace(found[-1], finished=True, reward=reward(trace))
     return found

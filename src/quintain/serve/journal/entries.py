@@ -19,7 +19,7 @@ class Created(msgspec.Struct, frozen=True, tag="created"):
         token: Its secret name.
         owner: The caller that it belongs to.
         fingerprint: Of the environment that plays it.
-        wanted: Canonical bytes of a Wanted with all defaults filled in.
+        wanted: Canonical bytes of a EpisodeSpec with all defaults filled in.
     """
 
     id: str

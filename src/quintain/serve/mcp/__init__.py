@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class Mcp:
-    """`/e/{token}/mcp`. The SDK is large, and is loaded, beside what else is served, when it is first asked for.
+    """Handler of `/e/{token}/mcp`, which loads the SDK with the first request.
 
     Args:
-        host: Whose episodes.
+        host: The host whose episodes are served.
     """
 
     def __init__(self, host: Host) -> None:
@@ -33,7 +33,7 @@ class Mcp:
         self._loading = asyncio.Lock()
 
     async def handle(self, request: Request) -> None:
-        """Answer one request. The token in its path is leave enough, whoever asks."""
+        """Answers one request. The token in its path is its permission."""
         if request.scope["type"] != "http":
             await request.send({"type": "websocket.close"})
             return
@@ -47,7 +47,7 @@ class Mcp:
         if live.led:
             await _refuse(request, 409, "A harness elsewhere plays this episode")
             return
-        if request.method != "POST":  # There is no stream of the server's own, and no session that a client could end.
+        if request.method != "POST":  # The server has neither streams of its own nor sessions that a client could end.
             await _refuse(request, 405, "Method Not Allowed")
             return
         await (await self._loaded()).handle(request, live)
@@ -64,7 +64,7 @@ class Mcp:
 
 @functools.cache
 def too_old() -> str:
-    """What to say where another package has brought an SDK that is older than ours; empty where none has."""
+    """Returns the refusal if another package has installed an SDK older than version 2, else an empty text."""
     installed = version("mcp")
     if int(installed.partition(".")[0]) >= 2:
         return ""

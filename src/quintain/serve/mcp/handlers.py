@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 import quintain
 from quintain.serve import sdk
 from quintain.serve.episodes.live import Live
-from quintain.serve.episodes.views import Answer, answer_text, answer_tool
+from quintain.serve.episodes.views import CallAnswer, answer_text, answer_tool
 from quintain.serve.errors import Finished, Gone, Refused, Unavailable, Void
 
 from . import wire
@@ -31,7 +31,7 @@ _OPENING = ("initialize", "server/discover")
 
 
 class Target(NamedTuple):
-    """What a request is about.
+    """Episode and key of a request.
 
     Attributes:
         live: The episode.
@@ -56,7 +56,7 @@ class Handlers:
 
     def __init__(self, target: Callable[[Context], Target]) -> None:
         self._target = target
-        self._calls: set[asyncio.Task[Answer]] = set()
+        self._calls: set[asyncio.Task[CallAnswer]] = set()
         self.server: Server[Any] = Server(
             "quintain",
             version=quintain.__version__,
@@ -113,7 +113,7 @@ class Handlers:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         return wire.result(answer)
 
-    async def _made(self, live: Live, name: str, arguments: str, *, key: str) -> Answer:
+    async def _made(self, live: Live, name: str, arguments: str, *, key: str) -> CallAnswer:
         """Makes a call, which goes on if its client leaves."""
         if not live.knows(key):
             live.room(2 * len(arguments))
@@ -137,7 +137,7 @@ class Handlers:
             raise MCPError(types.INVALID_REQUEST, str(error)) from error
         return live
 
-    def _forget(self, call: asyncio.Task[Answer]) -> None:
+    def _forget(self, call: asyncio.Task[CallAnswer]) -> None:
         self._calls.discard(call)
         if not call.cancelled():
             call.exception()  # The episode's record says what went wrong, also if the client has left.

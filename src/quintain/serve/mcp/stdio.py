@@ -26,7 +26,7 @@ from quintain.environment import Environment
 from quintain.errors import UsageError
 from quintain.harness import Agent
 from quintain.serve.episodes.actions import LEFT
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.errors import Void
 from quintain.serve.keys import ANYONE
@@ -37,20 +37,22 @@ from .handlers import Handlers, Target
 _log = logging.getLogger(__name__)
 
 
-async def play(env: Environment[Any], wanted: Wanted, *, user: Agent | None = None, to: Path | None = None) -> Trace:
-    """Serve one episode until its input ends; then end it, score it, and keep its trace.
+async def play(
+    env: Environment[Any], wanted: EpisodeSpec, *, user: Agent | None = None, to: Path | None = None
+) -> Trace:
+    """Serves one episode until its input ends; then ends it, scores it, and writes its trace.
 
     SIGTERM and SIGINT count as the end of the input, and end the process with status 0.
 
     Args:
         env: The environment.
         wanted: The episode.
-        user: Who plays the roles beside the agent's; None where nobody does.
-        to: A file of traces, to which this one is added; None where it is not kept.
+        user: Plays the roles beside the agent's; None if there is none.
+        to: A file of traces, to which this one is added; None if it is not kept.
 
     Raises:
         UsageError: The file cannot be written.
-        Unknown, Refused: There is no such task or split.
+        Unknown, Refused: The task or the split is unknown.
         Void: The world could not be built.
     """
     with contextlib.ExitStack() as held:
@@ -110,7 +112,7 @@ async def _sort(
     messages: MemoryObjectSendStream[SessionMessage | Exception],
     answer: Callable[[SessionMessage], Awaitable[None]],
 ) -> None:
-    """Hand on what are messages, and answer what is none: the SDK would let whoever sent it wait for ever."""
+    """Passes messages on, and answers lines that are not messages, which the SDK would leave unanswered."""
     async with messages:
         async for one in read:
             if not isinstance(one, ValidationError):
@@ -129,7 +131,7 @@ def _mistake(found: Sequence[ErrorDetails]) -> types.JSONRPCError:
 
 
 def _id(said: Any) -> types.RequestId | None:
-    """The id in what was said, which Python may read where the SDK does not, such as for half a surrogate pair."""
+    """Returns the id in a line that the SDK cannot read, such as one with half a surrogate pair."""
     if isinstance(said, str):
         try:
             said = json.loads(said)
@@ -143,12 +145,12 @@ def _id(said: Any) -> types.RequestId | None:
 
 
 async def _until_left(serving: asyncio.Task[None]) -> None:
-    """Wait for the end of the input, or to be told to stop."""
-    told = asyncio.Event()
+    """Waits for the end of the input, or for a signal."""
+    stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
-    telling = asyncio.create_task(told.wait())
+        loop.add_signal_handler(number, stopped.set)
+    telling = asyncio.create_task(stopped.wait())
     await asyncio.wait({serving, telling}, return_when=asyncio.FIRST_COMPLETED)
     telling.cancel()
 

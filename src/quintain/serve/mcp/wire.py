@@ -1,4 +1,4 @@
-"""Our words in the protocol's: tools, contents, prompts, answers."""
+"""Converts tools, contents, prompts and answers to the protocol's types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quintain.serve.episodes.views import (
     REWARDS,
     STATE_DIGEST,
     WITHHELD,
-    Answer,
+    CallAnswer,
     answer_tool,
 )
 from quintain.trace import Message, plain
@@ -28,28 +28,28 @@ PROMPT = types.Prompt(name="task", description="What is to be done in this episo
 
 
 def spoken_tool(env: Environment[Any]) -> types.Tool:
-    """The tool by which an agent says something without calling another."""
+    """Returns the tool by which an agent answers without calling another."""
     return types.Tool(name=answer_tool(env), description=ANSWER_DESCRIPTION, input_schema=ANSWER_SCHEMA)
 
 
-def result(answer: Answer) -> types.CallToolResult:
-    """What a call led to; the score stands in the metadata, which no agent shows to its model."""
+def result(answer: CallAnswer) -> types.CallToolResult:
+    """Returns the result of a call; the score stands in the metadata, which agents do not show to their models."""
     meta = {**_bare(answer.meta), f"{PREFIX}finished": answer.finished, f"{PREFIX}reward": answer.reward}
     return types.CallToolResult(content=sdk.blocks(answer.content), is_error=answer.is_error, _meta=meta)
 
 
 def refusal(words: str, live: Live) -> types.CallToolResult:
-    """Why nothing was done."""
+    """Returns the result of a call that was not made."""
     return types.CallToolResult(content=sdk.blocks(words), is_error=True, _meta=unpaid(live))
 
 
 def unpaid(live: Live) -> dict[str, Any]:
-    """What is told about an episode, without the score: that was told by the call that ended it."""
+    """Returns the metadata of an episode without the score, which only the call that ended it carries."""
     return {**_bare(live.meta), f"{PREFIX}reward": None}
 
 
 def _bare(meta: dict[str, Any]) -> dict[str, Any]:
-    """The metadata as for an agent's key, whosever the episode is: its address is given to agents' programs."""
+    """Returns the metadata as an agent may read it, because the address is given to agents' programs."""
     bare = dict(meta)
     bare.pop(STATE_DIGEST, None)
     if FAILURE in meta:
@@ -60,7 +60,7 @@ def _bare(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def prompt(messages: Iterable[Message]) -> types.GetPromptResult:
-    """What was said so far, to the agent and by it; the protocol has no system messages."""
+    """Returns the messages to and from the agent so far; the protocol has no system messages."""
     return types.GetPromptResult(
         description=PROMPT.description,
         messages=[
@@ -73,5 +73,5 @@ def prompt(messages: Iterable[Message]) -> types.GetPromptResult:
 
 
 def instructions(messages: Iterable[Message]) -> str:
-    """What was said to the agent, in one text."""
+    """Returns all messages to the agent as one text."""
     return "\n\n".join(plain(one.content) for one in messages if one.role in ("system", "user") and one.content)

@@ -1,4 +1,4 @@
-"""The episode's tools over MCP, by its official SDK, which is large and loaded only when a program asks for it."""
+"""The episode's tools over MCP, by its official SDK, which is loaded when a program first needs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quintain.serve import sdk
 from quintain.serve.asgi import Request
 from quintain.serve.errors import Refused
 
-from .asked import Refusal
+from .api import Refusal
 from .conversation import Conversation
 
 Context = ServerRequestContext[Any, Any]
@@ -35,10 +35,10 @@ class Actions:
         self._manager = sdk.Manager(server, most=most)
 
     async def handle(self, request: Request, conversation: Conversation) -> None:
-        """Answer one request.
+        """Answers one request.
 
         Raises:
-            Refusal: It is no POST; there is no stream of the server's own, and no session that a client could end.
+            Refusal: The method is not POST: there are no streams of the server, and no sessions to end.
         """
         if request.method != "POST":
             raise Refusal("this takes POST", status=405, code="method_not_allowed")
@@ -46,7 +46,7 @@ class Actions:
         await self._manager.handle(scope, request.receive, request.send)
 
     async def aclose(self) -> None:
-        """Nobody asks any more."""
+        """Ends the SDK's session manager."""
         await self._manager.aclose()
 
 

@@ -10,8 +10,8 @@ import msgspec
 from quintain import codec
 from quintain.trace import Block, Content, Message, Reply, Text, ToolCall
 
-from .asked import (
-    Asked,
+from .api import (
+    ApiRequest,
     Longest,
     Offered,
     Refusal,
@@ -39,52 +39,52 @@ class _Part(msgspec.Struct):
     image_url: _Url | str | None = None
 
 
-class _Called(msgspec.Struct):
+class _ChatFunctionCall(msgspec.Struct):
     name: str
     arguments: str = ""
 
 
-class _Call(msgspec.Struct):
+class _ChatCall(msgspec.Struct):
     id: str
-    function: _Called
+    function: _ChatFunctionCall
     type: Literal["function"] = "function"
 
 
-class _Message(msgspec.Struct):
+class _ChatMessage(msgspec.Struct):
     role: Literal["system", "developer", "user", "assistant", "tool"]
     function_call: Any = None
     content: str | list[_Part] | None = None
-    tool_calls: list[_Call] | None = None
+    tool_calls: list[_ChatCall] | None = None
     tool_call_id: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
 
 
-class _Function(msgspec.Struct):
+class _ChatFunction(msgspec.Struct):
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
 
 
-class _Tool(msgspec.Struct):
+class _ChatTool(msgspec.Struct):
     type: str
-    function: _Function | None = None
+    function: _ChatFunction | None = None
 
 
-class _Choice(msgspec.Struct):
+class _ChatChoice(msgspec.Struct):
     type: Literal["function"]
-    function: _Called
+    function: _ChatFunctionCall
 
 
 class _StreamOptions(msgspec.Struct):
     include_usage: bool | None = None
 
 
-class _Request(msgspec.Struct):
-    messages: Some[_Message]
+class _ChatBody(msgspec.Struct):
+    messages: Some[_ChatMessage]
     model: str = ""
-    tools: list[_Tool] | None = None
-    tool_choice: Literal["auto", "none", "required"] | _Choice | None = None
+    tools: list[_ChatTool] | None = None
+    tool_choice: Literal["auto", "none", "required"] | _ChatChoice | None = None
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
     max_tokens: Longest | None = None
@@ -100,13 +100,13 @@ class _Request(msgspec.Struct):
     web_search_options: Any = None
 
 
-def read(data: bytes) -> Asked:
+def read(data: bytes) -> ApiRequest:
     """A request of `/v1/chat/completions`."""
-    request = decoded(data, _Request)
+    request = decoded(data, _ChatBody)
     _check(request)
     choice, stop = request.tool_choice, request.stop or []
     tools = [] if choice == "none" else request.tools or []
-    return Asked(
+    return ApiRequest(
         model=request.model,
         messages=tuple(map(_message, request.messages)),
         tools=tuple(_offered(tool.function) for tool in tools if tool.function is not None),
@@ -114,11 +114,11 @@ def read(data: bytes) -> Asked:
         max_tokens=request.max_completion_tokens or request.max_tokens,
         counted=bool(request.stream_options and request.stream_options.include_usage),
         stop=(stop,) if isinstance(stop, str) else tuple(stop),
-        tool_choice=choice.function.name if isinstance(choice, _Choice) else "*" if choice == "required" else "",
+        tool_choice=choice.function.name if isinstance(choice, _ChatChoice) else "*" if choice == "required" else "",
     )
 
 
-def _check(request: _Request) -> None:
+def _check(request: _ChatBody) -> None:
     if request.n not in {None, 1}:
         raise unsupported("n", "one reply is drawn, and recorded")
     if request.response_format and request.response_format.get("type") != "text":
@@ -133,11 +133,11 @@ def _check(request: _Request) -> None:
         raise unsupported("web_search_options", "no tool is run here but the episode's")
 
 
-def _offered(function: _Function) -> Offered:
+def _offered(function: _ChatFunction) -> Offered:
     return Offered(function.name, function.description or "", function.parameters or {"type": "object"})
 
 
-def _message(one: _Message) -> Message:
+def _message(one: _ChatMessage) -> Message:
     calls = tuple(ToolCall(call.id, call.function.name, call.function.arguments) for call in one.tool_calls or ())
     if calls and one.role != "assistant":
         raise Refusal(f"a message of role {one.role!r} makes no tool_calls")
@@ -166,8 +166,8 @@ def _block(part: _Part) -> Block:
     raise unsupported(f"content of type {part.type!r}", "there are words and pictures")
 
 
-def whole(asked: Asked, reply: Reply, name: str) -> dict[str, Any]:
-    """A `chat.completion`."""
+def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
+    """Returns a reply as a `chat.completion`."""
     said = reply.message
     message: dict[str, Any] = {"role": "assistant", "content": said.text or (None if said.calls else "")}
     message["refusal"] = None
@@ -179,8 +179,8 @@ def whole(asked: Asked, reply: Reply, name: str) -> dict[str, Any]:
     return _head(asked, name, "chat.completion") | {"choices": [choice], "usage": _usage(reply)}
 
 
-def events(asked: Asked, reply: Reply, name: str) -> Iterator[bytes]:
-    """The `chat.completion.chunk`s."""
+def events(asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
+    """Yields a reply as `chat.completion.chunk`s."""
     said = reply.message
     for delta in _deltas(said):
         yield _chunk(asked, name, choices=[{"index": 0, "delta": delta, "finish_reason": None}])
@@ -204,11 +204,11 @@ def _deltas(said: Message) -> Iterator[dict[str, Any]]:
             yield {"tool_calls": [{"index": number, "function": {"arguments": text}}]}
 
 
-def _chunk(asked: Asked, name: str, **fields: Any) -> bytes:
+def _chunk(asked: ApiRequest, name: str, **fields: Any) -> bytes:
     return frame(codec.json(_head(asked, name, "chat.completion.chunk") | fields))
 
 
-def _head(asked: Asked, name: str, kind: str) -> dict[str, Any]:
+def _head(asked: ApiRequest, name: str, kind: str) -> dict[str, Any]:
     # The moment is none of the program's business: a field that every client wants, and none reads.
     return {"id": f"chatcmpl-{name}", "object": kind, "created": 0, "model": asked.model}
 

@@ -16,9 +16,9 @@ from quintain.trace import Message, Reply, Trace
 
 from . import peers
 from .conversation import Conversation
-from .door import Door, opened
-from .endpoint import Desk
-from .program import Given, Program, ProgramFailure, split
+from .endpoint import ProgramHandlers
+from .listener import Listener, opened
+from .program import Program, ProgramFailure, ProgramInput, split
 
 
 class CommandHarness(msgspec.Struct, frozen=True):
@@ -57,13 +57,13 @@ class CommandHarness(msgspec.Struct, frozen=True):
             raise UsageError(f"idle_s must be above 0, got {self.idle_s}")
 
     def replay_harness(self, trace: Trace) -> Harness:
-        """What plays a record of this harness again, without the program."""
+        """Returns the harness that replays a record without the program."""
         return ReplayHarness(trace)
 
     async def play(self, session: Session, model: Model) -> None:
-        """Drive one episode.
+        """Drives one episode.
 
-        Once a program was started, Linux lets nobody but root look into this process, and it leaves no core dump.
+        Once a program was started, on Linux only root can look into this process, and it leaves no core dump.
 
         Raises:
             UsageError: The world is elsewhere; the extra `serve` is missing; or secrets cannot be bound here.
@@ -112,7 +112,7 @@ class _Stage:
         trouble: What went wrong with it.
     """
 
-    def __init__(self, harness: CommandHarness, conversation: Conversation, door: Door) -> None:
+    def __init__(self, harness: CommandHarness, conversation: Conversation, door: Listener) -> None:
         self.trouble: ProgramFailure | None = None
         self._harness, self._conversation, self._door = harness, conversation, door
         self._heard: list[Message] = []
@@ -139,7 +139,7 @@ class _Stage:
     async def _run(self) -> tuple[int, str]:
         """Start it and wait; its status, and what to say of its output."""
         harness, conversation = self._harness, self._conversation
-        desk = Desk(conversation, bound=harness.bound)
+        desk = ProgramHandlers(conversation, bound=harness.bound)
         self._door.paths.open(desk)
         program = None
         try:
@@ -151,8 +151,8 @@ class _Stage:
             if program is not None:
                 await program.end()
 
-    async def _watched(self, program: Program, desk: Desk) -> int:
-        """Its status; 0 when the episode ended before it did."""
+    async def _watched(self, program: Program, desk: ProgramHandlers) -> int:
+        """Returns the program's status; 0 if the episode ended first."""
         ended, over = asyncio.ensure_future(program.wait()), asyncio.ensure_future(self._conversation.over.wait())
         try:
             while (left := self._harness.idle_s - desk.quiet_s) > 0:
@@ -168,7 +168,7 @@ class _Stage:
         )
 
     def _hear(self, request: Request) -> None:
-        """What was said since the program last spoke; its own context is no part of that."""
+        """Collects the messages since the program last spoke, without its own context."""
         messages = list(request.messages)
         if self._reply is not None:
             said = self._reply.message
@@ -176,11 +176,11 @@ class _Stage:
             del messages[: last + 1]
         self._heard += messages
 
-    def _given(self, desk: Desk) -> Given:
+    def _given(self, desk: ProgramHandlers) -> ProgramInput:
         talk = [one for one in self._heard if one.role != "system"]
         prompt = talk[0].text if len(talk) == 1 else "\n\n".join(f"{one.role}: {one.text}" for one in talk)
         url = self._door.url
-        return Given(
+        return ProgramInput(
             prompt=prompt,
             system="\n\n".join(one.text for one in self._heard if one.role == "system"),
             url=f"{url}/m/{desk.token}",
@@ -200,7 +200,7 @@ def _judge(status: int, said: str, *, replies: int) -> None:
         raise ProgramFailure(f"the program ended and never got a reply of its model{said}")
 
 
-def _quoted(said: str, desk: Desk) -> str:
+def _quoted(said: str, desk: ProgramHandlers) -> str:
     """The end of its output without the secrets, which it may have printed."""
     for secret in (desk.key, desk.token):
         said = said.replace(secret, "***")

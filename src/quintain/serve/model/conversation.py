@@ -23,9 +23,9 @@ from quintain.models.wire import ProgramRequest
 from quintain.tools import Tool
 from quintain.trace import Message, Reply, Step, Tokens, ToolCall
 
-from .asked import Asked, Refusal
-from .gate import Gate, gate
-from .turn import Held, OpenTurn, key
+from .api import ApiRequest, Refusal
+from .gate import ToolAccess, gate
+from .turn import OpenTurn, PendingReply, key
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class Conversation:
         self._model, self._allowed = model, tuple(allowed)
         self._lock = asyncio.Lock()
         self._open: OpenTurn | None = None
-        self._held: list[Held] = []
+        self._held: list[PendingReply] = []
         self._said: defaultdict[bytes, list[tuple[Message, ...]]] = defaultdict(list)
         self._stored: dict[str, tuple[Message, ...]] = {}
         self._own_calls = 0
@@ -71,12 +71,12 @@ class Conversation:
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """What the episode lets its agent call."""
+        """Tools that the agent may call."""
         return self.session.tools
 
     # What the program does. A client that goes away does not undo what it asked for.
 
-    async def ask(self, asked: Asked) -> tuple[Reply, str]:
+    async def ask(self, asked: ApiRequest) -> tuple[Reply, str]:
         """The model's reply as the program is to see it, and a name for it.
 
         Raises:
@@ -111,7 +111,7 @@ class Conversation:
             if self.session.ended:
                 self.over.set()
 
-    async def _ask(self, asked: Asked) -> tuple[Reply, str]:
+    async def _ask(self, asked: ApiRequest) -> tuple[Reply, str]:
         context = self._restored(asked)
         while self._drawing and self._is_spent():
             await asyncio.wait(tuple(self._drawing), return_when=asyncio.FIRST_COMPLETED)
@@ -135,7 +135,7 @@ class Conversation:
         self._stored[f"resp_{name}"] = (*context[start:first], *sequence)
         return reply, name
 
-    async def _drawn(self, asked: Asked, context: list[Message]) -> tuple[Reply, list[Message]]:
+    async def _drawn(self, asked: ApiRequest, context: list[Message]) -> tuple[Reply, list[Message]]:
         """The first reply that the program gets something of, and the context that it ends.
 
         What comes before it, and what of it is answered here, the program never sees.
@@ -150,7 +150,7 @@ class Conversation:
             async with self._lock:
                 self._check()
                 if not here and not refused:
-                    await self._hand_out(Held(tuple(context), reply, self.listed and not asked.tools), passed)
+                    await self._hand_out(PendingReply(tuple(context), reply, self.listed and not asked.tools), passed)
                     return reply, [*context, reply.message]
                 await self._settle()
                 self._check()
@@ -163,7 +163,7 @@ class Conversation:
                     self.session.append(Message("tool", "error: not run; see the other calls", call_id=call.id))
                 context = list(self.session.messages)
 
-    async def _reply(self, asked: Asked, context: Sequence[Message], tools: tuple[Tool, ...]) -> Reply:
+    async def _reply(self, asked: ApiRequest, context: Sequence[Message], tools: tuple[Tool, ...]) -> Reply:
         request = self.session.request()
         limits = [limit for limit in (request.max_tokens, asked.max_tokens) if limit is not None]
         wanted = ProgramRequest(
@@ -183,7 +183,7 @@ class Conversation:
             raise Refusal(f"the model failed: {error}", status=403, code="model_failed") from error
 
     def _is_spent(self) -> bool:
-        """Whether replies that are not recorded yet, or are being drawn, reach a limit, which counts what is."""
+        """True if replies that are not recorded yet, or are being drawn, reach a limit."""
         if not self._held and not self._drawing:
             return False
         config = self.session.config
@@ -242,7 +242,7 @@ class Conversation:
 
         None when the episode is over, or the program ended on something else than words.
         """
-        async with self._lock:  # No call is under way; whoever still waits, waits for nobody.
+        async with self._lock:  # No call is under way, and those that wait are dismissed.
             self._dismiss()
             words = self._held.pop() if self._held and self._held[-1].answers else None
             await self._settle()
@@ -252,7 +252,7 @@ class Conversation:
             return words.reply
 
     async def abandon(self) -> None:
-        """Nobody will ask any more: end what is under way, and close the turn that is open, if its tool allows."""
+        """Ends what is under way, and closes the open turn if its tool allows."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_S), self._lock:
                 self._dismiss()
@@ -265,7 +265,7 @@ class Conversation:
         for task in self._running:
             task.cancel()
 
-    async def _hand_out(self, held: Held, passed: Gate) -> None:
+    async def _hand_out(self, held: PendingReply, passed: ToolAccess) -> None:
         """Record a reply that the program gets, or hold it until it is known what became of it."""
         pending = [(passed.theirs[call.name], call) for call in held.reply.message.calls if call.name in passed.theirs]
         if pending:
@@ -310,7 +310,7 @@ class Conversation:
             await turn.close()
 
     def _goes_on(self, context: Sequence[Message]) -> bool:
-        """Whether a context continues what is not recorded yet, or asks once more what the open turn replied to."""
+        """True if a context continues what is not recorded yet, or repeats the request of the open turn."""
         held = [one.reply.message for one in self._held]
         if self._open is not None:
             before = self._open.context
@@ -326,7 +326,7 @@ class Conversation:
 
     # What the program says again.
 
-    def _restored(self, asked: Asked) -> list[Message]:
+    def _restored(self, asked: ApiRequest) -> list[Message]:
         """The context of a request, with every reply as the model gave it, and with what was run here between."""
         before: tuple[Message, ...] = ()
         if asked.after is not None:
@@ -346,7 +346,7 @@ class Conversation:
             seen[name] += 1
         return restored
 
-    def _gate(self, asked: Asked) -> Gate:
+    def _gate(self, asked: ApiRequest) -> ToolAccess:
         try:
             return gate(asked, self.session.tools, self._allowed, listed=self.listed)
         except EpisodeError as error:
@@ -358,7 +358,7 @@ def _choice(tools: tuple[Tool, ...], name: str) -> tuple[Tool, ...]:
     """Returns the tools that the model may call: all, or the one that it has to call.
 
     Raises:
-        Refusal: There is no such tool.
+        Refusal: The program does not offer it.
     """
     chosen = tuple(tool for tool in tools if name in {"", "*", tool.name})
     if name and not chosen:

@@ -17,7 +17,7 @@ from quintain.serve.errors import ServeError
 from quintain.trace import Reply
 
 from . import chat, messages, responses
-from .asked import Asked, Format, Refusal
+from .api import ApiRequest, Format, Refusal
 from .conversation import Conversation
 from .peers import Guard
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BODY_BYTES = 50_000_000
-"""Longest request."""
+"""Bytes of the longest request."""
 _QUIET_S = 10.0
 """Seconds after which a stream begins without its first words, so that the line is not taken for dead."""
 
@@ -35,16 +35,16 @@ FORMATS: dict[str, Format] = {"chat/completions": chat, "responses": responses, 
 _NOWHERE = Refusal("there is no such path", status=404, code="not_found")
 
 
-class Desk:
-    """What one episode's program may reach.
+class ProgramHandlers:
+    """Handlers for one episode's program.
 
     Args:
-        conversation: What is asked and done here.
-        bound: Whether only the program itself may come, whoever else knows the secrets.
+        conversation: The program's conversation with its model.
+        bound: Whether only the program itself may connect, even if another process has its secrets.
 
     Attributes:
         token: The unguessable part of its paths.
-        key: What the program must send as its API key.
+        key: The API key that the program must send.
     """
 
     def __init__(self, conversation: Conversation, *, bound: bool) -> None:
@@ -134,7 +134,7 @@ class Desk:
         await self._stream(request, form, asked=asked, asking=asking)
 
     async def _stream(
-        self, request: Request, form: Format, *, asked: Asked, asking: Callable[[], Awaitable[tuple[Reply, str]]]
+        self, request: Request, form: Format, *, asked: ApiRequest, asking: Callable[[], Awaitable[tuple[Reply, str]]]
     ) -> None:
         waiting = asyncio.ensure_future(_while_there(request, asking))
         await asyncio.wait({waiting}, timeout=_QUIET_S)
@@ -150,7 +150,7 @@ class Desk:
         self._spoken()
         await events.close(b"".join(form.events(asked, reply, name)))
 
-    def _asked(self, digest: str, asked: Asked) -> Callable[[], Awaitable[tuple[Reply, str]]]:
+    def _asked(self, digest: str, asked: ApiRequest) -> Callable[[], Awaitable[tuple[Reply, str]]]:
         """The reply to a request; one whose client left stays for the same request that comes again.
 
         Who asks the same while another one waits wants a reply of his own: so programs draw several.
@@ -160,7 +160,7 @@ class Desk:
             task = self._left.pop(digest, None)
             if task is None:
                 task = asyncio.ensure_future(self.conversation.ask(asked))
-                task.add_done_callback(_heard)  # It may be refused when nobody waits for it any more.
+                task.add_done_callback(_heard)  # Its client may have left when it is refused.
             try:
                 return await asyncio.shield(task)
             except asyncio.CancelledError:
@@ -178,14 +178,14 @@ class Paths:
     """The application: every request goes to the desk that its token names."""
 
     def __init__(self) -> None:
-        self._desks: dict[str, Desk] = {}
+        self._desks: dict[str, ProgramHandlers] = {}
         self._actions: Actions | None = None
         self._loading = asyncio.Lock()
 
-    def open(self, desk: Desk) -> None:
+    def open(self, desk: ProgramHandlers) -> None:
         self._desks[desk.token] = desk
 
-    def close(self, desk: Desk) -> None:
+    def close(self, desk: ProgramHandlers) -> None:
         del self._desks[desk.token]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -202,13 +202,13 @@ class Paths:
             await desk.handle(request, self.load)
 
     async def aclose(self) -> None:
-        """Nobody asks any more."""
+        """Ends the SDK's session manager."""
         actions, self._actions = self._actions, None
         if actions is not None:
             await actions.aclose()
 
     async def load(self) -> Actions:
-        """What answers MCP. Programs do not wait long for it, and to load it takes a second."""
+        """Loads the part that answers MCP, which takes a second, before programs need it."""
         async with self._loading:
             if self._actions is None:
                 module = await asyncio.to_thread(importlib.import_module, f"{__package__}.actions")
@@ -218,7 +218,7 @@ class Paths:
 
 
 async def _name_models(request: Request, name: str) -> None:
-    """There is one, by whatever name it is asked for."""
+    """Lists the one model, under whatever name it is asked for."""
     model: dict[str, Any] = {"id": name or "quintain", "object": "model", "created": 0, "owned_by": "quintain"}
     model |= {"type": "model", "display_name": model["id"], "created_at": "1970-01-01T00:00:00Z"}
     await request.reply(model if name else {"object": "list", "data": [model], "has_more": False})

@@ -1,4 +1,4 @@
-"""Which tools a program's model may see, and who runs what it calls."""
+"""Tools that a program's model may see, and the side that runs each call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quintain.errors import EpisodeError
 from quintain.tools import Tool
 from quintain.trace import Message, ToolCall
 
-from .asked import Asked, Offered
+from .api import ApiRequest, Offered
 
 _SEPARATORS = "_-./:"
 _SURE = 100
@@ -19,14 +19,14 @@ _SURE = 100
 
 
 class _Anything(msgspec.Struct):
-    """The arguments of a tool that is not ours; nobody decodes them here."""
+    """Arguments of a tool that the program runs; they are not decoded here."""
 
 
-class Gate(msgspec.Struct, frozen=True):
-    """What became of the tools of one request.
+class ToolAccess(msgspec.Struct, frozen=True):
+    """Tools of one request.
 
     Attributes:
-        tools: What the model is offered.
+        tools: Tools that the model is offered.
         theirs: The name that the program gives each of the episode's tools, and the episode's own.
         own: Names of tools that the program runs itself, and may.
         ours: The episode's own names of its tools.
@@ -40,11 +40,11 @@ class Gate(msgspec.Struct, frozen=True):
     listed: bool
 
     def sorted(self, calls: Sequence[ToolCall]) -> tuple[list[ToolCall], list[Message], list[ToolCall]]:
-        """Calls that are made here, by the names that the episode knows, refusals, and calls that the program is given.
+        """Returns the calls to make here, by the episode's names, the refusals, and the calls that the program gets.
 
-        A program gets calls of its own tools that it may run and, where it knows them, of the episode's, unless their
-        arguments are no JSON object, which not every API has a form for. What else the model says it might run all the
-        same: a tool that is shut, or that it did not offer.
+        A program gets calls of its own tools that it may run and, if it has listed them, of the episode's, unless their
+        arguments are not a JSON object, which not every API can carry. It could run any other call, such as of a tool
+        that is not allowed, so it does not get it.
         """
         here: list[ToolCall] = []
         refused: list[Message] = []
@@ -55,14 +55,14 @@ class Gate(msgspec.Struct, frozen=True):
                 there.append(call)
             elif call.name in self.own:
                 refused.append(Message("tool", "error: the arguments are no JSON object", call_id=call.id))
-            elif known is None and call.name in self.ours:  # Under this name nobody offered it.
+            elif known is None and call.name in self.ours:  # The model was not offered this name.
                 refused.append(Message("tool", f"error: there is no tool {call.name!r}", call_id=call.id))
             else:
                 here.append(msgspec.structs.replace(call, name=known or call.name))
         return here, refused, there
 
 
-def gate(asked: Asked, tools: Sequence[Tool], allowed: Sequence[str], *, listed: bool) -> Gate:
+def gate(asked: ApiRequest, tools: Sequence[Tool], allowed: Sequence[str], *, listed: bool) -> ToolAccess:
     """Let through what may pass.
 
     Args:
@@ -95,11 +95,11 @@ def gate(asked: Asked, tools: Sequence[Tool], allowed: Sequence[str], *, listed:
             component="H",
             kind="agent_command_not_allowed",
         )
-    return Gate(tuple(passed), theirs, frozenset(own), frozenset(tool.name for tool in tools), listed)
+    return ToolAccess(tuple(passed), theirs, frozenset(own), frozenset(tool.name for tool in tools), listed)
 
 
 def is_object(arguments: str) -> bool:
-    """Whether a call's arguments are a JSON object, or nothing at all."""
+    """True if a call's arguments are a JSON object, or empty."""
     try:
         msgspec.json.decode(arguments.strip() or "{}", type=dict[str, object])
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):

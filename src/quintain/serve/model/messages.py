@@ -10,7 +10,7 @@ import msgspec
 from quintain import codec
 from quintain.trace import Block, Content, Message, Reply, Text, ToolCall
 
-from .asked import Asked, Longest, Offered, Refusal, Some, content, decoded, frame, image, pieces, unsupported
+from .api import ApiRequest, Longest, Offered, Refusal, Some, content, decoded, frame, image, pieces, unsupported
 
 
 class _Source(msgspec.Struct):
@@ -31,30 +31,30 @@ class _Block(msgspec.Struct):
     content: str | list[_Block] | None = None
 
 
-class _Message(msgspec.Struct):
+class _MessagesItem(msgspec.Struct):
     role: Literal["user", "assistant", "system"]
     content: str | list[_Block]
 
 
-class _Tool(msgspec.Struct):
+class _MessagesTool(msgspec.Struct):
     name: str = ""
     type: str | None = None
     description: str | None = None
     input_schema: dict[str, Any] | None = None
 
 
-class _Choice(msgspec.Struct):
+class _MessagesChoice(msgspec.Struct):
     type: Literal["auto", "none", "any", "tool"]
     name: str = ""
 
 
-class _Request(msgspec.Struct):
-    messages: Some[_Message]
+class _MessagesBody(msgspec.Struct):
+    messages: Some[_MessagesItem]
     max_tokens: Longest
     model: str = ""
     system: str | list[_Block] | None = None
-    tools: list[_Tool] | None = None
-    tool_choice: _Choice | None = None
+    tools: list[_MessagesTool] | None = None
+    tool_choice: _MessagesChoice | None = None
     stream: bool | None = None
     stop_sequences: list[str] | None = None
     output_config: dict[str, Any] | None = None
@@ -63,14 +63,14 @@ class _Request(msgspec.Struct):
     container: Any = None
 
 
-def read(data: bytes) -> Asked:
+def read(data: bytes) -> ApiRequest:
     """A request of `/v1/messages`."""
-    request = decoded(data, _Request)
-    choice = request.tool_choice or _Choice("auto")
+    request = decoded(data, _MessagesBody)
+    choice = request.tool_choice or _MessagesChoice("auto")
     _check(request)
     tools = [] if choice.type == "none" else request.tools or []
     first = [Message("system", _content(request.system))] if request.system else []
-    return Asked(
+    return ApiRequest(
         model=request.model,
         messages=(*first, *(message for one in request.messages for message in _messages(one))),
         tools=tuple(_offered(tool) for tool in tools if _is_function(tool)),
@@ -81,24 +81,24 @@ def read(data: bytes) -> Asked:
     )
 
 
-def _check(request: _Request) -> None:
+def _check(request: _MessagesBody) -> None:
     if request.output_format or (request.output_config or {}).get("format"):
         raise unsupported("output_config.format", "the model is asked as the environment's configuration says")
     if request.mcp_servers or request.container is not None:
         raise unsupported("mcp_servers and container", "no tool is run here but the episode's")
 
 
-def _is_function(tool: _Tool) -> bool:
+def _is_function(tool: _MessagesTool) -> bool:
     return tool.type in {None, "custom"}
 
 
-def _offered(tool: _Tool) -> Offered:
+def _offered(tool: _MessagesTool) -> Offered:
     if not tool.name or tool.input_schema is None:
         raise Refusal("a tool needs a name and an input_schema")
     return Offered(tool.name, tool.description or "", tool.input_schema)
 
 
-def _messages(one: _Message) -> Iterator[Message]:
+def _messages(one: _MessagesItem) -> Iterator[Message]:
     """One message of theirs is several of ours where it answers calls."""
     if isinstance(one.content, str):
         yield Message(one.role, one.content)
@@ -148,8 +148,8 @@ def _block(block: _Block) -> Block:
     raise unsupported(f"content of type {block.type!r}", "there are words, and pictures that come in base64")
 
 
-def whole(asked: Asked, reply: Reply, name: str) -> dict[str, Any]:
-    """A `message`."""
+def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
+    """Returns a reply as a `message`."""
     return _head(asked, reply, name) | {
         "content": [_full(kind, value) for kind, value in _said(reply.message)],
         "stop_reason": _stop(reply),
@@ -157,7 +157,7 @@ def whole(asked: Asked, reply: Reply, name: str) -> dict[str, Any]:
     }
 
 
-def events(asked: Asked, reply: Reply, name: str) -> Iterator[bytes]:
+def events(asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
     """From `message_start` to `message_stop`."""
     empty: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
     opened = _head(asked, reply, name) | empty
@@ -211,7 +211,7 @@ def _event(kind: str, **fields: Any) -> bytes:
     return frame(codec.json({"type": kind} | fields), kind)
 
 
-def _head(asked: Asked, reply: Reply, name: str) -> dict[str, Any]:
+def _head(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
     usage = {"input_tokens": reply.usage.prompt, "output_tokens": reply.usage.completion}
     return {"id": f"msg_{name}", "type": "message", "role": "assistant", "model": asked.model, "usage": usage}
 

@@ -1,6 +1,6 @@
-"""Which process is at the other end of a connection, so that a secret in a program's environment helps nobody else.
+"""Finds the process at the other end of a connection, so that only a program can use its secrets.
 
-Linux says who holds a socket: /proc/net/tcp has its inode by its addresses, /proc/PID/fd has the process by the inode.
+On Linux, /proc/net/tcp has a socket's inode by its addresses, and /proc/PID/fd has the process by the inode.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Address = tuple[str, int]
 
 _PROC = Path("/proc")
 _REMEMBERED = 4096
-"""Connections."""
+"""Connections that are kept."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Process(msgspec.Struct, frozen=True):
-    """A process, told from a later one of the same number by when it started, in ticks since boot."""
+    """A process, distinguished from a later one of the same number by its start, in ticks since boot."""
 
     pid: int
     started: int
@@ -53,11 +53,11 @@ class Guard:
             self._spoken = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
 
     def admits(self, client: Address, server: Address) -> bool:
-        """Whether the process behind a connection may pass.
+        """True if the process behind a connection may pass.
 
         Args:
             client: Its end: the one object that the server has for a connection, as long as that lasts.
-            server: Our end.
+            server: The server's end.
         """
         # While we hold the object no other has its identity; so one connection is looked up once.
         if self._known.get(id(client)) is client:
@@ -92,7 +92,7 @@ class Guard:
 
 
 def known() -> bool:
-    """Whether this machine says who holds a socket."""
+    """True if this machine shows which process holds a socket."""
     return (_PROC / "net/tcp").is_file()
 
 

@@ -20,14 +20,14 @@ from quintain import codec
 from quintain.errors import EpisodeError, UsageError
 
 _PASSED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME", "SHELL", "SSL_CERT_FILE")
-"""What a program may know of our environment: nothing in which keys are kept, and not the user's home."""
+"""Variables of the server's environment that a program gets: none in which keys are kept, and not the user's home."""
 _TAIL = 4000
 """Bytes of its output that are kept."""
 _GRACE_S = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 _PR_SET_DUMPABLE = 4
 _STANDS = re.compile(r"\{(prompt|system|given|mcp_config)\}")
-"""What stands for something in a command's words."""
+"""Placeholders in a command's words."""
 
 
 class ProgramFailure(EpisodeError):
@@ -37,14 +37,14 @@ class ProgramFailure(EpisodeError):
         super().__init__(message, component="H", kind=kind)
 
 
-class Given(NamedTuple):
-    """What a program is told.
+class ProgramInput(NamedTuple):
+    """Input of a program.
 
     Attributes:
         prompt: The task, or the conversation so far.
         system: The system prompt of the environment.
         url: Address of the model's APIs, without the version.
-        key: For these.
+        key: API key for them.
         tools: Address of the episode's tools, which speaks MCP.
     """
 
@@ -56,7 +56,7 @@ class Given(NamedTuple):
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the clients of the APIs look for."""
+        """Environment variables that the clients of the APIs read."""
         return {
             "OPENAI_BASE_URL": f"{self.url}/v1",
             "OPENAI_API_BASE": f"{self.url}/v1",
@@ -73,7 +73,7 @@ class Given(NamedTuple):
 
 
 class Program:
-    """A running program, the leader of a session of its own, in folders of its own that are gone with it."""
+    """A running program, the leader of a session of its own, in folders that are removed with it."""
 
     def __init__(self, process: asyncio.subprocess.Process, folder: Path, output: int) -> None:
         self.pid = process.pid
@@ -85,23 +85,23 @@ class Program:
         asyncio.get_running_loop().add_reader(output, self._read)
 
     @classmethod
-    async def start(cls, command: str, given: Given, passed: Collection[str] = ()) -> Program:
-        """Start it.
+    async def start(cls, command: str, given: ProgramInput, passed: Collection[str] = ()) -> Program:
+        """Starts a program.
 
-        `{prompt}`, `{system}`, `{given}` and `{mcp_config}` in the command's words stand for what is given, for the
-        folder in which all of it lies, and for a file there. A command without `{prompt}` reads it from its standard
-        input; where nothing says `{system}`, that is the beginning of the prompt.
+        `{prompt}`, `{system}`, `{given}` and `{mcp_config}` in the command's words stand for the input, for the folder
+        in which all of it lies, and for a file there. A command without `{prompt}` reads it from its standard input;
+        without `{system}`, the system prompt is the beginning of the prompt.
 
         Args:
             command: The program and its arguments, as a shell would split them; no shell runs it.
-            given: What it is told.
-            passed: Names of further variables of our environment that it gets.
+            given: Its input.
+            passed: Names of further variables of the server's environment that it gets.
 
         Raises:
             ProgramFailure: It cannot be started.
         """
         folder = Path(tempfile.mkdtemp(prefix="quintain-"))
-        output, said = os.pipe()  # Ours, not asyncio's, which waits until nobody can write to it any more.
+        output, said = os.pipe()  # Not asyncio's, which waits until all writers have closed it.
         prompt = given.prompt if "{system}" in command else given.whole
         place = folder / "given"
         meant = {"system": given.system, "prompt": prompt, "given": place, "mcp_config": place / "mcp.json"}
@@ -131,7 +131,7 @@ class Program:
         return cls(process, folder, output)
 
     async def wait(self) -> int:
-        """Its status, once it has ended, whatever it leaves running; negative for the signal that ended it."""
+        """Returns its status once it has ended, whatever it leaves running; negative for the signal that ended it."""
         status = await self._process.wait()
         self._read()  # What it said last may not have been read.
         return status
@@ -157,7 +157,7 @@ class Program:
         """Take what lies in the pipe, which holds no more than this."""
         with contextlib.suppress(BlockingIOError):
             data = os.read(self._output, 65_536)
-            if not data:  # Nobody can write to it any more.
+            if not data:  # All writers have closed it.
                 asyncio.get_running_loop().remove_reader(self._output)
             self._tail += data
             del self._tail[:-_TAIL]
@@ -178,7 +178,7 @@ def split(command: str) -> list[str]:
     return words
 
 
-def _write(folder: Path, given: Given, prompt: str) -> None:
+def _write(folder: Path, given: ProgramInput, prompt: str) -> None:
     """Make the program's folders: its home, its work, and what it is given."""
     place = folder / "given"
     for path in (folder / "home", folder / "work", place):
@@ -202,7 +202,7 @@ def _close_ourselves() -> None:
         raise OSError(number, f"this process cannot be closed to it, prctl(PR_SET_DUMPABLE): {os.strerror(number)}")
 
 
-def _environment(folder: Path, given: Given, passed: Collection[str]) -> dict[str, str]:
+def _environment(folder: Path, given: ProgramInput, passed: Collection[str]) -> dict[str, str]:
     ours: Mapping[str, str] = os.environ
     kept = {name: ours[name] for name in (*_PASSED, *passed) if name in ours}
     home = {"HOME": str(folder / "home"), "TMPDIR": str(folder / "work"), "QUINTAIN_GIVEN": str(folder / "given")}

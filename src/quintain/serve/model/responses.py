@@ -11,8 +11,8 @@ import msgspec
 from quintain import codec
 from quintain.trace import Block, Content, Message, Reply, Text, ToolCall
 
-from .asked import (
-    Asked,
+from .api import (
+    ApiRequest,
     Longest,
     Offered,
     Refusal,
@@ -29,7 +29,7 @@ from .asked import (
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
 
-class _Part(msgspec.Struct):
+class _ItemPart(msgspec.Struct):
     type: str
     text: str = ""
     refusal: str = ""
@@ -39,43 +39,43 @@ class _Part(msgspec.Struct):
 class _Item(msgspec.Struct):
     type: str = "message"
     role: str = ""
-    content: str | list[_Part] | None = None
+    content: str | list[_ItemPart] | None = None
     call_id: str = ""
     namespace: str | None = None
     name: str = ""
     arguments: str = ""
-    output: str | list[_Part] = ""
-    summary: list[_Part] = []
+    output: str | list[_ItemPart] = ""
+    summary: list[_ItemPart] = []
 
 
-class _Tool(msgspec.Struct):
+class _ResponsesTool(msgspec.Struct):
     type: str
     name: str = ""
     description: str | None = None
     parameters: dict[str, Any] | None = None
-    tools: list[_Tool] = []
+    tools: list[_ResponsesTool] = []
 
 
-class _Choice(msgspec.Struct):
+class _ResponsesChoice(msgspec.Struct):
     type: Literal["function"]
     name: str
 
 
-class _Format(msgspec.Struct):
+class _TextFormat(msgspec.Struct):
     type: str = "text"
 
 
 class _Text(msgspec.Struct):
-    format: _Format | None = None
+    format: _TextFormat | None = None
 
 
-class _Request(msgspec.Struct):
+class _ResponsesBody(msgspec.Struct):
     input: str | list[dict[str, Any]]
     model: str = ""
     instructions: str | None = None
     previous_response_id: str | None = None
-    tools: list[_Tool] | None = None
-    tool_choice: Literal["auto", "none", "required"] | _Choice | None = None
+    tools: list[_ResponsesTool] | None = None
+    tool_choice: Literal["auto", "none", "required"] | _ResponsesChoice | None = None
     stream: bool | None = None
     max_output_tokens: Longest | None = None
     text: _Text | None = None
@@ -86,15 +86,15 @@ class _Request(msgspec.Struct):
     prompt: Any = None
 
 
-def read(data: bytes) -> Asked:
+def read(data: bytes) -> ApiRequest:
     """A request of `/v1/responses`."""
-    request = decoded(data, _Request)
+    request = decoded(data, _ResponsesBody)
     _check(request)
     choice = request.tool_choice
     tools = [] if choice == "none" else request.tools or []
     given = request.input
     rest = [Message("user", given)] if isinstance(given, str) else _messages([converted(one, _Item) for one in given])
-    return Asked(
+    return ApiRequest(
         model=request.model,
         messages=tuple(rest),
         instructions=request.instructions or "",
@@ -102,11 +102,11 @@ def read(data: bytes) -> Asked:
         stream=bool(request.stream),
         max_tokens=request.max_output_tokens,
         after=request.previous_response_id,
-        tool_choice=choice.name if isinstance(choice, _Choice) else "*" if choice == "required" else "",
+        tool_choice=choice.name if isinstance(choice, _ResponsesChoice) else "*" if choice == "required" else "",
     )
 
 
-def _check(request: _Request) -> None:
+def _check(request: _ResponsesBody) -> None:
     if request.text is not None and request.text.format is not None and request.text.format.type != "text":
         raise unsupported("text.format", "the model is asked as the environment's configuration says")
     if not request.input and request.previous_response_id is None:
@@ -119,7 +119,7 @@ def _check(request: _Request) -> None:
         raise unsupported("conversation and prompt", "nothing is stored but the responses of this episode")
 
 
-def _offered(tool: _Tool, space: str = "") -> Iterator[Offered]:
+def _offered(tool: _ResponsesTool, space: str = "") -> Iterator[Offered]:
     if tool.type in {"function", "namespace"} and not tool.name:
         raise Refusal(f"a {tool.type} needs a name")
     if tool.type == "function":
@@ -136,7 +136,7 @@ def _spaced(space: str | None, name: str) -> str:
 
 
 def _messages(items: Sequence[_Item]) -> Iterator[Message]:
-    """What one reply said lies in several items: its thoughts, its words, its calls."""
+    """Yields messages; thoughts, text and calls of one reply are several items."""
     for said, group in itertools.groupby(items, _is_said):
         run = list(group)
         yield from _assistants(run) if said else map(_message, run)
@@ -178,11 +178,11 @@ def _message(item: _Item) -> Message:
     return Message("system" if role == "system" else "user", _content(item.content))
 
 
-def _content(parts: str | Sequence[_Part] | None) -> Content:
+def _content(parts: str | Sequence[_ItemPart] | None) -> Content:
     return parts or "" if isinstance(parts, str | None) else content([_block(part) for part in parts])
 
 
-def _block(part: _Part) -> Block:
+def _block(part: _ItemPart) -> Block:
     if part.type in {"input_text", "output_text", "text", "refusal"}:
         return Text(part.text or part.refusal)
     if part.type == "input_image" and part.image_url is not None:
@@ -190,8 +190,8 @@ def _block(part: _Part) -> Block:
     raise unsupported(f"content of type {part.type!r}", "there are words and pictures")
 
 
-def whole(asked: Asked, reply: Reply, name: str) -> dict[str, Any]:
-    """A `response`."""
+def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
+    """Returns a reply as a `response`."""
     cut = reply.finish_reason == "length"
     return _head(asked, name) | {
         "status": "incomplete" if cut else "completed",
@@ -201,20 +201,20 @@ def whole(asked: Asked, reply: Reply, name: str) -> dict[str, Any]:
     }
 
 
-def events(asked: Asked, reply: Reply, name: str) -> Iterator[bytes]:
+def events(asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
     """From `response.created` to `response.completed`."""
     ended = whole(asked, reply, name)
     empty: dict[str, Any] = {"status": "in_progress", "output": [], "usage": None}
     opened = _head(asked, name) | empty
     counter = itertools.count()
-    for kind, fields in _told(opened, ended):
+    for kind, fields in _sequence(opened, ended):
         yield frame(codec.json({"type": kind, "sequence_number": next(counter)} | fields), kind)
 
 
-_Told = tuple[str, dict[str, Any]]
+_Event = tuple[str, dict[str, Any]]
 
 
-def _told(opened: dict[str, Any], ended: dict[str, Any]) -> Iterator[_Told]:
+def _sequence(opened: dict[str, Any], ended: dict[str, Any]) -> Iterator[_Event]:
     yield "response.created", {"response": opened}
     yield "response.in_progress", {"response": opened}
     for number, item in enumerate(ended["output"]):
@@ -234,8 +234,8 @@ def _begun(item: dict[str, Any]) -> dict[str, Any]:
     return {**item, **empty[str(item["type"])], **status}
 
 
-def _grown(item: dict[str, Any], place: dict[str, Any]) -> Iterator[_Told]:
-    """What fills one item, piece by piece."""
+def _grown(item: dict[str, Any], place: dict[str, Any]) -> Iterator[_Event]:
+    """Yields the events that fill one item, piece by piece."""
     if item["type"] == "function_call":
         for text in pieces(item["arguments"]):
             yield "response.function_call_arguments.delta", place | {"delta": text}
@@ -269,7 +269,7 @@ def _items(said: Message, name: str, spaces: Mapping[str, str]) -> Iterator[dict
         yield {"type": "function_call", "id": f"fc_{name}_{number}", "status": "completed"} | called
 
 
-def _head(asked: Asked, name: str) -> dict[str, Any]:
+def _head(asked: ApiRequest, name: str) -> dict[str, Any]:
     return {
         "id": f"resp_{name}",
         "object": "response",
@@ -305,5 +305,5 @@ def error(refusal: Refusal) -> dict[str, Any]:
 
 def broken(refusal: Refusal) -> bytes:
     """The error as a frame."""
-    told = {"type": "error", "code": refusal.code, "message": str(refusal), "param": None, "sequence_number": 0}
-    return frame(codec.json(told), "error")
+    document = {"type": "error", "code": refusal.code, "message": str(refusal), "param": None, "sequence_number": 0}
+    return frame(codec.json(document), "error")

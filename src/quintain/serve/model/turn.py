@@ -15,7 +15,7 @@ from quintain.trace import Message, Reply, Step, ToolCall
 from .gate import is_object
 
 
-class Held(msgspec.Struct, frozen=True):
+class PendingReply(msgspec.Struct, frozen=True):
     """A reply that is given, and not recorded yet.
 
     Attributes:
@@ -36,13 +36,13 @@ class OpenTurn:
     """A turn that waits for the program to make its calls.
 
     Attributes:
-        context: What the model saw.
-        reply: What it said.
-        pending: The episode's name of each tool, and the call as the model wrote it, that nobody made yet.
+        context: The model's context.
+        reply: The model's reply.
+        pending: The episode's name of each tool, and the call as the model wrote it, for calls not made yet.
         closed: Set when it is over.
     """
 
-    def __init__(self, session: ActorSession, held: Held, pending: list[tuple[str, ToolCall]]) -> None:
+    def __init__(self, session: ActorSession, held: PendingReply, pending: list[tuple[str, ToolCall]]) -> None:
         self.context, self.reply, self.pending = held.context, held.reply, pending
         self._inbox: asyncio.Queue[ToolCall | None] = asyncio.Queue()
         self._waiting: asyncio.Future[Step] | None = None
@@ -91,7 +91,7 @@ class OpenTurn:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two texts of arguments say the same."""
+    """True if two texts of arguments are the same JSON."""
     return is_object(one) and is_object(other) and _parsed(one) == _parsed(other)
 
 
@@ -100,7 +100,7 @@ def _parsed(arguments: str) -> Any:
 
 
 def key(message: Message) -> bytes:
-    """What stays of an assistant's message when a program says it again: not its thoughts, not the spaces of JSON."""
+    """Returns what stays of an assistant's message when a program repeats it: without thoughts and JSON's spaces."""
     calls = [(call.id, call.name, _plain(call.arguments)) for call in message.calls]
     return codec.dumps([message.text.strip(), calls])
 

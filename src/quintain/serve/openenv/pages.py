@@ -19,7 +19,7 @@ from quintain.serve.asgi import JSON, Request, again_headers, parsed
 from quintain.serve.episodes import task_lists as lists
 from quintain.serve.episodes.host import Host
 from quintain.serve.episodes.request_secrets import brought
-from quintain.serve.episodes.views import Answer
+from quintain.serve.episodes.views import CallAnswer
 from quintain.serve.errors import Refused, ServeError, TooLarge, Unknown, Void
 from quintain.serve.keys import Caller
 from quintain.serve.problems import problems
@@ -48,7 +48,7 @@ class OpenEnv:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.sessions = Sessions(host)
-        self.late: set[asyncio.Future[Answer]] = set()
+        self.late: set[asyncio.Future[CallAnswer]] = set()
         """Steps that run on after their request timed out."""
 
     async def handle(self, request: Request, caller: Caller) -> None:
@@ -93,7 +93,7 @@ class OpenEnv:
             return
         await answer(PageRequest(self, request, caller, env))
 
-    def forget(self, step: asyncio.Future[Answer]) -> None:
+    def forget(self, step: asyncio.Future[CallAnswer]) -> None:
         """Drop a late step that has ended; how it did, the episode's record knows."""
         self.late.discard(step)
         if not step.cancelled():
@@ -193,7 +193,7 @@ async def _num_tasks(call: PageRequest) -> None:
 
 async def _task(call: PageRequest) -> None:
     wanted = await call.body(lists.Index)
-    shown = await lists.one(call.all.host, call.env, wanted, tell=_shown_task)
+    shown = await lists.one(call.all.host, call.env, wanted, describe=_shown_task)
     await call.request.reply({"task": shown, "env_name": call.env.name.lower()})
 
 
@@ -203,7 +203,7 @@ async def _task_range(call: PageRequest) -> None:
 
 
 async def _shown(call: PageRequest, split: str, part: slice) -> None:
-    shown = await lists.shown(call.all.host, call.env, split, part=part, tell=_shown_task)
+    shown = await lists.shown(call.all.host, call.env, split, part=part, describe=_shown_task)
     await call.request.reply({"tasks": shown, "env_name": call.env.name.lower()})
 
 

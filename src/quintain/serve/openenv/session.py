@@ -12,10 +12,10 @@ from typing import Any
 
 from quintain.environment import Environment
 from quintain.serve.episodes.actions import LEFT, Stop
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.secrets import NOTHING
-from quintain.serve.episodes.views import PREFIX, Answer, answer_text, answer_tool
+from quintain.serve.episodes.views import PREFIX, CallAnswer, answer_text, answer_tool
 from quintain.serve.errors import Finished, Gone, Refused, ServeError, Void
 from quintain.serve.keys import Caller
 
@@ -119,7 +119,7 @@ class EnvSession:
             raise NoEpisode("the episode has expired or was closed: reset begins another")
         return self.live
 
-    async def act(self, move: AgentMove, *, key: str = "") -> Answer:
+    async def act(self, move: AgentMove, *, key: str = "") -> CallAnswer:
         """Call a tool of the episode, or say words in it.
 
         Raises:
@@ -141,7 +141,7 @@ class EnvSession:
             self.steps += 1
         return answer
 
-    async def _say(self, live: Live, arguments: str, key: str) -> Answer:
+    async def _say(self, live: Live, arguments: str, key: str) -> CallAnswer:
         """Say the words that a tool call has for arguments; where it has others, the agent reads what is wrong."""
         try:
             text = answer_text(arguments)
@@ -149,7 +149,7 @@ class EnvSession:
             if not live.finished:
                 self.steps += 1
                 seq = len(live.trace.turns) - 1
-                return Answer(seq, f"error: {error}", is_error=True, reason="input_validation", meta=live.meta)
+                return CallAnswer(seq, f"error: {error}", is_error=True, reason="input_validation", meta=live.meta)
             text = ""  # It is too late for any words.
         return await live.answer(text, key=key)
 
@@ -234,7 +234,7 @@ class EnvSession:
                 raise Refused(f"split {split!r} has no tasks")
             task = seed % count
         name = f"{self.id}-{self._number}"
-        ask = Wanted(environment=env.name, split=split, task=task, id=name, seed=seed)
+        ask = EpisodeSpec(environment=env.name, split=split, task=task, id=name, seed=seed)
         live = await host.create(ask, self.caller, secrets=self.secrets)
         try:
             await _begun(live)

@@ -11,7 +11,7 @@ import msgspec
 from quintain.environment import Environment
 from quintain.errors import Failure
 from quintain.serve.episodes.live import Live
-from quintain.serve.episodes.views import ANSWER_DESCRIPTION, ANSWER_SCHEMA, PREFIX, Answer, answer_tool
+from quintain.serve.episodes.views import ANSWER_DESCRIPTION, ANSWER_SCHEMA, PREFIX, CallAnswer, answer_tool
 from quintain.serve.errors import Refused
 from quintain.tools import Tool
 from quintain.trace import Content, Text
@@ -201,7 +201,7 @@ FAULTS: dict[str, Literal["tool_not_found", "invalid_args", "execution_error"]] 
 }
 
 
-def paid(answer: Answer) -> float | None:
+def paid(answer: CallAnswer) -> float | None:
     """The reward of a step: a number until the end, as the protocol's graders ask for, and then the score.
 
     So clients that sum and clients that take the last one agree.
@@ -209,14 +209,14 @@ def paid(answer: Answer) -> float | None:
     return answer.reward if answer.finished else 0.0
 
 
-def seen(name: str, answer: Answer) -> bytes:
+def seen(name: str, answer: CallAnswer) -> bytes:
     """The data of the observation that a call, or words, led to."""
     metadata = msgspec.Raw(_encode(answer.meta))
     one = CallResult(name, readable(answer.content), _fault(answer), metadata)
     return _encode(Observation(one, paid(answer), answer.finished, metadata))
 
 
-def rpc_seen(name: str, answer: Answer) -> RpcSeen:
+def rpc_seen(name: str, answer: CallAnswer) -> RpcSeen:
     """The result of a tools/call."""
     metadata = msgspec.Raw(_encode(answer.meta))
     return RpcSeen(
@@ -297,7 +297,7 @@ def _prompt(live: Live) -> Any:
     return blocks
 
 
-def _fault(answer: Answer) -> CallMistake | None:
+def _fault(answer: CallAnswer) -> CallMistake | None:
     if not answer.is_error:
         return None
     content = readable(answer.content)

@@ -19,7 +19,7 @@ from quintain import __version__
 from quintain.errors import QuintainError
 from quintain.serve.asgi import Request, again_headers, parsed
 from quintain.serve.episodes import task_lists as lists
-from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.request_secrets import brought
 from quintain.serve.episodes.secrets import Secrets
@@ -38,7 +38,7 @@ LONGEST = 256
 """Characters of a path that is remembered with where it leads."""
 
 
-class Asked(NamedTuple):
+class OrsRequest(NamedTuple):
     """One request.
 
     Attributes:
@@ -50,7 +50,7 @@ class Asked(NamedTuple):
     env: str
 
 
-Handler = Callable[["Ors", Asked], Awaitable[None]]
+Handler = Callable[["Ors", OrsRequest], Awaitable[None]]
 
 
 class Ors:
@@ -60,7 +60,7 @@ class Ors:
         self.host = host
 
     async def handle(self, request: Request, caller: Caller) -> None:
-        """Answer one request; what cannot be had is told in the standard's words."""
+        """Answers one request; a refusal has the standard's form."""
         try:
             way = _way if len(request.path) <= LONGEST else _way.__wrapped__
             handler, env = way(request.method, request.path)
@@ -69,7 +69,7 @@ class Ors:
             if handler is None:
                 await _nobody(request, _methods(request.path))
                 return
-            await handler(self, Asked(request, caller, env))
+            await handler(self, OrsRequest(request, caller, env))
         except msgspec.DecodeError as error:
             await request.reply({"detail": problems(error, "body")}, 422)
         except ServeError as error:
@@ -90,11 +90,11 @@ class Ors:
             raise Unknown("Active environment not found") from None
 
     async def body(self, request: Request, type: type[Any]) -> Any:
-        """What a request says.
+        """Returns the body of a request.
 
         Raises:
-            msgspec.DecodeError: Not what it should.
-            Refused: The split that it names has no name, which elsewhere means the default one.
+            msgspec.DecodeError: The body is not of this type.
+            Refused: The name of its split is empty, which elsewhere means the default split.
         """
         said = await request.json(type, self.host.limits.body_bytes)
         if said.split == "":
@@ -119,58 +119,58 @@ _JSON = [(b"content-type", b"application/json")]
 # --- discovery ---
 
 
-async def _health(_ors: Ors, asked: Asked) -> None:
+async def _health(_ors: Ors, asked: OrsRequest) -> None:
     await asked.request.reply({"status": "ok"})
 
 
-async def _environments(ors: Ors, asked: Asked) -> None:
+async def _environments(ors: Ors, asked: OrsRequest) -> None:
     await asked.request.reply(list(ors.host.environments))
 
 
-async def _version(_ors: Ors, asked: Asked) -> None:
+async def _version(_ors: Ors, asked: OrsRequest) -> None:
     await asked.request.reply({"version": __version__, "build_sha": None})
 
 
-async def _tools(ors: Ors, asked: Asked) -> None:
+async def _tools(ors: Ors, asked: OrsRequest) -> None:
     await asked.request.reply(wire.listed(ors.host.environment(asked.env)))
 
 
-async def _splits(ors: Ors, asked: Asked) -> None:
+async def _splits(ors: Ors, asked: OrsRequest) -> None:
     await asked.request.reply(lists.splits(ors.host.environment(asked.env)))
 
 
-async def _tasks(ors: Ors, asked: Asked) -> None:
+async def _tasks(ors: Ors, asked: OrsRequest) -> None:
     body = await ors.body(asked.request, lists.Split)
     await _list(ors, asked, body.split, part=slice(None))
 
 
-async def _num_tasks(ors: Ors, asked: Asked) -> None:
+async def _num_tasks(ors: Ors, asked: OrsRequest) -> None:
     body = await ors.body(asked.request, lists.Split)
     await asked.request.reply({"num_tasks": len(await ors.host.tasks(ors.host.environment(asked.env), body.split))})
 
 
-async def _task(ors: Ors, asked: Asked) -> None:
+async def _task(ors: Ors, asked: OrsRequest) -> None:
     body = await ors.body(asked.request, lists.Index)
     found = ors.host.environment(asked.env)
-    shown = await lists.one(ors.host, found, body, tell=wire.task)
+    shown = await lists.one(ors.host, found, body, describe=wire.task)
     await asked.request.reply({"task": shown, "env_name": asked.env or found.name.lower()})
 
 
-async def _task_range(ors: Ors, asked: Asked) -> None:
+async def _task_range(ors: Ors, asked: OrsRequest) -> None:
     body = await ors.body(asked.request, lists.Range)
     await _list(ors, asked, body.split, part=slice(body.start, body.stop))
 
 
-async def _list(ors: Ors, asked: Asked, split: str, *, part: slice) -> None:
+async def _list(ors: Ors, asked: OrsRequest, split: str, *, part: slice) -> None:
     found = ors.host.environment(asked.env)
-    shown = await lists.shown(ors.host, found, split, part=part, tell=wire.task)
+    shown = await lists.shown(ors.host, found, split, part=part, describe=wire.task)
     await asked.request.reply({"tasks": shown, "env_name": asked.env or found.name.lower()})
 
 
 # --- sessions ---
 
 
-async def _create_session(ors: Ors, asked: Asked) -> None:
+async def _create_session(ors: Ors, asked: OrsRequest) -> None:
     body = await asked.request.body(ors.host.limits.body_bytes)
     if body.strip():
         parsed(body, dict[str, Any])
@@ -179,7 +179,7 @@ async def _create_session(ors: Ors, asked: Asked) -> None:
     await asked.request.answer(200, data, headers)
 
 
-async def _create(ors: Ors, asked: Asked) -> None:
+async def _create(ors: Ors, asked: OrsRequest) -> None:
     name = session(asked.request)
     if len(name) > MOST_NAME:
         raise Refused(f"X-Session-ID has {len(name):,} characters, and may have {MOST_NAME}")
@@ -192,7 +192,7 @@ async def _create(ors: Ors, asked: Asked) -> None:
     split, place = (body.split or "", body.index or 0) if by_place else _specified(body.task_spec or {})
     if not split and isinstance(place, str):
         split = await _split_of(ors, body.env_name or "", place)
-    wanted = Wanted(environment=body.env_name or "", split=split, task=place, id=name)
+    wanted = EpisodeSpec(environment=body.env_name or "", split=split, task=place, id=name)
     try:
         secrets = brought(asked.request, body.secrets or {})
         if not await _was_begun(ors, wanted, asked.caller, secrets=secrets):
@@ -206,8 +206,8 @@ async def _create(ors: Ors, asked: Asked) -> None:
     await asked.request.reply({"sid": name})
 
 
-async def _was_begun(ors: Ors, wanted: Wanted, caller: Caller, *, secrets: Secrets) -> bool:
-    """Whether the session is of this very request, whose answer was lost with the process that was to give it."""
+async def _was_begun(ors: Ors, wanted: EpisodeSpec, caller: Caller, *, secrets: Secrets) -> bool:
+    """True if this very request made the session, in a process that was killed before its answer."""
     try:
         live = ors.host.get(wanted.id, caller)
     except Unknown:
@@ -225,10 +225,10 @@ async def _was_begun(ors: Ors, wanted: Wanted, caller: Caller, *, secrets: Secre
 
 
 async def _split_of(ors: Ors, env: str, id: str) -> str:
-    """The first split that has a task of this id.
+    """Returns the first split that has a task of this id.
 
     Raises:
-        Unknown: None has, or there is no such environment.
+        Unknown: No split has it, or the environment is unknown.
     """
     found = ors.host.environment(env)
     for split in found.splits:
@@ -252,13 +252,13 @@ def _specified(spec: dict[str, Any]) -> tuple[str, str | int]:
     return split, name if isinstance(name, str) else int(index or 0)
 
 
-async def _prompt(ors: Ors, asked: Asked) -> None:
-    """All that the agent is told first. Most clients ask for nothing else, so the rules must be in it, and first."""
+async def _prompt(ors: Ors, asked: OrsRequest) -> None:
+    """Sends all messages before the agent's first reply, system messages first: most clients read nothing else."""
     messages = sorted(await _begun(ors, asked.request, asked.caller), key=lambda one: one.role != "system")
     await asked.request.reply([block for one in messages for block in wire.blocks(one.content)])
 
 
-async def _messages(ors: Ors, asked: Asked) -> None:
+async def _messages(ors: Ors, asked: OrsRequest) -> None:
     await asked.request.reply([wire.message(one) for one in await _begun(ors, asked.request, asked.caller)])
 
 
@@ -271,25 +271,25 @@ async def _begun(ors: Ors, request: Request, caller: Caller) -> list[Message]:
     return live.first
 
 
-async def _task_tools(ors: Ors, asked: Asked) -> None:
+async def _task_tools(ors: Ors, asked: OrsRequest) -> None:
     await asked.request.reply(wire.listed(ors.live(asked.request, asked.caller).env))
 
 
-def _call(ors: Ors, asked: Asked) -> Awaitable[None]:
+def _call(ors: Ors, asked: OrsRequest) -> Awaitable[None]:
     return call(ors.live(asked.request, asked.caller), asked.request, most=ors.host.limits.body_bytes)
 
 
-async def _score_group(ors: Ors, asked: Asked) -> None:
+async def _score_group(ors: Ors, asked: OrsRequest) -> None:
     ors.live(asked.request, asked.caller)
     raise Unknown("this environment scores each episode by itself")
 
 
-async def _ping(ors: Ors, asked: Asked) -> None:
+async def _ping(ors: Ors, asked: OrsRequest) -> None:
     ors.live(asked.request, asked.caller)
     await asked.request.reply({"status": "ok"})
 
 
-async def _delete(ors: Ors, asked: Asked) -> None:
+async def _delete(ors: Ors, asked: OrsRequest) -> None:
     name = session(asked.request)
     try:
         await ors.host.close(name, asked.caller)
@@ -299,7 +299,7 @@ async def _delete(ors: Ors, asked: Asked) -> None:
     await asked.request.reply({"sid": name})
 
 
-async def _delete_session(_ors: Ors, asked: Asked) -> None:
+async def _delete_session(_ors: Ors, asked: OrsRequest) -> None:
     await asked.request.reply({"sid": session(asked.request)})
 
 
@@ -331,7 +331,7 @@ _OF_ENVIRONMENT: dict[tuple[str, str], Handler] = {
 
 @functools.lru_cache(maxsize=1024)
 def _way(method: str, path: str) -> tuple[Handler | None, str]:
-    """Who answers a path, and the environment that it names."""
+    """Returns the handler of a path, and the environment that it names."""
     parts = [part for part in path.split("/") if part]
     if len(parts) == 1 and (method, parts[0]) in _ROOT:
         return _ROOT[method, parts[0]], ""

@@ -15,7 +15,7 @@ import msgspec
 from quintain import codec
 from quintain.serve.asgi import Events, Request, abreast, parsed
 from quintain.serve.episodes.live import Live
-from quintain.serve.episodes.views import Answer, answer_text, answer_tool
+from quintain.serve.episodes.views import CallAnswer, answer_text, answer_tool
 from quintain.serve.errors import Finished, Gone, Refused, Unavailable, Void
 
 from . import frames, wire
@@ -90,7 +90,7 @@ async def _answered(live: Live, wanted: wire.Call, key: str) -> list[bytes]:
     return list(frames.cut(_document(wanted.name, answer)))
 
 
-async def _done(live: Live, wanted: wire.Call, key: str) -> Answer:
+async def _done(live: Live, wanted: wire.Call, key: str) -> CallAnswer:
     if live.knows(key) and (answers := await live.again(key)) is not None:
         return answers[-1]
     if wanted.name == answer_tool(live.env):
@@ -98,7 +98,7 @@ async def _done(live: Live, wanted: wire.Call, key: str) -> Answer:
     return await live.call(wanted.name, bytes(wanted.input).decode(), key=key)
 
 
-def _document(name: str, answer: Answer) -> bytes:
+def _document(name: str, answer: CallAnswer) -> bytes:
     # An error has no place for a reward, so a mistake that ends the episode is sent as an output.
     if answer.reason == "not_found" and not answer.finished:
         return _failed(f"'{name}' is not a valid tool", "not_found")
@@ -112,5 +112,5 @@ def _failed(words: str, reason: str) -> bytes:
     return codec.json(wire.Failed(words, reason))
 
 
-def _text(answer: Answer) -> str:
+def _text(answer: CallAnswer) -> str:
     return answer.content if isinstance(answer.content, str) else ""

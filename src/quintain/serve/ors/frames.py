@@ -1,4 +1,4 @@
-"""The events of the Open Reward Standard: one JSON document, cut into frames that its clients put together again.
+"""Frames of the Open Reward Standard: one JSON document, cut into events that its clients put together again.
 
 Both of its clients strip the white space before a frame's data. So no frame may begin with any: a space at a cut is
 written as its escape, which JSON allows wherever white space can stand at a cut at all, within a string.
@@ -9,27 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 MOST = 32_000
-"""Bytes of a document in one frame, which with all else has less than 32 KiB: its clients' readers take more."""
+"""Bytes of a document in one frame, which has less than 32 KiB with all else: its clients' readers take more."""
 
 
 def task(key: str) -> bytes:
-    """The first frame: under which key the answer can be asked for again."""
+    """Returns the first frame, with the key under which the answer can be read again."""
     return f"event: task_id\r\ndata: {key}\r\n\r\n".encode()
 
 
 def end(data: str = "") -> bytes:
-    """A last frame."""
+    """Returns a last frame."""
     return f"event: end\r\ndata: {data}\r\n\r\n".encode()
 
 
 def error(words: str) -> bytes:
-    """The frame of an episode that is void, a data line per line."""
+    """Returns the frame of a void episode, a data line per line."""
     lines = words.splitlines() or [""]
     return ("event: error\r\n" + "".join(f"data: {line}\r\n" for line in lines) + "\r\n").encode()
 
 
 def cut(document: bytes) -> Iterator[bytes]:
-    """The frames of a compact JSON document, the last of which is the end."""
+    """Yields the frames of a compact JSON document, the last of which is the end."""
     start = 0
     lead = b""
     while len(document) - start > MOST:

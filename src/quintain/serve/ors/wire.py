@@ -1,4 +1,4 @@
-"""What the Open Reward Standard says, as types; unknown fields are refused, as its own server does."""
+"""Messages of the Open Reward Standard as types; unknown fields are refused, as its own server does."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from quintain.environment import Environment
 from quintain.serve.episodes.views import ANSWER_ARGUMENT, ANSWER_DESCRIPTION, ANSWER_SCHEMA, answer_tool
 from quintain.task import Task
 from quintain.tools import Tool
-from quintain.trace import Content, Message, Text
+from quintain.trace import Content, Message, Text, plain
 
 
 class Create(msgspec.Struct, forbid_unknown_fields=True):
-    """Exactly one of task_spec, or split and index. Secrets may come here or in a header."""
+    """Body of POST /create: exactly one of task_spec, or split and index. Secrets may also come in a header."""
 
     env_name: str | None = None
     task_spec: dict[str, Any] | None = None
@@ -25,7 +25,7 @@ class Create(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Call(msgspec.Struct, forbid_unknown_fields=True):
-    """A tool call; with a task_id, the answer to one that was made before."""
+    """Tool call; with a task_id, a request for the answer to an earlier call."""
 
     name: str
     input: msgspec.Raw
@@ -33,7 +33,7 @@ class Call(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TextBlock(msgspec.Struct, frozen=True):
-    """Words."""
+    """Block of text."""
 
     text: str
     detail: None = None
@@ -41,7 +41,7 @@ class TextBlock(msgspec.Struct, frozen=True):
 
 
 class ImageBlock(msgspec.Struct, frozen=True, rename="camel"):
-    """A picture; its bytes become base64 on the wire."""
+    """Block with a picture; its bytes become base64 on the wire."""
 
     data: bytes
     mime_type: str
@@ -50,7 +50,7 @@ class ImageBlock(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Output(msgspec.Struct, frozen=True):
-    """What a tool said. All fields are always there, for clients index them."""
+    """Output of a tool. All fields are always there, because clients index them."""
 
     blocks: list[TextBlock | ImageBlock]
     metadata: dict[str, Any]
@@ -59,14 +59,14 @@ class Output(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """A call that came to its tool."""
+    """Result of a call that reached its tool."""
 
     output: Output
     ok: bool = True
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """A call that did not."""
+    """Result of a call that did not reach a tool."""
 
     error: str
     reason: str
@@ -74,7 +74,7 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 def blocks(content: Content) -> list[TextBlock | ImageBlock]:
-    """What an actor reads, as the standard's blocks."""
+    """Returns content as the standard's blocks."""
     if isinstance(content, str):
         return [TextBlock(content)]
     return [
@@ -84,23 +84,23 @@ def blocks(content: Content) -> list[TextBlock | ImageBlock]:
 
 
 def message(one: Message) -> dict[str, Any]:
-    """A message of the agent's context before its first reply."""
+    """Returns a message of the agent's context before its first reply."""
     return {"role": one.role, "blocks": blocks(one.content), "detail": None}
 
 
 def spec(tool: Tool) -> dict[str, Any]:
-    """A tool as the standard lists it: no schema at all where it takes nothing."""
+    """Returns a tool as the standard lists it, without a schema if it has no parameters."""
     schema = tool.parameters if tool.parameters.get("properties") else None
     return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
 
 def task(one: Task[Any], split: str, index: int) -> dict[str, Any]:
-    """A task as the outside may know it: what names it, never its truth."""
-    return {"id": one.id, "split": split, "index": index, "tags": one.tags or None}
+    """Returns a task as agents may read it: its names and its prompt, never its truth."""
+    return {"id": one.id, "split": split, "index": index, "prompt": plain(one.prompt), "tags": one.tags or None}
 
 
 def listed(env: Environment[Any]) -> dict[str, Any]:
-    """The tools of an environment, and the one by which an agent that can only call tools says something."""
+    """Returns the tools of an environment, and last the tool `answer`."""
     spoken = {"name": answer_tool(env), "description": ANSWER_DESCRIPTION}
     return {
         "tools": [*map(spec, env.tools_of("agent")), {**spoken, "input_schema": ANSWER_SCHEMA}],

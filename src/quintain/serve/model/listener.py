@@ -16,11 +16,11 @@ from .endpoint import Paths
 ADDRESS = "127.0.0.1"
 
 
-class Door:
-    """Where programs find their episodes.
+class Listener:
+    """Server on which programs find their episodes.
 
     Attributes:
-        paths: What is behind it.
+        paths: Its application.
         url: Its address, without a slash at the end.
     """
 
@@ -62,17 +62,17 @@ class Door:
         await self.paths.aclose()
 
 
-_doors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Door] = weakref.WeakKeyDictionary()
+_doors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Listener] = weakref.WeakKeyDictionary()
 
 
 @contextlib.asynccontextmanager
-async def opened() -> AsyncGenerator[Door]:
+async def opened() -> AsyncGenerator[Listener]:
     """The door of the running event loop.
 
     Raises:
         UsageError: The extra `serve` is not installed.
     """
-    door = _doors.setdefault(asyncio.get_running_loop(), Door())
+    door = _doors.setdefault(asyncio.get_running_loop(), Listener())
     await door.enter()
     try:
         yield door

@@ -1,4 +1,4 @@
-"""What a program asks of its model, whichever API it speaks, and what is said to it when it may not."""
+"""Requests of an agent program to its model, in any of the APIs, and refusals of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Longest = Annotated[int, msgspec.Meta(ge=1)]
 """Tokens of a reply, at most."""
 
 Some = Annotated[list[T], msgspec.Meta(min_length=1)]
-"""At least one; a model that is told nothing would fail, and that is not its fault."""
+"""List of at least one; an empty context is the program's mistake, not the model's."""
 
 _DATA_URL = re.compile(r"data:(?P<type>image/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
 
@@ -33,7 +33,7 @@ class Offered(msgspec.Struct, frozen=True):
     """The namespace that its name begins with, where the program keeps it in one."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request.
 
     Attributes:
@@ -73,7 +73,7 @@ class Refusal(Exception):
 class Format(Protocol):
     """One API: each is a module of this package."""
 
-    def read(self, data: bytes) -> Asked:
+    def read(self, data: bytes) -> ApiRequest:
         """Understand a request.
 
         Raises:
@@ -81,11 +81,11 @@ class Format(Protocol):
         """
         ...
 
-    def whole(self, asked: Asked, reply: Reply, name: str) -> dict[str, Any]:
-        """The reply as one document; `name` tells it from others."""
+    def whole(self, asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
+        """Returns the reply as one document with this name."""
         ...
 
-    def events(self, asked: Asked, reply: Reply, name: str) -> Iterator[bytes]:
+    def events(self, asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
         """The reply as the frames of a stream."""
         ...
 
@@ -99,10 +99,10 @@ class Format(Protocol):
 
 
 def decoded(data: bytes, type_: type[T]) -> T:
-    """A body as the type it must be.
+    """Returns a body as the type that it must be.
 
     Raises:
-        Refusal: It is no JSON, or does not fit.
+        Refusal: It is not JSON, or does not fit.
     """
     try:
         return msgspec.json.decode(data, type=type_)
@@ -151,7 +151,7 @@ def image(media_type: str, data: str) -> Image:
     try:
         return Image(media_type, base64.b64decode(data, validate=True))
     except binascii.Error as error:
-        raise Refusal(f"a picture that is no base64: {error}") from error
+        raise Refusal(f"a picture that is not base64: {error}") from error
 
 
 def openai_error(refusal: Refusal) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def openai_error(refusal: Refusal) -> dict[str, Any]:
 
 
 def unsupported(name: str, why: str) -> Refusal:
-    """What this endpoint cannot do, and no reply of it may pretend to have done."""
+    """Returns the refusal of an option that this endpoint cannot honour."""
     return Refusal(f"{name} is not supported here: {why}", code="unsupported_parameter")
 
 
