@@ -14,18 +14,6 @@ from quintain.harness import Request
 from quintain.trace import Content, Image, Message, Reply, Text, Tokens, ToolCall, Usage, plain
 
 
-class ProgramRequest(Request, frozen=True, kw_only=True):
-    """Request of an agent program, with options that a harness does not have.
-
-    Attributes:
-        stop: Texts at which the reply ends; they are not part of it.
-        tool_choice: Empty if the model may call a tool, "*" if it has to call any, else the tool that it has to call.
-    """
-
-    stop: tuple[str, ...] = ()
-    tool_choice: str = ""
-
-
 class Aborted(Exception):
     """The server did not let the model finish: new weights came, or memory ran out."""
 
@@ -49,10 +37,11 @@ def body(name: str, request: Request) -> dict[str, Any]:
             }
             for tool in request.tools
         ]
-    if isinstance(request, ProgramRequest):
-        forced = {"type": "function", "function": {"name": request.tool_choice}}
-        fields |= {"stop": list(request.stop)} if request.stop else {}
-        fields |= {"tool_choice": "required" if request.tool_choice == "*" else forced} if request.tool_choice else {}
+    if stop := getattr(request, "stop", ()):  # Of an agent program, see serve.model.api.ProgramRequest.
+        fields["stop"] = list(stop)
+    if choice := getattr(request, "tool_choice", ""):
+        forced = {"type": "function", "function": {"name": choice}}
+        fields["tool_choice"] = "required" if choice == "*" else forced
     return fields
 
 

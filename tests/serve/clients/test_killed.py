@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import threading
 from collections.abc import Callable, Generator, Sequence
@@ -12,6 +13,7 @@ from typing import Any, Literal
 
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
 import quintain as qn
 from quintain import plugins
@@ -103,13 +105,19 @@ def test_a_socket_of_openenv_is_told_that_its_episode_is_gone(installed: Install
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
-def test_an_agent_of_mcp_connects_again(tmp_path: Path, mode: Literal["legacy", "auto", "2026-07-28"]) -> None:
-    """It repeats the call whose answer it did not get. Its protocol has no key for that; what is lost is known here."""
+def test_mcp_agent_repeats_calls_under_their_keys(
+    tmp_path: Path, mode: Literal["legacy", "auto", "2026-07-28"]
+) -> None:
+    numbers = itertools.count()
 
     async def call(url: str, tool: str, **given: object) -> Any:
+        key = {"Idempotency-Key": str(next(numbers))}
         for _ in range(100):
             with contextlib.suppress(Exception):  # A connection that broke looks like anything.
-                async with Client(url, mode=mode) as client:
+                async with (
+                    create_mcp_http_client(headers=key) as http,
+                    Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+                ):
                     return await client.call_tool(tool, given)
             await asyncio.sleep(0.05)
         raise AssertionError("it never worked")

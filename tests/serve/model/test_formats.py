@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from quintain.harness import Request
-from quintain.models.wire import ProgramRequest
+from quintain.serve.model.api import ProgramRequest
 from quintain.trace import Image, Message, Reply, Text, ToolCall
 from tests.serve.model.bell import Model, says, talking
 

@@ -62,14 +62,17 @@ def test_tasks_come_with_the_name_that_was_asked(ors: Ors, env: str) -> None:
     assert ors.post(f"/{env}/num_tasks", {"split": "train"}).json() == {"num_tasks": SPLITS["train"]}
 
 
-def test_no_truth_and_no_solution_leaves_the_server(ors: Ors) -> None:
+def test_tasks_have_a_prompt_and_neither_truth_nor_solution(ors: Ors) -> None:
     for path, body in (
         ("tasks", {"split": "train"}),
         ("task", {"split": "train", "index": 0}),
         ("task_range", {"split": "train"}),
     ):
         said = ors.post(f"/counter/{path}", body).text
-        assert not [word for word in ("truth", "solution", "submit", "answer", "Count to") if word in said]
+        assert not [word for word in ("truth", "solution", "answer", "by") if f'"{word}"' in said]
+    (task, *_) = ors.post("/counter/tasks", {"split": "train"}).json()["tasks"]
+    assert set(task) == {"id", "split", "index", "prompt", "tags"}
+    assert task["prompt"].startswith("Count to")
 
 
 @pytest.mark.parametrize("index", [0, 4, -1, -5])

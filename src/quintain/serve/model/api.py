@@ -10,6 +10,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 
+from quintain.harness import Request
 from quintain.trace import Block, Content, Image, Message, Reply, Text
 
 T = TypeVar("T")
@@ -58,6 +59,18 @@ class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     counted: bool = True
     after: str | None = None
+    stop: tuple[str, ...] = ()
+    tool_choice: str = ""
+
+
+class ProgramRequest(Request, frozen=True, kw_only=True):
+    """Request of an agent program, with options that a harness does not have.
+
+    Attributes:
+        stop: Texts at which the reply ends; they are not part of it.
+        tool_choice: Empty if the model may call a tool, "*" if it has to call any, else the tool that it has to call.
+    """
+
     stop: tuple[str, ...] = ()
     tool_choice: str = ""
 

@@ -19,11 +19,10 @@ import msgspec
 from quintain.episode import BROKEN, ActorSession
 from quintain.errors import EpisodeError
 from quintain.harness import Model
-from quintain.models.wire import ProgramRequest
 from quintain.tools import Tool
 from quintain.trace import Message, Reply, Step, Tokens, ToolCall
 
-from .api import ApiRequest, Refusal
+from .api import ApiRequest, ProgramRequest, Refusal
 from .gate import ToolAccess, gate
 from .turn import OpenTurn, PendingReply, key
 
