@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import pytest
 from mcp import Client
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 import quintain as qn
 from quintain import plugins
