@@ -22,10 +22,8 @@ _UNION: Any = operator.or_  # pyright: ignore[reportUnknownMemberType]
 
 
 def stack(new: Layer, layers: tuple[Layer, ...], *, size: Any = len, merge: Any = _UNION) -> tuple[Layer, ...]:
-    """Returns the layers with a new one in front; a layer absorbs the next unless that is over twice as large.
-
-    `size` counts the entries of a layer; `merge` unites an older and a newer layer.
-    """
+    """Returns the layers with a new one in front; a layer absorbs the next unless that is over twice as large."""
+    # `merge` unites an older and a newer layer
     while layers and size(layers[0]) <= 2 * size(new):
         new, layers = merge(layers[0], new), layers[1:]
     return (new, *layers)
