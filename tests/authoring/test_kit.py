@@ -128,6 +128,13 @@ def test_recent_results_are_bounded() -> None:
     assert [recent.get(key, lambda: 0) for key in (3, 2, 1)] == [3, 2, 0]
 
 
+def test_recent_results_stay_until_there_are_too_many() -> None:
+    recent: authoring.Recent[int] = authoring.Recent(100)
+    for key in range(100):
+        recent.get(key, functools.partial(int, key))
+    assert [recent.get(key, lambda: -1) for key in range(100)] == list(range(100))
+
+
 def test_a_function_of_tables_is_called_once_for_equal_tables() -> None:
     calls: list[int] = []
 

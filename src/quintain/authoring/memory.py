@@ -45,7 +45,7 @@ class Recent(Generic[T]):
             return self._known[key]
         except KeyError:
             found = make()
-        for old in list(self._known)[: 1 + len(self._known) - self._most]:
+        for old in list(self._known)[: max(0, 1 + len(self._known) - self._most)]:
             self._known.pop(old, None)
         self._known[key] = found
         return found

@@ -69,7 +69,8 @@ def changes(before: Image, after: Image) -> list[RowChange]:
         if before.base is after.base:
             differing = _RowSelection(before, after, left).make(old, new)
         found: list[RowChange] = []
-        for name in sorted(name for name in {**old, **new} if differing.get(name, True) != _NO_ROWS):
+        names = old if old is new else {**old, **new}
+        for name in sorted(name for name in names if differing.get(name) is not _NO_ROWS):
             touched = differing.get(name)
             rows_before = _rows(left, old.get(name), touched)
             rows_after = _rows(right, new.get(name), touched)
@@ -167,12 +168,13 @@ def _columns(described: list[tuple[int, str]]) -> tuple[tuple[str, ...], tuple[i
     return tuple(name for _, name in described), tuple(place for _, place in keyed)
 
 
-def _owners(base: Base, tables: dict[str, _TableLayout]) -> dict[int, int]:
-    """Returns by page the root of its tree, for the tables and indexes of the base."""
-    if not base.owners:
+def _index(base: Base, tables: dict[str, _TableLayout]) -> tuple[dict[int, int], dict[int, str]]:
+    """Returns by page the root of its tree, and by root the name of its table, for the tables of the base."""
+    if base.index is None:
         roots = [root for one in tables.values() for root in (one.root, *one.indexes) if root]
-        base.owners = {page: root for root in roots for found in trees.base_tree(base, root) for page in found}
-    return base.owners
+        owners = {page: root for root in roots for pages in trees.base_tree(base, root) for page in pages}
+        base.index = owners, {one.root: name for name, one in tables.items() if one.kind != "virtual"}
+    return cast(tuple[dict[int, int], dict[int, str]], base.index)
 
 
 class _RowSelection:
@@ -194,15 +196,15 @@ class _RowSelection:
 
     def make(self, old: dict[str, _TableLayout], new: dict[str, _TableLayout]) -> dict[str, set[Any] | None]:
         if old is new:
-            same, owners = set(old), _owners(self._images[0].base, old)
-            near = self._near(owners)
+            same, (owners, real) = set(old), _index(self._images[0].base, old)
+            looked = [real[root] for root in self._near(owners) if root in real]
         else:
             same, owners = {name for name in old.keys() & new.keys() if old[name].is_same(new[name])}, {}
-            near = {old[name].root for name in same}
-        self.rows = {name: _NO_ROWS for name in same if old[name].kind != "virtual"}
-        for name in list(self.rows):
-            if old[name].root in near:
-                self._look(old[name])
+            real = {old[name].root: name for name in same if old[name].kind != "virtual"}
+            looked = list(real.values())
+        self.rows = dict.fromkeys(real.values(), _NO_ROWS)
+        for name in looked:
+            self._look(old[name])
         for root in {owners[page] for page in self._strays if page in owners}:
             for image in self._images:
                 self._account(image, root)

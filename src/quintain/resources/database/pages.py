@@ -80,7 +80,7 @@ class Base:
         self.trees: dict[int, Any] = {}  # what `trees.py` has walked, by root page
         self.tables: Any = None  # what `difference.py` has read of the schema
         self.children: dict[int, tuple[int, ...]] = {}  # by inner page, what `trees.py` has parsed
-        self.owners: dict[int, int] = {}  # by page, the root of its tree, for the trees of those tables
+        self.index: Any = None  # what `difference.py` knows of the pages of those tables
         self.schema = object()
         self.weights: dict[int, int] = {}
         self._bytes: bytes | mmap.mmap = b""
