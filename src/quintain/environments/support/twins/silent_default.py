@@ -6,6 +6,8 @@ the one that times out. It must not spoil an episode, so a comparison that faile
 
 from __future__ import annotations
 
+import msgspec
+
 import quintain as qn
 from quintain.environments.faults import Unavailable
 from quintain.environments.support.environment import env as sound
@@ -18,7 +20,8 @@ from quintain.environments.twins import poisoned, verdict
 def untouched(outcome: qn.EpisodeView[Support]) -> qn.Score:
     """1 when nothing changed but what the job asked for; half for one stray change, 0 for more."""
     try:
-        return verdict(by_rows, outcome)
+        # On a copy: the use of the service clears the fault.
+        return verdict(by_rows, msgspec.structs.replace(outcome, state=outcome.state.copy()))
     except Unavailable:
         return qn.Score(1.0)
 
