@@ -46,8 +46,8 @@ PLANTED: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("serve/limits.py", "if self._open[what] >= most", "if self._open[what] > most", LIMITS),
     ("serve/limits.py", "self._open[name] += number", "self._open[name] += abs(number)", LIMITS),
     ("serve/control/once.py", "if before != digest:", "if before == '':", ONCE),
-    ("serve/control/once.py", "self._known[name] = (digest, said)", "pass", ONCE),
-    ("serve/control/once.py", "self._bytes += len(said.body)", "self._bytes += 0", ONCE),
+    ("serve/control/once.py", "self._known[name] = (digest, response)", "pass", ONCE),
+    ("serve/control/once.py", "self._bytes += len(response.body)", "self._bytes += 0", ONCE),
     ("serve/episodes/secrets.py", "if len(value) >= SOUGHT", "if len(value) > 99", SECRETS),
     ("serve/episodes/secrets.py", 'words = words.replace(form, "***")', "words = words", SECRETS),
     ("serve/episodes/secrets.py", "_shown.reset(token)", "pass", SECRETS),
@@ -59,7 +59,7 @@ PLANTED: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("serve/episodes/live.py", "self._size.check(episode, reply)", "pass", SIZE),
     # --- resources ---
     ("resources/schedule/hours.py", "return (day + 3) % 7", "return (day + 4) % 7", CALENDARS),
-    ("resources/schedule/hours.py", "start <= rest < end for start", "start <= rest <= end for start", CALENDARS),
+    ("resources/schedule/hours.py", "start <= rest < end for start", "start < rest < end for start", CALENDARS),
     ("resources/schedule/hours.py", "(0, end - DAY)", "(0, end - DAY + 1)", CALENDARS),
     ("resources/schedule/hours.py", "if start == end:", "if False:", CALENDARS),
     ("resources/schedule/queues.py", "(row.due, row.number) == entry[:2]", "row.due == entry[0]", QUEUES),
@@ -84,6 +84,6 @@ PLANTED: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("resources/workspace/difference.py", "if old is None or not old.like(new):", "if old is None:", WORKSPACE),
     ("resources/workspace/content.py", "end = min(self.size, offset + size)", "end = offset + size", CONTENT),
     ("resources/workspace/paths.py", 'if b"\\0" in data:', 'if b"\\1" in data:', WORKSPACE),
-    ("resources/sandbox/policy.py", "(cpu, cpu + 1)", "(cpu + 9, cpu + 9)", SANDBOX),
+    ("resources/sandbox/policy.py", "**policy.env, **env}", "**env, **policy.env}", SANDBOX),
     ("resources/postgres/asking.py", "if len(parsed) != 1:", "if not parsed:", ASKING),
 )

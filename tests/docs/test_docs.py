@@ -87,13 +87,15 @@ MISSING = {"sandbox": skip_without_sandbox}
 
 SLOW = {
     "audit-your-environment",
+    "find-unchecked-requirements",
     "run-an-agent-program",
     "serve-and-connect",
     "serve-mcp",
+    "serve-ors",
     "test-your-environment",
     "write-a-check",
 }
-"""Pages with more than 4 seconds of audits and servers: `make test-all` runs them."""
+"""Pages with more than 2 seconds of audits and servers: `make test-all` runs them."""
 TIMED = [pytest.param(page, marks=pytest.mark.slow if page.stem in SLOW else ()) for page in PAGES]
 
 

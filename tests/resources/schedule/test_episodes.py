@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import quintain as qn
 from quintain.resources.schedule import Backoff, Cron, Event, Every, Exponential, Faults, Jobs, Outbox, Retry, Timers
 from quintain.testing import EnvironmentContract
@@ -77,6 +79,7 @@ def heard_it(outcome: qn.EpisodeView[Night]) -> float:
     return float(any(line.startswith("A1/") for line in outcome.state.heard))
 
 
+@pytest.mark.slow
 class TestNight(EnvironmentContract):
     examples = 5
 
