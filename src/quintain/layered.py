@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 Layer = TypeVar("Layer")
-
 Layers = tuple[dict[Key, Value | None], ...]
 
 _EMPTY: Mapping[Any, Any] = {}
@@ -23,7 +22,6 @@ _UNION: Any = operator.or_  # pyright: ignore[reportUnknownMemberType]
 
 def stack(new: Layer, layers: tuple[Layer, ...], *, size: Any = len, merge: Any = _UNION) -> tuple[Layer, ...]:
     """Returns the layers with a new one in front; a layer absorbs the next unless that is over twice as large."""
-    # `merge` unites an older and a newer layer
     while layers and size(layers[0]) <= 2 * size(new):
         new, layers = merge(layers[0], new), layers[1:]
     return (new, *layers)

@@ -21,8 +21,7 @@ Row = TypeVar("Row")
 
 _Entry = tuple[str | None, str | None, bytes]
 """Key before, key after, row in canonical bytes."""
-_ABSENT: _Entry = (None, None, b"")
-"""Compared by identity."""
+_ABSENT: _Entry = (None, None, b"")  # compared by identity
 _ANYTHING: Any = Any
 _MODULUS = 2**256
 
