@@ -65,8 +65,7 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         self._top: dict[str, _Entry | None] = {}
         self._first: str | None = None
         self._last: str | None = None
-        self._size = 0
-        self._sum = 0
+        self._size = self._sum = 0
         self._digest = (-1, 0, "")
         self.update(rows)
         self._freeze()
