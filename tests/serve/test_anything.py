@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quintain.serve.keys import add
+from quintain.serve.http.keys import add
 from tests.serve.blabbing import SCRIPT, TRUTH
 from tests.serve.serving import Served, serve
 

@@ -23,9 +23,9 @@ from websockets.frames import Frame, Opcode
 from quintain.record import PersistenceError, RunFolder, read_traces
 from quintain.serve.episodes.archive import Archive
 from quintain.serve.episodes.host import EpisodeSpec, Host
-from quintain.serve.keys import ANYONE
-from quintain.serve.limits import Limits
-from quintain.serve.server import expire
+from quintain.serve.http.keys import ANYONE
+from quintain.serve.http.limits import Limits
+from quintain.serve.http.server import expire
 from quintain.trace import Trace
 from tests.serve.environments import counter
 from tests.serve.openenv.frames import HANDSHAKE, opened

@@ -14,14 +14,14 @@ from quintain.episode import Episode
 from quintain.errors import EpisodeError
 from quintain.harness import Model
 from quintain.models import Scripted
-from quintain.serve import limits as module
 from quintain.serve import secret
 from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.secrets import SOUGHT, Secrets
 from quintain.serve.errors import Void
-from quintain.serve.keys import ANYONE
-from quintain.serve.limits import Limits
+from quintain.serve.http import limits as module
+from quintain.serve.http.keys import ANYONE
+from quintain.serve.http.limits import Limits
 from quintain.trace import Message, Reply, ToolCall, Trace
 
 KEY = '-----BEGIN KEY-----\nc2Vza\u00e9\'W1l\n-----END "KEY"-----\n'

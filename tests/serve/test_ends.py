@@ -20,8 +20,8 @@ from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.secrets import NOTHING, Secrets
 from quintain.serve.errors import Void
-from quintain.serve.keys import ANYONE
-from quintain.serve.limits import Limits
+from quintain.serve.http.keys import ANYONE
+from quintain.serve.http.limits import Limits
 from quintain.serve.model import CommandHarness
 from quintain.trace import End, Message, Reply, Step, ToolCall, Trace
 from tests.serve.environments import counter, rough, words

@@ -17,7 +17,7 @@ from quintain.serve.episodes import executor as module
 from quintain.serve.episodes.executor import EXIT_STATUS, MIN_THREADS, TRIALS, Affinity, Executor, ToolTimeout
 from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
-from quintain.serve.keys import ANYONE
+from quintain.serve.http.keys import ANYONE
 from tests.serve.operation.raw import ask
 from tests.serve.serving import serve, until
 
@@ -28,7 +28,7 @@ def threads() -> int:
 
 def test_threads_of_a_server_end_when_they_are_idle(tmp_path: Path) -> None:
     hasty = (
-        "import quintain.serve.episodes.executor as executor, quintain.serve.server as server\n"
+        "import quintain.serve.episodes.executor as executor, quintain.serve.http.server as server\n"
         "executor.IDLE_S = server.REAP_S = 0.1"
     )
     with serve("gated", folder=tmp_path, before=hasty) as server, ThreadPoolExecutor(12) as pool:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from quintain.serve.closing import PATIENCE_S
+from quintain.serve.episodes.closing import PATIENCE_S
 from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import BUILD_S, Live
 from quintain.serve.errors import Gone, Unknown
-from quintain.serve.keys import ANYONE
-from quintain.serve.limits import Limits
+from quintain.serve.http.keys import ANYONE
+from quintain.serve.http.limits import Limits
+from quintain.serve.http.server import expire
 from quintain.serve.openenv.session import EnvSession
 from quintain.serve.openenv.wire import Reset
-from quintain.serve.server import expire
 from tests.serve.environments import Gates, counter, gated
 
 LONG_S = 3600.0

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from quintain.serve.app import build
-from quintain.serve.asgi import App, Event, Scope
-from quintain.serve.door import Open
 from quintain.serve.episodes.host import Host
+from quintain.serve.http.app import build
+from quintain.serve.http.asgi import App, Event, Scope
+from quintain.serve.http.auth import NoAuth
 from tests.serve.environments import counter
 from tests.serve.operation.raw import ask
 from tests.serve.serving import serve
@@ -93,7 +93,7 @@ SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in (a_session, a_tok
 def test_what_is_answered_is_forgotten(kind: Callable[[Ask, int], Awaitable[None]]) -> None:
     async def play() -> int:
         host = Host([counter])
-        post = asking(build(host, Open()))
+        post = asking(build(host, NoAuth()))
         for number in range(TIMES // 4):
             await kind(post, number)
         gc.collect()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from quintain.serve.episodes.host import EpisodeSpec, Host
-from quintain.serve.keys import ANYONE
+from quintain.serve.http.keys import ANYONE
 from tests.serve.environments import counter
 from tests.serve.mcp.episodes import served
 

@@ -14,7 +14,7 @@ from quintain.serve.episodes.actions import Move
 from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.errors import Conflict
-from quintain.serve.keys import ANYONE
+from quintain.serve.http.keys import ANYONE
 from quintain.trace import Message, Reply, ToolCall
 from tests.serve.environments import counter
 

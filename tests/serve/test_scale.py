@@ -24,8 +24,8 @@ from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.size import SizeLimit
 from quintain.serve.errors import Void
-from quintain.serve.keys import ANYONE
-from quintain.serve.limits import Limits
+from quintain.serve.http.keys import ANYONE
+from quintain.serve.http.limits import Limits
 from quintain.trace import Image, Message, Reply, Text, Tokens, ToolCall
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from websockets.sync.client import connect
 
-from quintain.serve.keys import Role, add, remove
+from quintain.serve.http.keys import Role, add, remove
 from tests.serve.blabbing import SCRIPT, TRUTH
 from tests.serve.operation.raw import ask, result
 from tests.serve.serving import Served, serve, until

@@ -29,7 +29,7 @@ def keys() -> None:
 )
 def add(file: Path, name: str, role: Literal["agent", "trainer", "admin"]) -> None:
     """Create a key called NAME and print it. The key is shown only once; the file holds its hash."""
-    from quintain.serve import keys as made
+    from quintain.serve.http import keys as made
 
     click.echo(made.add(file, name, role))
 
@@ -38,7 +38,7 @@ def add(file: Path, name: str, role: Literal["agent", "trainer", "admin"]) -> No
 @click.argument("file", type=FILE)
 def list_(file: Path) -> None:
     """List the keys of FILE by name and role."""
-    from quintain.serve import keys as made
+    from quintain.serve.http import keys as made
 
     for line in made.read(file):
         click.echo(f"{line.name}\t{line.role}\tqn_{line.number}")
@@ -49,6 +49,6 @@ def list_(file: Path) -> None:
 @click.argument("name")
 def remove(file: Path, name: str) -> None:
     """Remove the key called NAME."""
-    from quintain.serve import keys as made
+    from quintain.serve.http import keys as made
 
     made.remove(file, name)

@@ -18,11 +18,11 @@ from quintain.harness import Agent
 from .folders import Manifest, opened
 
 if TYPE_CHECKING:
-    from quintain.serve.door import Door
     from quintain.serve.episodes.archive import Archive
     from quintain.serve.episodes.host import Host
+    from quintain.serve.http.auth import Auth
+    from quintain.serve.http.limits import Limits
     from quintain.serve.journal.database import Past
-    from quintain.serve.limits import Limits
 
 
 class Offer(NamedTuple):
@@ -64,7 +64,7 @@ class Operation(msgspec.Struct, kw_only=True):
 
     def limits(self) -> Limits:
         """Returns the limits on what callers may use."""
-        from quintain.serve.limits import Limits
+        from quintain.serve.http.limits import Limits
 
         return Limits(
             episodes=self.episodes,
@@ -121,20 +121,20 @@ class Operation(msgspec.Struct, kw_only=True):
             }
             yield Archive(folders)
 
-    def door(self, address: str) -> Door:
+    def door(self, address: str) -> Auth:
         """Who is let in to a server that listens at this address.
 
         Raises:
             UsageError: There are no keys for one that can be reached from outside, or they cannot be read.
         """
-        from quintain.serve.door import Keyed, Open, is_loopback
-        from quintain.serve.keys import Keys
+        from quintain.serve.http.auth import KeyAuth, NoAuth, is_loopback
+        from quintain.serve.http.keys import Keys
 
         if self.keys is not None:
-            return Keyed(Keys(self.keys))
+            return KeyAuth(Keys(self.keys))
         if not is_loopback(address):
             raise UsageError(f"--host {address} can be reached from outside: name the accepted keys with --keys FILE")
-        return Open()
+        return NoAuth()
 
 
 def _no_workers(_context: click.Context, _option: click.Parameter, given: str | None) -> None:
@@ -199,11 +199,11 @@ def serve(offer: Offer, wish: Operation, *, address: str, port: int) -> int:
     Raises:
         UsageError: The address is not available, or an option is invalid.
     """
-    from quintain.serve.door import Places
+    from quintain.serve.http.auth import HostCheck
+    from quintain.serve.http.server import listen, run
     from quintain.serve.names import Ids, named, reachable
-    from quintain.serve.server import listen, run
 
-    door, places = wish.door(address), Places(address, names=wish.names, origins=wish.origins)
+    door, places = wish.door(address), HostCheck(address, names=wish.names, origins=wish.origins)
     reachable(named(offer.envs))
     Ids(wish.shard)
     if wish.sync and wish.journal is None:

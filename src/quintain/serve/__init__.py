@@ -1,7 +1,7 @@
-"""Serving: environments behind the protocols that trainers and agents already speak.
+"""Serving: environments behind the protocols of trainers and agents.
 
-`driven` and `live` are one episode that is played over a wire, `host` all of them; each folder is one protocol, thin
-over these; `app` puts the protocols on one port and `server` runs it.
+`episodes` holds the episodes, `journal` writes them down, `http` is the server; each other folder is one protocol, thin
+over these, and `client` plays the environments of another server.
 """
 
 from .episodes.secrets import secret as secret

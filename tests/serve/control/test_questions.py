@@ -9,9 +9,9 @@ import httpx
 
 import quintain as qn
 from quintain import codec
-from quintain.serve.app import build
-from quintain.serve.door import Open
 from quintain.serve.episodes.host import Host
+from quintain.serve.http.app import build
+from quintain.serve.http.auth import NoAuth
 
 WEIGHED, GATE = threading.Event(), threading.Event()
 
@@ -67,7 +67,7 @@ ENV = qn.Environment(
 def test_who_looks_on_takes_nothing_of_a_question_away_from_who_plays() -> None:
     async def play() -> None:
         host = Host([ENV])
-        transport = httpx.ASGITransport(app=build(host, Open()))
+        transport = httpx.ASGITransport(app=build(host, NoAuth()))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
             episode = (await http.post("/v1/episodes", json={})).json()
             path = f"/v1/episodes/{episode['id']}"

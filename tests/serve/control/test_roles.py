@@ -13,7 +13,7 @@ import pytest
 import quintain as qn
 from quintain.errors import UsageError
 from quintain.models import Scripted
-from quintain.serve.keys import Role, add
+from quintain.serve.http.keys import Role, add
 from quintain.trace import Message, Reply
 from tests.serve.control.conftest import TALK
 from tests.serve.control.test_api import begun, post, refused

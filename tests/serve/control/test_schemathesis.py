@@ -35,6 +35,6 @@ def test_schemathesis_finds_nothing(tmp_path: Path, tmp_path_factory: pytest.Tem
 
 
 def added(keys: Path) -> str:
-    from quintain.serve.keys import add
+    from quintain.serve.http.keys import add
 
     return add(keys, "fuzz", "admin")

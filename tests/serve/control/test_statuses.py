@@ -13,12 +13,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import quintain as qn
-from quintain.serve.app import build
-from quintain.serve.door import Open
 from quintain.serve.episodes.host import Host
 from quintain.serve.errors import Unavailable
+from quintain.serve.http.app import build
+from quintain.serve.http.auth import NoAuth
+from quintain.serve.http.limits import Limits
 from quintain.serve.journal.database import Journal
-from quintain.serve.limits import Limits
 from tests.serve.serving import Served
 
 jsonschema = pytest.importorskip("jsonschema", reason="comes with mcp")
@@ -65,7 +65,7 @@ def asked(host: Host, ask: Callable[[httpx.AsyncClient], Coroutine[Any, Any, Any
     """What comes of requests to a host of this process."""
 
     async def play() -> Any:
-        transport = httpx.ASGITransport(app=build(host, Open()))
+        transport = httpx.ASGITransport(app=build(host, NoAuth()))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
             try:
                 return await ask(http)

@@ -20,7 +20,7 @@ from tests.serve.control.test_remote import call, run, say
 from tests.serve.serving import serve
 
 HASTY = "import quintain.serve.control.episodes as episodes\nepisodes.READY_S = 0.0"
-REAPING = "import quintain.serve.server as server\nserver.REAP_S = 0.1"
+REAPING = "import quintain.serve.http.server as server\nserver.REAP_S = 0.1"
 
 
 def test_copies_that_begin_late_are_waited_for(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ import uvicorn
 
 import quintain as qn
 from quintain.harness import Agent
-from quintain.serve.app import build
-from quintain.serve.door import Open
 from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
-from quintain.serve.keys import ANYONE
-from quintain.serve.limits import Limits
+from quintain.serve.http.app import build
+from quintain.serve.http.auth import NoAuth
+from quintain.serve.http.keys import ANYONE
+from quintain.serve.http.limits import Limits
 
 MODES = ("legacy", "auto", "2026-07-28")
 META = "io.modelcontextprotocol/"
@@ -44,7 +44,7 @@ async def served(
     *environments: qn.Environment[Any], limits: Limits | None = None, user: Agent | None = None
 ) -> AsyncGenerator[Served]:
     host = Host(environments, limits=limits, user=user)
-    config = uvicorn.Config(build(host, Open()), port=0, lifespan="off", log_level="error", http="httptools")
+    config = uvicorn.Config(build(host, NoAuth()), port=0, lifespan="off", log_level="error", http="httptools")
     server = uvicorn.Server(config)
     listening = asyncio.create_task(server.serve())
     await until(lambda: server.started)

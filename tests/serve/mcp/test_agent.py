@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from quintain.serve.asgi import App, Receive, Request, Scope, Send
+from quintain.serve.http.asgi import App, HttpRequest, Receive, Scope, Send
 from tests.serve.environments import counter
 from tests.serve.mcp.episodes import served, until
 from tests.serve.mcp.node import NODE, installed, said
@@ -50,7 +50,7 @@ class Model:
         self.asked: list[dict[str, Any]] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive, send)
+        request = HttpRequest(scope, receive, send)
         asked = await request.json(dict[str, Any], 10_000_000)
         self.asked.append(asked)
         chunks = [self.chunk(self.delta(asked)), self.chunk({}, "stop")]

@@ -20,7 +20,7 @@ from quintain.harness import Dialogue
 from quintain.models import Scripted
 from quintain.replay import replay
 from quintain.serve.episodes.host import EpisodeSpec
-from quintain.serve.keys import ANYONE
+from quintain.serve.http.keys import ANYONE
 from quintain.trace import Image, Message, Reply, Text
 from tests.serve.environments import Gates, counter, gated, rough, words
 from tests.serve.mcp.episodes import MODES, Served, Wire, served, until

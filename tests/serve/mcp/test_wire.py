@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from quintain.serve.keys import ANYONE
-from quintain.serve.limits import Limits
+from quintain.serve.http.keys import ANYONE
+from quintain.serve.http.limits import Limits
 from tests.serve.environments import Gates, counter, gated
 from tests.serve.mcp.episodes import Wire, parsed, served, until
 

@@ -21,13 +21,13 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
 
-from quintain.serve.app import build
-from quintain.serve.asgi import Request
-from quintain.serve.door import Open
 from quintain.serve.episodes.host import Host
 from quintain.serve.errors import Denied
-from quintain.serve.keys import ANYONE, Caller
-from quintain.serve.limits import Limits
+from quintain.serve.http.app import build
+from quintain.serve.http.asgi import HttpRequest
+from quintain.serve.http.auth import NoAuth
+from quintain.serve.http.keys import ANYONE, Caller
+from quintain.serve.http.limits import Limits
 from quintain.serve.openenv import socket
 from tests.audit.subjects.serving import serving
 from tests.serve.environments import Gates, counter, gated
@@ -39,7 +39,7 @@ from tests.serve.serving import serve, until
 @contextlib.contextmanager
 def limited(**limits: Any) -> Generator[tuple[str, Host]]:
     host = Host([counter], limits=Limits(**limits))
-    with serving(build(host, Open())) as url:
+    with serving(build(host, NoAuth())) as url:
         yield url, host
     host.executor.close()
 
@@ -127,7 +127,7 @@ def test_whoever_asks_for_a_session_asks_for_its_episode() -> None:
 
 @pytest.mark.slow
 def test_an_episode_in_use_over_http_does_not_expire(tmp_path: Path) -> None:
-    before = "import quintain.serve.server as server\nserver.REAP_S = 0.1"
+    before = "import quintain.serve.http.server as server\nserver.REAP_S = 0.1"
     with (
         serve("counter", folder=tmp_path, before=before, options=("--idle", "2")) as served,
         httpx.Client(base_url=f"{served.url}/openenv/counter") as http,
@@ -143,7 +143,7 @@ def test_an_episode_in_use_over_http_does_not_expire(tmp_path: Path) -> None:
 def test_a_session_is_not_forgotten_over_a_long_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUINTAIN_TEST_FOLDER", str(tmp_path))
     host = Host([gated], limits=Limits(idle_s=1.0))
-    with serving(build(host, Open())) as url, httpx.Client(base_url=f"{url}/openenv/gated", timeout=30) as http:
+    with serving(build(host, NoAuth())) as url, httpx.Client(base_url=f"{url}/openenv/gated", timeout=30) as http:
         http.post("/reset", json={"episode_id": "long"})
         step = {"action": {"tool_name": "hold", "arguments": {"gate": "g"}}, "episode_id": "long"}
         held = threading.Thread(target=http.post, args=("/step",), kwargs={"json": step})
@@ -161,7 +161,7 @@ def test_a_session_is_not_forgotten_over_a_long_call(tmp_path: Path, monkeypatch
 class Names:
     """Lets in whoever says a name, each with a key of its own."""
 
-    def admit(self, request: Request) -> Caller:
+    def admit(self, request: HttpRequest) -> Caller:
         name = request.header(b"x-api-key")
         if not name:
             raise Denied("who are you?")
@@ -203,12 +203,12 @@ def test_what_one_key_has_begun_is_unknown_to_another() -> None:
 
 def test_a_session_goes_on_in_a_server_that_finds_its_episode_again() -> None:
     host = Host([counter])
-    with serving(build(host, Open())) as url, httpx.Client(base_url=f"{url}/openenv/counter") as http:
+    with serving(build(host, NoAuth())) as url, httpx.Client(base_url=f"{url}/openenv/counter") as http:
         session = http.post("/reset", json={"split": "train", "index": 0}).headers["x-session-id"]
         step = {"action": {"tool_name": "add"}}
         http.post("/step", json={**step, "session_id": session})
     # What protocols know of sessions is gone; the episodes are there.
-    with serving(build(host, Open())) as url, httpx.Client(base_url=f"{url}/openenv/counter") as http:
+    with serving(build(host, NoAuth())) as url, httpx.Client(base_url=f"{url}/openenv/counter") as http:
         assert http.get("/state", params={"session_id": session[:-1]}).status_code == 404
         assert http.get("/state", params={"session_id": session}).json()["step_count"] == 1
         answer = http.post("/step", json={**step, "episode_id": f"{session}-1"}).json()

@@ -11,9 +11,9 @@ pytest.importorskip("websockets", reason="pip install 'quintain[serve]'")
 
 import quintain as qn
 from quintain.models import Scripted
-from quintain.serve.app import build
-from quintain.serve.door import Open
 from quintain.serve.episodes.host import Host
+from quintain.serve.http.app import build
+from quintain.serve.http.auth import NoAuth
 from quintain.trace import Message, Reply
 from tests.audit.subjects.serving import serving
 from tests.serve.control.talk import talk
@@ -34,7 +34,7 @@ class Client:
 
 def test_words_go_out_and_theirs_come_back() -> None:
     host = Host([talk], user=Client())
-    with serving(build(host, Open())) as url, opened(url, "talk") as wire:
+    with serving(build(host, NoAuth())) as url, opened(url, "talk") as wire:
         begun = wire.ask("reset", split="train", index=7)
         roles = [one["role"] for one in begun["metadata"][f"{KEY}messages"]]
         assert roles == ["system", "assistant", "user"]
@@ -56,7 +56,7 @@ def test_words_go_out_and_theirs_come_back() -> None:
 
 def test_an_episode_without_anybody_to_talk_with_cannot_be_begun() -> None:
     host = Host([talk])
-    with serving(build(host, Open())) as url, opened(url, "talk") as wire:
+    with serving(build(host, NoAuth())) as url, opened(url, "talk") as wire:
         void = wire.refused("reset")
         assert void["code"] == "EXECUTION_ERROR"
         assert "--user" in void["message"]

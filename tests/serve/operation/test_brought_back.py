@@ -20,11 +20,11 @@ from quintain.record import RunFolder, read_traces
 from quintain.serve.episodes.archive import Archive
 from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.errors import Gone
+from quintain.serve.http.keys import ANYONE
+from quintain.serve.http.limits import Limits
+from quintain.serve.http.server import expire
 from quintain.serve.journal.database import Journal, Past
 from quintain.serve.journal.entries import Acted, Created
-from quintain.serve.keys import ANYONE
-from quintain.serve.limits import Limits
-from quintain.serve.server import expire
 from quintain.trace import Message, Reply, ToolCall, Trace
 
 

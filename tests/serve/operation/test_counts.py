@@ -9,7 +9,7 @@ import pytest
 
 from quintain.config import Config
 from quintain.errors import Failure
-from quintain.serve.counts import LONGEST, Counts
+from quintain.serve.http.metrics import LONGEST, Metrics
 from quintain.trace import End, Trace
 from tests.serve.operation.raw import ask
 from tests.serve.serving import serve
@@ -29,7 +29,7 @@ def test_a_failure_is_said_with_its_episode(tmp_path: Path) -> None:
 
 
 def test_many_alike_are_said_a_few_times(caplog: pytest.LogCaptureFixture) -> None:
-    counts = Counts(["desk"])
+    counts = Metrics(["desk"])
     for number in range(1000):
         counts.end(f"e{number}", failed("x" * 1000))
     labels = {"environment": "desk", "part": "V", "kind": "verifier_error"}

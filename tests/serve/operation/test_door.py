@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from quintain.errors import UsageError
-from quintain.serve.asgi import Event, Request
-from quintain.serve.door import Places, is_loopback
 from quintain.serve.errors import Denied
+from quintain.serve.http.asgi import Event, HttpRequest
+from quintain.serve.http.auth import HostCheck, is_loopback
 from tests.serve.operation.raw import ask, dial
 from tests.serve.serving import Served, serve
 
@@ -94,7 +94,7 @@ def test_loopback_is_this_machine(name: str, local: bool) -> None:
     assert is_loopback(name) is local
 
 
-def asked(**headers: str) -> Request:
+def asked(**headers: str) -> HttpRequest:
     async def receive() -> Event:
         return {"type": "http.request"}
 
@@ -102,33 +102,33 @@ def asked(**headers: str) -> Request:
         raise AssertionError(event)
 
     given = [(name.encode(), value.encode()) for name, value in headers.items()]
-    return Request({"type": "http", "path": "/", "headers": given}, receive, send)
+    return HttpRequest({"type": "http", "path": "/", "headers": given}, receive, send)
 
 
 def test_a_server_of_the_world_answers_to_the_names_that_it_was_given() -> None:
-    named = Places("0.0.0.0", names=["lab.example"])
+    named = HostCheck("0.0.0.0", names=["lab.example"])
     named.check(asked(host="lab.example:8080"))
     for host in ("evil.example", "127.0.0.1", "10.0.0.1:8080"):
         with pytest.raises(Denied, match="is not called"):
             named.check(asked(host=host))
-    Places("0.0.0.0").check(asked(host="any.example"))
+    HostCheck("0.0.0.0").check(asked(host="any.example"))
 
 
 def test_a_page_without_an_origin_is_not_the_servers_own_where_no_host_is_named() -> None:
     with pytest.raises(Denied, match="may not ask"):
-        Places("0.0.0.0").check(asked(origin="null"))
+        HostCheck("0.0.0.0").check(asked(origin="null"))
 
 
 @pytest.mark.parametrize("name", ["https://lab.example", "lab.example:80", "lab.example/x", "", "a b@c", "["])
 def test_a_name_that_no_request_could_bear_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="is no name of a host"):
-        Places("0.0.0.0", names=[name])
+        HostCheck("0.0.0.0", names=[name])
 
 
 @pytest.mark.parametrize("origin", ["lab.example", "https://lab.example/page", "https://", "null", "*"])
 def test_an_origin_that_no_page_could_have_is_refused(origin: str) -> None:
     with pytest.raises(UsageError, match="is no origin"):
-        Places("0.0.0.0", origins=[origin])
+        HostCheck("0.0.0.0", origins=[origin])
 
 
 # --- how much

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from websockets.frames import Frame, Opcode
 
-from quintain.serve.app import build
-from quintain.serve.asgi import Event, Request
-from quintain.serve.door import Open
 from quintain.serve.episodes.host import Host
+from quintain.serve.http.app import build
+from quintain.serve.http.asgi import Event, HttpRequest
+from quintain.serve.http.auth import NoAuth
 from quintain.serve.mcp import Mcp
 from tests.serve.environments import counter
 from tests.serve.operation.raw import SECONDS, dial, rest, result, until_end
@@ -93,7 +93,7 @@ def test_a_body_may_come_byte_by_byte(served: Served) -> None:
 
 def test_a_connection_is_let_go_when_nothing_was_asked_on_it_in_a_while(tmp_path: Path) -> None:
     ping = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
-    before = "import quintain.serve.server as server\nserver.IDLE_S = 0.6"
+    before = "import quintain.serve.http.server as server\nserver.IDLE_S = 0.6"
     with serve("counter", folder=tmp_path, before=before) as server, dial(server.port) as line:
         for _ in range(20):  # Longer than that in all.
             time.sleep(0.05)
@@ -105,7 +105,7 @@ def test_a_connection_is_let_go_when_nothing_was_asked_on_it_in_a_while(tmp_path
 
 
 def test_a_connection_that_became_a_web_socket_has_a_time_of_its_own(tmp_path: Path) -> None:
-    before = "import quintain.serve.server as server\nserver.IDLE_S = 0.3"
+    before = "import quintain.serve.http.server as server\nserver.IDLE_S = 0.3"
     upgrade = b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
     key = b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     with serve("counter", folder=tmp_path, before=before) as server, dial(server.port) as line:
@@ -124,14 +124,14 @@ def test_a_connection_that_became_a_web_socket_has_a_time_of_its_own(tmp_path: P
 # --- the application by itself
 
 
-Break = Callable[[Request], Awaitable[None]]
+Break = Callable[[HttpRequest], Awaitable[None]]
 
 
 def answered(breaks: Break, monkeypatch: pytest.MonkeyPatch, *, path: str = "/e/hush/mcp") -> list[Event]:
     """Returns what the application sends where a protocol does something."""
     events: list[Event] = []
 
-    async def handle(_mcp: Mcp, request: Request) -> None:
+    async def handle(_mcp: Mcp, request: HttpRequest) -> None:
         await breaks(request)
 
     async def receive() -> Event:
@@ -143,7 +143,7 @@ def answered(breaks: Break, monkeypatch: pytest.MonkeyPatch, *, path: str = "/e/
     async def run() -> None:
         host = Host([counter])
         scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": []}
-        await build(host, Open())(scope, receive, send)
+        await build(host, NoAuth())(scope, receive, send)
         host.executor.close()
 
     monkeypatch.setattr(Mcp, "handle", handle)
@@ -154,13 +154,13 @@ def answered(breaks: Break, monkeypatch: pytest.MonkeyPatch, *, path: str = "/e/
 def test_a_request_that_the_end_of_the_server_cuts_may_come_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def waits(_request: Request) -> None:
+    async def waits(_request: HttpRequest) -> None:
         task = asyncio.current_task()
         assert task is not None
         task.cancel()  # As the server does with all, when its time is over.
         await asyncio.sleep(0)
 
-    async def begins(request: Request) -> None:
+    async def begins(request: HttpRequest) -> None:
         await request.send({"type": "http.response.start", "status": 200, "headers": []})
         await waits(request)
 
@@ -175,7 +175,7 @@ def test_a_request_that_the_end_of_the_server_cuts_may_come_again(
 def test_an_error_is_logged_without_the_secret_of_an_address(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def breaks(_request: Request) -> None:
+    async def breaks(_request: HttpRequest) -> None:
         raise RuntimeError("broken")
 
     start, body = answered(breaks, monkeypatch, path=path)
@@ -197,7 +197,7 @@ def test_a_request_is_gone_when_its_client_has_left(left: bool) -> None:
         return
 
     async def ask() -> None:
-        request = Request({"type": "http", "path": "/"}, receive, send)
+        request = HttpRequest({"type": "http", "path": "/"}, receive, send)
         assert [request.gone(), await request.deliver(b"x"), request.gone()] == [left, not left, left]
 
     asyncio.run(ask())

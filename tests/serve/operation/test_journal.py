@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 
 from quintain.errors import UsageError
 from quintain.serve.errors import Unavailable
+from quintain.serve.http.keys import ANYONE
 from quintain.serve.journal import database
 from quintain.serve.journal.database import Journal
 from quintain.serve.journal.entries import Acted, Closed, Created, Done, Ended, Entry, Settled
-from quintain.serve.keys import ANYONE
 
 
 def created(id: str) -> Created:
@@ -205,7 +205,7 @@ def test_killed_process_leaves_every_entry_that_was_written(tmp_path: Path) -> N
         from pathlib import Path
         from quintain.serve.journal.database import Journal
         from quintain.serve.journal.entries import Acted, Created
-        from quintain.serve.keys import ANYONE
+        from quintain.serve.http.keys import ANYONE
         journal = Journal(Path(sys.argv[1]))
         journal.write(Created("a", "t", ANYONE, "v", b"w"))
         number = 0

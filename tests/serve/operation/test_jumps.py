@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from quintain.serve import keys as made
+from quintain.serve.http import keys as made
 from tests.serve.operation.again import Mortal, mortal
 from tests.serve.operation.raw import ask
 from tests.serve.serving import until
@@ -25,7 +25,7 @@ if not FAKETIME:
 
 HOURS = (5, -5, 70, -70)
 HASTY = """
-import quintain.serve.asgi as asgi, quintain.serve.keys as keys, quintain.serve.server as server
+import quintain.serve.http.asgi as asgi, quintain.serve.http.keys as keys, quintain.serve.http.server as server
 server.REAP_S, keys.LOOK_S = 0.2, 0.2
 asgi.Events.__init__.__kwdefaults__["ping_s"] = 0.1
 """

@@ -18,8 +18,8 @@ from click.testing import CliRunner
 
 from quintain.cli import program
 from quintain.errors import UsageError
-from quintain.serve import keys as made
-from quintain.serve.keys import Caller, Keys, Line
+from quintain.serve.http import keys as made
+from quintain.serve.http.keys import Caller, Keys, Line
 from tests.serve.operation.raw import ask
 from tests.serve.serving import Served, environment, serve, until
 

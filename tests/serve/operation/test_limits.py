@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from quintain.config import Config
-from quintain.serve.asgi import Event
-from quintain.serve.door import Paces
 from quintain.serve.errors import Full
-from quintain.serve.limits import GRACE_S, Limits, Room, patience_s
+from quintain.serve.http.asgi import Event
+from quintain.serve.http.auth import RateLimit
+from quintain.serve.http.limits import GRACE_S, Limits, Room, patience_s
 
 
 def test_an_episode_that_does_not_begin_takes_no_room() -> None:
@@ -35,8 +35,8 @@ def test_a_reply_may_take_as_long_as_all_of_its_calls(calls: int, seconds: float
 
 def test_a_rate_allows_twice_as_many_at_once_and_then_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("quintain.serve.door.time.monotonic", lambda: now)
-    paces = Paces(2.0)
+    monkeypatch.setattr("quintain.serve.http.auth.time.monotonic", lambda: now)
+    paces = RateLimit(2.0)
     for _ in range(4):
         paces.take("a")
     with pytest.raises(Full, match="more than 2 requests per second") as refused:
@@ -59,11 +59,11 @@ def test_messages_of_a_socket_that_come_too_fast_are_read_later(monkeypatch: pyt
         return {"type": "websocket.receive"}
 
     async def received() -> None:
-        slowed = Paces(1.0).slowed("key", receive)
+        slowed = RateLimit(1.0).slowed("key", receive)
         for _ in range(4):
             assert (await slowed())["type"] == "websocket.receive"
 
-    monkeypatch.setattr("quintain.serve.door.time.monotonic", lambda: 100.0)
-    monkeypatch.setattr("quintain.serve.door.asyncio.sleep", sleep)
+    monkeypatch.setattr("quintain.serve.http.auth.time.monotonic", lambda: 100.0)
+    monkeypatch.setattr("quintain.serve.http.auth.asyncio.sleep", sleep)
     asyncio.run(received())
     assert waited == [0, 0, 1, 2]

@@ -15,11 +15,11 @@ import pytest
 import quintain as qn
 from quintain.harness import Dialogue, Model, Request
 from quintain.record import read_traces
-from quintain.serve import limits
 from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.errors import Void
-from quintain.serve.keys import ANYONE
+from quintain.serve.http import limits
+from quintain.serve.http.keys import ANYONE
 from quintain.trace import Message, Reply, ToolCall
 from tests.serve import stuck
 from tests.serve.openenv.frames import opened
@@ -27,7 +27,7 @@ from tests.serve.operation.raw import ask
 from tests.serve.serving import serve
 
 KIND = "quintain:tool_timeout"
-HASTY = "import quintain.serve.limits as limits\nlimits.GRACE_S = 0.1"
+HASTY = "import quintain.serve.http.limits as limits\nlimits.GRACE_S = 0.1"
 
 
 def test_tool_timeout_is_a_failure_in_every_protocol_and_record(tmp_path: Path) -> None:

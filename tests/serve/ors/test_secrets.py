@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from quintain.serve.episodes.secrets import MOST
-from quintain.serve.keys import add
+from quintain.serve.http.keys import add
 from tests.serve.leaks import places
 from tests.serve.operation.again import mortal
 from tests.serve.ors.confiding import named

@@ -15,11 +15,11 @@ from starlette.routing import Route
 
 from quintain import codec
 from quintain.errors import UsageError
-from quintain.serve.asgi import Request, again_headers, parsed
 from quintain.serve.episodes.host import Host
 from quintain.serve.episodes.request_secrets import HEADER, brought
 from quintain.serve.errors import Finished, ServeError, Unknown, Void
-from quintain.serve.keys import Caller
+from quintain.serve.http.asgi import HttpRequest, again_headers, parsed
+from quintain.serve.http.keys import Caller
 
 from .answers import Problem
 from .bodies import Create
@@ -67,7 +67,7 @@ class Control:
         )
         self._app.router.redirect_slashes = False
 
-    async def enter(self, request: Request, admit: Callable[[Request], Caller]) -> None:
+    async def enter(self, request: HttpRequest, admit: Callable[[HttpRequest], Caller]) -> None:
         """Answers a request.
 
         Args:
@@ -84,7 +84,7 @@ class Control:
         scope = {**request.scope, _REQUEST: request, _CALLER: caller}
         await self._app(scope, request.receive, request.send)
 
-    async def refuse(self, request: Request, error: ServeError) -> None:
+    async def refuse(self, request: HttpRequest, error: ServeError) -> None:
         """Answers with a refusal."""
         response = _problem(error)
         await request.answer(response.status_code, bytes(response.body), _headers(response))
@@ -100,7 +100,7 @@ class Control:
         return endpoint
 
     async def _answer(self, asked: StarletteRequest, route: ApiRoute) -> Response:
-        request: Request = asked.scope[_REQUEST]
+        request: HttpRequest = asked.scope[_REQUEST]
         call = ApiCall(
             self._host,
             asked.scope[_CALLER],
@@ -129,11 +129,11 @@ class Control:
         whole = b"\n".join((call.digest.encode(), body, request.header(HEADER).encode()))
         return await self._once.do((call.caller.name, call.name), codec.digest(whole), work)
 
-    async def _raw(self, request: Request, route: ApiRoute) -> bytes:
+    async def _raw(self, request: HttpRequest, route: ApiRoute) -> bytes:
         most = self._host.limits.body_bytes
         return await request.body(most * SNAPSHOTS if route.body is bytes else most)
 
-    async def _body(self, request: Request, route: ApiRoute) -> Any:
+    async def _body(self, request: HttpRequest, route: ApiRoute) -> Any:
         if route.body is None:
             return None
         wanted = OCTETS if route.body is bytes else "application/json"

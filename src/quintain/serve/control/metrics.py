@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from quintain.serve.episodes.host import Host
-from quintain.serve.keys import ANYONE
+from quintain.serve.http.keys import ANYONE
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -10,11 +10,11 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from quintain import codec
-from quintain.serve.asgi import Request
 from quintain.serve.episodes.host import Host
 from quintain.serve.episodes.secrets import NOTHING, Secrets
 from quintain.serve.errors import Denied
-from quintain.serve.keys import Caller
+from quintain.serve.http.asgi import HttpRequest
+from quintain.serve.http.keys import Caller
 
 OCTETS = "application/octet-stream"
 _RANK = {"agent": 0, "trainer": 1, "admin": 2}
@@ -35,7 +35,7 @@ class ApiCall(NamedTuple):
 
     host: Host
     caller: Caller
-    request: Request
+    request: HttpRequest
     names: dict[str, str]
     query: Any
     body: Any

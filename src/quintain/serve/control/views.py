@@ -11,7 +11,7 @@ import msgspec
 from quintain.harness import Request
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.views import CallAnswer, blamed, named, visible_rewards
-from quintain.serve.keys import Caller
+from quintain.serve.http.keys import Caller
 from quintain.trace import Message, Trace, Turn
 
 from .answers import CallLog, Detail, Entry, Question, ReplyResult, Status, Verdict

@@ -14,7 +14,7 @@ from typing import Any, overload
 from quintain.episode import BROKEN, ActorSession
 from quintain.errors import EpisodeError, ModelError
 from quintain.harness import Harness, Model, Request
-from quintain.serve.limits import patience_s
+from quintain.serve.http.limits import patience_s
 from quintain.trace import Message, Reply
 
 from .executor import unlimited

@@ -18,14 +18,14 @@ from quintain.environment import Environment
 from quintain.episode import BROKEN, Episode
 from quintain.errors import EpisodeError, UsageError
 from quintain.harness import Agent, Model
-from quintain.serve.closing import Closing
-from quintain.serve.counts import Counts
+from quintain.serve.episodes.closing import Closing
 from quintain.serve.errors import Conflict, Refused, Unavailable, Unknown
+from quintain.serve.http.keys import Caller
+from quintain.serve.http.limits import Limits, Room
+from quintain.serve.http.metrics import Metrics
 from quintain.serve.journal.database import Past
 from quintain.serve.journal.entries import FORGETFUL, Created, Log
 from quintain.serve.journal.user_model_log import UserModelLog
-from quintain.serve.keys import Caller
-from quintain.serve.limits import Limits, Room
 from quintain.serve.names import Ids, named
 from quintain.task import Task
 
@@ -112,7 +112,7 @@ class Host:
         self.limits = limits or Limits()
         self.executor = Executor(self.limits.threads, exits=log.keeps)
         self.room = Room(self.limits)
-        self.counts = Counts([env.name for env in self.environments.values()], archive)
+        self.counts = Metrics([env.name for env in self.environments.values()], archive)
         self.ids = Ids(shard)
         self.draining = False
         self._user = user

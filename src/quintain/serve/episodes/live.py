@@ -14,12 +14,12 @@ from quintain.environment import Environment
 from quintain.episode import BROKEN, Episode, blank
 from quintain.errors import EpisodeError, Failure, Stage, blame
 from quintain.harness import Model, Request
-from quintain.serve.counts import Counts
 from quintain.serve.errors import Finished, Gone, Starting, Void
+from quintain.serve.http.keys import Caller
+from quintain.serve.http.limits import patience_s
+from quintain.serve.http.metrics import Metrics
 from quintain.serve.journal.entries import FORGETFUL, Acted, Done, Ended, Log, Settled, digest
 from quintain.serve.journal.user_model_log import UserModelLog
-from quintain.serve.keys import Caller
-from quintain.serve.limits import patience_s
 from quintain.task import Task
 from quintain.tools import Tool
 from quintain.trace import End, Message, Reply, ToolCall, Trace
@@ -63,7 +63,7 @@ class Live:
         executor: Runs its work.
         others: Model of the other roles; None if there is none.
         log: Where what is asked is written first.
-        counts: Counts its end.
+        counts: Metrics its end.
         make: Makes the episode; None for a fresh one.
         led: Whether a client's harness plays it, a `Move` at a time, and not the environment's own.
         everyone: Whether the caller answers the questions of all roles.
@@ -99,7 +99,7 @@ class Live:
         executor: Executor,
         others: Model | None = None,
         log: Log = FORGETFUL,
-        counts: Counts | None = None,
+        counts: Metrics | None = None,
         make: Make | None = None,
         led: bool = False,
         everyone: bool = False,
@@ -127,7 +127,7 @@ class Live:
         self._affinity = Affinity(self.secrets)
         self._others = others
         self._log = log
-        self._counts = counts or Counts([env.name])
+        self._counts = counts or Metrics([env.name])
         self._make: Make = make or (lambda: Episode[Any].begin(env, task, **names))
         self._started: asyncio.Event = asyncio.Event()
         self._lock = asyncio.Lock()

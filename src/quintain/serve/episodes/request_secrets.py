@@ -10,16 +10,16 @@ from collections.abc import Mapping
 
 import msgspec
 
-from quintain.serve.asgi import Request, parsed
-from quintain.serve.door import presented
 from quintain.serve.errors import Refused
+from quintain.serve.http.asgi import HttpRequest, parsed
+from quintain.serve.http.auth import presented
 
 from .secrets import MOST, NOTHING, Packed, Secrets
 
 HEADER = b"x-secrets"
 
 
-def brought(request: Request, said: Mapping[str, str]) -> Secrets:
+def brought(request: HttpRequest, said: Mapping[str, str]) -> Secrets:
     """Returns the secrets of a request, for the episode or session that it begins.
 
     The server's own key is left out, though one client always sends it.

@@ -11,7 +11,7 @@ from quintain import codec
 from quintain.environment import Environment
 from quintain.errors import Failure
 from quintain.serve.errors import Refused
-from quintain.serve.keys import Caller
+from quintain.serve.http.keys import Caller
 from quintain.trace import Content, Message, Reward, Step, Trace, Turn
 
 if TYPE_CHECKING:

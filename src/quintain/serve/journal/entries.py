@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from quintain import codec
-from quintain.serve.keys import Caller
+from quintain.serve.http.keys import Caller
 from quintain.trace import Reply, Trace
 
 

@@ -12,9 +12,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from quintain import codec
-from quintain.serve.asgi import JSON, Request
 from quintain.serve.episodes.host import Host
 from quintain.serve.errors import Unavailable, Unknown
+from quintain.serve.http.asgi import JSON, HttpRequest
 
 if TYPE_CHECKING:
     from .http import Address
@@ -32,7 +32,7 @@ class Mcp:
         self._address: Address | None = None
         self._loading = asyncio.Lock()
 
-    async def handle(self, request: Request) -> None:
+    async def handle(self, request: HttpRequest) -> None:
         """Answers one request. The token in its path is its permission."""
         if request.scope["type"] != "http":
             await request.send({"type": "websocket.close"})
@@ -74,7 +74,7 @@ def too_old() -> str:
     )
 
 
-def _token(request: Request) -> str:
+def _token(request: HttpRequest) -> str:
     match request.segments:
         case ["e", token, "mcp"]:
             return token
@@ -82,7 +82,7 @@ def _token(request: Request) -> str:
             return ""
 
 
-async def _refuse(request: Request, status: int, words: str) -> None:
+async def _refuse(request: HttpRequest, status: int, words: str) -> None:
     body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": words}}
     await request.answer(status, codec.json(body), (JSON, (b"allow", b"POST")) if status == 405 else (JSON,))
 

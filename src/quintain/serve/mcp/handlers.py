@@ -14,10 +14,10 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 import quintain
-from quintain.serve import sdk
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.views import CallAnswer, answer_text, answer_tool
 from quintain.serve.errors import Finished, Gone, Refused, Unavailable, Void
+from quintain.serve.http import mcp_sdk as sdk
 
 from . import wire
 

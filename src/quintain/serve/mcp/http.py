@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from quintain import codec
-from quintain.serve import sdk
-from quintain.serve.asgi import Request
 from quintain.serve.episodes.live import Live
+from quintain.serve.http import mcp_sdk as sdk
+from quintain.serve.http.asgi import HttpRequest
 
 from .handlers import Context, Handlers, Target
 
@@ -28,7 +28,7 @@ class Address:
     def __init__(self, most: int) -> None:
         self._manager = sdk.Manager(Handlers(_target).server, most=most)
 
-    async def handle(self, request: Request, live: Live) -> None:
+    async def handle(self, request: HttpRequest, live: Live) -> None:
         """Answers one request, a POST to this episode's address."""
         key = request.header(b"idempotency-key")
         target = Target(live, codec.digest(key.encode()) if key else "")

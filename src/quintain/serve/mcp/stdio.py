@@ -29,7 +29,7 @@ from quintain.serve.episodes.actions import LEFT
 from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.errors import Void
-from quintain.serve.keys import ANYONE
+from quintain.serve.http.keys import ANYONE
 from quintain.trace import Trace
 
 from .handlers import Handlers, Target

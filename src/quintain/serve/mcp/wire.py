@@ -8,7 +8,6 @@ from typing import Any
 import mcp_types as types
 
 from quintain.environment import Environment
-from quintain.serve import sdk
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.views import (
     ANSWER_DESCRIPTION,
@@ -21,6 +20,7 @@ from quintain.serve.episodes.views import (
     CallAnswer,
     answer_tool,
 )
+from quintain.serve.http import mcp_sdk as sdk
 from quintain.trace import Message, plain
 
 PROMPT = types.Prompt(name="task", description="What is to be done in this episode.")

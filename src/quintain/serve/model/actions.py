@@ -9,9 +9,9 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 import quintain
-from quintain.serve import sdk
-from quintain.serve.asgi import Request
 from quintain.serve.errors import Refused
+from quintain.serve.http import mcp_sdk as sdk
+from quintain.serve.http.asgi import HttpRequest
 
 from .api import Refusal
 from .conversation import Conversation
@@ -34,7 +34,7 @@ class Actions:
         )
         self._manager = sdk.Manager(server, most=most)
 
-    async def handle(self, request: Request, conversation: Conversation) -> None:
+    async def handle(self, request: HttpRequest, conversation: Conversation) -> None:
         """Answers one request.
 
         Raises:

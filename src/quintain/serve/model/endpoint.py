@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quintain import codec
-from quintain.serve.asgi import Events, Receive, Request, Scope, Send
 from quintain.serve.errors import ServeError
+from quintain.serve.http.asgi import Events, HttpRequest, Receive, Scope, Send
 from quintain.trace import Reply
 
 from . import chat, messages, responses
@@ -72,7 +72,7 @@ class ProgramHandlers:
             guard.session = session
         self._started.set()
 
-    async def handle(self, request: Request, actions: Callable[[], Awaitable[Actions]]) -> None:
+    async def handle(self, request: HttpRequest, actions: Callable[[], Awaitable[Actions]]) -> None:
         """Answer a request below the token.
 
         Args:
@@ -102,7 +102,7 @@ class ProgramHandlers:
             self._busy -= 1
             self._last = asyncio.get_running_loop().time()
 
-    def _admit(self, request: Request, place: str) -> None:
+    def _admit(self, request: HttpRequest, place: str) -> None:
         if place == "m":
             given = request.header(b"x-api-key") or request.header(b"authorization").removeprefix("Bearer ")
             if not hmac.compare_digest(given.encode(), self.key.encode()):
@@ -120,7 +120,7 @@ class ProgramHandlers:
                 code="agent_command_not_allowed",
             )
 
-    async def _ask(self, request: Request, form: Format) -> None:
+    async def _ask(self, request: HttpRequest, form: Format) -> None:
         if request.method != "POST":
             raise Refusal("this takes POST", status=405, code="method_not_allowed")
         body = await request.body(BODY_BYTES)
@@ -134,7 +134,12 @@ class ProgramHandlers:
         await self._stream(request, form, asked=asked, asking=asking)
 
     async def _stream(
-        self, request: Request, form: Format, *, asked: ApiRequest, asking: Callable[[], Awaitable[tuple[Reply, str]]]
+        self,
+        request: HttpRequest,
+        form: Format,
+        *,
+        asked: ApiRequest,
+        asking: Callable[[], Awaitable[tuple[Reply, str]]],
     ) -> None:
         waiting = asyncio.ensure_future(_while_there(request, asking))
         await asyncio.wait({waiting}, timeout=_QUIET_S)
@@ -191,7 +196,7 @@ class Paths:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        request = Request(scope, receive, send)
+        request = HttpRequest(scope, receive, send)
         parts = request.segments
         desk = self._desks.get(parts[1]) if len(parts) > 1 and parts[0] in {"m", "e"} else None
         if desk is None:
@@ -217,7 +222,7 @@ class Paths:
             return self._actions
 
 
-async def _name_models(request: Request, name: str) -> None:
+async def _name_models(request: HttpRequest, name: str) -> None:
     """Lists the one model, under whatever name it is asked for."""
     model: dict[str, Any] = {"id": name or "quintain", "object": "model", "created": 0, "owned_by": "quintain"}
     model |= {"type": "model", "display_name": model["id"], "created_at": "1970-01-01T00:00:00Z"}
@@ -233,7 +238,7 @@ async def _result(task: asyncio.Future[T]) -> T:
     return await task
 
 
-async def _while_there(request: Request, asking: Callable[[], Awaitable[tuple[Reply, str]]]) -> tuple[Reply, str]:
+async def _while_there(request: HttpRequest, asking: Callable[[], Awaitable[tuple[Reply, str]]]) -> tuple[Reply, str]:
     """The reply, unless the client leaves first: then it stays for the same request that comes again."""
 
     async def left() -> None:
@@ -251,7 +256,7 @@ async def _while_there(request: Request, asking: Callable[[], Awaitable[tuple[Re
         reply.cancel()
 
 
-async def _refuse(request: Request, refusal: Refusal, form: Format) -> None:
+async def _refuse(request: HttpRequest, refusal: Refusal, form: Format) -> None:
     document = form.error(refusal)
     if request.segments[:1] == ["e"]:  # MCP's own
         said = {"code": -32600, "message": f"{refusal.code}: {refusal}"}

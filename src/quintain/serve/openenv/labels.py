@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from quintain.environment import Environment
 from quintain.serve.errors import Conflict
-from quintain.serve.keys import Caller
+from quintain.serve.http.keys import Caller
 
 if TYPE_CHECKING:
     from .session import EnvSession

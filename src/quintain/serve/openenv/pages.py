@@ -15,14 +15,14 @@ import msgspec
 
 from quintain.environment import Environment
 from quintain.errors import QuintainError
-from quintain.serve.asgi import JSON, Request, again_headers, parsed
 from quintain.serve.episodes import task_lists as lists
 from quintain.serve.episodes.host import Host
 from quintain.serve.episodes.request_secrets import brought
 from quintain.serve.episodes.views import CallAnswer
 from quintain.serve.errors import Refused, ServeError, TooLarge, Unknown, Void
-from quintain.serve.keys import Caller
-from quintain.serve.problems import problems
+from quintain.serve.http.asgi import JSON, HttpRequest, again_headers, parsed
+from quintain.serve.http.keys import Caller
+from quintain.serve.http.problems import problems
 from quintain.task import Task
 
 from . import schemas, wire
@@ -51,7 +51,7 @@ class OpenEnv:
         self.late: set[asyncio.Future[CallAnswer]] = set()
         """Steps that run on after their request timed out."""
 
-    async def handle(self, request: Request, caller: Caller) -> None:
+    async def handle(self, request: HttpRequest, caller: Caller) -> None:
         """Answer a request, or serve a WebSocket."""
         try:
             await (self._socket if request.scope["type"] == "websocket" else self._http)(request, caller)
@@ -62,7 +62,7 @@ class OpenEnv:
         except QuintainError as error:  # An author's tasks() that raises.
             await request.reply({"detail": f"{type(error).__name__}: {error}"}, 500)
 
-    async def _socket(self, request: Request, caller: Caller) -> None:
+    async def _socket(self, request: HttpRequest, caller: Caller) -> None:
         name, *rest = [*request.segments[1:], ""]
         env = self.host.environment(name)
         socket = Socket(self.sessions, env, request, caller=caller)
@@ -75,7 +75,7 @@ class OpenEnv:
             case _:
                 raise Unknown("there is no WebSocket here: /ws plays episodes, /mcp calls tools")
 
-    async def _http(self, request: Request, caller: Caller) -> None:
+    async def _http(self, request: HttpRequest, caller: Caller) -> None:
         segments = request.segments[1:]
         if not segments:
             await request.reply([f"/openenv/{name}" for name in self.host.environments])
@@ -104,7 +104,7 @@ class PageRequest(NamedTuple):
     """One request to one environment."""
 
     all: OpenEnv
-    request: Request
+    request: HttpRequest
     caller: Caller
     env: Environment[Any]
 
@@ -296,7 +296,7 @@ def _key(name: str) -> str:
 # -- errors
 
 
-async def _denied(request: Request, error: ServeError) -> None:
+async def _denied(request: HttpRequest, error: ServeError) -> None:
     details = {"metadata": wire.void(error.failure)} if isinstance(error, Void) else {}
     await request.reply({"detail": str(error), **details}, error.status, [JSON, *again_headers(error)])
 

@@ -10,7 +10,7 @@ from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve.episodes.secrets import NOTHING, Secrets
 from quintain.serve.errors import Finished, Full, Refused, ServeError, Unknown, Void
-from quintain.serve.keys import Caller
+from quintain.serve.http.keys import Caller
 
 from . import wire
 from .session import EnvSession, NoEpisode

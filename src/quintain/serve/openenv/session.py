@@ -17,7 +17,7 @@ from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.secrets import NOTHING
 from quintain.serve.episodes.views import PREFIX, CallAnswer, answer_text, answer_tool
 from quintain.serve.errors import Finished, Gone, Refused, ServeError, Void
-from quintain.serve.keys import Caller
+from quintain.serve.http.keys import Caller
 
 from .wire import AgentMove, Reset
 

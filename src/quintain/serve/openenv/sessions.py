@@ -10,7 +10,7 @@ from quintain.environment import Environment
 from quintain.serve.episodes.actions import LEFT, LOST, Stop
 from quintain.serve.episodes.host import Host
 from quintain.serve.errors import Unavailable, Unknown
-from quintain.serve.keys import Caller
+from quintain.serve.http.keys import Caller
 
 from .labels import Labels
 from .session import EnvSession

@@ -10,12 +10,12 @@ import msgspec
 
 from quintain.environment import Environment
 from quintain.errors import QuintainError
-from quintain.serve.asgi import Event, Request, abreast
 from quintain.serve.episodes.actions import LEFT, LOST, SHUTDOWN, Stop
 from quintain.serve.episodes.request_secrets import brought
 from quintain.serve.errors import Finished, Full, Refused, Unavailable, Unknown, Void
-from quintain.serve.keys import Caller
-from quintain.serve.problems import problems
+from quintain.serve.http.asgi import Event, HttpRequest, abreast
+from quintain.serve.http.keys import Caller
+from quintain.serve.http.problems import problems
 
 from . import wire
 from .rpc import Rpc
@@ -48,7 +48,7 @@ class Socket:
         Refused: The secrets in the request cannot be read.
     """
 
-    def __init__(self, sessions: Sessions, env: Environment[Any], request: Request, *, caller: Caller) -> None:
+    def __init__(self, sessions: Sessions, env: Environment[Any], request: HttpRequest, *, caller: Caller) -> None:
         self._sessions = sessions
         self._env = env
         self._caller = caller

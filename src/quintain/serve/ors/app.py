@@ -17,15 +17,15 @@ import msgspec
 
 from quintain import __version__
 from quintain.errors import QuintainError
-from quintain.serve.asgi import Request, again_headers, parsed
 from quintain.serve.episodes import task_lists as lists
 from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.request_secrets import brought
 from quintain.serve.episodes.secrets import Secrets
 from quintain.serve.errors import Refused, ServeError, Starting, Unknown
-from quintain.serve.keys import Caller
-from quintain.serve.problems import problems
+from quintain.serve.http.asgi import HttpRequest, again_headers, parsed
+from quintain.serve.http.keys import Caller
+from quintain.serve.http.problems import problems
 from quintain.trace import Message
 
 from . import frames, wire
@@ -45,7 +45,7 @@ class OrsRequest(NamedTuple):
         env: The environment that its path names; empty where it names none.
     """
 
-    request: Request
+    request: HttpRequest
     caller: Caller
     env: str
 
@@ -59,7 +59,7 @@ class Ors:
     def __init__(self, host: Host) -> None:
         self.host = host
 
-    async def handle(self, request: Request, caller: Caller) -> None:
+    async def handle(self, request: HttpRequest, caller: Caller) -> None:
         """Answers one request; a refusal has the standard's form."""
         try:
             way = _way if len(request.path) <= LONGEST else _way.__wrapped__
@@ -77,7 +77,7 @@ class Ors:
         except QuintainError as error:  # An author's tasks() that raises.
             await request.reply({"detail": f"{type(error).__name__}: {error}"}, 500)
 
-    def live(self, request: Request, caller: Caller) -> Live:
+    def live(self, request: HttpRequest, caller: Caller) -> Live:
         """The session that the request is about.
 
         Raises:
@@ -89,7 +89,7 @@ class Ors:
         except Unknown:
             raise Unknown("Active environment not found") from None
 
-    async def body(self, request: Request, type: type[Any]) -> Any:
+    async def body(self, request: HttpRequest, type: type[Any]) -> Any:
         """Returns the body of a request.
 
         Raises:
@@ -102,7 +102,7 @@ class Ors:
         return said
 
 
-def session(request: Request) -> str:
+def session(request: HttpRequest) -> str:
     """The name of the session that a request is about.
 
     Raises:
@@ -262,7 +262,7 @@ async def _messages(ors: Ors, asked: OrsRequest) -> None:
     await asked.request.reply([wire.message(one) for one in await _begun(ors, asked.request, asked.caller)])
 
 
-async def _begun(ors: Ors, request: Request, caller: Caller) -> list[Message]:
+async def _begun(ors: Ors, request: HttpRequest, caller: Caller) -> list[Message]:
     live = ors.live(request, caller)
     try:
         await live.ready(SETUP_S)
@@ -346,7 +346,7 @@ def _methods(path: str) -> bytes:
     return b", ".join(method.encode() for method, name in routes if name == parts[-1])
 
 
-async def _nobody(request: Request, methods: bytes) -> None:
+async def _nobody(request: HttpRequest, methods: bytes) -> None:
     if methods:
         await request.reply({"detail": "Method Not Allowed"}, 405, [*_JSON, (b"allow", methods)])
     else:

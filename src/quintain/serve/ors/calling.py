@@ -13,10 +13,10 @@ import secrets
 import msgspec
 
 from quintain import codec
-from quintain.serve.asgi import Events, Request, abreast, parsed
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.views import CallAnswer, answer_text, answer_tool
 from quintain.serve.errors import Finished, Gone, Refused, Unavailable, Void
+from quintain.serve.http.asgi import Events, HttpRequest, abreast, parsed
 
 from . import frames, wire
 
@@ -41,7 +41,7 @@ def _signature(live: Live, nonce: str) -> str:
     return hashlib.blake2b(nonce.encode(), key=live.token.encode()[:64], digest_size=8).hexdigest()
 
 
-async def call(live: Live, request: Request, *, most: int) -> None:
+async def call(live: Live, request: HttpRequest, *, most: int) -> None:
     """Answers POST /call.
 
     Args:

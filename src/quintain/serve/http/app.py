@@ -8,17 +8,16 @@ import re
 from typing import Protocol
 
 from quintain import codec
-
-from .asgi import JSON, App, Receive, Request, Scope, Send, again_headers
-from .control.app import Control
-from .door import NOBODY, Door, Keyed, Paces, Places
-from .episodes.host import Host
-from .errors import ServeError, Unavailable
-from .keys import Caller
-from .mcp import Mcp
-from .names import CONTROL, reachable
-from .openenv import OpenEnv
-from .ors import Ors
+from quintain.serve.control.app import Control
+from quintain.serve.episodes.host import Host
+from quintain.serve.errors import ServeError, Unavailable
+from quintain.serve.http.asgi import JSON, App, HttpRequest, Receive, Scope, Send, again_headers
+from quintain.serve.http.auth import NOBODY, Auth, HostCheck, KeyAuth, RateLimit
+from quintain.serve.http.keys import Caller
+from quintain.serve.mcp import Mcp
+from quintain.serve.names import CONTROL, reachable
+from quintain.serve.openenv import OpenEnv
+from quintain.serve.ors import Ors
 
 _SECRET = re.compile(r"^(/+[em]/+)[^/]+")
 _log = logging.getLogger(__name__)
@@ -27,12 +26,12 @@ _log = logging.getLogger(__name__)
 class Mount(Protocol):
     """Protocol behind one path of the server."""
 
-    async def handle(self, request: Request, caller: Caller) -> None:
+    async def handle(self, request: HttpRequest, caller: Caller) -> None:
         """Answers a request; for a WebSocket the type of the scope is "websocket"."""
         ...
 
 
-def build(host: Host, door: Door, places: Places | None = None) -> App:
+def build(host: Host, door: Auth, places: HostCheck | None = None) -> App:
     """Returns the ASGI application.
 
     Args:
@@ -44,28 +43,28 @@ def build(host: Host, door: Door, places: Places | None = None) -> App:
         UsageError: The name of an environment is a path of the server's own.
     """
     reachable(host.environments)
-    return _Front(host, door, places or Places("127.0.0.1"))
+    return _Front(host, door, places or HostCheck("127.0.0.1"))
 
 
 class _Front:
     """Entry of all requests."""
 
-    def __init__(self, host: Host, door: Door, places: Places) -> None:
+    def __init__(self, host: Host, door: Auth, places: HostCheck) -> None:
         rate = host.limits.requests_per_s
         self._host = host
         self._door = door
         self._places = places
-        self._paces = None if rate is None else Paces(rate)
+        self._paces = None if rate is None else RateLimit(rate)
         self._root: Mount = Ors(host)
         self._mounts: dict[str, Mount] = {"openenv": OpenEnv(host)}
         self._mcp = Mcp(host)
-        self._control = Control(host, keyed=isinstance(door, Keyed))
+        self._control = Control(host, keyed=isinstance(door, KeyAuth))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, as an ASGI application."""
         if scope["type"] == "lifespan":
             return
-        request = Request(scope, receive, send)
+        request = HttpRequest(scope, receive, send)
         try:
             self._places.check(request)
             await self._route(request)
@@ -79,13 +78,13 @@ class _Front:
             if not request.started:
                 await request.reply({"detail": "Internal Server Error"}, 500)
 
-    async def _refuse(self, request: Request, error: ServeError) -> None:
+    async def _refuse(self, request: HttpRequest, error: ServeError) -> None:
         if _first(request) in CONTROL:
             await self._control.refuse(request, error)
             return
         await request.answer(error.status, codec.json({"detail": str(error)}), [JSON, *again_headers(error)])
 
-    async def _route(self, request: Request) -> None:
+    async def _route(self, request: HttpRequest) -> None:
         first = _first(request)
         if first == "e":  # Below this, the address itself is the credential.
             owner = self._host.owner("".join(request.segments[1:2]))
@@ -98,14 +97,14 @@ class _Front:
             caller = self._admit(request)
             await self._mounts.get(first, self._root).handle(request, caller)
 
-    def _admit(self, request: Request) -> Caller:
+    def _admit(self, request: HttpRequest) -> Caller:
         caller = self._door.admit(request)
         if caller is not NOBODY:
             _pace(self._paces, request, caller.name)
         return caller
 
 
-def _first(request: Request) -> str:
+def _first(request: HttpRequest) -> str:
     """Returns the path segment that selects the protocol."""
     return request.path[1:].partition("/")[0]
 
@@ -115,7 +114,7 @@ def _shown(path: str) -> str:
     return _SECRET.sub(r"\1***", path)
 
 
-def _pace(paces: Paces | None, request: Request, name: str) -> None:
+def _pace(paces: RateLimit | None, request: HttpRequest, name: str) -> None:
     """Holds a caller to the rate limit.
 
     Raises:

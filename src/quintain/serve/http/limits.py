@@ -9,8 +9,7 @@ from collections.abc import Generator
 import msgspec
 
 from quintain.config import Config
-
-from .errors import Full
+from quintain.serve.errors import Full
 
 GRACE_S = 5.0
 """Seconds beyond a tool's own time limit before its thread is given up."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from .episodes.actions import Stop
-from .episodes.live import Live
-from .episodes.recovered_episode import RecoveredEpisode
-from .journal.entries import Closed, Log
+from quintain.serve.episodes.actions import Stop
+from quintain.serve.episodes.live import Live
+from quintain.serve.episodes.recovered_episode import RecoveredEpisode
+from quintain.serve.journal.entries import Closed, Log
 
 PATIENCE_S = 10.0
 """Seconds that a request to close waits for the verdict and the record."""

@@ -11,9 +11,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from quintain.episode import Episode
 from quintain.errors import Failure
+from quintain.serve.episodes.archive import Archive
 from quintain.trace import Timing, Trace
-
-from .episodes.archive import Archive
 
 LONGEST = 300
 """Characters of a failure's message in the log; the record has all of it."""
@@ -23,7 +22,7 @@ VALIDITIES = ("valid", "invalid", "unknown")
 _log = logging.getLogger(__name__)
 
 
-class Counts:
+class Metrics:
     """Prometheus metrics of all episodes since the server began.
 
     Args:

@@ -16,15 +16,14 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from quintain.errors import EpisodeError
-
-from .app import build
-from .asgi import App
-from .door import Door, Places
-from .episodes.actions import SHUTDOWN
-from .episodes.host import Host
-from .journal.database import Past
-from .keys import ANYONE
-from .limits import Limits
+from quintain.serve.episodes.actions import SHUTDOWN
+from quintain.serve.episodes.host import Host
+from quintain.serve.http.app import build
+from quintain.serve.http.asgi import App
+from quintain.serve.http.auth import Auth, HostCheck
+from quintain.serve.http.keys import ANYONE
+from quintain.serve.http.limits import Limits
+from quintain.serve.journal.database import Past
 
 if TYPE_CHECKING:
     import uvicorn
@@ -64,8 +63,8 @@ def listen(address: str, port: int) -> tuple[socket.socket, str]:
 
 def run(
     host: Host,
-    door: Door,
-    places: Places,
+    door: Auth,
+    places: HostCheck,
     *,
     line: socket.socket,
     ready: Callable[[], None],
@@ -144,7 +143,7 @@ def _collect_rarely() -> None:
 
 
 async def _served(
-    server: Any, host: Host, door: Door, *, line: socket.socket, pasts: Iterable[Past], drain_s: float
+    server: Any, host: Host, door: Auth, *, line: socket.socket, pasts: Iterable[Past], drain_s: float
 ) -> None:
     loop = asyncio.get_running_loop()
     leaving = Leaving(server, host, drain_s)

@@ -11,12 +11,11 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+from quintain.serve.episodes.actions import text
+from quintain.serve.errors import Refused
+from quintain.serve.http.asgi import Receive, Scope, Send
 from quintain.tools import Tool
 from quintain.trace import Content, Image
-
-from .asgi import Receive, Scope, Send
-from .episodes.actions import text
-from .errors import Refused
 
 
 class Manager:

@@ -14,8 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from quintain import codec
-
-from .errors import Denied, Full, Refused, ServeError, Starting, TooLarge, Unavailable
+from quintain.serve.errors import Denied, Full, Refused, ServeError, Starting, TooLarge, Unavailable
 
 T = TypeVar("T")
 
@@ -30,7 +29,7 @@ JSON = (b"content-type", b"application/json")
 DISCONNECT = "http.disconnect"
 
 
-class Request:
+class HttpRequest:
     """One HTTP request, or the request that opens a WebSocket.
 
     Attributes:
@@ -197,7 +196,7 @@ class Events:
         (b"x-accel-buffering", b"no"),
     )
 
-    def __init__(self, request: Request, *, ping_s: float = 10.0) -> None:
+    def __init__(self, request: HttpRequest, *, ping_s: float = 10.0) -> None:
         self._request = request
         self._ping_s = ping_s
         self._pings: set[asyncio.Task[None]] = set()

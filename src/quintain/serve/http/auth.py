@@ -12,10 +12,9 @@ from collections.abc import Collection
 from typing import Protocol
 
 from quintain.errors import UsageError
-
-from .asgi import Event, Receive, Request
-from .errors import Denied, Full
-from .keys import ANYONE, Caller, Keys
+from quintain.serve.errors import Denied, Full
+from quintain.serve.http.asgi import Event, HttpRequest, Receive
+from quintain.serve.http.keys import ANYONE, Caller, Keys
 
 FREE = frozenset({"health", "healthz", "readyz"})
 """Paths without a key; their answers say nothing of an episode."""
@@ -26,7 +25,7 @@ _PLACE = frozenset({b"host", b"origin"})
 _LOCAL = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
 
-class Places:
+class HostCheck:
     """Host names under which the server answers, and origins whose pages may call it.
 
     Otherwise a foreign web page could reach the server through a user's browser: by a request across origins, or by a
@@ -58,7 +57,7 @@ class Places:
         self._origins = {origin.lower().rstrip("/") for origin in origins}
         self._known: set[tuple[tuple[bytes, bytes], ...]] = set()
 
-    def check(self, request: Request) -> None:
+    def check(self, request: HttpRequest) -> None:
         """Nothing, if this request may be answered.
 
         Raises:
@@ -84,10 +83,10 @@ class Places:
         return own or origin in self._origins or self._is_here(_name(origin))
 
 
-class Door(Protocol):
+class Auth(Protocol):
     """Authentication of requests."""
 
-    def admit(self, request: Request) -> Caller:
+    def admit(self, request: HttpRequest) -> Caller:
         """Returns the caller of a request.
 
         Raises:
@@ -100,7 +99,7 @@ class Door(Protocol):
         ...
 
 
-class Keyed:
+class KeyAuth:
     """Lets in who has a key.
 
     Args:
@@ -110,7 +109,7 @@ class Keyed:
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
 
-    def admit(self, request: Request) -> Caller:
+    def admit(self, request: HttpRequest) -> Caller:
         """Returns the caller of a request.
 
         Raises:
@@ -128,10 +127,10 @@ class Keyed:
         self._keys.look()
 
 
-class Open:
+class NoAuth:
     """Lets everybody in; for servers that only this machine can reach."""
 
-    def admit(self, request: Request) -> Caller:
+    def admit(self, request: HttpRequest) -> Caller:
         """Returns the caller of all requests."""
         return ANYONE
 
@@ -139,7 +138,7 @@ class Open:
         """Does nothing, for a server without keys."""
 
 
-class Paces:
+class RateLimit:
     """Rate limit of each key; twice the rate may be saved up.
 
     Args:
@@ -202,7 +201,7 @@ def _name(url: str) -> str:
         return ""
 
 
-def presented(request: Request) -> str:
+def presented(request: HttpRequest) -> str:
     """Returns the key of a request; empty if it has none."""
     scheme, _, key = request.header(b"authorization").partition(" ")
     return key.strip() if scheme.lower() == "bearer" and key.strip() else request.header(b"x-api-key")
