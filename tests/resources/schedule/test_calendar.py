@@ -309,3 +309,11 @@ def test_without_tzdata_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "tzdata" else find(name))
     with pytest.raises(ImportError, match=r"pip install 'quintain\[schedule\]'"):
         Calendar(zone="Africa/Windhoek")
+
+
+def test_calendar_is_open_from_the_first_second_of_an_interval_until_its_end() -> None:
+    calendar = Calendar(zone="UTC", hours={"thu": ("09:00-17:00",)})
+    hour = 3600.0  # The first of January 1970 is a Thursday.
+    times = (9 * hour - 1, 9 * hour, 17 * hour - 1, 17 * hour)
+    assert [calendar.is_open(at) for at in times] == [False, True, True, False]
+    assert not calendar.is_open(33 * hour)

@@ -42,3 +42,20 @@ def test_what_runs_is_done_once_however_much_is_done_meanwhile(monkeypatch: pyte
         assert len(done) == 19
 
     asyncio.run(play())
+
+
+def test_answers_are_forgotten_when_they_are_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(once, "MOST_BYTES", 100)
+
+    async def play() -> list[str]:
+        known, done = Once(), list[str]()
+
+        async def answer(name: str) -> Response:
+            done.append(name)
+            return Response(bytes(40))
+
+        for name in ("a", "b", "c", "b", "a"):
+            await known.do(("me", name), "", functools.partial(answer, name))
+        return done
+
+    assert asyncio.run(play()) == ["a", "b", "c", "a"]
