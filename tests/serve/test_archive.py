@@ -136,7 +136,7 @@ def test_an_openenv_client_that_vanishes_leaves_an_invalid_record(tmp_path: Path
     replays(tmp_path)
 
 
-def test_what_nobody_asked_for_any_more_is_expired(tmp_path: Path) -> None:
+def test_idle_episodes_are_archived_as_expired(tmp_path: Path) -> None:
     async def play() -> list[Trace]:
         with RunFolder(tmp_path / "out" / "counter", {}) as folder:
             host = Host([counter], limits=Limits(idle_s=0.0), archive=Archive({"counter": folder}))

@@ -151,7 +151,7 @@ def void(env: qn.Environment[Any], asked: ToolCall, **most: Any) -> Trace:
     return trace
 
 
-def test_of_a_secret_that_begins_with_another_nothing_is_left() -> None:
+def test_secret_that_begins_with_another_is_hidden_whole() -> None:
     both = Secrets({"SHORT": "sk-0123456789", "LONG": "sk-0123456789-and-more"})
     assert both.hidden("It is sk-0123456789-and-more.") == "It is ***."
 

@@ -143,7 +143,7 @@ class Curious:
         return model
 
 
-def test_what_a_tool_told_a_simulated_user_is_not_asked_of_his_model() -> None:
+def test_user_model_is_not_shown_a_tools_secret() -> None:
     user = Curious()
     env = qn.Environment(
         "telephone",
@@ -196,7 +196,7 @@ def test_a_harness_that_ends_by_itself_where_it_was_cut_has_diverged() -> None:
         asyncio.run(qn.replay(twin, twin.task(trace.split, trace.task), trace))
 
 
-def test_what_breaks_by_itself_breaks_again() -> None:
+def test_failures_of_the_environment_replay() -> None:
     async def crash(live: Live) -> None:
         with pytest.raises(Void):
             await live.call("crash", "{}")

@@ -131,9 +131,7 @@ def test_an_episode_is_kept_by_who_asks_for_it_and_then_gone_for_all(ask: Callab
     asyncio.run(play())
 
 
-def test_who_closes_an_episode_does_not_wait_for_what_runs_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_an_episode_does_not_wait_for_running_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUINTAIN_TEST_FOLDER", str(tmp_path))
     gates = Gates(tmp_path)
 

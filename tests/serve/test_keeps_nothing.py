@@ -90,7 +90,7 @@ SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in (a_session, a_tok
 
 
 @pytest.mark.parametrize("kind", [a_path, *SLOW, an_episode])
-def test_what_is_answered_is_forgotten(kind: Callable[[Ask, int], Awaitable[None]]) -> None:
+def test_answered_requests_leave_no_entries(kind: Callable[[Ask, int], Awaitable[None]]) -> None:
     async def play() -> int:
         host = Host([counter])
         post = asking(build(host, NoAuth()))
@@ -111,7 +111,7 @@ def test_what_is_answered_is_forgotten(kind: Callable[[Ask, int], Awaitable[None
     assert kept < TIMES * len(LONG) / 8
 
 
-def test_who_knows_no_address_has_no_sdk_loaded(tmp_path: Path) -> None:
+def test_unknown_mcp_addresses_do_not_load_the_sdk(tmp_path: Path) -> None:
     """It would take as much memory again as the whole server."""
     with serve("counter", folder=tmp_path) as server:
         assert ask(server.port, "GET", "/health")[0] == 200

@@ -18,7 +18,7 @@ from tests.serve.mcp.episodes import served
 
 
 @pytest.mark.parametrize("last_words", ["", "3"])
-def test_what_is_closed_is_gone(last_words: str) -> None:
+def test_closed_episodes_leave_no_objects(last_words: str) -> None:
     async def play() -> list[bool]:
         host = Host([counter])
         gone: list[weakref.ref[Any]] = []
@@ -43,7 +43,7 @@ def test_what_is_closed_is_gone(last_words: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_answered_leaves_nothing_for_the_collector() -> None:
+def test_answered_requests_leave_no_garbage() -> None:
     """It looks rarely, and each request has brought as much as it may."""
     times = 20
 

@@ -122,7 +122,7 @@ def test_a_reply_of_which_the_harness_makes_no_turn_is_answered_nevertheless(kno
     asyncio.run(play())
 
 
-def test_where_another_speaks_first_the_agent_reads_what_came_of_its_own_words() -> None:
+def test_agent_reads_the_result_of_its_own_words_when_another_role_speaks_first() -> None:
     async def play() -> None:
         host = Host([ENV.replace(harness=Polite())], user=Looks())
         live = await opened(host)
@@ -136,7 +136,7 @@ def test_where_another_speaks_first_the_agent_reads_what_came_of_its_own_words()
     asyncio.run(play())
 
 
-def test_of_many_requests_of_one_key_one_is_done_though_the_first_was_refused() -> None:
+def test_requests_of_one_key_are_done_once_when_the_first_was_refused() -> None:
     async def play() -> None:
         host = Host([counter])
         live = await opened(host, led=True)

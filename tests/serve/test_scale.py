@@ -255,7 +255,7 @@ SAMPLE = {"words", "tokens", "calls", "a message", "many actors"}
 @pytest.mark.parametrize(
     "what", [pytest.param(what, marks=() if what in SAMPLE else pytest.mark.slow) for what in (*SENT, *TOLD)]
 )
-def test_what_is_weighed_is_about_what_is_held(what: str) -> None:
+def test_weighed_size_is_close_to_the_memory_held(what: str) -> None:
     async def play() -> float:
         host = Host([TALKING])
         live = await talking(host, what)
@@ -277,7 +277,7 @@ def test_what_is_weighed_is_about_what_is_held(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", [*SENT, *TOLD])
-def test_whatever_is_sent_makes_it_void_when_it_is_too_much(what: str) -> None:
+def test_too_large_messages_of_any_kind_void_the_episode(what: str) -> None:
     async def play() -> Live:
         host = Host([TALKING], limits=Limits(episode_bytes=200_000))
         live = await talking(host, what)

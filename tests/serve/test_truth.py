@@ -174,7 +174,7 @@ def test_an_agents_program_does_not_read_at_its_address_what_its_steps_earn(clie
         assert (b"dev.quintain/rewards" in said) == (name == "say"), said
 
 
-def test_what_is_told_goes_by_who_asks(clients: dict[str, Client]) -> None:
+def test_answers_depend_on_the_role_of_the_caller(clients: dict[str, Client]) -> None:
     """An admin reads of anybody's episode why it is void; and whose key is an agent's now, no more than an agent."""
     agent, admin = clients["agent"], clients["admin"]
     sid = agent.open()
@@ -230,7 +230,7 @@ def test_a_reply_is_the_agents_own(clients: dict[str, Client], message: dict[str
         assert json.loads(clients[role].ask("GET", f"/v1/episodes/{sid}")[1])["turns"] == 0
 
 
-def test_of_anothers_episode_there_is_nothing(clients: dict[str, Client]) -> None:
+def test_episodes_of_other_callers_are_unknown(clients: dict[str, Client]) -> None:
     """Neither its results, nor that it is there."""
     sid = clients["agent"].open()
     key = clients["agent"].call(sid, "look").split(b"data: ")[1].split(b"\r\n")[0].decode()

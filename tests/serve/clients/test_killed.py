@@ -77,7 +77,7 @@ def fatal(server: Mortal, moments: Sequence[str]) -> Generator[Fate]:
 
 
 @pytest.mark.parametrize(("steps", "sdk"), [(ORS, "ors"), (OPENREWARD, "openreward")])
-def test_their_own_patience_is_enough(
+def test_ors_clients_go_on_through_kills_by_their_own_retries(
     installed: Install, tmp_path: Path, steps: Sequence[Sequence[str]], sdk: str
 ) -> None:
     venv = installed(steps)

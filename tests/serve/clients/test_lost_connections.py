@@ -90,7 +90,7 @@ def breaking(port: int, cuts: Sequence[int | None]) -> Generator[Breaking]:
 
 @pytest.mark.parametrize(("steps", "sdk"), [(ORS, "ors"), (OPENREWARD, "openreward")])
 @pytest.mark.parametrize("cuts", [(0, 0, 10, None, 0, 40_000, 400_000, None, 0), (None, 5_000, 0, None, 0, 0)])
-def test_what_is_lost_behind_its_key_is_done_once(
+def test_calls_lost_after_their_key_are_made_once(
     installed: Install, served: Served, steps: Sequence[Sequence[str]], sdk: str, cuts: Sequence[int | None]
 ) -> None:
     with breaking(served.port, cuts) as proxy:

@@ -90,7 +90,7 @@ def test_what_its_clients_confide_in_a_header(installed: Install, tmp_path: Path
         assert facts == {"generic": [named("one"), named("one"), "none"], "tools": [named("one"), named("one")]}
 
 
-def test_trl(installed: Install, served: Served) -> None:
+def test_trl_trains_over_ors(installed: Install, served: Served) -> None:
     """Two steps of GRPO over the class of TRL's documentation; its instances are used again."""
     told = installed(TRL).facts("openenv_trainer.py", served.url, str(served.folder))
     assert told["tools"] == ["add", "submit"]

@@ -77,7 +77,7 @@ def test_ors_sdk(installed: Install, served: Served) -> None:
     assert told["many"]["rewards"] == [1.0] * 16
 
 
-def test_openreward(installed: Install, served: Served) -> None:
+def test_openreward_sdk_plays_sessions(installed: Install, served: Served) -> None:
     told = installed(OPENREWARD).facts("openreward_sdk.py", served.url)
     check_discovery(told["discovery"])
     check_episode(told["episode"])
@@ -130,7 +130,7 @@ def test_a_client_sees_what_it_sees_at_home(
     assert home["texts"]["spaces"] < 20_000  # why ours escapes what a frame begins with
 
 
-def test_inspect(installed: Install, served: Served) -> None:
+def test_inspect_evaluates_over_ors(installed: Install, served: Served) -> None:
     told = installed(INSPECT).facts("inspect_bridge.py", served.url)
     assert (told["status"], told["errors"]) == ("success", [])
     assert told["scores"] == [[1.0], [1.0], [0.0]]
@@ -139,7 +139,7 @@ def test_inspect(installed: Install, served: Served) -> None:
     assert told["observed"] == [[f"The count is {number}.", "Handed in."] for number in (1, 2, 3)]
 
 
-def test_trl(installed: Install, served: Served) -> None:
+def test_trl_trains_over_ors(installed: Install, served: Served) -> None:
     """One step of GRPO: two tasks, two members each, of which one is right."""
     told = installed(TRL).facts("trl_trainer.py", served.url)
     assert set(told["tools"]) == {*TOOLS, "answer"}

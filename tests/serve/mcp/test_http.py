@@ -372,7 +372,7 @@ def test_words_reach_whoever_talks_with_the_agent_and_theirs_come_back() -> None
     asyncio.run(play())
 
 
-def test_nobody_plays_by_this_protocol_what_is_played_elsewhere() -> None:
+def test_episode_of_a_client_harness_is_refused_over_mcp() -> None:
     async def play() -> None:
         async with served(counter, chat) as here:
             live = await here.host.create(EpisodeSpec(task=0, split="train", led=True), ANYONE)

@@ -299,7 +299,9 @@ def test_a_call_that_runs_when_the_agent_leaves_is_in_the_record(tmp_path: Path)
         ((f"{ENVIRONMENTS}:counter", "--task", "0"), "--stdio"),
     ],
 )
-def test_what_cannot_be_served_is_said_at_once(options: tuple[str, ...], words: str, tmp_path: Path) -> None:
+def test_stdio_server_refuses_at_once_what_it_cannot_serve(
+    options: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
     done = run(tmp_path, "-m", "quintain", "serve", *options)
     assert done.returncode == 2
     assert words in done.stderr

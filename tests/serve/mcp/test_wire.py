@@ -133,7 +133,7 @@ MALFORMED: dict[str, tuple[bytes, int]] = {
 
 @eras
 @pytest.mark.parametrize("name", MALFORMED)
-def test_what_is_no_json_is_a_parse_error(name: str, *, modern: bool) -> None:
+def test_malformed_json_is_a_parse_error(name: str, *, modern: bool) -> None:
     async def play() -> None:
         async with served(counter) as here:
             _, url = await here.open("train-1")
@@ -208,7 +208,7 @@ def test_odd_arguments_are_the_models_mistake(*, modern: bool) -> None:
 
 
 @eras
-def test_what_is_too_long_or_not_wanted_is_refused(*, modern: bool) -> None:
+def test_long_or_unacceptable_requests_are_refused(*, modern: bool) -> None:
     async def play() -> None:
         async with served(counter, limits=Limits(body_bytes=10_000)) as here:
             live, url = await here.open("train-1")

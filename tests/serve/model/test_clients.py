@@ -151,7 +151,7 @@ def test_claude_code(npm: Path) -> None:
     assert offered == {f"mcp__quintain__{tool.name}" for tool in env.tools.values()}, "and nothing of its own"
 
 
-def test_codex(npm: Path) -> None:
+def test_codex_plays_an_episode(npm: Path) -> None:
     model = Ringer()
     trace = play(f"{shlex.join(WITH_NODE)} sh {PROGRAMS / 'codex.sh'} {npm / 'codex'} {{prompt}}", model)
     assert [steps for steps in rang(trace) if steps] == [["ding 1"], ["ding 3", "ding 6"]]

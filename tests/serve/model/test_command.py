@@ -209,7 +209,7 @@ def test_the_real_key_stays_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert json.loads(trace.turns[0].added[0].text) == ["WANTED"]
 
 
-def test_what_the_endpoint_behind_gives_is_kept_and_its_key_too(tmp_path: Path) -> None:
+def test_endpoint_replies_are_recorded_and_its_key_stays_secret(tmp_path: Path) -> None:
     """From the program through us to a server that gives token ids, and back."""
     said = completion("Hello.", token_ids=[8, 9], logprobs={"content": [{"logprob": -0.1}, {"logprob": -0.2}]})
     said |= {"prompt_token_ids": [1, 2, 3], "policy_version": 4}
@@ -280,7 +280,7 @@ say(child(f"print(post(os.environ['OPENAI_BASE_URL'] + '/chat/completions', {ask
     assert [turn.added[-1].text for turn in trace.turns] == ["first", "403"]
 
 
-def test_it_may_be_told_that_children_ask_too(tmp_path: Path) -> None:
+def test_unbound_harness_admits_child_processes(tmp_path: Path) -> None:
     code = CHILD + "ask(child(\"print(ask('child')[0])\"))"
     trace = play(program(tmp_path, code), says("Hello."), says("Bye."), bound=False)
     assert [turn.added[-1].text for turn in trace.turns] == ["child", "200"]
@@ -379,7 +379,7 @@ def test_a_harness_that_cannot_be(command: str, options: dict[str, Any]) -> None
         CommandHarness(command, **options)
 
 
-def test_nothing_of_it_is_left_behind(tmp_path: Path) -> None:
+def test_program_leaves_no_descriptors_open(tmp_path: Path) -> None:
     before = list(Path("/proc/self/fd").iterdir())
     for _ in range(2):
         play(program(tmp_path, "ask('?')"), says("Hello."))

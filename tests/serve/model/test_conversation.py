@@ -124,7 +124,7 @@ def test_every_call_has_an_id_of_its_own() -> None:
     asyncio.run(play())
 
 
-def test_what_the_program_makes_of_an_observation_is_what_the_record_says() -> None:
+def test_record_has_the_observation_as_the_program_sent_it() -> None:
     model = Model(says("", ("ring", {})), says("ok"))
 
     async def play() -> None:
@@ -239,7 +239,7 @@ def test_words_aside_are_no_answer() -> None:
     asyncio.run(play())
 
 
-def test_who_comes_late_for_the_tools_is_not_the_program() -> None:
+def test_late_tool_clients_are_refused() -> None:
     async def play() -> None:
         async with talking(Model(says("Hello."))) as talk:
             await talk.chat(USER)

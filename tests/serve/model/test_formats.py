@@ -379,7 +379,7 @@ BAD: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("path", "body"), BAD, ids=str)
-def test_what_cannot_be_is_refused_in_the_apis_own_words(path: str, body: Any) -> None:
+def test_unsupported_requests_are_refused_in_the_form_of_the_api(path: str, body: Any) -> None:
     answer, asked = post(path, body)
     assert (answer.status_code, asked) == (400, [])
     document = answer.json()
@@ -388,7 +388,7 @@ def test_what_cannot_be_is_refused_in_the_apis_own_words(path: str, body: Any) -
     assert (document.get("type") == "error") == (path == MESSAGES)
 
 
-def test_who_may_not_ask() -> None:
+def test_requests_without_the_key_are_refused() -> None:
     answer, asked = post(CHAT, SIMPLE[CHAT], Authorization="Bearer sk-other")
     assert (answer.status_code, answer.json()["error"]["code"], asked) == (401, "invalid_api_key", [])
     answer, _ = post(MESSAGES, SIMPLE[MESSAGES], **{"Authorization": "", "x-api-key": "sk-other"})
@@ -398,7 +398,7 @@ def test_who_may_not_ask() -> None:
 @pytest.mark.parametrize(
     "path", ["v1", "v1/embeddings", "v1/messages/count_tokens", "v2/messages", "../nobody/v1/messages"]
 )
-def test_what_is_not_there(path: str) -> None:
+def test_unknown_paths_are_404(path: str) -> None:
     assert post(path, {})[0].status_code == 404
     answer, _ = post(path, {}, **{"anthropic-version": "2023-06-01"})
     assert (answer.status_code, answer.json().get("type") == "error") == (404, not path.startswith(".."))

@@ -60,7 +60,7 @@ def test_the_first_of_the_session_is_bound(listening: socket.socket, family: str
         other.close()
 
 
-def test_who_started_after_the_first_words_is_not_bound(listening: socket.socket) -> None:
+def test_process_started_after_the_first_reply_is_refused(listening: socket.socket) -> None:
     guard = Guard()
     guard.spoken()
     line = Line(listening)
@@ -71,7 +71,7 @@ def test_who_started_after_the_first_words_is_not_bound(listening: socket.socket
         line.close()
 
 
-def test_who_was_there_before_may_come_late(listening: socket.socket) -> None:
+def test_process_started_before_the_first_reply_may_connect_late(listening: socket.socket) -> None:
     guard = Guard()
     line = Line(listening)  # An interpreter takes longer to start than a tick.
     try:

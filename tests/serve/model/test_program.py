@@ -17,7 +17,7 @@ from tests.serve.model.test_command import play, program
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_what_a_program_leaves_running_is_not_waited_for(tmp_path: Path, *, apart: bool) -> None:
+def test_program_status_does_not_wait_for_its_children(tmp_path: Path, *, apart: bool) -> None:
     """It holds the output open, in the program's session or in one of its own."""
     pid = tmp_path / "pid"
     code = f"""
@@ -36,7 +36,7 @@ sys.exit(3)
     assert trace.failure.message == "the program ended with status 3: …the last words"
 
 
-def test_what_a_text_says_is_not_filled(tmp_path: Path) -> None:
+def test_placeholders_in_a_text_are_not_filled(tmp_path: Path) -> None:
     talk = env.replace(harness=qn.ToolLoop(system="Say {prompt} and {given}."))
     command = program(tmp_path, "ask(sys.argv[1])") + " {system}.{prompt}"
     chosen = talk.replace(harness=CommandHarness(command, own=talk.harness, mcp=False))

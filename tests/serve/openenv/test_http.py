@@ -106,9 +106,7 @@ def test_what_cannot_be_had(client: httpx.Client, method: str, path: str, body: 
         ("/counter/task", {"split": "train"}, ["index"]),
     ],
 )
-def test_what_is_wrong_with_a_body_is_told_by_its_place(
-    client: httpx.Client, path: str, body: Any, place: list[str]
-) -> None:
+def test_errors_of_a_body_have_their_place(client: httpx.Client, path: str, body: Any, place: list[str]) -> None:
     (problem,) = client.post(path, json=body).json()["detail"]
     assert problem["loc"] == ["body", *place]
 

@@ -285,7 +285,7 @@ class Slow:
         return Reply(Message("assistant", "Late."))
 
 
-def test_what_is_said_to_a_session_that_is_gone_is_not_of_the_next_one_of_its_name(tmp_path: Path) -> None:
+def test_late_user_reply_is_not_logged_for_the_next_session_of_the_name(tmp_path: Path) -> None:
     async def play() -> None:
         user = Slow()
         with up(tmp_path, TALK, user=user) as (host, _):

@@ -63,7 +63,7 @@ def full(server: Mortal, session: str = "s") -> int:
 
 
 @pytest.mark.slow
-def test_what_does_not_fit_is_not_done_and_what_fits_is_not_lost(tmp_path: Path, disk: Path) -> None:
+def test_calls_on_a_full_disk_are_refused_and_the_others_kept(tmp_path: Path, disk: Path) -> None:
     with mortal(tmp_path, "counter") as server:
         server.create("s", index=4)
         assert output(server.call("s", "add", by=1)) == "The count is 1."

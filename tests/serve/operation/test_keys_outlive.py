@@ -196,7 +196,7 @@ def test_a_key_outlives_its_process_with_the_request_that_it_is_of(tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [HERE, THERE], ids=["here", "there"])
-def test_whatever_the_moment_nothing_is_done_twice(tmp_path: Path, steps: Sequence[Step]) -> None:
+def test_keyed_requests_are_done_once_whenever_the_server_dies(tmp_path: Path, steps: Sequence[Step]) -> None:
     died = check(tmp_path, steps, range(len(MOMENTS)))
     posts = [step.what for step in steps if step.method == "POST"]
     assert {what for what, moment in died if moment == "before the answer"} == set(posts)

@@ -223,7 +223,7 @@ def test_another_version_is_void_and_the_others_go_on(tmp_path: Path) -> None:
             shutil.copy(ENVIRONMENTS, file)  # It was told to be void, and stays so.
 
 
-def test_what_is_not_served_now_is_kept_for_later(tmp_path: Path) -> None:
+def test_episodes_of_environments_not_served_stay_in_the_journal(tmp_path: Path) -> None:
     with mortal(tmp_path, "counter", "words") as server:
         server.create("s", env_name="words", index=0)
         server.call("s", "look")

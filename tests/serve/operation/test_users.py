@@ -84,7 +84,7 @@ def quiet(server: Mortal) -> bytes:
 
 @pytest.mark.parametrize("moment", ["before Said", "after Said", "after Acted", "before Done", "after Done"])
 @pytest.mark.slow
-def test_who_has_said_it_is_not_asked_again(server: Mortal, quiet: bytes, moment: str) -> None:
+def test_user_model_is_asked_once_for_each_reply(server: Mortal, quiet: bytes, moment: str) -> None:
     before = asked(server)
     talk = Talk(server, moment)
     deaths = 0
@@ -131,7 +131,7 @@ def test_killed_while_he_thinks(server: Mortal, quiet: bytes, step: int, time: i
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before Settled", "after Settled", "after Done"])
-def test_who_has_left_is_not_asked_in_an_episode_that_is_over(server: Mortal, moment: str) -> None:
+def test_user_model_that_failed_is_not_asked_after_the_end(server: Mortal, moment: str) -> None:
     """Only where nobody knows that he has left, because the server died before it could say so, is he asked again."""
     before = asked(server)
     talk = Talk(server, f"leaves {moment}", task=4)

@@ -71,7 +71,7 @@ def test_arguments_that_do_not_fit_are_the_models_mistake(ors: Ors, arguments: J
     assert text(ors.call(sid, "peek")) == "0"
 
 
-def test_what_a_tool_refuses_is_read_by_the_model(ors: Ors) -> None:
+def test_tool_refusals_are_observations(ors: Ors) -> None:
     sid = ors.open("rough")
     assert text(ors.call(sid, "refuse", env="rough")) == "not today\nand not\r\ntomorrow: never"
     assert text(ors.call(sid, "touch", env="rough")) == "1"
@@ -141,7 +141,7 @@ def test_too_many_turns_truncate(ors: Ors) -> None:
         None,
     ],
 )
-def test_what_is_no_call_is_422_and_no_turn(ors: Ors, body: object) -> None:
+def test_malformed_calls_are_422_and_not_turns(ors: Ors, body: object) -> None:
     sid = ors.open()
     answer = ors.post("/counter/call", body, sid)
     assert answer.status_code == 422, answer.text

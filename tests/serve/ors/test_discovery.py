@@ -19,7 +19,7 @@ def detail(answer: httpx.Response) -> object:
     return answer.json()["detail"]
 
 
-def test_it_is_there(ors: Ors) -> None:
+def test_health_and_version_are_answered(ors: Ors) -> None:
     assert ors.get("/health").json() == {"status": "ok"}
     assert set(ors.get("/version").json()) == {"version", "build_sha"}
 
@@ -119,7 +119,7 @@ def test_an_index_that_is_not_there(ors: Ors, index: int) -> None:
         *("/counter/health", "/counter/ping", "/nowhere/call", "/a/b/c"),
     ],
 )
-def test_nothing_is_there(ors: Ors, path: str) -> None:
+def test_unknown_paths_are_404(ors: Ors, path: str) -> None:
     answer = ors.http.get(path, follow_redirects=True)
     assert answer.status_code == 404, answer.text
     assert detail(answer)
@@ -145,7 +145,7 @@ def test_nothing_is_there(ors: Ors, path: str) -> None:
         ("task_range", {}),
     ],
 )
-def test_what_does_not_fit_is_422(ors: Ors, path: str, body: object) -> None:
+def test_bodies_that_do_not_fit_are_422(ors: Ors, path: str, body: object) -> None:
     answer = ors.post(f"/counter/{path}", body)
     assert answer.status_code == 422, answer.text
     assert detail(answer)
@@ -161,7 +161,7 @@ def test_what_does_not_fit_is_422(ors: Ors, path: str, body: object) -> None:
         (b"{", "json_invalid", ["body"]),
     ],
 )
-def test_what_is_wrong_with_a_body_is_told_by_its_place(ors: Ors, body: object, kind: str, place: list[str]) -> None:
+def test_errors_of_a_body_have_their_place(ors: Ors, body: object, kind: str, place: list[str]) -> None:
     (problem,) = ors.post("/counter/task", body).json()["detail"]
     assert (problem["type"], problem["loc"]) == (kind, place)
     assert problem["msg"]

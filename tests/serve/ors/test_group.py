@@ -10,7 +10,7 @@ CANDIDATE = {"messages": [{"role": "assistant", "blocks": [{"type": "text", "tex
 
 
 @pytest.mark.parametrize("env", ["counter", "words"])
-def test_what_is_not_offered_is_404_before_any_event(ors: Ors, env: str) -> None:
+def test_group_scoring_is_404_before_any_event(ors: Ors, env: str) -> None:
     answer = ors.post(f"/{env}/score_group", {"candidates": [CANDIDATE]}, ors.open(env))
     assert answer.status_code == 404
     assert answer.json()["detail"]

@@ -193,7 +193,7 @@ def test_a_key_of_a_call_that_waits_for_another(ors: Ors, served: Served, gate: 
     assert served.gates.entered(label) == 1
 
 
-def test_who_says_no_more_is_taken_for_gone_and_may_resume(ors: Ors, served: Served) -> None:
+def test_half_closed_client_may_resume_by_its_key(ors: Ors, served: Served) -> None:
     sid = ors.open()
     with connected(served.port) as connection:
         connection.sendall(call_request(sid, "add", {}, env="counter"))
@@ -224,7 +224,7 @@ drops = st.lists(st.sampled_from(["read", "drop early", "drop late", "half"]), m
 
 @given(plan=drops)
 @settings(max_examples=10)
-def test_whatever_is_lost_the_world_is_as_the_record_says(ors: Ors, served: Served, plan: list[str]) -> None:
+def test_world_and_record_agree_after_lost_connections(ors: Ors, served: Served, plan: list[str]) -> None:
     """A client that resends what was lost. An answer that was under way when it left counts as told: see the docs."""
     sid = ors.open("gated")
     for number, way in enumerate(plan):

@@ -122,7 +122,7 @@ def test_an_unreadable_header_is_refused_without_a_word_of_it(confided: tuple[Se
     assert ors.get("/prompt", str(answer.extensions["sid"])).status_code == 404
 
 
-def test_what_is_refused_in_the_body(confided: tuple[Served, Ors]) -> None:
+def test_malformed_secrets_in_the_body_are_refused(confided: tuple[Served, Ors]) -> None:
     _, ors = confided
     assert create(ors, {}, secrets={"KEY": 1}).status_code == 422
     assert create(ors, {}, secrets={"KEY": "x" * 100_000}).status_code == 400
@@ -143,7 +143,7 @@ def test_the_key_of_the_door_is_none_of_them(tmp_path: Path) -> None:
     assert said == ["none", "none", named("other")]
 
 
-def test_they_go_with_the_process(tmp_path: Path) -> None:
+def test_secrets_are_lost_on_restart(tmp_path: Path) -> None:
     value = {"value": f"sk-{uuid.uuid4().hex}"}
     with mortal(tmp_path, f"{ENV}:env") as server:
         for sid in ("asks", "does not", "asked"):

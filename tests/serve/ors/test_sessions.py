@@ -155,7 +155,7 @@ def test_no_id_is_taken_twice(ors: Ors) -> None:
     assert text(ors.call(sid, "peek")) == "1"
 
 
-def test_of_many_who_want_the_same_id_one_gets_it(ors: Ors) -> None:
+def test_session_id_is_created_once_among_concurrent_requests(ors: Ors) -> None:
     sid = uuid.uuid4().hex
     statuses: list[int] = []
 
@@ -192,7 +192,7 @@ def test_of_many_who_want_the_same_id_one_gets_it(ors: Ors) -> None:
         7,
     ],
 )
-def test_what_is_no_wish_for_a_session(ors: Ors, body: object) -> None:
+def test_malformed_session_requests_are_refused(ors: Ors, body: object) -> None:
     sid = uuid.uuid4().hex
     answer = ors.post("/create", body, sid)
     assert answer.status_code == 422, answer.text
