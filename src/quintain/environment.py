@@ -9,7 +9,7 @@ import sys
 import types
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 import msgspec
 
@@ -127,7 +127,7 @@ class Environment(Generic[S]):
 
     def replace(
         self, *, config: Config | None = None, harness: Harness | None = None, verifier: Verifier[S] | None = None
-    ) -> Environment[S]:
+    ) -> Self:
         """The same environment with another configuration, harness or verifier."""
         twin = copy.copy(self)
         twin.config = config or self.config

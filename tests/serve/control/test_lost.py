@@ -17,7 +17,7 @@ from quintain.errors import RunStopped
 from quintain.harness import Model, Request
 from quintain.models import Scripted
 from quintain.serve.client import transport as transport_
-from quintain.serve.client.transport import Lost, Transport
+from quintain.serve.client.transport import ConnectionFailure, Transport
 from quintain.trace import Message, Reply, ToolCall
 from tests.serve.control.conftest import TALK, here
 from tests.serve.control.test_remote import call, say
@@ -183,7 +183,7 @@ BUILDING = BUSY + b"x-backend-state: starting\r\n\r\n"
 def test_patience_begins_when_something_fails_and_not_when_it_is_asked() -> None:
     async def play() -> None:
         async with answering(b"", DONE, after_s=0.7) as transport:
-            assert await transport.ask("GET", "/step") == b"done"
+            assert await transport.request("GET", "/step") == b"done"
 
     asyncio.run(play())
 
@@ -191,14 +191,14 @@ def test_patience_begins_when_something_fails_and_not_when_it_is_asked() -> None
 def test_a_world_that_is_being_built_uses_up_no_patience_but_some_time() -> None:
     async def play() -> None:
         async with answering(BUILDING, BUILDING, b"", DONE, after_s=0.2) as transport:
-            assert await transport.ask("GET", "/prompt") == b"done"
+            assert await transport.request("GET", "/prompt") == b"done"
         async with answering(*[BUSY + b"\r\n"] * 9, after_s=0.2) as transport:
-            with pytest.raises(Lost, match="503"):
-                await transport.ask("GET", "/prompt")
+            with pytest.raises(ConnectionFailure, match="503"):
+                await transport.request("GET", "/prompt")
         async with answering(*[BUILDING] * 9, after_s=0.2) as transport:
-            with pytest.MonkeyPatch.context() as patch, pytest.raises(Lost, match="503"):
+            with pytest.MonkeyPatch.context() as patch, pytest.raises(ConnectionFailure, match="503"):
                 patch.setattr(transport_, "BUILDING_S", 0.3)
-                await transport.ask("GET", "/prompt")
+                await transport.request("GET", "/prompt")
 
     asyncio.run(play())
 

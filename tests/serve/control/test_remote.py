@@ -19,7 +19,7 @@ from quintain.models import Scripted
 from quintain.models.agents import oracle, random
 from quintain.models.cast import Cast
 from quintain.replay import ReplayModel
-from quintain.serve.client import world
+from quintain.serve.client import environments
 from quintain.serve.client.episode import RemoteEpisode
 from quintain.serve.episodes.actions import fingerprint
 from quintain.serve.model import CommandHarness
@@ -154,7 +154,7 @@ def test_rollouts_and_random_agents(served: Served) -> None:
         async with qn.connect(served.url) as server:
             remote = await server.environment("sales")
             assert await played(remote) == await played(here("sales"))
-            assert not remote._held, "what was played is closed"
+            assert not remote._open_episodes.ids, "what was played is closed"
 
     run(play())
 
@@ -383,9 +383,9 @@ def test_tasks_that_were_fetched_are_not_asked_for_again(served: Served, monkeyp
     async def play() -> None:
         async with qn.connect(served.url) as server:
             remote = await server.environment("counter")
-            monkeypatch.setattr(world, "PAGE", 2)
+            monkeypatch.setattr(environments, "PAGE", 2)
             fetched = await remote.fetch("train")
-            monkeypatch.setattr(remote.transport, "now", pytest.fail)
+            monkeypatch.setattr(remote.transport, "get_now", pytest.fail)
             assert [task.id for task in fetched] == [task.id for task in here("counter").tasks("train")]
             assert [task.id for task in remote.replace().tasks("train")] == [task.id for task in fetched]
             with pytest.raises(UsageError, match="night"):

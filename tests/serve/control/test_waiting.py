@@ -68,7 +68,7 @@ def test_the_worlds_of_a_day_are_kept_until_nobody_can_go_on_in_them(tmp_path: P
             assert [trace.failure for trace in traces] == [None] * 6
             assert [bool(trace.continues) for trace in traces] == [False] * 2 + [True] * 4
             async with asyncio.timeout(10):
-                while remote._held:  # Nobody tells when the last is let go
+                while remote._open_episodes.ids:  # Nobody tells when the last is let go
                     gc.collect()
                     await asyncio.sleep(0.05)
 

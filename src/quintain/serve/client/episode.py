@@ -1,7 +1,7 @@
-"""An episode at a server, as the Episode that everything else takes it for.
+"""An episode at a server, as an Episode like any other.
 
-What can be known here is kept here: the turns, and the contexts of a harness that plays here. So a session answers at
-once what it is asked, and what a harness does between two steps travels with the next one.
+The client keeps the turns, and the contexts of a harness that plays here. So a session answers without a request, and
+what a harness does between two steps is sent with the next step.
 """
 
 from __future__ import annotations
@@ -25,65 +25,68 @@ from quintain.task import Task
 from quintain.tools import Tool
 from quintain.trace import Message, Reply, Reward, Trace, Turn
 
-from .transport import Lost, Refusal
+from .transport import ConnectionFailure, RequestRejected
 
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from .world import RemoteEnvironment
+    from .environments import RemoteEnvironment
 
 
-class Far(State):
-    """Stands for a world that is at the server."""
+class RemoteState(State):
+    """Reference to a world at the server."""
 
     split: str = ""
-    """Split of the task whose own world it is."""
+    """Split of the task whose start it is."""
     episode: str = ""
-    """Episode whose last world it is; empty for a task's own."""
+    """Id of the episode whose last world it is; empty for a task's start."""
 
 
-class RemoteEpisode(Episode[Far]):
-    """Episode on a server. `RemoteEnvironment.begin` makes it; `aclose` closes it there.
+class RemoteEpisode(Episode[RemoteState]):
+    """One episode at a server, which `RemoteEnvironment.begin` makes and `aclose` removes.
 
     Attributes:
-        id: Id on the server.
-        mcp_url: Address for an agent over the Model Context Protocol; empty if there is none.
-        is_passing: True if the episode is closed once its record has been read.
+        id: Id at the server.
+        mcp_url: Address at which an agent plays it over the Model Context Protocol; empty if there is none.
+        closes_after_verify: True if `verify` closes it once its record is here.
+        changes: What the harness did here since the last step; sent with the next request.
+        question: The open question of the server's harness, as a request to a model; None if no question is open.
     """
 
-    def __init__(self, env: RemoteEnvironment, task: Task[Far], *, info: Detail, trace: Trace) -> None:
-        super().__init__(env, task, state=Far(split=info.split, episode=info.id), start=Far(), trace=trace)
-        self.id, self.mcp_url = info.id, info.mcp_url
-        self.is_passing = False
+    def __init__(self, env: RemoteEnvironment, task: Task[RemoteState], *, detail: Detail, trace: Trace) -> None:
+        state = RemoteState(split=detail.split, episode=detail.id)
+        super().__init__(env, task, state=state, start=RemoteState(), trace=trace)
+        self.id, self.mcp_url = detail.id, detail.mcp_url
+        self.closes_after_verify = False
         self.changes: list[Change] = []
-        self.question: Question | None = None
-        self._far = env
+        self.question: Request | None = None
+        self._remote = env
         self._transport = env.transport
-        self._plays_here = info.harness == "client"
-        self._asked: dict[str, tuple[Message, ...]] = {}
-        """The messages of each role's last question."""
+        self._plays_here = detail.harness == "client"
+        self._messages: dict[str, tuple[Message, ...]] = {}
+        """Messages of each role's last question."""
 
     @classmethod
-    def of(cls, env: RemoteEnvironment, info: Detail, snapshot: Snapshot | None = None) -> RemoteEpisode:
-        """Returns the episode of a server's answer, with the context of the snapshot from which it was restored."""
-        task = Task(id=info.task, prompt="", start=Far(split=info.split), roles=info.roles, day=info.day)
+    def open(cls, env: RemoteEnvironment, detail: Detail, snapshot: Snapshot | None = None) -> RemoteEpisode:
+        """Returns the episode that the server describes; with the contexts of the snapshot it was restored from."""
+        start = RemoteState(split=detail.split)
+        task = Task(id=detail.task, prompt="", start=start, roles=detail.roles, day=detail.day)
         if snapshot is not None:
             trace = codec.loads(snapshot.trace, Trace)
+            contexts = [Context.thaw(frozen, trace) for frozen in snapshot.contexts]
         else:
-            names = {name: getattr(info, name) for name in ("seed", "member", "attempt", "agent", "task_digest")}
-            trace = blank(env, task, split=info.label, **names)
-        episode = cls(env, task, info=info, trace=trace)
-        kind = ClientHarnessSession if info.harness == "client" else ServerHarnessSession
-        if snapshot is not None:
-            episode.sessions += [kind(episode, Context.thaw(one, trace)) for one in snapshot.contexts]
-        else:
-            episode.sessions.append(kind(episode, Context("agent", 0, info.prompt)))
-        episode.settle(info, info.question)
+            names = {name: getattr(detail, name) for name in ("seed", "member", "attempt", "agent", "task_digest")}
+            trace = blank(env, task, split=detail.label, **names)
+            contexts = [Context("agent", 0, detail.prompt)]
+        episode = cls(env, task, detail=detail, trace=trace)
+        session = ClientHarnessSession if detail.harness == "client" else ServerHarnessSession
+        episode.sessions += [session(episode, context) for context in contexts]
+        episode.update(detail, detail.question)
         return episode
 
     @property
     def rewards(self) -> tuple[Reward, ...]:
-        """Rewards of all levels that are known here; after `verify` all of them."""
+        """Rewards of all levels, as far as they are known here; after `verify` all of them."""
         return tuple(self.trace.every_reward())
 
     def terminate(self, reason: str) -> None:
@@ -99,11 +102,11 @@ class RemoteEpisode(Episode[Far]):
             self.changes.append(Fail(self.trace.failure))
 
     async def play(self, context: Context, reply: Reply, call_source: CallSource | None = None) -> Turn:
-        """Play one reply at the server.
+        """Plays one reply at the server.
 
         Raises:
-            UsageError: As for an Episode; or the calls are to come from elsewhere, for which the server has addresses.
-            EpisodeError: The server cannot be reached, or has forgotten this episode.
+            UsageError: As for an Episode; or a call source is given, which works only beside the world.
+            EpisodeError: The server cannot be reached, or has closed this episode.
         """
         if self.ended:
             raise UsageError(f"this episode has ended ({self.trace.reason}); begin or restore another to go on")
@@ -115,24 +118,25 @@ class RemoteEpisode(Episode[Far]):
         self._in_turn = True
         if self._plays_here:
             context.record(len(self.trace.turns), reply)
-            asked = StepBody(reply=reply, thread=context.thread, before=tuple(self.changes))
-            played = await self._post("step", ReplyResult, asked)
+            body = StepBody(reply=reply, thread=context.thread, before=tuple(self.changes))
+            result = await self._post("step", ReplyResult, body)
             self.changes.clear()
         else:
-            played = await self._post("replies", ReplyResult, ReplyBody(reply))
-        self.trace.turns += played.turns
+            result = await self._post("replies", ReplyResult, ReplyBody(reply))
+        self.trace.turns += result.turns
         self._in_turn = False
-        self.settle(played.status, played.question)
-        if not played.turns:  # It revealed a secret, or its tool did not come back; the failure says so already.
-            raise Lost(f"the server kept no turn of this reply: {played.status.reason}", kind="session_lost")
-        context.close(played.turns[0])
-        return played.turns[0]
+        self.update(result.status, result.question)
+        if not result.turns:  # The reply held a secret, or its tool did not return; the trace has the failure.
+            message = f"the server kept no turn of this reply: {result.status.reason}"
+            raise ConnectionFailure(message, kind="session_lost")
+        context.close(result.turns[0])
+        return result.turns[0]
 
     async def verify(self) -> float | None:
-        """The server's verdict; its record takes the place of what was known here.
+        """Returns the server's score, and replaces the trace by the server's record.
 
         Raises:
-            UsageError: The episode goes on.
+            UsageError: The episode has not ended.
         """
         if not self.ended:
             raise UsageError("verify() before the end; terminate() or play on first")
@@ -144,74 +148,58 @@ class RemoteEpisode(Episode[Far]):
             await self._post("verify", Verdict, VerifyBody(before=tuple(self.changes)))
             self.changes.clear()
             self.trace = await self.record()
-            if self.is_passing:
-                await self._far.close(self)
-        except (EpisodeError, UsageError) as error:  # Then what is known here is all that there is, and no reward.
+            if self.closes_after_verify:
+                await self._remote.close(self)
+        except (EpisodeError, UsageError) as error:  # The trace made here is all that is left, without a reward.
             self.fail(error, component="S", kind="session_lost", stage="verification")
         return self.trace.score
 
     async def verdict(self) -> Verdict:
-        """Returns the verdict as if the episode ended now; it goes on.
-
-        Raises:
-            UsageError: The server refuses.
-            EpisodeError: The server cannot be reached.
-        """
-        await self.flush()
+        """Returns the verdict as if the episode ended now; the episode goes on. Raises as `record` does."""
+        await self.send_changes()
         return await self._post("verify", Verdict, VerifyBody(now=True))
 
     async def record(self) -> Trace:
-        """The server's record, as it stands.
+        """Returns the server's record as it stands.
 
         Raises:
-            UsageError: The key may not read it.
-            EpisodeError: The server cannot be reached.
+            UsageError: The server rejects the request, for example because the key has no right to it.
+            EpisodeError: The server cannot be reached, or has closed this episode.
         """
-        await self.flush()
-        return Trace.from_json(await self._transport.ask("GET", f"{self._path}/trace"))
+        await self.send_changes()
+        return Trace.from_json(await self._transport.request("GET", f"{self._path}/trace"))
 
     async def snapshot(self) -> Snapshot:
-        """Everything needed to go on elsewhere.
+        """Returns a snapshot for `RemoteEnvironment.restore`.
 
         Raises:
-            UsageError: A turn is being played, or the key may not read it.
-            EpisodeError: The server cannot be reached.
+            UsageError: A turn is being played.
+            UsageError, EpisodeError: As for `record`.
         """
         self._check_quiet()
-        await self.flush()
-        return Snapshot.from_bytes(await self._transport.ask("POST", f"{self._path}/snapshot"))
+        await self.send_changes()
+        return Snapshot.from_bytes(await self._transport.request("POST", f"{self._path}/snapshot"))
 
     async def fork(self) -> RemoteEpisode:
-        """An independent twin at the server; both may go on.
-
-        Raises:
-            UsageError: A turn is being played, or the key may not do this.
-            EpisodeError: The server cannot be reached.
-        """
+        """Returns an independent copy of the episode at the server; raises as `snapshot` does."""
         self._check_quiet()
-        await self.flush()
-        info = await self._far.begun(await self._post("fork", Detail))
-        old = self.trace
-        trace = msgspec.structs.replace(old, turns=list(old.turns), rewards=list(old.rewards))
-        twin = RemoteEpisode(self._far, self.task, info=info, trace=trace)
+        await self.send_changes()
+        detail = await self._remote.wait_until_built(await self._post("fork", Detail))
+        trace = msgspec.structs.replace(self.trace, turns=list(self.trace.turns), rewards=list(self.trace.rewards))
+        twin = RemoteEpisode(self._remote, self.task, detail=detail, trace=trace)
         twin.sessions = [type(session)(twin, session.context.fork()) for session in self.sessions]
-        twin.settle(info, info.question)
+        twin.update(detail, detail.question)
         return twin
 
     async def replay(self) -> ReplayResult:
-        """Returns the result of the server's replay of the record.
-
-        Raises:
-            UsageError: The episode goes on, or the key may not do this.
-            EpisodeError: The server cannot be reached.
-        """
-        await self.flush()
+        """Returns whether a replay at the server gives the same bytes as the record of this ended episode."""
+        await self.send_changes()
         return await self._post("replay", ReplayResult)
 
     async def aclose(self) -> None:
-        """Have the server forget the episode."""
-        with contextlib.suppress(EpisodeError, UsageError):  # Gone already, or going with the server.
-            await self._transport.ask("DELETE", self._path)
+        """Closes the episode at the server."""
+        with contextlib.suppress(EpisodeError, UsageError):  # Closed already, or the server has stopped.
+            await self._transport.request("DELETE", self._path)
 
     async def __aenter__(self) -> Self:
         return self
@@ -219,56 +207,44 @@ class RemoteEpisode(Episode[Far]):
     async def __aexit__(self, *error: object) -> None:
         await self.aclose()
 
-    async def flush(self) -> None:
-        """Sends the server all changes since the last step."""
+    async def send_changes(self) -> None:
+        """Sends what the harness did here since the last step."""
         if self.changes:
-            self.settle((await self._post("changes", Detail, tuple(self.changes))), None)
+            self.update((await self._post("changes", Detail, tuple(self.changes))), None)
             self.changes.clear()
 
-    def settle(self, status: Status, question: Question | None) -> None:
-        """Take over how the episode stands, and what is asked next."""
+    def update(self, status: Status, question: Question | None) -> None:
+        """Takes over the server's status and its open question."""
         if status.end is not None and self.trace.end is None:
             self.trace.end, self.trace.reason = status.end, status.reason
             self.trace.failure, self.trace.score = status.failure, status.score
-        self.question = question
+        self.question = None
         if question is not None:
-            known = self._asked.get(question.role, ())
-            self._asked[question.role] = (*known[: question.keep], *question.added)
-
-    def asked(self) -> Request:
-        """The open question.
-
-        Raises:
-            UsageError: There is none.
-        """
-        question = self.question
-        if question is None:
-            raise UsageError("nothing is asked: the episode has ended, or its harness plays here")
-        return Request(
-            messages=self._asked[question.role],
-            tools=tuple(self.env.tools[name] for name in question.tools),
-            role=question.role,
-            seed=question.seed,
-            temperature=question.temperature,
-            top_p=question.top_p,
-            max_tokens=question.max_tokens,
-        )
+            known = self._messages.get(question.role, ())
+            self._messages[question.role] = (*known[: question.keep], *question.added)
+            names = ("role", "seed", "temperature", "top_p", "max_tokens")
+            self.question = Request(
+                messages=self._messages[question.role],
+                tools=tuple(self.env.tools[name] for name in question.tools),
+                **{name: getattr(question, name) for name in names},
+            )
 
     @property
     def _path(self) -> str:
         return f"/v1/episodes/{self.id}"
 
-    async def _post(self, what: str, of: type[T], body: Any = None) -> T:
+    async def _post(self, what: str, type_: type[T], body: Any = None) -> T:
         try:
-            return await self._transport.post(f"{self._path}/{what}", of, body)
-        except Refusal as error:
+            return await self._transport.post(f"{self._path}/{what}", type_, body)
+        except RequestRejected as error:
             if error.status in {404, 410}:
-                raise Lost(f"the server has forgotten this episode: {error}", kind="session_lost") from error
+                message = f"the server has forgotten this episode: {error}"
+                raise ConnectionFailure(message, kind="session_lost") from error
             raise
 
 
 class ServerHarnessSession(ActorSession):
-    """Session of an episode whose harness plays on the server: the server's questions to all roles."""
+    """Session of an episode that the environment's own harness plays at the server: its open question."""
 
     episode: RemoteEpisode
 
@@ -278,14 +254,16 @@ class ServerHarnessSession(ActorSession):
 
     @property
     def messages(self) -> Sequence[Message]:
-        return self.episode.asked().messages if self.episode.question is not None else ()
+        return self.episode.question.messages if self.episode.question is not None else ()
 
     @property
     def tools(self) -> Sequence[Tool]:
-        return self.episode.asked().tools if self.episode.question is not None else ()
+        return self.episode.question.tools if self.episode.question is not None else ()
 
     def request(self) -> Request:
-        return self.episode.asked()
+        if self.episode.question is None:
+            raise UsageError("nothing is asked: the episode has ended, or its harness plays here")
+        return self.episode.question
 
     def append(self, *messages: Message) -> None:
         raise UsageError(_ELSEWHERE)
@@ -301,7 +279,7 @@ _ELSEWHERE = "the environment's own harness plays at the server; begin with harn
 
 
 class ClientHarnessSession(ActorSession):
-    """Session of an episode whose harness plays here: its context is here, and each change is sent to the server."""
+    """Session of a harness that plays here; the context is kept here, and its changes are sent to the server."""
 
     episode: RemoteEpisode
 
