@@ -40,14 +40,14 @@ QUOTING = {"tests/language.py", "tests/test_tidy.py"}
 
 RATCHET: dict[str, dict[str, int]] = {
     # The violations of each law that a top folder may have. A count may shrink, and this table with it, never grow.
-    "class_name": {"src": 45},
-    "fragment": {"src": 21, "tests": 35, "bench": 2},
-    "is no": {"src": 96, "tests": 46},
-    "nobody": {"src": 90, "tests": 101, "bench": 3},
-    "sentence": {"src": 18, "tests": 8},
-    "subject": {"src": 308, "tests": 153, "bench": 16},
-    "test_name": {"tests": 181},
-    "told": {"src": 213, "tests": 413, "bench": 4},
+    "class_name": {"src": 19},
+    "fragment": {"src": 1, "tests": 35, "bench": 2},
+    "is no": {"src": 59, "tests": 46},
+    "nobody": {"src": 21, "tests": 93, "bench": 1},
+    "sentence": {"src": 1, "tests": 7},
+    "subject": {"src": 3, "tests": 109},
+    "test_name": {"tests": 47},
+    "told": {"src": 23, "tests": 396, "bench": 2},
 }
 
 
