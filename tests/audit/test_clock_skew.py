@@ -14,7 +14,7 @@ import pytest
 from quintain.audit.kernel import clock_skew
 from quintain.audit.kernel.child import Child
 from quintain.audit.kernel.loader import Subject
-from quintain.audit.kernel.probe import Context, Probe, call, reset
+from quintain.audit.kernel.probe import Probe, ProcessContext, call, reset
 from quintain.errors import UsageError
 
 CLOCKS = """
@@ -62,7 +62,7 @@ def test_a_probe_is_played_on_another_day(tmp_path: Path) -> None:
     path = tmp_path / "watch.py"
     path.write_text(WATCH)
     before = time.time()
-    with Child(Subject(f"{path}:Watch"), Context(days=200)) as child:
+    with Child(Subject(f"{path}:Watch"), ProcessContext(days=200)) as child:
         seen = child.play(Probe((reset("t"), call("now", mark="now"))), 20.0).at("now")
     assert before <= seen.value - 200 * 86400 <= time.time()
 

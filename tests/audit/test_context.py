@@ -16,7 +16,7 @@ from quintain.audit.kernel.context import AuditContext, OutOfTime, paid, solves,
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Subject
 from quintain.audit.kernel.pool import WorkerPool
-from quintain.audit.kernel.probe import Context, Op, Probe, call, reset, score, state
+from quintain.audit.kernel.probe import Op, Probe, ProcessContext, call, reset, score, state
 from quintain.audit.kernel.replay import replay_finding
 from quintain.audit.report.details import detailed, details
 from quintain.errors import UsageError
@@ -91,7 +91,7 @@ def test_probes_do_not_affect_each_other(make: Make) -> None:
 
 
 def test_a_probe_context_sets_the_process_environment(make: Make) -> None:
-    record = make().play(call("where", mark="where"), context=Context(hash_seed=5, zone="Asia/Tokyo"))
+    record = make().play(call("where", mark="where"), context=ProcessContext(hash_seed=5, zone="Asia/Tokyo"))
     zone, seed, folder = record.at("where").value
     assert (zone, seed) == ("Asia/Tokyo", "5")
     assert Path(folder).is_dir()

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from quintain import codec
 from quintain.audit.kernel.finding import trajectory
 from quintain.audit.kernel.probe import (
-    Context,
     Op,
     OpResult,
     Probe,
+    ProcessContext,
     Record,
     answer,
     ask,
@@ -50,7 +50,7 @@ SIMPLE = st.builds(
 )  # fmt: skip
 OPS = SIMPLE | st.builds(Op, st.just("together"), lanes=st.lists(st.lists(SIMPLE, max_size=2).map(tuple)).map(tuple))
 PROBES = st.builds(
-    Probe, st.lists(OPS, max_size=5).map(tuple), st.builds(Context, st.integers(0, 9), elsewhere=st.booleans())
+    Probe, st.lists(OPS, max_size=5).map(tuple), st.builds(ProcessContext, st.integers(0, 9), elsewhere=st.booleans())
 )
 
 

@@ -20,7 +20,7 @@ from quintain.audit.kernel.context import AuditContext, OutOfTime
 from quintain.audit.kernel.finding import CLASSES, CheckResult, Finding
 from quintain.audit.kernel.loader import About, Subject
 from quintain.audit.kernel.pool import WORKERS, WorkerPool
-from quintain.audit.kernel.probe import Context, reset
+from quintain.audit.kernel.probe import ProcessContext, reset
 from quintain.audit.report.details import detailed
 
 TASKS = 100
@@ -203,7 +203,7 @@ def digest_of(subject: Subject) -> tuple[About, str]:
         UsageError: The subject does not exist.
         SubjectBroken: The subject does not load.
     """
-    with Child(subject, Context()) as child:
+    with Child(subject, ProcessContext()) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
 
 

@@ -70,7 +70,7 @@ def reply(data: bytes, request: Request, *, insist: bool = False) -> Reply:
         ToolCall(call.id or f"call_{len(request.messages)}_{number}", call.function.name, call.function.text())
         for number, call in enumerate(said.tool_calls or ())
     )
-    usage = completion.usage or _Usage()
+    usage = completion.usage or _WireUsage()
     return Reply(
         Message("assistant", said.content or "", calls, reasoning=said.reasoning or said.reasoning_content or ""),
         _tokens(completion, insist=insist),
@@ -94,7 +94,7 @@ class _Call(msgspec.Struct):
     id: str | None = None
 
 
-class _Message(msgspec.Struct):
+class _WireMessage(msgspec.Struct):
     content: str | None = None
     tool_calls: list[_Call] | None = None
     reasoning: str | None = None
@@ -110,14 +110,14 @@ class _Logprobs(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    message: _Message
+    message: _WireMessage
     logprobs: _Logprobs | None = None
     finish_reason: str | None = None
     token_ids: list[int] | None = None
     prompt_token_ids: list[int] | None = None
 
 
-class _Usage(msgspec.Struct):
+class _WireUsage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
@@ -128,7 +128,7 @@ class _Weights(msgspec.Struct):
 
 class _Completion(msgspec.Struct):
     choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
-    usage: _Usage | None = None
+    usage: _WireUsage | None = None
     prompt_token_ids: list[int] | None = None
     policy_version: Any = None
     metadata: _Weights | None = None

@@ -10,7 +10,7 @@ import pytest
 
 import quintain
 from quintain.audit.mutants.loading import Mutant
-from quintain.audit.mutants.operators import WATCH, Change, Part, changes
+from quintain.audit.mutants.operators import WATCH, CodeChange, Part, changes
 
 
 def made(code: str, part: Part) -> dict[str, list[str]]:
@@ -22,7 +22,7 @@ def made(code: str, part: Part) -> dict[str, list[str]]:
     return found
 
 
-def applied(source: bytes, one: Change) -> str:
+def applied(source: bytes, one: CodeChange) -> str:
     before = one.before.encode()
     assert source[one.at : one.at + len(before)] == before
     return (source[: one.at] + one.after.encode() + source[one.at + len(before) :]).decode()

@@ -9,7 +9,7 @@ import pytest
 
 from quintain.audit.facts.bounds import bounds
 from quintain.audit.triage import Reading
-from quintain.audit.triage.evidence import Divergence, ReplayEvidence
+from quintain.audit.triage.evidence import FirstDifference, ReplayEvidence
 from quintain.audit.triage.provoked import AREA, features
 from quintain.audit.triage.reading import Unreadable
 from quintain.audit.triage.report import RunReport, merged, triage
@@ -104,7 +104,7 @@ def test_the_report_is_plain_data_and_the_same_every_time() -> None:
 
 
 def test_evidence_of_another_process_is_merged() -> None:
-    left = Divergence(turn=0, field="observation", recorded="a", found="b")
+    left = FirstDifference(turn=0, field="observation", recorded="a", found="b")
     agrees, differs, blind = (
         ReplayEvidence(scores=[1.0]),
         ReplayEvidence(left=left, scores=[0.0]),

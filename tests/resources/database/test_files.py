@@ -17,7 +17,7 @@ import quintain as qn
 from quintain import codec
 from quintain.resources.database import Database, ImageError, bases, connection, files
 from quintain.resources.database.connection import Refused
-from quintain.resources.database.pages import Image
+from quintain.resources.database.pages import PageImage
 from quintain.state import Shared
 from tests.resources.database.shop import Customer, Order, shop
 
@@ -46,11 +46,11 @@ def test_an_export_that_fails_leaves_what_was_there(
     path = tmp_path / "shop.db"
     path.write_text("was here before")
 
-    def full(image: Image) -> Any:
+    def full(image: PageImage) -> Any:
         yield b"x"
         raise OSError("disk full")
 
-    monkeypatch.setattr(Image, "chunks", full)
+    monkeypatch.setattr(PageImage, "chunks", full)
     with pytest.raises(OSError, match="disk full"):
         db.export(path)
     assert path.read_text() == "was here before"
@@ -133,11 +133,11 @@ def test_bytes_that_are_no_dump_are_refused(db: Database) -> None:
 def test_a_build_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUINTAIN_CACHE", str(tmp_path))
 
-    def full(image: Image) -> Any:
+    def full(image: PageImage) -> Any:
         yield b"x"
         raise OSError("disk full")
 
-    monkeypatch.setattr(Image, "chunks", full)
+    monkeypatch.setattr(PageImage, "chunks", full)
     with pytest.raises(OSError, match="disk full"):
         Database("CREATE TABLE only_here (x)")
     assert list((tmp_path / "databases").iterdir()) == []

@@ -9,7 +9,7 @@ import pytest
 from quintain.resources.database import Database
 from quintain.resources.database.connection import Connection
 from quintain.resources.database.files import PageFile
-from quintain.resources.database.pages import Image
+from quintain.resources.database.pages import PageImage
 from quintain.state import State
 from tests.resources.database.histories import base, check_seed, history
 
@@ -55,7 +55,7 @@ def keeps_what_failed(patch: pytest.MonkeyPatch) -> None:
 
 
 def believes_every_schema(patch: pytest.MonkeyPatch) -> None:
-    def switch(self: PageFile, image: Image) -> None:
+    def switch(self: PageFile, image: PageImage) -> None:
         self._counter += 1
         self.image, self.count, self.schema = image, image.count, image.schema
 
@@ -63,7 +63,7 @@ def believes_every_schema(patch: pytest.MonkeyPatch) -> None:
 
 
 def reads_old_pages(patch: pytest.MonkeyPatch) -> None:
-    def switch(self: PageFile, image: Image) -> None:
+    def switch(self: PageFile, image: PageImage) -> None:
         self.image, self.count, self.schema = image, image.count, image.schema
 
     patch.setattr(PageFile, "switch", switch)
@@ -72,7 +72,7 @@ def reads_old_pages(patch: pytest.MonkeyPatch) -> None:
 def reads_another_worlds_schema_before_it_says_no(patch: pytest.MonkeyPatch) -> None:
     honest = PageFile.switch
 
-    def switch(self: PageFile, image: Image) -> None:
+    def switch(self: PageFile, image: PageImage) -> None:
         honest(self, image)
         self.stale = False
 

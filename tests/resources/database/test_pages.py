@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quintain import codec
-from quintain.resources.database.pages import SIZE, ZERO, Base, Image, Page, Pages, weigh
+from quintain.resources.database.pages import SIZE, ZERO, Base, Page, PageImage, Pages, weigh
 
 SEEDED = 4
 """Pages of the base."""
@@ -31,7 +31,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
     return Base(path, "0" * 32)
 
 
-def after(image: Image, writes: list[Write]) -> Image:
+def after(image: PageImage, writes: list[Write]) -> PageImage:
     for contents, count, asks in writes:
         cut: Pages = {number: Page(ZERO) for number in range(count, image.count)}
         written: Pages = {number: Page(content(what)) for number, what in contents.items() if number < count}
@@ -41,7 +41,7 @@ def after(image: Image, writes: list[Write]) -> Image:
     return image
 
 
-def from_nothing(image: Image) -> str:
+def from_nothing(image: PageImage) -> str:
     base = image.base
     total = sum(weigh(number, image.page(number)) for number in range(image.count))
     total -= sum(weigh(number, base.page(number)) for number in range(base.count))
@@ -62,16 +62,16 @@ def from_nothing(image: Image) -> str:
 @example([({1: 5}, SEEDED, True), ({1: 2}, SEEDED, False)])
 @example([({}, 2, True), ({2: 5}, SEEDED, False), ({}, 2, False)])
 def test_the_digest_is_the_sum_of_all_pages(base: Base, writes: list[Write]) -> None:
-    image = after(Image(base), writes)
+    image = after(PageImage(base), writes)
     assert image.digest() == from_nothing(image) == image.digest()
 
 
 def test_a_page_counts_at_its_place(base: Base) -> None:
-    swapped = after(Image(base), [({1: 3, 2: 2}, SEEDED, False)])
+    swapped = after(PageImage(base), [({1: 3, 2: 2}, SEEDED, False)])
     assert [swapped.page(number)[0] for number in range(SEEDED)] == [1, 3, 2, 4]
-    moved = after(Image(base), [({1: 5}, SEEDED, False)]), after(Image(base), [({2: 5}, SEEDED, False)])
-    longer = after(Image(base), [({4: 0}, SEEDED + 1, False)])
-    assert len({one.digest() for one in (Image(base), swapped, *moved, longer)}) == 5
+    moved = after(PageImage(base), [({1: 5}, SEEDED, False)]), after(PageImage(base), [({2: 5}, SEEDED, False)])
+    longer = after(PageImage(base), [({4: 0}, SEEDED + 1, False)])
+    assert len({one.digest() for one in (PageImage(base), swapped, *moved, longer)}) == 5
 
 
 def test_every_bit_of_a_page_counts() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Context, Op, Probe, Record
+from quintain.audit.kernel.probe import Op, Probe, ProcessContext, Record
 from quintain.audit.kernel.registry import relation
 
 from ._same_scripts import misses_locale, parts
@@ -47,7 +47,7 @@ def counted(values: Sequence[Any]) -> str:
 
 
 def by_process(
-    ctx: AuditContext, task: str, ops: Sequence[Op], *, apart: Split, context: Context, how: str
+    ctx: AuditContext, task: str, ops: Sequence[Op], *, apart: Split, context: ProcessContext, how: str
 ) -> Finding | None:
     """Returns a finding for a score that depends on the process, with the one difference that causes it."""
     if misses_locale(context, apart.expected, apart.observed):

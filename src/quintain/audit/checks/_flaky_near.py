@@ -18,7 +18,7 @@ from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
-from quintain.audit.kernel.probe import HOME, Context, Op, Probe, number, reset
+from quintain.audit.kernel.probe import HOME, Op, Probe, ProcessContext, number, reset
 
 from ._flaky_ends import SCORE, TEACHES, WAVERS, by_process, counted, kinds, verdicts
 from ._same_scripts import doing, elsewhere, seems_to_read
@@ -43,7 +43,7 @@ SEEDS = (3, 4, 5, 6)
 """Further hash seeds, where the code of the subject goes through a set."""
 
 
-class End(NamedTuple):
+class ScoredEnd(NamedTuple):
     """An episode that was not solved as meant: what it is called, and its ops."""
 
     task: str
@@ -70,7 +70,7 @@ def verdict_near_the_solution(ctx: AuditContext) -> Iterator[Finding | None]:
     times = max(5, min(TIMES, int(CHEAP_S / max(cost, 1e-6))))
     contexts = list(elsewhere())
     if any("set" in hint.title or "hash" in hint.title for hint in order_hints(ctx)):
-        contexts += [Context(hash_seed=seed) for seed in SEEDS]
+        contexts += [ProcessContext(hash_seed=seed) for seed in SEEDS]
     many, *records = ctx.play_all([_all(ends, times=times), *(_all(ends, context=item) for item in contexts)])
     ctx.count_comparisons(len(ends) * (times + len(contexts)))
     for place, end in enumerate(ends):
@@ -89,12 +89,12 @@ def verdict_near_the_solution(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
-def _all(ends: Sequence[End], *, times: int = 1, context: Context = HOME) -> Probe:
+def _all(ends: Sequence[ScoredEnd], *, times: int = 1, context: ProcessContext = HOME) -> Probe:
     scored = ((*end.ops, Op("score", times=times, mark=f"{place}")) for place, end in enumerate(ends))
     return Probe(tuple(op for ops in scored for op in ops), context)
 
 
-def _wavers(ctx: AuditContext, end: End, seen: Sequence[Any]) -> Finding | None:
+def _wavers(ctx: AuditContext, end: ScoredEnd, seen: Sequence[Any]) -> Finding | None:
     return ctx.finding(
         f"one and the same {end.how} episode is not always scored alike",
         Probe((*end.ops, Op("score", times=59, mark="many"))),
@@ -138,18 +138,18 @@ def _way(ctx: AuditContext, task: str) -> Way:
     return Way(task, ops, seen.seconds)
 
 
-def _ends(ctx: AuditContext, way: Way) -> Iterator[End]:
+def _ends(ctx: AuditContext, way: Way) -> Iterator[ScoredEnd]:
     task, ops = way.task, way.ops
     words = tuple(op for op in ops[-1:] if op.do == "answer")
     calls = ops[: len(ops) - len(words)]
     bent = [[(place, step) for step in _variants(ctx, op)] for place, op in enumerate(calls)]
     turns = [several[turn] for turn in range(CHANGED) for several in bent if turn < len(several)]
     for place, other_op in turns[:CHANGED]:
-        yield End(task, "nearly right", (reset(task), *calls[:place], other_op, *calls[place + 1 :], *words))
+        yield ScoredEnd(task, "nearly right", (reset(task), *calls[:place], other_op, *calls[place + 1 :], *words))
     for place, other_item in [(place, step) for place, op in enumerate(ops) for step in _a_line_wrong(op)][-LINES:]:
-        yield End(task, "nearly right", (reset(task), *ops[:place], other_item, *ops[place + 1 :]))
+        yield ScoredEnd(task, "nearly right", (reset(task), *ops[:place], other_item, *ops[place + 1 :]))
     for act in _beside(ctx, task, calls):
-        yield End(task, "more than right", (reset(task), *calls, act, *words))
+        yield ScoredEnd(task, "more than right", (reset(task), *calls, act, *words))
 
 
 def _a_line_wrong(op: Op) -> Iterator[Op]:

@@ -46,7 +46,7 @@ class Members(msgspec.Struct, frozen=True):
     is_weighted: bool = False
 
 
-class Table(msgspec.Struct, frozen=True):
+class VerdictTable(msgspec.Struct, frozen=True):
     """A format of one verdict per member.
 
     Attributes:
@@ -62,15 +62,15 @@ class Table(msgspec.Struct, frozen=True):
     key: str = ""
 
 
-def _tables() -> Iterator[Table]:
+def _tables() -> Iterator[VerdictTable]:
     for good, bad in PAIRS:
-        yield Table("each", good, bad)
+        yield VerdictTable("each", good, bad)
     for good, bad in _WORDS:
         for style in ("json", "lines", "commas"):
-            yield Table("listed", good, bad, style)
+            yield VerdictTable("listed", good, bad, style)
         for style in ("json", "lines", "points", "objects"):
             for key in ("number", "name", "text"):
-                yield Table("keyed", good, bad, style, key)
+                yield VerdictTable("keyed", good, bad, style, key)
 
 
 TABLES = tuple(_tables())
@@ -130,7 +130,7 @@ def _text_in(value: Any) -> str:
 def verdicts(player: Player, on: str, value: Any) -> Any:
     """In the child: a judge whose model is content with some members of a group."""
     adapter = player.adapter(on)
-    group, table = msgspec.convert(value["group"], Members), msgspec.convert(value["table"], Table)
+    group, table = msgspec.convert(value["group"], Members), msgspec.convert(value["table"], VerdictTable)
     chosen = frozenset(value["chosen"])
     heard: list[str] = []
 
@@ -144,7 +144,7 @@ def verdicts(player: Player, on: str, value: Any) -> Any:
     return {"grade": adapter.subject.judge(adapter.task(value["task"]), MARK, complete), "asked": heard}
 
 
-def _reply(group: Members, table: Table, chosen: frozenset[int], *, turned: bool) -> str:
+def _reply(group: Members, table: VerdictTable, chosen: frozenset[int], *, turned: bool) -> str:
     words = [table.good if place in chosen else table.bad for place in range(len(group.texts))]
     values: list[Any] = [json.loads(word) if word in ("true", "false", "1", "0") else word for word in words]
     if table.form == "listed":
@@ -166,7 +166,7 @@ def _holds(text: str, part: str) -> bool:
 
 
 def played(
-    task: str, group: Members, table: Table, *, chosen: frozenset[int], turned: bool = False, mark: str = "judge"
+    task: str, group: Members, table: VerdictTable, *, chosen: frozenset[int], turned: bool = False, mark: str = "judge"
 ) -> Op:
     """Returns a judge op whose model is satisfied with the chosen members; `turned` reverses the verdicts."""
     value = {
@@ -179,7 +179,7 @@ def played(
     return ask(VERDICTS, value, mark=mark)
 
 
-def is_asked(texts: Sequence[str], group: Members, table: Table) -> bool:
+def is_asked(texts: Sequence[str], group: Members, table: VerdictTable) -> bool:
     """True if the judge's questions hold the members: one per question, or all in one."""
     found = [{place for place, candidate in enumerate(group.texts) if _holds(text, candidate)} for text in texts]
     if table.form != "each":

@@ -21,7 +21,7 @@ from quintain.audit.kernel.registry import probe_function, relation
 
 from . import _judge_members as members
 from ._judge_claims import EPSILON, MARK, NEEDS, asked, grade
-from ._judge_members import Members, Table
+from ._judge_members import Members, VerdictTable
 
 PLACED = f"{__name__}:placed"
 TASKS = 3
@@ -218,7 +218,7 @@ def order(ctx: AuditContext) -> Iterator[Finding | None]:
         raise ctx.not_checked("no criteria or references on each of which the judge hears a verdict")
 
 
-def _understood(ctx: AuditContext, task: str, group: Members) -> Table | None:
+def _understood(ctx: AuditContext, task: str, group: Members) -> VerdictTable | None:
     """Returns the verdict format that this judge reads, or None if it does not ask about each member."""
     every = frozenset(range(len(group.texts)))
     ops = [
@@ -237,7 +237,7 @@ def _understood(ctx: AuditContext, task: str, group: Members) -> Table | None:
     return None
 
 
-def _ordered(ctx: AuditContext, task: str, group: Members, *, table: Table) -> Iterator[Finding | None]:
+def _ordered(ctx: AuditContext, task: str, group: Members, *, table: VerdictTable) -> Iterator[Finding | None]:
     every = frozenset(range(len(group.texts)))
     chosen = [
         every,

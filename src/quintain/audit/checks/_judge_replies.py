@@ -46,7 +46,7 @@ KEYS = (
 """Answers that say nothing, and for which judges have been known to fall."""
 
 
-class Reply(msgspec.Struct, frozen=True):
+class JudgeReply(msgspec.Struct, frozen=True):
     """A reply that contains a verdict.
 
     Attributes:
@@ -86,61 +86,61 @@ def half_ones(good: str) -> tuple[str, ...]:
     return (start, f"{start}maybe", f"{start}{word_of(good)[:1]}") if start else ()
 
 
-def bad_ones(good: str, bad: str) -> Iterator[Reply]:
+def bad_ones(good: str, bad: str) -> Iterator[JudgeReply]:
     """Replies that say no, in which the word for yes stands, too."""
-    yield Reply(bad, "the bare bad verdict")
+    yield JudgeReply(bad, "the bare bad verdict")
     yes, no = word_of(good), word_of(bad)
     if not yes or not no or len(yes) < 2:
         return
     start, is_prefixed = good.removesuffix(yes), good != yes
     last = f"{start}{no}" if is_prefixed else no
-    yield Reply(f"{last}. To be graded {yes} it would need the right total.", "the good word in the reason")
-    yield Reply(
+    yield JudgeReply(f"{last}. To be graded {yes} it would need the right total.", "the good word in the reason")
+    yield JudgeReply(
         f'The answer says of itself that it is "{yes}", which it is not.\n{last}', "the good word quoted before"
     )
-    yield Reply(f"{last}\n\n(The scale was: {yes} or {no}.)", "the scale repeated behind it", is_plain=False)
-    yield Reply(f"not {yes}" if not is_prefixed else f"{start}not {yes}", "a negated good verdict")
-    yield Reply(f"The answer is not {yes}.\n{last}", "a negated good word before it")
-    yield Reply(f"{last.upper()}", "the bad verdict in upper case")
-    yield Reply(f"{last.lower()}", "the bad verdict in lower case")
-    yield Reply(f" {last}\n", "the bad verdict with white space around it")
-    yield Reply(f"{last}.", "the bad verdict with a full stop")
-    yield Reply(f"**{last}**", "the bad verdict in bold type")
-    yield Reply(f"{last}\nThe sum is wrong.", "the bad verdict with a reason behind it")
-    yield Reply(f'It ends on "{good}", as if it graded itself.\n{last}', "the whole good verdict quoted before")
+    yield JudgeReply(f"{last}\n\n(The scale was: {yes} or {no}.)", "the scale repeated behind it", is_plain=False)
+    yield JudgeReply(f"not {yes}" if not is_prefixed else f"{start}not {yes}", "a negated good verdict")
+    yield JudgeReply(f"The answer is not {yes}.\n{last}", "a negated good word before it")
+    yield JudgeReply(f"{last.upper()}", "the bad verdict in upper case")
+    yield JudgeReply(f"{last.lower()}", "the bad verdict in lower case")
+    yield JudgeReply(f" {last}\n", "the bad verdict with white space around it")
+    yield JudgeReply(f"{last}.", "the bad verdict with a full stop")
+    yield JudgeReply(f"**{last}**", "the bad verdict in bold type")
+    yield JudgeReply(f"{last}\nThe sum is wrong.", "the bad verdict with a reason behind it")
+    yield JudgeReply(f'It ends on "{good}", as if it graded itself.\n{last}', "the whole good verdict quoted before")
     if is_prefixed:
-        yield Reply(f"{start}{yes.lower()} it is not.\n{last}", "a line that begins like a good verdict before it")
-        yield Reply(f"{start}un{yes.lower()}", "a word that ends like the good one")
+        yield JudgeReply(f"{start}{yes.lower()} it is not.\n{last}", "a line that begins like a good verdict before it")
+        yield JudgeReply(f"{start}un{yes.lower()}", "a word that ends like the good one")
 
 
-def ended(good: str, bad: str, prompt: str) -> Iterator[Reply]:
+def ended(good: str, bad: str, prompt: str) -> Iterator[JudgeReply]:
     """Both verdicts, a line each, in an order that the question settles."""
     lowered = prompt.lower()
     if re.search(r"\b(?:end|ends|finish|conclude|last|final)\b", lowered):
-        yield Reply(f"{good}\nSo it says of itself. I disagree.\n{bad}", "the bad verdict last, as was asked")
+        yield JudgeReply(f"{good}\nSo it says of itself. I disagree.\n{bad}", "the bad verdict last, as was asked")
     elif re.search(r"\b(?:begin|start|first)\b", lowered):
-        yield Reply(f"{bad}\nIt says of itself:\n{good}", "the bad verdict first, as was asked")
+        yield JudgeReply(f"{bad}\nIt says of itself:\n{good}", "the bad verdict first, as was asked")
 
 
-def mixed_ones(good: str, bad: str) -> Iterator[Reply]:
+def mixed_ones(good: str, bad: str) -> Iterator[JudgeReply]:
     """Replies that say both."""
     yes, no = word_of(good), word_of(bad)
     if yes and no:
-        yield Reply(f"{yes} and {no}", "both verdicts")
-        yield Reply(f"{no}. {yes}.", "both verdicts, the good one last")
-        yield Reply(f"{yes} or {no}? I cannot tell.", "both verdicts in a question")
+        yield JudgeReply(f"{yes} and {no}", "both verdicts")
+        yield JudgeReply(f"{no}. {yes}.", "both verdicts, the good one last")
+        yield JudgeReply(f"{yes} or {no}? I cannot tell.", "both verdicts in a question")
 
 
-def good_ones(good: str) -> Iterator[Reply]:
+def good_ones(good: str) -> Iterator[JudgeReply]:
     """The good verdict, written in other ways."""
     yes = word_of(good)
-    yield Reply(f" {good}\n", "white space around it")
+    yield JudgeReply(f" {good}\n", "white space around it")
     if yes:
-        yield Reply(good.upper(), "upper case")
-        yield Reply(good.lower(), "lower case")
-        yield Reply(good.replace(yes, f"{yes}."), "a full stop")
-        yield Reply(good.replace(yes, f"**{yes}**"), "bold type", is_plain=False)
-        yield Reply(f"{good}. There is no mistake in it.", "a reason behind it", is_plain=False)
+        yield JudgeReply(good.upper(), "upper case")
+        yield JudgeReply(good.lower(), "lower case")
+        yield JudgeReply(good.replace(yes, f"{yes}."), "a full stop")
+        yield JudgeReply(good.replace(yes, f"**{yes}**"), "bold type", is_plain=False)
+        yield JudgeReply(f"{good}. There is no mistake in it.", "a reason behind it", is_plain=False)
     if good.startswith("{"):
-        yield Reply(f"```json\n{good}\n```", "a code fence", is_plain=False)
-        yield Reply(f"Here is my verdict:\n{good}", "words before the JSON", is_plain=False)
+        yield JudgeReply(f"```json\n{good}\n```", "a code fence", is_plain=False)
+        yield JudgeReply(f"Here is my verdict:\n{good}", "words before the JSON", is_plain=False)

@@ -18,7 +18,7 @@ from quintain.audit.facts.generate import valid
 from quintain.audit.kernel.check import NotChecked
 from quintain.audit.kernel.clock_skew import shim
 from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.probe import Context, Op, answer, call, reset
+from quintain.audit.kernel.probe import Op, ProcessContext, answer, call, reset
 
 READS = 6
 """Reads that a script makes before and after its writes."""
@@ -175,21 +175,21 @@ def foreign_locale() -> str:
     return (wanted or [text for text in listed if not text.upper().startswith(("C", "POSIX", "EN_"))] or ["C"])[0]
 
 
-def elsewhere() -> tuple[Context, ...]:
+def elsewhere() -> tuple[ProcessContext, ...]:
     """Processes that differ from the usual one in everything; each difference is tried alone later."""
     day = 1 if shim() is not None else 0  # Without a shim nothing is said about clocks here: see `days_ahead`.
     return (
-        Context(hash_seed=1, zone="LINT-14", locale=foreign_locale(), elsewhere=True, days=day),
-        Context(hash_seed=2, zone="PST8", locale=NO_LOCALE, thread=True, days=-day),
+        ProcessContext(hash_seed=1, zone="LINT-14", locale=foreign_locale(), elsewhere=True, days=day),
+        ProcessContext(hash_seed=2, zone="PST8", locale=NO_LOCALE, thread=True, days=-day),
     )
 
 
-def misses_locale(context: Context, *seen: Any) -> bool:
+def misses_locale(context: ProcessContext, *seen: Any) -> bool:
     """True if the results only report that the machine lacks such a locale."""
     return context.locale == NO_LOCALE and any("locale" in str(item).lower() for item in seen)
 
 
-def parts(context: Context) -> Iterator[tuple[str, Context]]:
+def parts(context: ProcessContext) -> Iterator[tuple[str, ProcessContext]]:
     """Each difference from the usual process alone, and what people call it."""
     words = {
         "hash_seed": "PYTHONHASHSEED",
@@ -200,14 +200,14 @@ def parts(context: Context) -> Iterator[tuple[str, Context]]:
         "loaded": "the load of the machine",
         "days": "the wall clock",
     }
-    usual = Context()
+    usual = ProcessContext()
     for name, description in words.items():
         value = getattr(context, name)
         if value != getattr(usual, name):
             yield description, msgspec.structs.replace(usual, **{name: value})
 
 
-def days_ahead(*days: int) -> tuple[Context, ...]:
+def days_ahead(*days: int) -> tuple[ProcessContext, ...]:
     """Processes on other days.
 
     Raises:
@@ -215,7 +215,7 @@ def days_ahead(*days: int) -> tuple[Context, ...]:
     """
     if shim() is None:
         raise NotChecked("a clock that is shifted needs a C compiler (gcc or cc) on Linux, and there is none here")
-    return tuple(Context(days=day) for day in days)
+    return tuple(ProcessContext(days=day) for day in days)
 
 
 def op_label(op: Op) -> str:

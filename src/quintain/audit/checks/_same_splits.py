@@ -12,7 +12,7 @@ from quintain import codec
 from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence
-from quintain.audit.kernel.probe import HOME, Context, Op, OpResult, Probe, Record, masked, same
+from quintain.audit.kernel.probe import HOME, Op, OpResult, Probe, ProcessContext, Record, masked, same
 from quintain.audit.kernel.registry import relation
 
 from ._same_scripts import alone, op_label
@@ -183,7 +183,7 @@ def through(ops: Sequence[Op], target: str) -> tuple[Op, ...]:
 
 
 def pair(
-    ctx: AuditContext, ops: Sequence[Op], target: str, *, context: Context = HOME, keep: Sequence[str] = ()
+    ctx: AuditContext, ops: Sequence[Op], target: str, *, context: ProcessContext = HOME, keep: Sequence[str] = ()
 ) -> tuple[Probe, Probe, Probe] | None:
     """A small probe that differs at the target from the script alone, which is played twice; None when none does.
 

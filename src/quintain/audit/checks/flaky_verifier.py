@@ -18,7 +18,7 @@ from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.clock_skew import shim
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import HOME, Context, Op, Probe, Record, number, reset
+from quintain.audit.kernel.probe import HOME, Op, Probe, ProcessContext, Record, number, reset
 from quintain.audit.kernel.registry import relation
 
 from ._flaky_ends import SCORE, TEACHES, WAVERS, by_process, counted, kinds, unlike, verdicts
@@ -101,11 +101,11 @@ def verifier_portability(ctx: AuditContext) -> Iterator[Finding | None]:
         for place, script in enumerate(scripts)
         for op in script
     )
-    contexts: tuple[Context, ...] = (HOME, *elsewhere(), Context(loaded=True))
+    contexts: tuple[ProcessContext, ...] = (HOME, *elsewhere(), ProcessContext(loaded=True))
     if shim() is not None:
-        contexts += (Context(days=HALF_A_DAY),)
+        contexts += (ProcessContext(days=HALF_A_DAY),)
     if any("set" in hint.title or "hash" in hint.title for hint in order_hints(ctx)):
-        contexts += tuple(Context(hash_seed=seed) for seed in (3, 4, 5, 6, 7))
+        contexts += tuple(ProcessContext(hash_seed=seed) for seed in (3, 4, 5, 6, 7))
     usual, *records = ctx.play_all([Probe(ops, context) for context in contexts])
     found: set[str] = set()
     for context, record in zip(contexts[1:], records, strict=True):

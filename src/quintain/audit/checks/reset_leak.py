@@ -14,7 +14,7 @@ import msgspec
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
-from quintain.audit.kernel.probe import Context, Op, Probe, Record, reset
+from quintain.audit.kernel.probe import Op, Probe, ProcessContext, Record, reset
 
 from . import _same_dirt as dirt
 from ._same_leaks import PAUSE, TEACHES, ReportedDifferences, first_unlike, leak, what
@@ -328,7 +328,13 @@ def _by_itself(
 
 
 def _in_context(
-    ctx: AuditContext, task: str, ops: tuple[Op, ...], *, apart: Split, context: Context, found: ReportedDifferences
+    ctx: AuditContext,
+    task: str,
+    ops: tuple[Op, ...],
+    *,
+    apart: Split,
+    context: ProcessContext,
+    found: ReportedDifferences,
 ) -> Finding | None:
     if not found.wants(apart.key) or misses_locale(context, apart.expected, apart.observed):
         return None

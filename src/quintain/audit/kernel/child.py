@@ -20,7 +20,7 @@ from quintain.errors import QuintainError, UsageError
 
 from .clock_skew import variables
 from .loader import About, Subject
-from .probe import HOME, OVERDUE, Context, OpResult, Probe, Record
+from .probe import HOME, OVERDUE, OpResult, Probe, ProcessContext, Record
 from .registry import foreign_modules
 from .wire import EndFrame, Frame, LoadFrame, Receiver, ResultFrame, StartFrame, send
 
@@ -47,7 +47,7 @@ class Child:
         SubjectBroken: The subject does not load.
     """
 
-    def __init__(self, wanted: Subject, context: Context = HOME) -> None:
+    def __init__(self, wanted: Subject, context: ProcessContext = HOME) -> None:
         self.context = context
         self._folder = tempfile.mkdtemp(prefix="quintain-audit-")
         self._words: collections.deque[bytes] = collections.deque(maxlen=8)
@@ -179,7 +179,7 @@ def _how(status: int) -> str:
 _KEPT = ("PATH", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH", "HOME", "XDG_CACHE_HOME", "USER", "LOGNAME")
 
 
-def _environment(context: Context, folder: str) -> dict[str, str]:
+def _environment(context: ProcessContext, folder: str) -> dict[str, str]:
     """Returns the child's environment variables: few, so that the context decides what a subject reads there."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     kept |= {name: value for name, value in os.environ.items() if name.startswith("QUINTAIN_")}

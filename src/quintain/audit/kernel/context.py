@@ -17,7 +17,7 @@ from .finding import Confidence, Evidence, Finding, trajectory
 from .loader import About, Source, Subject
 from .minimise import smaller
 from .pool import WorkerPool
-from .probe import HOME, Context, Op, Probe, Record, number, reset, score
+from .probe import HOME, Op, Probe, ProcessContext, Record, number, reset, score
 from .registry import find_relation
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class AuditContext:
 
     # --- playing ---
 
-    def play(self, *ops: Op, context: Context = HOME, limit: float | None = None) -> Record:
+    def play(self, *ops: Op, context: ProcessContext = HOME, limit: float | None = None) -> Record:
         """Plays ops in a fork of a warm process; failures are part of the record.
 
         Raises:

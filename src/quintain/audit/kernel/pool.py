@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from .child import Child, SubjectBroken
 from .loader import Subject
-from .probe import OVERDUE, Context, Probe, Record
+from .probe import OVERDUE, Probe, ProcessContext, Record
 
 WORKERS = max(2, os.cpu_count() or 1)
 _KEPT = 3 * WORKERS
@@ -78,7 +78,7 @@ class WorkerPool:
         """Plays each probe in a new process, `WORKERS` at a time."""
         return list(self._executor.map(self.fresh, probes, itertools.repeat(limit)))
 
-    def _take(self, context: Context) -> Child:
+    def _take(self, context: ProcessContext) -> Child:
         with self._lock:
             for place, child in enumerate(self._idle):
                 if child.context == context:

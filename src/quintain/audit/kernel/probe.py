@@ -87,7 +87,7 @@ def ask(function: str, value: Any = None, *, on: str = "a", mark: str = "ask") -
     return Op("ask", on, function, value, mark=mark)
 
 
-class Context(msgspec.Struct, frozen=True, omit_defaults=True):
+class ProcessContext(msgspec.Struct, frozen=True, omit_defaults=True):
     """Settings of the process in which a probe is played.
 
     Attributes:
@@ -109,14 +109,14 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     days: float = 0
 
 
-HOME = Context()
+HOME = ProcessContext()
 
 
 class Probe(msgspec.Struct, frozen=True, omit_defaults=True):
     """Ops and the context in which they are played."""
 
     ops: tuple[Op, ...]
-    context: Context = HOME
+    context: ProcessContext = HOME
 
     def without(self, gone: Iterable[int]) -> Probe:
         """Returns the probe without the ops at these places."""

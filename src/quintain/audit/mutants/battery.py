@@ -23,7 +23,7 @@ STRANGE = 8
 """Most altered solutions of each kind."""
 
 
-class Episode(msgspec.Struct, frozen=True):
+class EpisodeScript(msgspec.Struct, frozen=True):
     """Sequence of ops on a task.
 
     Attributes:
@@ -49,7 +49,7 @@ class TaskBaseline(msgspec.Struct, frozen=True):
     """
 
     task: str
-    episodes: tuple[Episode, ...]
+    episodes: tuple[EpisodeScript, ...]
     scores: tuple[float | None, ...]
     refused: tuple[frozenset[int], ...]
     full: float
@@ -97,14 +97,14 @@ def _harmless(one: TaskBaseline) -> TaskBaseline | None:
     )
 
 
-def probe(episodes: Sequence[Episode], look: Sequence[Op] = (), *, around: Sequence[Op] = ()) -> Probe:
+def probe(episodes: Sequence[EpisodeScript], look: Sequence[Op] = (), *, around: Sequence[Op] = ()) -> Probe:
     """Returns episodes as one probe, with `look` before each score and `around` before and after it."""
     return Probe(
         tuple(op for place, one in enumerate(episodes) for op in _episode(place, one, look=look, around=around))
     )
 
 
-def _episode(place: int, one: Episode, *, look: Sequence[Op], around: Sequence[Op]) -> Iterator[Op]:
+def _episode(place: int, one: EpisodeScript, *, look: Sequence[Op], around: Sequence[Op]) -> Iterator[Op]:
     yield reset(one.task)
     for at, op in enumerate(one.ops):
         yield op.marked(f"{place} op {at}")
@@ -119,7 +119,7 @@ def scores(record: Record, count: int) -> tuple[float | None, ...]:
     return tuple(number(record.at(f"{place} score")) for place in range(count))
 
 
-def _tried(ctx: AuditContext, groups: Sequence[Sequence[Episode]]) -> list[TaskBaseline]:
+def _tried(ctx: AuditContext, groups: Sequence[Sequence[EpisodeScript]]) -> list[TaskBaseline]:
     found: list[TaskBaseline] = []
     for episodes, record in zip(groups, ctx.play_all([probe(one) for one in groups]), strict=True):
         paid = scores(record, len(episodes))
@@ -137,37 +137,43 @@ def _tried(ctx: AuditContext, groups: Sequence[Sequence[Episode]]) -> list[TaskB
     return found
 
 
-def _parts(ctx: AuditContext, task: str) -> list[Episode]:
+def _parts(ctx: AuditContext, task: str) -> list[EpisodeScript]:
     """Returns the solution, doing nothing, the solution's beginnings, and the solution without one op."""
     ops = ctx.oracle(task) or ()
-    whole = Episode(task, "the solution", ops, is_solution=True)
+    whole = EpisodeScript(task, "the solution", ops, is_solution=True)
     without = [
-        Episode(task, f"the solution without {_named(op)}", (*ops[:place], *ops[place + 1 :]))
+        EpisodeScript(task, f"the solution without {_named(op)}", (*ops[:place], *ops[place + 1 :]))
         for place, op in enumerate(ops)
     ]
-    begun = [Episode(task, f"the solution's first {end} steps", ops[:end]) for end in range(1, len(ops))]
+    begun = [EpisodeScript(task, f"the solution's first {end} steps", ops[:end]) for end in range(1, len(ops))]
     rest = [*without, *begun]
     drawn = rest if len(rest) <= PARTS else ctx.rng.sample(rest, PARTS)
-    return [whole, Episode(task, "nothing", ()), *drawn]
+    return [whole, EpisodeScript(task, "nothing", ()), *drawn]
 
 
-def _strange(ctx: AuditContext, task: str) -> list[Episode]:
+def _strange(ctx: AuditContext, task: str) -> list[EpisodeScript]:
     """Returns solutions with one argument altered, a call repeated, or a call of another task inserted."""
     ops = ctx.oracle(task) or ()
     calls = [place for place, op in enumerate(ops) if op.do == "call"]
     last = calls[-1] + 1 if calls else 0
-    instead: list[Episode] = []
-    beside: list[Episode] = []
+    instead: list[EpisodeScript] = []
+    beside: list[EpisodeScript] = []
     for place in calls:
         for description, other in alterations(ctx, ops[place]):
-            instead.append(Episode(task, f"the solution with {description}", (*ops[:place], other, *ops[place + 1 :])))
-            beside.append(Episode(task, f"the solution and then {description}", (*ops[:last], other, *ops[last:])))
+            instead.append(
+                EpisodeScript(task, f"the solution with {description}", (*ops[:place], other, *ops[place + 1 :]))
+            )
+            beside.append(
+                EpisodeScript(task, f"the solution and then {description}", (*ops[:last], other, *ops[last:]))
+            )
     again = [
-        Episode(task, f"the solution with {_named(ops[place])} once more", (*ops[:last], ops[place], *ops[last:]))
+        EpisodeScript(task, f"the solution with {_named(ops[place])} once more", (*ops[:last], ops[place], *ops[last:]))
         for place in calls
     ]
     others = [
-        Episode(task, f"the solution and {_named(known.op)} of another task", (*ops[:last], known.op, *ops[last:]))
+        EpisodeScript(
+            task, f"the solution and {_named(known.op)} of another task", (*ops[:last], known.op, *ops[last:])
+        )
         for known in ctx.discovery.writes()
         if known.task != task
     ]

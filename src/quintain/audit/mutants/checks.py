@@ -191,7 +191,7 @@ def _finding(
 
 # --- mutants of solutions ---
 
-_Solution = tuple[str, battery.Episode, dict[str, Any], dict[str, list[Any]]]
+_Solution = tuple[str, battery.EpisodeScript, dict[str, Any], dict[str, list[Any]]]
 
 
 def _solutions(ctx: AuditContext) -> Iterator[_Solution]:
@@ -203,7 +203,7 @@ def _solutions(ctx: AuditContext) -> Iterator[_Solution]:
             continue
         ways = list(_ways(ctx, task))
         ways = ways if len(ways) <= judging.MAX_MUTANTS // 3 else ctx.rng.sample(ways, judging.MAX_MUTANTS // 3)
-        whole = battery.Episode(task, "the solution", ctx.oracle(task) or (), is_solution=True)
+        whole = battery.EpisodeScript(task, "the solution", ctx.oracle(task) or (), is_solution=True)
         paid = _paid(ctx, [whole, *(way for _, way in ways)], full)
         kept = [(kind, one) for place, (kind, one) in enumerate(ways, 1) if place in paid]
         records = ctx.play_all([battery.probe([one], [Op("changes")]) for one in (whole, *(way for _, way in kept))])
@@ -216,7 +216,7 @@ def _solutions(ctx: AuditContext) -> Iterator[_Solution]:
                 yield one.description, one, {path: pair[1] for path, pair in sound.items()}, differs
 
 
-def _paid(ctx: AuditContext, episodes: Sequence[battery.Episode], full: float) -> set[int]:
+def _paid(ctx: AuditContext, episodes: Sequence[battery.EpisodeScript], full: float) -> set[int]:
     """Returns the places of episodes that score fully and, by their digest, leave another state than the first."""
     look = [Op("digest")] if "digest" in ctx.offers else []
     records = ctx.play_all([battery.probe([one], look) for one in episodes])
@@ -230,19 +230,22 @@ def _paid(ctx: AuditContext, episodes: Sequence[battery.Episode], full: float) -
     return found
 
 
-def _ways(ctx: AuditContext, task: str) -> Iterator[tuple[tuple[str, ...], battery.Episode]]:
+def _ways(ctx: AuditContext, task: str) -> Iterator[tuple[tuple[str, ...], battery.EpisodeScript]]:
     ops = ctx.oracle(task) or ()
     for place, op in enumerate(ops):
         name = op.name if op.do == "call" else "its last words"
-        yield ("drop", name), battery.Episode(task, f"{name} left out", (*ops[:place], *ops[place + 1 :]))
+        yield ("drop", name), battery.EpisodeScript(task, f"{name} left out", (*ops[:place], *ops[place + 1 :]))
         if op.do == "call":
             for description, other in battery.alterations(ctx, op):
                 altered = next(key for key, value in other.value.items() if value != op.value[key])
                 if any(" " in str(one.value[altered]) for one in (op, other)):
                     continue  # Any words may do.
                 way = (*ops[:place], other, *ops[place + 1 :])
-                yield ("alter", name, altered), battery.Episode(task, description, way)
+                yield ("alter", name, altered), battery.EpisodeScript(task, description, way)
     for place, (one, other) in enumerate(itertools.pairwise(ops)):
         if one.do == other.do == "call":
             swapped = (*ops[:place], other, one, *ops[place + 2 :])
-            yield ("swap", one.name, other.name), battery.Episode(task, f"{other.name} before {one.name}", swapped)
+            yield (
+                ("swap", one.name, other.name),
+                battery.EpisodeScript(task, f"{other.name} before {one.name}", swapped),
+            )

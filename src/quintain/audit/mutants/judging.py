@@ -30,9 +30,9 @@ from quintain.audit.kernel.registry import relation
 from quintain.errors import UsageError
 
 from . import operators, swapping
-from .battery import Episode, TaskBaseline, probe, scores
+from .battery import EpisodeScript, TaskBaseline, probe, scores
 from .loading import Mutant
-from .operators import Change
+from .operators import CodeChange
 from .reach import Lines, Reach
 from .swapping import is_same
 
@@ -47,7 +47,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """Result of a mutant.
 
     Attributes:
-        episode: Episode in which it survived.
+        episode: EpisodeScript in which it survived.
         differs: Differences there by expression or path, as [without, with the mutant].
         sound: State changes of the episode without the mutant, by path.
         record: Record of that episode with the mutant.
@@ -55,9 +55,9 @@ class Verdict(msgspec.Struct, frozen=True):
     """
 
     path: str
-    change: Change
+    change: CodeChange
     status: Status
-    episode: Episode | None = None
+    episode: EpisodeScript | None = None
     differs: dict[str, list[Any]] = {}
     sound: dict[str, Any] = {}
     subject: Subject | None = None
@@ -99,9 +99,9 @@ def tally(verdicts: Sequence[Verdict], there_are: int) -> Tally:
     return Tally(**count, there_are=there_are)
 
 
-def candidates(lines: Lines, part: operators.Part) -> list[tuple[str, Change]]:
+def candidates(lines: Lines, part: operators.Part) -> list[tuple[str, CodeChange]]:
     """Returns the possible changes on lines that are run; files that cannot be parsed have none."""
-    found: list[tuple[str, Change]] = []
+    found: list[tuple[str, CodeChange]] = []
     for path, run in sorted(lines.items()):
         try:
             changes = operators.changes(Path(path).read_bytes(), part)
@@ -111,9 +111,11 @@ def candidates(lines: Lines, part: operators.Part) -> list[tuple[str, Change]]:
     return found
 
 
-def drawn(ctx: AuditContext, all_: Sequence[tuple[str, Change]], most: int = MAX_MUTANTS) -> list[tuple[str, Change]]:
+def drawn(
+    ctx: AuditContext, all_: Sequence[tuple[str, CodeChange]], most: int = MAX_MUTANTS
+) -> list[tuple[str, CodeChange]]:
     """Returns at most `most` changes, taking each operator in turn."""
-    by_operator: dict[str, list[tuple[str, Change]]] = {}
+    by_operator: dict[str, list[tuple[str, CodeChange]]] = {}
     for one in ctx.rng.sample(all_, len(all_)):
         by_operator.setdefault(one[1].operator, []).append(one)
     queues = [by_operator[name] for name in sorted(by_operator)]
@@ -143,7 +145,7 @@ def killed(silent: Verdict) -> Verdict:
     return msgspec.structs.replace(silent, status="killed")
 
 
-def mutant_of(path: str, change: Change) -> Mutant:
+def mutant_of(path: str, change: CodeChange) -> Mutant:
     return Mutant(path, change.at, change.before, change.after)
 
 
@@ -243,7 +245,7 @@ class Verdicts:
     def __init__(self, ctx: AuditContext, battery: Sequence[TaskBaseline], reached: Reach) -> None:
         self._ctx, self._battery, self._reached = ctx, battery, reached
 
-    def judge(self, path: str, change: Change) -> Verdict:
+    def judge(self, path: str, change: CodeChange) -> Verdict:
         """Plays the episodes that run the changed lines; an expression without side effects records both its values."""
         silent, mutant = Verdict(path, change, "silent"), mutant_of(path, change)
         tried = [one for one in self._battery if self._reached.runs(one.task, path, change.lines)]
@@ -291,7 +293,7 @@ def _is_paid_alike(plain: MutantRuns, tried: Sequence[TaskBaseline]) -> bool:
     return not any(differs(plain.play(one, probe(one.episodes)), one) for one in tried)
 
 
-def _masked(watched: MutantRuns, silent: Verdict, episode: Episode, *, values: list[str]) -> Verdict:
+def _masked(watched: MutantRuns, silent: Verdict, episode: EpisodeScript, *, values: list[str]) -> Verdict:
     """Returns the verdict "survived" in this episode, in which the expression differs and the score does not."""
     subject, shown, record = watched.shown(probe([episode], around=[_TAKEN]))
     return msgspec.structs.replace(
@@ -323,10 +325,10 @@ class Worlds:
         self._look = Op("digest") if "digest" in ctx.offers else Op("changes")
         self._sound = ctx.play_all([probe(one.episodes, [self._look]) for one in battery])
 
-    def judge(self, path: str, change: Change) -> Verdict:
+    def judge(self, path: str, change: CodeChange) -> Verdict:
         """Plays the episodes that run the changed lines, and compares scores and final states."""
         silent, mutant = Verdict(path, change, "silent"), mutant_of(path, change)
-        elsewhere: list[Episode] = []
+        elsewhere: list[EpisodeScript] = []
         try:
             if is_same(mutant):
                 return silent
@@ -349,7 +351,7 @@ class Worlds:
     def _is_same(self, record: Record, sound: Record, mark: str) -> bool:
         return same(record.at(mark), sound.at(mark), self._ctx.volatile)
 
-    def _shown(self, runs: MutantRuns, silent: Verdict, elsewhere: Sequence[Episode]) -> Verdict:
+    def _shown(self, runs: MutantRuns, silent: Verdict, elsewhere: Sequence[EpisodeScript]) -> Verdict:
         for episode in elsewhere[:4]:
             wanted = probe([episode], [Op("changes")])
             subject, shown, record = runs.shown(wanted)

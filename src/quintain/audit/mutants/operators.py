@@ -20,7 +20,7 @@ Part = Literal["V", "S"]
 WATCH = "__import__('quintain.audit.mutants.watch', fromlist=['saw']).saw"
 
 
-class Change(msgspec.Struct, frozen=True):
+class CodeChange(msgspec.Struct, frozen=True):
     """One edit.
 
     Attributes:
@@ -43,7 +43,7 @@ class Change(msgspec.Struct, frozen=True):
     watched: tuple[int, str, str] | None = None
 
 
-def changes(source: bytes, part: Part) -> list[Change]:
+def changes(source: bytes, part: Part) -> list[CodeChange]:
     """Returns all changes of a file, in the order of its text.
 
     Raises:
@@ -51,11 +51,11 @@ def changes(source: bytes, part: Part) -> list[Change]:
         UnicodeDecodeError: The file is not UTF-8.
     """
     tree = ast.parse(source.decode())
-    text = _Text(source)
+    text = _TextMutations(source)
     return [one for owner, function in _functions(tree, "") for one in _of_function(text, owner, function, part=part)]
 
 
-class _Text:
+class _TextMutations:
     """Source text, addressed by syntax nodes."""
 
     def __init__(self, source: bytes) -> None:
@@ -102,7 +102,7 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _statements(case.body)
 
 
-def _of_function(text: _Text, owner: str, function: _Function, *, part: Part) -> Iterator[Change]:
+def _of_function(text: _TextMutations, owner: str, function: _Function, *, part: Part) -> Iterator[CodeChange]:
     for one in _statements(function.body):
         if part == "S":
             yield from _written(text, owner, one)
@@ -131,7 +131,7 @@ class _Edit(msgspec.Struct, frozen=True):
     """Only the expression's truth value matters."""
 
 
-def _change(text: _Text, owner: str, edit: _Edit) -> Change:
+def _change(text: _TextMutations, owner: str, edit: _Edit) -> CodeChange:
     first, last = text.span(edit.node)
     begin, _ = text.span(edit.whole)
     before, around = text.of(edit.node), text.of(edit.whole)
@@ -141,7 +141,7 @@ def _change(text: _Text, owner: str, edit: _Edit) -> Change:
     watched = (begin, around, f"{WATCH}({', '.join(both)})") if edit.is_pure else None
     lines = edit.whole.lineno, edit.whole.end_lineno or edit.whole.lineno
     description = f"`{_flat(around)}` becomes `{_flat(mutated)}`"
-    return Change(edit.operator, description, owner, lines, first, before, edit.after, watched)
+    return CodeChange(edit.operator, description, owner, lines, first, before, edit.after, watched)
 
 
 def _flat(code: str) -> str:
@@ -323,14 +323,14 @@ def _mutates(node: ast.AST) -> bool:
     return node.func.attr in _MUTATING
 
 
-def _written(text: _Text, owner: str, one: ast.stmt) -> Iterator[Change]:
+def _written(text: _TextMutations, owner: str, one: ast.stmt) -> Iterator[CodeChange]:
     """Yields the change that skips a writing statement."""
     if not _writes(one):
         return
     first, _ = text.span(one)
     lines = one.lineno, one.end_lineno or one.lineno
     before = text.of(one)
-    yield Change("skip write", f"`{_flat(before)}` is skipped", owner, lines, first, before, "pass")
+    yield CodeChange("skip write", f"`{_flat(before)}` is skipped", owner, lines, first, before, "pass")
 
 
 def _writes(one: ast.stmt) -> bool:

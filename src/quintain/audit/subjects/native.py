@@ -105,7 +105,7 @@ class Shelf:
         self._known[task.id] = task
 
 
-class _Snapshot(NamedTuple):
+class _SubjectSnapshot(NamedTuple):
     episode: Episode[Any]
 
 
@@ -271,11 +271,11 @@ class NativeSubject:
 
     def snapshot(self) -> object:
         """Returns a snapshot for `restore` on any session of this process."""
-        return _Snapshot(self._run(self._current.fork()))
+        return _SubjectSnapshot(self._run(self._current.fork()))
 
     def restore(self, moment: object) -> None:
         """Restores a snapshot, any number of times."""
-        assert isinstance(moment, _Snapshot), f"{moment!r} is not a snapshot of this subject"
+        assert isinstance(moment, _SubjectSnapshot), f"{moment!r} is not a snapshot of this subject"
         self._episode = self._run(moment.episode.fork())
         self._calls = len(self._episode.trace.turns)
 

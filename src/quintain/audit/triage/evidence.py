@@ -37,7 +37,7 @@ PATIENCE_S = 5.0
 _SHOWN = 300
 
 
-class Divergence(msgspec.Struct, frozen=True, kw_only=True):
+class FirstDifference(msgspec.Struct, frozen=True, kw_only=True):
     """First difference between a replay and its record.
 
     Attributes:
@@ -72,14 +72,14 @@ class ReplayEvidence(msgspec.Struct, kw_only=True):
 
     missing: str = ""
     same_version: bool = True
-    left: Divergence | None = None
+    left: FirstDifference | None = None
     steady: bool = True
     broke: str = ""
     scores: list[float | None] = []
     criteria: dict[str, float | None] = {}
     moved: bool = True
     stale: tuple[int, ...] = ()
-    cold: Divergence | None = None
+    cold: FirstDifference | None = None
 
 
 class Witness:
@@ -141,10 +141,10 @@ class Witness:
             evidence.cold = await self._cold(trace, task, start)
         return evidence
 
-    async def _cold(self, trace: Trace, task: Task[Any], start: Any) -> Divergence | None:
+    async def _cold(self, trace: Trace, task: Task[Any], start: Any) -> FirstDifference | None:
         """Compares each call's answer with that of a copy of the world."""
         env = self._env
-        seen: list[Divergence | None] = []
+        seen: list[FirstDifference | None] = []
 
         async def ask(effect: StepView[Any]) -> Score:
             step, tool = effect.step, env.tools.get(effect.step.call.name)
@@ -156,7 +156,7 @@ class Witness:
                 )
             recorded, now = plain(step.observation)[:_SHOWN], plain(found)[:_SHOWN]
             same = found == step.observation
-            seen.append(None if same else Divergence(turn=0, field="observation", recorded=recorded, found=now))
+            seen.append(None if same else FirstDifference(turn=0, field="observation", recorded=recorded, found=now))
             return Score(None, "only asking")
 
         nothing = Criterion[Any](name="nothing", level=Level.TRAJECTORY, fn=lambda outcome: 0.0)
@@ -208,7 +208,7 @@ async def _answer(tool: Tool, world: State, arguments: dict[str, Any], *, limit_
         return str(refusal)
 
 
-def difference(expected: Trace, found: Trace) -> Divergence | None:
+def difference(expected: Trace, found: Trace) -> FirstDifference | None:
     """Returns the first difference between two traces, apart from names, versions and real time.
 
     After a failure of a real clock or a model's endpoint, only earlier turns are compared.
@@ -224,10 +224,10 @@ def difference(expected: Trace, found: Trace) -> Divergence | None:
         before_digest = old.state_digest
     if len(found.turns) < until:
         turn = len(found.turns)
-        return Divergence(turn=turn, field="turns", recorded=f"{until} turns", found=f"{turn}, {found.reason}")
+        return FirstDifference(turn=turn, field="turns", recorded=f"{until} turns", found=f"{turn}, {found.reason}")
     if failure is None and (expected.end, expected.reason) != (found.end, found.reason):
         turn = max(0, len(expected.turns) - 1)
-        return Divergence(turn=turn, field="end", recorded=expected.reason, found=_ending(found))
+        return FirstDifference(turn=turn, field="end", recorded=expected.reason, found=_ending(found))
     return None
 
 
@@ -235,18 +235,20 @@ def _ending(trace: Trace) -> str:
     return trace.reason if trace.failure is None else f"{trace.reason}: {trace.failure.message}"[:_SHOWN]
 
 
-def _in_turn(old: Turn, new: Turn) -> Divergence | None:
+def _in_turn(old: Turn, new: Turn) -> FirstDifference | None:
     for number, (a, b) in enumerate(zip(old.steps, new.steps, strict=False)):
         for field in ("observation", "is_error"):
             was, now = getattr(a, field), getattr(b, field)
             if was != now:
                 sides = (plain(was), plain(now)) if field == "observation" else (str(was), str(now))
                 recorded, found = (side[:_SHOWN] for side in sides)
-                return Divergence(turn=old.index, step=number, field=field, recorded=recorded, found=found)
+                return FirstDifference(turn=old.index, step=number, field=field, recorded=recorded, found=found)
     if len(old.steps) != len(new.steps):
-        return Divergence(turn=old.index, field="turns", recorded=f"{len(old.steps)} steps", found=f"{len(new.steps)}")
+        return FirstDifference(
+            turn=old.index, field="turns", recorded=f"{len(old.steps)} steps", found=f"{len(new.steps)}"
+        )
     if old.state_digest != new.state_digest:
-        return Divergence(turn=old.index, field="state_digest", recorded=old.state_digest, found=new.state_digest)
+        return FirstDifference(turn=old.index, field="state_digest", recorded=old.state_digest, found=new.state_digest)
     return None
 
 

@@ -10,7 +10,7 @@ import apsw
 import quintain as qn
 
 from . import reading
-from .description import Action, Table, company
+from .description import Action, TableSpec, company
 from .desk import Desk
 
 _SAID = {
@@ -48,7 +48,7 @@ class _Deed:
         self._roles = roles
         self._names: dict[str, Any] = {"me": desk.me(), "today": desk.today, "now": desk.stamp}
 
-    def run(self, table: Table, arguments: dict[str, Any]) -> dict[str, Any]:
+    def run(self, table: TableSpec, arguments: dict[str, Any]) -> dict[str, Any]:
         action, number = self._action, 0
         if action.kind != "create":
             number = self._desk.resolve(table, arguments[table.parameter])
@@ -70,7 +70,7 @@ class _Deed:
             return {"removed": f"{table.code}-{number}"}
         return reading.shown(table, reading.read(self._desk, table, number))
 
-    def _load(self, table: Table, number: int) -> None:
+    def _load(self, table: TableSpec, number: int) -> None:
         """The record's columns become names for rules and effects."""
         action, me = self._action, self._names["me"]
         record = reading.read(self._desk, table, number)
@@ -106,7 +106,7 @@ class _Deed:
         self._names |= known
         return given
 
-    def _insert(self, table: Table, given: dict[str, Any]) -> int:
+    def _insert(self, table: TableSpec, given: dict[str, Any]) -> int:
         action = self._action
         values: dict[str, str] = {}
         for column in table.columns.values():
@@ -126,7 +126,7 @@ class _Deed:
         self._names["id"] = number
         return number
 
-    def _update(self, table: Table, given: dict[str, Any]) -> None:
+    def _update(self, table: TableSpec, given: dict[str, Any]) -> None:
         action = self._action
         changes = [
             f'"{name}" = :{name}' for name, value in given.items() if value is not None and name in table.columns

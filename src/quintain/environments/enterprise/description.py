@@ -90,7 +90,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: Name of the tool.
-        table: Table of its record; empty for a report.
+        table: TableSpec of its record; empty for a report.
         role: Role that may use it; empty for every employee.
         own: Column of the employee who may use it too; without a role, only this employee may.
         parameters: Its arguments, without the record itself.
@@ -124,7 +124,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind in {"create", "change", "remove"}
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A table.
 
     Attributes:
@@ -178,7 +178,7 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
         digest: Names the files that it was read from.
     """
 
-    tables: dict[str, Table]
+    tables: dict[str, TableSpec]
     actions: dict[str, Action]
     roles: dict[str, str]
     settle: tuple[str, ...]
@@ -219,7 +219,7 @@ class _ToolEntry(
 
 
 class _TableEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table as a file has it; see `Table`."""
+    """A table as a file has it; see `TableSpec`."""
 
     name: str
     code: str
@@ -296,17 +296,17 @@ def _digest(texts: Mapping[str, str]) -> str:
     return hashlib.blake2b("\0".join(texts.values()).encode(), digest_size=16).hexdigest()
 
 
-def _table(department: str, entry: _TableEntry) -> Table:
+def _table(department: str, entry: _TableEntry) -> TableSpec:
     fields = {name: getattr(entry, name) for name in _TableEntry.__struct_fields__ if name not in {"tools", "actions"}}
     fields |= {
         "department": department,
         "one": entry.one or entry.name.removesuffix("s"),
         "columns": {column.name: column for column in entry.columns},
     }
-    return Table(**fields)
+    return TableSpec(**fields)
 
 
-def _actions(department: str, file: _DepartmentFile, tables: Mapping[str, Table]) -> Iterator[Action]:
+def _actions(department: str, file: _DepartmentFile, tables: Mapping[str, TableSpec]) -> Iterator[Action]:
     for table in file.tables:
         for tool in (*table.tools, *table.actions):
             yield _action(tables[table.name], tool)
@@ -323,7 +323,7 @@ def _actions(department: str, file: _DepartmentFile, tables: Mapping[str, Table]
         )
 
 
-def _action(table: Table, entry: _ToolEntry) -> Action:
+def _action(table: TableSpec, entry: _ToolEntry) -> Action:
     verb = entry.verb or entry.kind
     all_optional = entry.kind == "find" or verb == "edit"
     own = [_parameter(table, name, is_optional=all_optional or name in entry.optional) for name in entry.columns]
@@ -355,7 +355,7 @@ def _named(verb: str, noun: str) -> str:
     return "_".join(filter(None, (first, noun, rest)))
 
 
-def _parameter(table: Table, name: str, *, is_optional: bool) -> Column:
+def _parameter(table: TableSpec, name: str, *, is_optional: bool) -> Column:
     if name not in table.columns:
         raise DefinitionError(f"table {table.name!r} has no column {name!r}")
     column = table.columns[name]
@@ -378,7 +378,7 @@ def _check(whole: Company) -> None:
             _check_action(whole.tables[action.table], action, whole.tables)
 
 
-def _check_action(table: Table, action: Action, tables: Mapping[str, Table]) -> None:
+def _check_action(table: TableSpec, action: Action, tables: Mapping[str, TableSpec]) -> None:
     where = f"tool {action.name}"
     states = table.columns[table.status].options if table.status else ()
     for state in {*action.source, action.target} - {"", *states}:
@@ -402,7 +402,7 @@ def has_default(column: Column) -> bool:
     return column.is_optional or column.kind not in {"text", "note", "ref", "date"}
 
 
-def referring(table: Table, target: str) -> str:
+def referring(table: TableSpec, target: str) -> str:
     """The first column of a table that refers to another; empty when none does."""
     return next((column.name for column in table.columns.values() if column.table == target), "")
 

@@ -11,7 +11,7 @@ import msgspec
 import quintain as qn
 from quintain.resources.database import Database
 
-from .description import Action, Table, company
+from .description import Action, TableSpec, company
 
 Reference = Annotated[str, msgspec.Meta(min_length=1, max_length=160)]
 Words = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
@@ -145,7 +145,7 @@ class Desk(qn.State):
             raise qn.ToolError(f"403: {action.name} needs the role {action.role}")
         return roles
 
-    def resolve(self, table: Table, text: str) -> int:
+    def resolve(self, table: TableSpec, text: str) -> int:
         """Returns the row of a key such as PR-17, or of a name that only one row has.
 
         Raises:
@@ -167,7 +167,7 @@ class Desk(qn.State):
             raise qn.ToolError(f"409: several {table.name} are called {text!r}: {keys}")
         return int(rows[0][0])
 
-    def may_see(self, table: Table, roles: set[str]) -> bool:
+    def may_see(self, table: TableSpec, roles: set[str]) -> bool:
         """True if every row of a table is visible; else only those of the employee and of direct reports."""
         return not table.private or table.reader in roles
 

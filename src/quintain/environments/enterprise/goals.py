@@ -18,7 +18,7 @@ from quintain import codec
 from quintain.authoring import Recent
 from quintain.resources.database import RowChange
 
-from .description import Column, Table, company
+from .description import Column, TableSpec, company
 from .desk import Desk
 
 Call = tuple[str, dict[str, Any]]
@@ -134,7 +134,7 @@ def facts(start: Desk, end: Desk) -> Counter[Fact]:
     return found
 
 
-def _row(table: Table, change: RowChange, fresh: dict[tuple[str, Any], RowChange], *, depth: int) -> Fact:
+def _row(table: TableSpec, change: RowChange, fresh: dict[tuple[str, Any], RowChange], *, depth: int) -> Fact:
     assert change.after is not None
     values = [
         (name, _value(column, change.after[name], fresh, depth=depth + 1))

@@ -9,7 +9,7 @@ from typing import Any
 
 import quintain as qn
 
-from .description import Action, Table, company, referring
+from .description import Action, TableSpec, company, referring
 from .desk import Desk
 
 _MOST = 50
@@ -72,12 +72,12 @@ def report(desk: Desk, action: Action, arguments: dict[str, Any]) -> list[dict[s
     return [dict(zip(_columns(action.name), row, strict=True)) for row in found]
 
 
-def read(desk: Desk, table: Table, number: int) -> Sequence[Any]:
+def read(desk: Desk, table: TableSpec, number: int) -> Sequence[Any]:
     """One row as `find` reads it."""
     return desk.db.execute(f"{_select(table.name)} WHERE t.id = ?", number)[0]
 
 
-def check_visible(desk: Desk, table: Table, record: Sequence[Any], *, roles: set[str]) -> None:
+def check_visible(desk: Desk, table: TableSpec, record: Sequence[Any], *, roles: set[str]) -> None:
     """Refuse a row that others may not see.
 
     Raises:
@@ -93,7 +93,7 @@ def check_visible(desk: Desk, table: Table, record: Sequence[Any], *, roles: set
         raise qn.ToolError(f"403: this {table.one} is not yours; others need the role {table.reader}")
 
 
-def shown(table: Table, row: Sequence[Any], *, but: str = "") -> dict[str, Any]:
+def shown(table: TableSpec, row: Sequence[Any], *, but: str = "") -> dict[str, Any]:
     """A row for people and models: its key, and its columns without those that are empty."""
     found: dict[str, Any] = {"key": f"{table.code}-{row[0]}"}
     labels = iter(row[1 + len(table.columns) :])

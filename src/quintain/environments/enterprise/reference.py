@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from .description import DEPARTMENTS, Column, Company, Table, company
+from .description import DEPARTMENTS, Column, Company, TableSpec, company
 from .tools import summary
 
 
@@ -29,7 +29,7 @@ def _lines(whole: Company) -> Iterator[str]:
         yield from _tools("Reports", [(action.name, summary(action)) for action in reports])
 
 
-def _table(whole: Company, table: Table) -> Iterator[str]:
+def _table(whole: Company, table: TableSpec) -> Iterator[str]:
     yield f"\n### {table.name}\n\n{table.about}. Keys look like `{table.code}-17`.\n"
     yield "| column | kind |\n|---|---|"
     yield from (f"| `{column.name}` | {_kind(column)} |" for column in table.columns.values())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from quintain.resources.database import Database
 
-from .description import Column, Company, Table, company
+from .description import Column, Company, TableSpec, company
 from .seeding import fill
 
 _TYPES = {"money": "INTEGER", "count": "INTEGER", "int": "INTEGER", "signed": "INTEGER", "flag": "INTEGER"}
@@ -25,7 +25,7 @@ def schema(whole: Company) -> str:
     return "\n".join(_create(table) for table in whole.tables.values())
 
 
-def _create(table: Table) -> str:
+def _create(table: TableSpec) -> str:
     lines = ["id INTEGER PRIMARY KEY", *(_column(column) for column in table.columns.values())]
     lines += [
         f'FOREIGN KEY ("{column.name}") REFERENCES "{column.table}" (id) DEFERRABLE INITIALLY DEFERRED'

@@ -13,7 +13,7 @@ from typing import Any
 from quintain.resources.database import Database
 from quintain.state import Rng
 
-from .description import FOLDER, Column, Company, Table, company
+from .description import FOLDER, Column, Company, TableSpec, company
 
 TODAY = date(2025, 6, 2)
 """The day on which the seed ends, a Monday."""
@@ -50,7 +50,7 @@ def day(offset: int) -> str:
 class _Filler:
     """Rows of one table, from a random stream of its own: another table's change does not move them."""
 
-    def __init__(self, whole: Company, table: Table) -> None:
+    def __init__(self, whole: Company, table: TableSpec) -> None:
         self._whole = whole
         self._table = table
         self._rng = Rng(key=hashlib.blake2b(table.name.encode(), digest_size=16).digest())

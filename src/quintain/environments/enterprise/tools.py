@@ -12,7 +12,7 @@ import msgspec
 import quintain as qn
 
 from .acting import act
-from .description import Action, Column, Table, company, plural
+from .description import Action, Column, TableSpec, company, plural
 from .desk import Desk
 from .reading import READ
 
@@ -129,7 +129,7 @@ def _article(words: str, noun: str) -> str:
     return f"{words}n" if noun[0] in "aeiou" else words
 
 
-def _how_to_name(table: Table) -> str:
+def _how_to_name(table: TableSpec) -> str:
     by_name = f" or exact {table.label}" if table.label else ""
     return f"Key ({table.code}-...){by_name} of the {table.one}."
 

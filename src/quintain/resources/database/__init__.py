@@ -31,12 +31,11 @@ from .connection import Refused
 from .difference import RowChange
 from .files import World
 from .lease import Leaseholder, Transaction, Use
-from .pages import SIZE, Image, Page, Pages
-from .readonly import Answer, Asker, Limits
+from .pages import SIZE, Page, PageImage, Pages
+from .readonly import Asker, Limits, QueryAnswer
 from .rows import Indexed, Key, References, Unique
 
 __all__ = [
-    "Answer",
     "ConstraintError",
     "Database",
     "DatabaseSnapshot",
@@ -44,6 +43,7 @@ __all__ = [
     "Indexed",
     "Key",
     "Limits",
+    "QueryAnswer",
     "References",
     "Refused",
     "RowChange",
@@ -65,7 +65,7 @@ class DatabaseSnapshot:
 
     __slots__ = ("image",)
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: PageImage) -> None:
         self.image = image
 
 
@@ -107,10 +107,10 @@ class Database(Leaseholder):
         if shared:
             raise UsageError(f"shared={shared!r} needs the url of a PostgreSQL server")
         plan = seeding.BaseRecipe(schema, seed, roles or {})
-        self.stand(Image(bases.made(plan.recipe(), lambda: plan.build(self._on))))
+        self.stand(PageImage(bases.made(plan.recipe(), lambda: plan.build(self._on))))
 
     @classmethod
-    def _on(cls, image: Image) -> Self:
+    def _on(cls, image: PageImage) -> Self:
         database = object.__new__(cls)
         database.stand(image)
         return database
@@ -170,7 +170,7 @@ class Database(Leaseholder):
         """
         return Transaction(self)
 
-    def ask(self, sql: str, *, role: str = "", who: Any = None, limits: Limits | None = None) -> Answer:
+    def ask(self, sql: str, *, role: str = "", who: Any = None, limits: Limits | None = None) -> QueryAnswer:
         """Runs one untrusted SELECT: it never writes, ends in time and returns a small result.
 
         Args:
@@ -225,7 +225,7 @@ class Database(Leaseholder):
         if kind != _FORMAT or not whole:
             raise ImageError(f"no dump of a database: a {kind!r} of {count} pages")
         written: Pages = {number: Page(page) for number, page in pages}
-        image = Image(base)
+        image = PageImage(base)
         if written or count != base.count:
             image = image.write(written, count, base.schema if same else object())
         return cls._on(image)

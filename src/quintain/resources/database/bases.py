@@ -24,7 +24,7 @@ from pathlib import Path
 from quintain.errors import QuintainError
 
 from .connection import retire
-from .pages import SIZE, Base, Image
+from .pages import SIZE, Base, PageImage
 
 _KEPT = 16
 """Bases whose connections are kept warm; of more, those opened first are closed."""
@@ -74,7 +74,7 @@ def find(digest: str) -> Base:
         return base
 
 
-def made(recipe: str | None, build: Callable[[], Image]) -> Base:
+def made(recipe: str | None, build: Callable[[], PageImage]) -> Base:
     """Returns the base that a recipe makes: from the cache, or built now.
 
     Args:

@@ -18,7 +18,7 @@ from quintain.executor import end
 
 from .dates import Dates
 from .files import FileSystem, PageFile, Refused, Unbound, World
-from .pages import SIZE, Base, Image
+from .pages import SIZE, Base, PageImage
 
 _STATEMENTS = 500
 """Prepared statements kept; apsw looks them up one by one, so more would cost."""
@@ -67,7 +67,7 @@ class Connection:
         reversed: Whether rows come in reverse where no ORDER BY sorts them.
     """
 
-    def __init__(self, image: Image, role: str = "") -> None:
+    def __init__(self, image: PageImage, role: str = "") -> None:
         self.role = role
         self.file = PageFile(image)
         self.reversed = False
@@ -103,7 +103,7 @@ class Connection:
             self._dates.close()
             self._system.unregister()
 
-    def take(self, image: Image, world: World | None) -> None:
+    def take(self, image: PageImage, world: World | None) -> None:
         """Switches the connection to an image."""
         file = self.file
         if file.image is not image:
@@ -215,11 +215,11 @@ class Connection:
 
 _STATISTICS = "statistics decide how a query runs: ANALYZE belongs into a .sql seed"
 
-Make = Callable[[Image, str], Connection]
+Make = Callable[[PageImage, str], Connection]
 """Opens a connection for a role."""
 
 
-def borrow(image: Image, world: World | None = None, *, role: str = "", make: Make | None = None) -> Connection:
+def borrow(image: PageImage, world: World | None = None, *, role: str = "", make: Make | None = None) -> Connection:
     """Returns a connection that stands on this image: the one that knows most of it already, or a new one."""
     found: Connection | None = None
     with _lock:

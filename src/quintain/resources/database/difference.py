@@ -12,7 +12,7 @@ from quintain import codec
 
 from . import trees
 from .connection import Connection, borrow, give_back
-from .pages import Base, Image
+from .pages import Base, PageImage
 from .rows import quoted
 
 Key = tuple[Any, ...]
@@ -56,7 +56,7 @@ class _TableLayout(NamedTuple):
         return self[:-1] == other[:-1]
 
 
-def changes(before: Image, after: Image) -> list[RowChange]:
+def changes(before: PageImage, after: PageImage) -> list[RowChange]:
     """Returns the changes from one image's rows to the other's, sorted by table, and by key if keys compare."""
     if before is after:
         return []
@@ -82,7 +82,7 @@ def changes(before: Image, after: Image) -> list[RowChange]:
             give_back(connection)
 
 
-def logical_digest(image: Image) -> str:
+def logical_digest(image: PageImage) -> str:
     """Equal for equal schema and rows, 32 hex digits.
 
     Each row weighs h(table, key, values), and an image keeps the sum, modulo 2**256 (an additive multiset hash, as in
@@ -97,7 +97,7 @@ def logical_digest(image: Image) -> str:
     return codec.digest(codec.dumps((schema, (_total(image) & _MASK).to_bytes(32, "little"))))
 
 
-def weigh_all(image: Image) -> int:
+def weigh_all(image: PageImage) -> int:
     """Returns the sum of all rows, from nothing."""
     connection = borrow(image)
     try:
@@ -107,10 +107,10 @@ def weigh_all(image: Image) -> int:
         give_back(connection)
 
 
-def _total(image: Image) -> int:
+def _total(image: PageImage) -> int:
     if image.logical is not None:
         return image.logical
-    start = image.known or Image(image.base)
+    start = image.known or PageImage(image.base)
     if start.logical is None:
         if image.base.logical is None:
             image.base.logical = weigh_all(start)
@@ -169,7 +169,7 @@ def _columns(described: list[tuple[int, str]]) -> tuple[tuple[str, ...], tuple[i
 
 
 def _index(base: Base, tables: dict[str, _TableLayout]) -> tuple[dict[int, int], dict[int, str]]:
-    """Returns by page the root of its tree, and by root the name of its table, for the tables of the base."""
+    """Returns the root of each page's tree, and the table of each root, for the tables of the base."""
     if base.index is None:
         roots = [root for one in tables.values() for root in (one.root, *one.indexes) if root]
         owners = {page: root for root in roots for pages in trees.base_tree(base, root) for page in pages}
@@ -185,7 +185,7 @@ class _RowSelection:
             means every row, too.
     """
 
-    def __init__(self, before: Image, after: Image, connection: Connection) -> None:
+    def __init__(self, before: PageImage, after: PageImage, connection: Connection) -> None:
         self.rows: dict[str, set[Any] | None] = {}
         self._images = before, after
         self._connection = connection
@@ -256,7 +256,7 @@ class _RowSelection:
         elif shadows and "content" not in table.sql.lower() and all(self.rows.get(one) == set() for one in shadows):
             self.rows[table.name] = set()
 
-    def _account(self, image: Image, root: int) -> None:
+    def _account(self, image: PageImage, root: int) -> None:
         if self._strays:
             found = trees.tree(image, root)
             self._strays -= found.inner | found.leaves

@@ -23,7 +23,7 @@ import apsw
 
 from quintain.errors import QuintainError
 
-from .pages import SIZE, ZERO, Image, Page, Pages, normalised
+from .pages import SIZE, ZERO, Page, PageImage, Pages, normalised
 
 _UNIX = 210_866_760_000_000
 """Milliseconds from the beginning of SQLite's calendar, in 4714 BC, to 1970."""
@@ -75,8 +75,8 @@ class PageFile:
             pages must not become an image.
     """
 
-    def __init__(self, image: Image) -> None:
-        self.image: Image = image
+    def __init__(self, image: PageImage) -> None:
+        self.image: PageImage = image
         self.world: World | None = None
         self.pending: Pages = {}
         self.count = image.count
@@ -87,7 +87,7 @@ class PageFile:
         self._cookie = _cookie(image.page(0))  # the highest that the connection was ever shown
         self._shift = 0  # what it is shown, less what the image holds
 
-    def switch(self, image: Image) -> None:
+    def switch(self, image: PageImage) -> None:
         """Puts another image below the connection."""
         self._counter = self._counter % (_WORD - 2) + 1
         if image.schema is not self.schema:
@@ -96,7 +96,7 @@ class PageFile:
             self._shift = self._cookie - _cookie(image.page(0))
         self.image, self.count, self.schema = image, image.count, image.schema
 
-    def commit(self) -> Image:
+    def commit(self) -> PageImage:
         """Returns the image with what was written."""
         if self.pending:
             pending, self.pending = self.pending, {}

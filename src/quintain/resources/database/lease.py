@@ -6,7 +6,7 @@ import threading
 
 from .connection import Connection, Refused, borrow, give_back
 from .files import World
-from .pages import Image
+from .pages import PageImage
 
 _claims = threading.Lock()
 
@@ -24,7 +24,7 @@ class Leaseholder:
 
     __slots__ = ("_thread", "depth", "image", "is_reversed", "unit", "world")
 
-    def stand(self, image: Image) -> None:
+    def stand(self, image: PageImage) -> None:
         """Begins with this content."""
         self.image = image
         self.world: World | None = None

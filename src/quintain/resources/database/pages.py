@@ -4,7 +4,7 @@
     pages    those written since, a `LayeredMap` whose layers images share
     count    number of pages of the file
 
-An `Image` never changes. A transaction makes a new image, which shares all older layers; so a fork, a snapshot or a
+An `PageImage` never changes. A transaction makes a new image, which shares all older layers; so a fork, a snapshot or a
 restore is one pointer, and costs the same for 1 MB and for 100.
 
 Six words of page 1 are not state: bytes 24-27 and 92-95 count transactions, 96-99 name the SQLite library. They are
@@ -104,7 +104,7 @@ class Base:
 _UNWRITTEN: LayeredMap[int, Page] = LayeredMap()
 
 
-class Image:
+class PageImage:
     """Content of a database at one moment; it never changes.
 
     Attributes:
@@ -124,7 +124,7 @@ class Image:
         self.count = base.count if count is None else count
         self.schema = base.schema
         self.logical: int | None = None
-        self.known: Image | None = None
+        self.known: PageImage | None = None
         self.trees: dict[int, Any] = {}  # by root page, those that `trees.py` has walked and that are not the base's
         # The sum as it was when the file had `_counted` pages and the owed pages were what stands here (None: base's).
         self._sum = 0
@@ -140,11 +140,11 @@ class Image:
         page = self.pages.get(number)
         return page.data if page is not None else self.base.page(number)
 
-    def write(self, delta: Pages, count: int, schema: object) -> Image:
+    def write(self, delta: Pages, count: int, schema: object) -> PageImage:
         """Returns the image after a transaction that wrote `delta` and left `count` pages."""
         if len(self._owed) > _OWED:
             self._settle()
-        image = Image(self.base, self.pages.write(delta), count=count)
+        image = PageImage(self.base, self.pages.write(delta), count=count)
         image.schema = schema
         image.known = self.known if self.logical is None else self
         image._sum, image._counted = self._sum, self._counted
@@ -160,7 +160,7 @@ class Image:
         total = (self._sum & _MASK).to_bytes(16, "little")
         return codec.digest(codec.dumps((self.base.digest, self.count, total)))
 
-    def changed(self, other: Image) -> set[int]:
+    def changed(self, other: PageImage) -> set[int]:
         """Returns the numbers of the pages that differ between two images of one base."""
         numbers = set(range(min(self.count, other.count), max(self.count, other.count)))
         candidates = self.pages.candidates(other.pages)

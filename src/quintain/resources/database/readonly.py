@@ -25,7 +25,7 @@ from quintain.errors import ToolError, UsageError
 
 from .connection import Connection, borrow, give_back
 from .files import Refused, Unbound, World
-from .pages import Image
+from .pages import PageImage
 from .rows import quoted
 from .seeding import view_name
 
@@ -70,7 +70,7 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
 
 
-class Answer(msgspec.Struct, frozen=True):
+class QueryAnswer(msgspec.Struct, frozen=True):
     """Result of a SELECT.
 
     Attributes:
@@ -87,7 +87,7 @@ class Answer(msgspec.Struct, frozen=True):
 class ReadonlyConnection(Connection):
     """A connection that can only read, as one role."""
 
-    def __init__(self, image: Image, role: str) -> None:
+    def __init__(self, image: PageImage, role: str) -> None:
         self.who: Any = None
         self.budget: list[float] = []
         """Looks at the limits that are left, and the end on the monotonic clock; empty for no limit."""
@@ -106,7 +106,7 @@ class ReadonlyConnection(Connection):
         self.sqlite.set_progress_handler(lambda: _is_over(own()), _STEPS)
         self.engine("PRAGMA query_only=ON")
 
-    def prepare(self, image: Image) -> None:
+    def prepare(self, image: PageImage) -> None:
         """See the tables of this image through the views of the role.
 
         Raises:
@@ -171,7 +171,7 @@ class ReadonlyConnection(Connection):
         return (name if database == "main" else view_name(self._name, name).lower()) in self._visible
 
 
-def ask(image: Image, sql: str, *, asker: Asker, world: World | None) -> Answer:
+def ask(image: PageImage, sql: str, *, asker: Asker, world: World | None) -> QueryAnswer:
     """Implements the method `Database.ask`."""
     limits = asker.limits
     reader = borrow(image, world, role=f"{_READER}:{asker.role}", make=ReadonlyConnection)
@@ -195,7 +195,7 @@ def ask(image: Image, sql: str, *, asker: Asker, world: World | None) -> Answer:
         give_back(reader)
 
 
-def _fetched(reader: ReadonlyConnection, sql: str, limits: Limits) -> Answer:
+def _fetched(reader: ReadonlyConnection, sql: str, limits: Limits) -> QueryAnswer:
     statements = 0
 
     def only_one(*_: Any) -> bool:
@@ -224,7 +224,7 @@ def _fetched(reader: ReadonlyConnection, sql: str, limits: Limits) -> Answer:
     finally:
         reader.is_running = False
         cursor.close(force=True)
-    return Answer(columns, rows, is_cut)
+    return QueryAnswer(columns, rows, is_cut)
 
 
 def _text(value: str) -> str:

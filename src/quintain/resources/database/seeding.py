@@ -16,7 +16,7 @@ from quintain.state import Shared
 
 from . import rows, sources
 from .connection import borrow, retire
-from .pages import SIZE, Base, Image, Page, Pages, normalised
+from .pages import SIZE, Base, Page, PageImage, Pages, normalised
 
 _FORMAT = 1
 _COUNTED = (1).to_bytes(4, "big")
@@ -49,12 +49,12 @@ class BaseRecipe:
             return None
         return codec.digest(codec.dumps((_FORMAT, apsw.sqlite_lib_version(), self._schema, found)))
 
-    def build(self, open_: Callable[[Image], Any]) -> Image:
+    def build(self, open_: Callable[[PageImage], Any]) -> PageImage:
         """Returns the content. `open_` makes a database on an image, which the seed is given."""
         seed = self._seed
         base = Base()
         try:
-            image = Image(base)
+            image = PageImage(base)
             scripts = self._schema
             if isinstance(seed, Path) and seed.suffix == ".sql":
                 scripts = [*scripts, seed.read_text()]
@@ -89,7 +89,7 @@ def view_name(role: str, table: str) -> str:
     return f"{role}.{table}"
 
 
-def export(image: Image, path: Path) -> None:
+def export(image: PageImage, path: Path) -> None:
     """Writes an ordinary SQLite file; there is the whole of it, or what was there before."""
     handle = tempfile.NamedTemporaryFile(dir=path.parent, delete=False)  # noqa: SIM115 (closed before it is moved)
     temporary = Path(handle.name)
@@ -108,7 +108,7 @@ def _counted(pages: Iterable[bytes]) -> Iterable[bytes]:
         yield page if number else b"".join((page[:24], _COUNTED, page[28:92], _COUNTED, version, page[100:]))
 
 
-def _scripted(image: Image, scripts: Iterable[str]) -> Image:
+def _scripted(image: PageImage, scripts: Iterable[str]) -> PageImage:
     connection = borrow(image, Shared())
     try:
         for sql in scripts:
@@ -126,7 +126,7 @@ def _scripted(image: Image, scripts: Iterable[str]) -> Image:
     # What a script did to the connection stays in it, so it is not reused.
 
 
-def _imported(image: Image, path: Path) -> Image:
+def _imported(image: PageImage, path: Path) -> PageImage:
     """Returns the pages of a SQLite file, in the size that we use."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy.db"

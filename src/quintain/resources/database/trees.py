@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .pages import SIZE, Base, Image
+from .pages import SIZE, Base, PageImage
 
 _INNER = {2, 5}
 _UTF8 = 1
@@ -38,7 +38,7 @@ class Touched(NamedTuple):
     """Changed pages that are accounted for by these rows."""
 
 
-def tree(image: Image, root: int) -> Tree:
+def tree(image: PageImage, root: int) -> Tree:
     """Returns the tree below a root. Walks it once for all images whose inner pages are those of the base."""
     known: Tree | None = image.trees.get(root)
     if known is not None:
@@ -58,11 +58,11 @@ def base_tree(base: Base, root: int) -> Tree:
     """Returns the tree below a root of the base; walks it once."""
     found: Tree | None = base.trees.get(root)
     if found is None:
-        found = base.trees[root] = _walk(Image(base), root)
+        found = base.trees[root] = _walk(PageImage(base), root)
     return found
 
 
-def free(image: Image) -> set[int]:
+def free(image: PageImage) -> set[int]:
     """Pages on the free list."""
     found: set[int] = set()
     trunk = int.from_bytes(image.page(0)[32:36], "big")
@@ -74,7 +74,7 @@ def free(image: Image) -> set[int]:
     return found
 
 
-def touched(before: Image, after: Image, *, root: int, changed: set[int]) -> Touched:
+def touched(before: PageImage, after: PageImage, *, root: int, changed: set[int]) -> Touched:
     """Returns rows of a rowid table on leaves that differ, or that are in one of the two trees only."""
     old = tree(before, root)
     if changed.isdisjoint(old.inner) and changed.isdisjoint(old.leaves):
@@ -99,7 +99,7 @@ def touched(before: Image, after: Image, *, root: int, changed: set[int]) -> Tou
     return Touched(_different(*stored), accounted)
 
 
-def touched_keys(before: Image, after: Image, *, root: int, width: int, changed: set[int]) -> Touched | None:
+def touched_keys(before: PageImage, after: PageImage, *, root: int, width: int, changed: set[int]) -> Touched | None:
     """Returns the same for a table WITHOUT ROWID with a key of `width` columns.
 
     None if the file's text is not UTF-8.
@@ -129,7 +129,7 @@ def _different(before: dict[Any, Any], after: dict[Any, Any]) -> set[Any]:
     return {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
 
 
-def _walk(image: Image, root: int) -> Tree:
+def _walk(image: PageImage, root: int) -> Tree:
     level, inner = [root], set[int]()
     while image.page(level[0] - 1)[_start(level[0])] in _INNER:
         if not inner.isdisjoint(level):
@@ -139,7 +139,7 @@ def _walk(image: Image, root: int) -> Tree:
     return Tree(frozenset(inner), frozenset(level))
 
 
-def _children(image: Image, number: int) -> tuple[int, ...]:
+def _children(image: PageImage, number: int) -> tuple[int, ...]:
     """Returns the children of an inner page, parsed once for each content of the page."""
     written = image.pages.get(number - 1)
     if written is None:
@@ -179,7 +179,7 @@ def _rows(page: bytes, number: int, usable: int) -> Iterator[tuple[int, bytes, i
         yield rowid - 2**64 if rowid >= 2**63 else rowid, page[at : at + local], overflow
 
 
-def _records(image: Image, number: int) -> Iterator[tuple[bytes, set[int]]]:
+def _records(image: PageImage, number: int) -> Iterator[tuple[bytes, set[int]]]:
     """(record, its overflow pages) of each row on a page of a table WITHOUT ROWID."""
     page, usable = image.page(number - 1), _usable(image)
     is_inner = page[0] in _INNER
@@ -226,7 +226,7 @@ def _value(kind: int, data: bytes) -> Any:
     return data.decode() if kind % 2 else data
 
 
-def _chain(image: Image, number: int) -> dict[int, None]:
+def _chain(image: PageImage, number: int) -> dict[int, None]:
     """Overflow pages, in order."""
     found: dict[int, None] = {}
     while number and number not in found:
@@ -235,7 +235,7 @@ def _chain(image: Image, number: int) -> dict[int, None]:
     return found
 
 
-def _usable(image: Image) -> int:
+def _usable(image: PageImage) -> int:
     return SIZE - image.page(0)[20]
 
 

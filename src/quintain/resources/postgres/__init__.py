@@ -27,7 +27,7 @@ if importlib.util.find_spec("psycopg") is None:
 
 import quintain.resources.database as sqlite
 from quintain.errors import UsageError
-from quintain.resources.database import Answer, ImageError, Limits, Refused, RowChange, rows
+from quintain.resources.database import ImageError, Limits, QueryAnswer, Refused, RowChange, rows
 from quintain.resources.database.readonly import Asker
 
 from . import asking, content, difference
@@ -153,7 +153,7 @@ class PostgresDatabase(sqlite.Database):
     def transaction(self) -> contextlib.AbstractContextManager[None]:
         return self._held.transaction()
 
-    def ask(self, sql: str, *, role: str = "", who: Any = None, limits: Limits | None = None) -> Answer:
+    def ask(self, sql: str, *, role: str = "", who: Any = None, limits: Limits | None = None) -> QueryAnswer:
         """Runs one untrusted SELECT, as a role of the server that may read, and nothing else.
 
         Args:

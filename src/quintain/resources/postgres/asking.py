@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from quintain.errors import ToolError, UsageError
-from quintain.resources.database import Answer, ConstraintError, Limits, Refused, SQLError, rows
+from quintain.resources.database import ConstraintError, Limits, QueryAnswer, Refused, SQLError, rows
 from quintain.resources.database.readonly import Asker
 
 from . import sql as language
@@ -27,7 +27,7 @@ _HIDDEN = {"xmin", "xmax", "cmin", "cmax", "ctid", "tableoid"}
 _BATCH = 10
 
 
-def ask(held: Lease, text: str, asker: Asker) -> Answer:
+def ask(held: Lease, text: str, asker: Asker) -> QueryAnswer:
     """Implements the method `Database.ask`."""
     try:
         parsed = language.parse(text)
@@ -43,7 +43,7 @@ def ask(held: Lease, text: str, asker: Asker) -> Answer:
     for word in sorted(one.words & (_HIDDEN | language.CHANCE)):
         raise ToolError(f"{word} would not answer the same twice")
 
-    def use(session: PostgresSession) -> Answer:
+    def use(session: PostgresSession) -> QueryAnswer:
         session.attune(held.world, draws=False)
         reader = _reader(session, asker)
         try:
@@ -87,7 +87,7 @@ def _become(session: PostgresSession, reader: str, asker: Asker, *, is_inside: b
     )
 
 
-def _fetched(session: PostgresSession, text: str, limits: Limits) -> Answer:
+def _fetched(session: PostgresSession, text: str, limits: Limits) -> QueryAnswer:
     end = time.monotonic() + limits.seconds
     session.alone(f"DECLARE asked NO SCROLL CURSOR FOR {text}")
     columns: list[str] = []
@@ -102,10 +102,10 @@ def _fetched(session: PostgresSession, text: str, limits: Limits) -> Answer:
                 raise ValueError("string or blob too big")
             characters += sum(lengths)
             if len(found) == limits.rows or characters > limits.characters:
-                return Answer(columns, found, is_cut=True)
+                return QueryAnswer(columns, found, is_cut=True)
             found.append([_shown(value) for value in row])
         if len(batch) < _BATCH:
-            return Answer(columns, found)
+            return QueryAnswer(columns, found)
         if time.monotonic() > end:
             raise ToolError("this takes too long: ask for less, or by an indexed column")
 

@@ -21,7 +21,7 @@ T = TypeVar("T")
 _claims = threading.Lock()
 
 
-class Level(NamedTuple):
+class LeaseLevel(NamedTuple):
     """One level of a transaction, and what was known when it began."""
 
     facts: Facts
@@ -43,7 +43,7 @@ class Lease:
         self.tail: Tail | None = None
         self.world: SessionWorld | None = None
         self.is_reversed = False
-        self._levels: list[Level] = []
+        self._levels: list[LeaseLevel] = []
         self._session: PostgresSession | None = None
         self._thread = 0
         image.users.add(self)
@@ -152,7 +152,7 @@ class Lease:
             if not depth:
                 self.image.lock.release()
             raise
-        self._levels.append(Level(facts, content.counted(found)))
+        self._levels.append(LeaseLevel(facts, content.counted(found)))
         session.is_busy = True
         self._session = session
         return session
@@ -179,7 +179,7 @@ class Lease:
                     self._session = None
                     self.image.lock.release()
 
-    def _undo(self, session: PostgresSession, level: Level, *, depth: int, is_whole: bool) -> None:
+    def _undo(self, session: PostgresSession, level: LeaseLevel, *, depth: int, is_whole: bool) -> None:
         self._know(level.facts)
         session.engine("ROLLBACK" if is_whole else f"ROLLBACK TO level_{depth}; RELEASE level_{depth}")
         session.forget()

@@ -32,7 +32,7 @@ class _Json(Loader):
         return msgspec.json.encode(msgspec.json.decode(bytes(data)), order="deterministic").decode()
 
 
-class _Moment(Loader):
+class _Timestamp(Loader):
     """PostgreSQL writes `+00`; the connection's zone is UTC."""
 
     def load(self, data: Buffer) -> str:
@@ -60,8 +60,8 @@ _LOADERS: dict[str, type[Loader]] = {
     "numeric": _Numeric,
     "bytea": ByteaLoader,
     "jsonb": _Json,
-    "timestamptz": _Moment,
-    "timetz": _Moment,
+    "timestamptz": _Timestamp,
+    "timetz": _Timestamp,
 }
 
 

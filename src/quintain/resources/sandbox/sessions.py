@@ -54,14 +54,14 @@ class HistoryEntry(msgspec.Struct, frozen=True):
     digest: str
 
 
-class _Moment:
+class _SessionMark:
     """A world whose clock stands still."""
 
     def __init__(self, now: float) -> None:
         self.now = now
 
     @property
-    def clock(self) -> _Moment:
+    def clock(self) -> _SessionMark:
         return self
 
 
@@ -160,7 +160,7 @@ class SandboxSession:
         self._live = await begin(own, request)
         for number, entry in enumerate(entries):
             own = entry.before.fork() if entry.before else own
-            own.bind(_Moment(entry.at))
+            own.bind(_SessionMark(entry.at))
             await self._live.renew(own)
             result = await self._one(own, entry.text, limits)
             if _digest(result) != entry.digest:

@@ -22,7 +22,7 @@ from . import archive, bases, dumps, finding, sources, writing
 from .content import ImageError, content
 from .difference import FileChange, Stat, changes, stat
 from .finding import Match
-from .images import FILE, FOLDER, Delta, Entry, Image
+from .images import FILE, FOLDER, Delta, Entry, TreeImage
 from .paths import Quota, QuotaExceeded, encoded, found, shown, text
 
 __all__ = [
@@ -43,7 +43,7 @@ _READ = 2**28
 _swap = threading.Lock()
 
 
-class _Clock(Protocol):
+class _ClockLike(Protocol):
     now: float
 
 
@@ -51,7 +51,7 @@ class World(Protocol):
     """World whose clock dates the files."""
 
     @property
-    def clock(self) -> _Clock: ...
+    def clock(self) -> _ClockLike: ...
 
 
 class WorkspaceSnapshot:
@@ -59,7 +59,7 @@ class WorkspaceSnapshot:
 
     __slots__ = ("image",)
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: TreeImage) -> None:
         self.image = image
 
 
@@ -89,11 +89,11 @@ class Workspace:
     def __init__(self, files: Mapping[Any, str | bytes] | Path | None = None, *, quota: Quota | None = None) -> None:
         self.quota = quota or Quota()
         self._world: World | None = None
-        self.image = Image.on(bases.made(sources.entries(files, self.quota)))
+        self.image = TreeImage.on(bases.made(sources.entries(files, self.quota)))
         writing.check(self.image, self.image.base.layer, self.quota)
 
     @classmethod
-    def _on(cls, image: Image, quota: Quota) -> Self:
+    def _on(cls, image: TreeImage, quota: Quota) -> Self:
         workspace = object.__new__(cls)
         workspace.image, workspace.quota, workspace._world = image, quota, None
         return workspace
@@ -266,7 +266,7 @@ class Workspace:
             QuotaExceeded: The content exceeds the quota.
         """
         workspace = cls(quota=quota)
-        workspace.image = Image.on(bases.made(archive.unpack(data, workspace.quota)))
+        workspace.image = TreeImage.on(bases.made(archive.unpack(data, workspace.quota)))
         writing.check(workspace.image, workspace.image.base.layer, workspace.quota)
         return workspace
 
@@ -276,7 +276,7 @@ class Workspace:
         """Returns the time of what is written now: seconds since 1970, never before `image.floor`."""
         return max(int(self._world.clock.now) if self._world else 0, self.image.floor)
 
-    def commit(self, before: Image, delta: Delta, *, floor: int | None = None) -> Image:
+    def commit(self, before: TreeImage, delta: Delta, *, floor: int | None = None) -> TreeImage:
         """Replaces `before` by what it is with these entries, and returns that.
 
         Raises:
@@ -291,7 +291,7 @@ class Workspace:
             self.image = after
         return after
 
-    def _change(self, write: Callable[[Image, int], Delta]) -> None:
+    def _change(self, write: Callable[[TreeImage, int], Delta]) -> None:
         before = self.image
         delta = write(before, self.now())
         if delta:

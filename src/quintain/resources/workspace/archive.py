@@ -11,7 +11,7 @@ from typing import IO, Any, cast
 from quintain.errors import ToolError, UsageError
 
 from .content import CHUNK, Content, FileChunk, chunk
-from .images import FILE, FOLDER, SYMLINK, Entry, Image
+from .images import FILE, FOLDER, SYMLINK, Entry, TreeImage
 from .paths import Quota, QuotaExceeded, parts, raw, shown, text
 
 _MOST = 2**30
@@ -23,7 +23,7 @@ _HEADERS = 2**14
 _TYPES = {FILE: tarfile.REGTYPE, FOLDER: tarfile.DIRTYPE, SYMLINK: tarfile.SYMTYPE}
 
 
-def pack(image: Image) -> bytes:
+def pack(image: TreeImage) -> bytes:
     """Returns a tar archive in the pax format, sorted by path, without owners.
 
     Raises:

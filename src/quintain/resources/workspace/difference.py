@@ -6,7 +6,7 @@ from typing import Literal, cast
 
 import msgspec
 
-from .images import Entry, Image
+from .images import Entry, TreeImage
 from .paths import text
 
 Kind = Literal["file", "folder", "symlink"]
@@ -60,7 +60,7 @@ def stat(path: bytes, entry: Entry) -> Stat:
     )
 
 
-def changes(before: Image, after: Image) -> list[FileChange]:
+def changes(before: TreeImage, after: TreeImage) -> list[FileChange]:
     """Returns the changes between two images, sorted by path, without those of the time alone."""
     found: list[FileChange] = []
     for path in before.changed(after):

@@ -23,7 +23,7 @@ _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NONE = -1
 
 
-class _Level(NamedTuple):
+class _TreeLevel(NamedTuple):
     inode: tuple[int, int]
     mode: int
     """The permissions that it gets back; -1 where they were not changed."""
@@ -47,7 +47,7 @@ class Cursor:
                 os.close(held)
         self.fd = os.open(root, _FOLDER)
         self._names: list[bytes] = []
-        self._levels = [_Level(_inode(os.fstat(self.fd)), _NONE)]
+        self._levels = [_TreeLevel(_inode(os.fstat(self.fd)), _NONE)]
 
     def __enter__(self) -> Self:
         return self
@@ -86,7 +86,7 @@ class Cursor:
         os.close(self.fd)
         self.fd = fd
         self._names.append(name)
-        self._levels.append(_Level(_inode(os.fstat(fd)), mode))
+        self._levels.append(_TreeLevel(_inode(os.fstat(fd)), mode))
 
     def up(self) -> None:
         """Leaves the folder.

@@ -10,7 +10,7 @@ from quintain import codec
 
 from . import bases
 from .content import FileChunk, ImageError, content
-from .images import FOLDER, Delta, Entry, Image
+from .images import FOLDER, Delta, Entry, TreeImage
 from .paths import Quota
 
 _FORMAT = "quintain workspace 1"
@@ -26,7 +26,7 @@ class _Dump(msgspec.Struct, array_like=True):
     chunks: list[bytes]
 
 
-def dump(image: Image, quota: Quota) -> bytes:
+def dump(image: TreeImage, quota: Quota) -> bytes:
     """Equal images on one base give equal bytes."""
     below = image.base.layer
     known = image.base.chunks
@@ -44,7 +44,7 @@ def dump(image: Image, quota: Quota) -> bytes:
     return codec.dumps(_Dump(_FORMAT, image.base.digest, quota, image.floor, rows, gone, data))
 
 
-def load(data: bytes) -> tuple[Image, Quota]:
+def load(data: bytes) -> tuple[TreeImage, Quota]:
     """Returns the image and the quota of a dump.
 
     Raises:
@@ -62,14 +62,14 @@ def load(data: bytes) -> tuple[Image, Quota]:
     try:
         delta: dict[bytes, Entry | None] = dict(bases.entries(dumped.rows, chunks))
         delta |= dict.fromkeys(dumped.gone)
-        image = Image.on(base).write(delta, floor=dumped.floor)
+        image = TreeImage.on(base).write(delta, floor=dumped.floor)
         _hangs_together(image, delta)
     except (KeyError, ValueError, OverflowError) as error:
         raise ImageError(f"no dump of a workspace: {error!r}") from error
     return image, dumped.quota
 
 
-def _hangs_together(image: Image, delta: Delta) -> None:
+def _hangs_together(image: TreeImage, delta: Delta) -> None:
     for path, entry in delta.items():
         parent = image.get(path.rpartition(b"/")[0])
         if entry is not None and (parent is None or parent.kind != FOLDER):
@@ -78,6 +78,6 @@ def _hangs_together(image: Image, delta: Delta) -> None:
             raise ValueError(f"{path!r} is not a folder, and something is in it")
 
 
-def digest(image: Image, quota: Quota) -> str:
+def digest(image: TreeImage, quota: Quota) -> str:
     """Equal for workspaces that will behave alike."""
     return codec.digest(codec.dumps((image.digest(), quota)))

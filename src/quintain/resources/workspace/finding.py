@@ -11,7 +11,7 @@ import msgspec
 from quintain.errors import ToolError
 
 from .content import Content
-from .images import FILE, Entry, Image
+from .images import FILE, Entry, TreeImage
 from .paths import parts, raw, text
 
 _LARGEST = 2**24
@@ -32,7 +32,7 @@ class Match(msgspec.Struct, frozen=True):
     text: str
 
 
-def glob(image: Image, pattern: str) -> Iterator[bytes]:
+def glob(image: TreeImage, pattern: str) -> Iterator[bytes]:
     """Returns paths that a pattern names, rising.
 
     Raises:
@@ -50,7 +50,7 @@ def glob(image: Image, pattern: str) -> Iterator[bytes]:
     return (path for path, _ in image.below(b"/".join(literal)) if fits(path))
 
 
-def search(image: Image, what: str | re.Pattern[str], at: bytes, *, glob: str, limit: int) -> list[Match]:
+def search(image: TreeImage, what: str | re.Pattern[str], at: bytes, *, glob: str, limit: int) -> list[Match]:
     """Returns lines of the files below `at`, or of the file `at`, that hold something."""
     if not what:
         raise ToolError("there is nothing to search for")

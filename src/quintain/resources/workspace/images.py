@@ -3,7 +3,7 @@
     base      the first content of the workspace, kept in the cache folder, never written
     entries   a `LayeredMap` from paths to entries over the base's, whose layers images share
 
-An `Image` never changes. A write makes a new one, which shares all older layers; so a fork, a snapshot or a restore is
+A `TreeImage` never changes. A write makes a new one that shares all older layers, so a fork, a snapshot or a restore is
 one pointer, whatever the size. Each layer sorts its paths when a folder is listed first; the paths below a folder stand
 together.
 
@@ -159,7 +159,7 @@ class Base:
         return self._chunks
 
 
-class Image(msgspec.Struct, frozen=True, eq=False):
+class TreeImage(msgspec.Struct, frozen=True, eq=False):
     """Content of a workspace at one moment; it never changes.
 
     Attributes:
@@ -179,7 +179,7 @@ class Image(msgspec.Struct, frozen=True, eq=False):
     floor: int
 
     @classmethod
-    def on(cls, base: Base) -> Image:
+    def on(cls, base: Base) -> TreeImage:
         """Returns the image of a base."""
         return cls(base, LayeredMap(base.layer), len(base.layer), base.stored, base.total, base.floor)
 
@@ -187,7 +187,7 @@ class Image(msgspec.Struct, frozen=True, eq=False):
         """Returns the entry at a path; the empty path is the workspace."""
         return self.entries.get(path) if path else ROOT
 
-    def write(self, delta: Delta, *, floor: int | None = None) -> Image:
+    def write(self, delta: Delta, *, floor: int | None = None) -> TreeImage:
         """Returns the image in which these paths hold these entries, or None: nothing."""
         count, stored, total = self.count, self.stored, self.total
         for path, entry in delta.items():
@@ -197,7 +197,7 @@ class Image(msgspec.Struct, frozen=True, eq=False):
             if entry is not None:
                 count, stored, total = count + 1, stored + entry.content.stored, total + entry.weigh(path)
         entries = self.entries.write(Layer(delta))
-        return Image(self.base, entries, count, stored, total, self.floor if floor is None else floor)
+        return TreeImage(self.base, entries, count, stored, total, self.floor if floor is None else floor)
 
     def digest(self) -> str:
         """Equal for equal entries and an equal floor, however they came to be; 32 hex digits, O(1)."""
@@ -211,7 +211,7 @@ class Image(msgspec.Struct, frozen=True, eq=False):
         """Yields the entries directly in a folder, ascending by path."""
         return self._found(layer.children(folder) for layer in self._layers())
 
-    def changed(self, other: Image) -> list[bytes]:
+    def changed(self, other: TreeImage) -> list[bytes]:
         """Returns the paths at which two images differ, also in the time alone. Does not read layers that both have."""
         candidates = self.entries.candidates(other.entries)
         return sorted(path for path in candidates if not _same(self.get(path), other.get(path), path))

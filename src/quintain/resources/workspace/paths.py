@@ -11,7 +11,7 @@ import msgspec
 
 from quintain.errors import ToolError
 
-from .images import FOLDER, SYMLINK, Entry, Image
+from .images import FOLDER, SYMLINK, Entry, TreeImage
 
 MOUNT = b"/workspace"
 _LINKS = 40
@@ -98,7 +98,7 @@ def parts(path: bytes, *, of: bytes = b"") -> list[bytes]:
     return names
 
 
-def resolve(image: Image, path: str | bytes, *, follow: bool = True, made: bool = False) -> bytes:
+def resolve(image: TreeImage, path: str | bytes, *, follow: bool = True, made: bool = False) -> bytes:
     """Returns the destination of a path, which need not exist.
 
     Args:
@@ -140,7 +140,7 @@ def resolve(image: Image, path: str | bytes, *, follow: bool = True, made: bool 
     return here
 
 
-def found(image: Image, path: str | bytes, *, follow: bool = True) -> tuple[bytes, Entry]:
+def found(image: TreeImage, path: str | bytes, *, follow: bool = True) -> tuple[bytes, Entry]:
     """Returns the destination of a path, and its entry.
 
     Raises:

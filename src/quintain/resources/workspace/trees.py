@@ -15,7 +15,7 @@ from typing import NamedTuple
 from .bases import EMPTY
 from .content import cache
 from .disk import Cursor
-from .images import FOLDER, ROOT, Base, Entry, Image, Layer
+from .images import FOLDER, ROOT, Base, Entry, Layer, TreeImage
 
 SECOND = 10**9
 """One second in nanoseconds."""
@@ -55,7 +55,7 @@ class Tree:
         self.base = base
         self.below: Layer = base.layer
         self.prefix = prefix
-        self.image = Image.on(base)
+        self.image = TreeImage.on(base)
         self.seen: dict[bytes, Seen] = {}
         self.opaque: set[bytes] = set()
 
@@ -63,7 +63,7 @@ class Tree:
         """Returns a cursor in the root, whose permissions are reset: a program may have changed them."""
         return Cursor(self.root, mode=0o755)
 
-    def push(self, after: Image) -> None:
+    def push(self, after: TreeImage) -> None:
         """Changes the folder to another image. Costs O(changes)."""
         paths = self.image.changed(after)
         if paths:
@@ -82,7 +82,7 @@ class Tree:
         with self.cursor() as cursor:
             for name, _ in list(cursor.names()):
                 cursor.remove(name)
-        self.image = Image.on(self.base)
+        self.image = TreeImage.on(self.base)
         self.seen, self.opaque = {}, set()
 
     def is_whiteout(self, cursor: Cursor, name: bytes, status: os.stat_result) -> bool:
@@ -107,7 +107,7 @@ class Tree:
     def _overlays(self) -> bool:
         return bool(self.below)
 
-    def _remove(self, cursor: Cursor, paths: list[bytes], *, after: Image, touched: set[bytes]) -> None:
+    def _remove(self, cursor: Cursor, paths: list[bytes], *, after: TreeImage, touched: set[bytes]) -> None:
         """Removes entries that are gone, or change their kind."""
         gone: set[bytes] = set()
         for path in paths:
@@ -164,7 +164,7 @@ class Tree:
         """Records the status of an entry."""
         self.seen[path] = look(status)
 
-    def _enter(self, cursor: Cursor, folder: bytes, *, image: Image, touched: set[bytes]) -> None:
+    def _enter(self, cursor: Cursor, folder: bytes, *, image: TreeImage, touched: set[bytes]) -> None:
         """Goes to a folder, which is taken up from the base where only that has it."""
         if not self._overlays() or folder == cursor.path:
             cursor.go(folder)
@@ -181,7 +181,7 @@ class Tree:
             touched.add(path)
         cursor.go(folder)
 
-    def _dates(self, cursor: Cursor, image: Image, folders: set[bytes]) -> None:
+    def _dates(self, cursor: Cursor, image: TreeImage, folders: set[bytes]) -> None:
         for path in sorted(folders):
             entry = image.get(path)
             if entry is None or not path:
@@ -206,7 +206,7 @@ def floor(base: Base) -> Path:
     temporary = Path(tempfile.mkdtemp(dir=cache()))
     tree = Tree(temporary)
     try:
-        tree.push(Image.on(base))
+        tree.push(TreeImage.on(base))
         temporary.chmod(0o755)
         os.utime(temporary, ns=(0, 0))
         if _placed(temporary, path):

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from quintain.errors import ToolError
 
 from .content import EMPTY, Content
-from .images import FILE, FOLDER, SYMLINK, Delta, Entry, Image
+from .images import FILE, FOLDER, SYMLINK, Delta, Entry, TreeImage
 from .paths import Quota, QuotaExceeded, found, raw, resolve, shown
 
 Changes = dict[bytes, Entry | None]
 
 
-def put(image: Image, path: str | bytes, change: Callable[[Content], Content], *, now: int) -> Changes:
+def put(image: TreeImage, path: str | bytes, change: Callable[[Content], Content], *, now: int) -> Changes:
     """Returns the changes that make a file, or replace its content."""
     at = resolve(image, path, made=True)
     entry = image.get(at)
@@ -25,7 +25,7 @@ def put(image: Image, path: str | bytes, change: Callable[[Content], Content], *
     return delta
 
 
-def folder(image: Image, path: str | bytes, *, now: int) -> Changes:
+def folder(image: TreeImage, path: str | bytes, *, now: int) -> Changes:
     """Returns the changes that make a folder, if it is missing."""
     at = resolve(image, path, made=True)
     entry = image.get(at)
@@ -38,7 +38,7 @@ def folder(image: Image, path: str | bytes, *, now: int) -> Changes:
     return delta
 
 
-def link(image: Image, path: str | bytes, target: str | bytes, *, now: int) -> Changes:
+def link(image: TreeImage, path: str | bytes, target: str | bytes, *, now: int) -> Changes:
     """Returns the changes that make a symlink."""
     at = _vacant(image, path)
     if image.get(at) is not None:
@@ -52,7 +52,7 @@ def link(image: Image, path: str | bytes, target: str | bytes, *, now: int) -> C
     return delta
 
 
-def transfer(image: Image, source: str | bytes, target: str | bytes, *, now: int, is_move: bool) -> Changes:
+def transfer(image: TreeImage, source: str | bytes, target: str | bytes, *, now: int, is_move: bool) -> Changes:
     """Returns the changes that move or copy a file, folder or symlink."""
     start, entry = found(image, source, follow=False)
     end = _vacant(image, target)
@@ -70,7 +70,7 @@ def transfer(image: Image, source: str | bytes, target: str | bytes, *, now: int
     return delta
 
 
-def deletion(image: Image, path: str | bytes, *, recursive: bool) -> Changes:
+def deletion(image: TreeImage, path: str | bytes, *, recursive: bool) -> Changes:
     """Returns the changes that delete a path, and everything below it."""
     at, _ = found(image, path, follow=False)
     if not at:
@@ -81,7 +81,7 @@ def deletion(image: Image, path: str | bytes, *, recursive: bool) -> Changes:
     return dict.fromkeys([at, *inside])
 
 
-def permissions(image: Image, path: str | bytes, mode: int) -> Changes:
+def permissions(image: TreeImage, path: str | bytes, mode: int) -> Changes:
     """Returns the changes that set the permission bits of a file or folder."""
     at, entry = found(image, path)
     if not 0 <= mode <= 0o777:
@@ -91,7 +91,7 @@ def permissions(image: Image, path: str | bytes, mode: int) -> Changes:
     return {at: entry.at(entry.mtime, mode=mode)}
 
 
-def folders(image: Image, path: bytes, *, now: int) -> Changes:
+def folders(image: TreeImage, path: bytes, *, now: int) -> Changes:
     """Returns the folders above a path that are missing."""
     delta: Changes = {}
     above = path.rpartition(b"/")[0]
@@ -101,7 +101,7 @@ def folders(image: Image, path: bytes, *, now: int) -> Changes:
     return delta
 
 
-def check(after: Image, delta: Delta, quota: Quota, *, before: Image | None = None) -> None:
+def check(after: TreeImage, delta: Delta, quota: Quota, *, before: TreeImage | None = None) -> None:
     """Checks that an image is within a quota, or has not grown beyond it.
 
     Raises:
@@ -122,7 +122,7 @@ def check(after: Image, delta: Delta, quota: Quota, *, before: Image | None = No
         raise QuotaExceeded(f"the workspace would hold {after.stored} bytes, of {quota.bytes}")
 
 
-def _vacant(image: Image, path: str | bytes) -> bytes:
+def _vacant(image: TreeImage, path: str | bytes) -> bytes:
     """Returns the place of a new entry, or of a file to replace."""
     at = resolve(image, path, follow=False, made=True)
     entry = image.get(at)

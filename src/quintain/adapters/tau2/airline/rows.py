@@ -117,7 +117,7 @@ class DirectFlight(msgspec.Struct):
 
 
 class FlightInfo(msgspec.Struct):
-    """Which flight, and when."""
+    """Number and date of a flight."""
 
     flight_number: Annotated[str, msgspec.Meta(description="Such as 'HAT001'.")]
     date: Annotated[str, msgspec.Meta(description="Day of departure, such as '2024-05-01'.")]
@@ -134,7 +134,7 @@ class ReservationFlight(msgspec.Struct):
 
 
 class Passenger(msgspec.Struct):
-    """Who flies."""
+    """A passenger of a reservation."""
 
     first_name: str
     last_name: str

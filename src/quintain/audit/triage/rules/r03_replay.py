@@ -7,7 +7,7 @@ from typing import Any
 
 from quintain.audit.triage.case import Case, RuleResult
 from quintain.audit.triage.episode_log import Call, EpisodeLog
-from quintain.audit.triage.evidence import Divergence
+from quintain.audit.triage.evidence import FirstDifference
 from quintain.audit.triage.labels import Confidence, Label, Owner
 from quintain.audit.triage.plain import loaded, mapping
 
@@ -39,7 +39,7 @@ def replay(case: Case) -> RuleResult:
     return [Label(rule=3, owner=owner, why=f"a replay in a fresh world differs in {left.field}: {what}", **where)]
 
 
-def _kind(one: EpisodeLog, left: Divergence) -> tuple[Owner, str, str]:
+def _kind(one: EpisodeLog, left: FirstDifference) -> tuple[Owner, str, str]:
     """Returns owner, class and description of a difference, by its recorded side."""
     sides = f"recorded {_short(left.recorded)}, replayed {_short(left.found)}"
     call = next((c for c in one.calls_of(left.turn) if c.step == left.step), None)
@@ -53,7 +53,7 @@ def _kind(one: EpisodeLog, left: Divergence) -> tuple[Owner, str, str]:
     return ("infra" if left.field in ("turns", "end") else "env"), "reset_leak", sides
 
 
-def _of_answer(one: EpisodeLog, call: Call, left: Divergence) -> tuple[Owner, str, str]:
+def _of_answer(one: EpisodeLog, call: Call, left: FirstDifference) -> tuple[Owner, str, str]:
     earlier = [c for c in one.calls if (c.turn, c.step) < (call.turn, call.step) and c.key == call.key]
     if call.is_error and _OUTAGE.search(call.observation):
         return "infra", "silent_default", "an outage that nothing recorded as one"
@@ -79,7 +79,7 @@ def _hollow(text: str) -> bool:
     return found is not None and not any(found.values())
 
 
-def _outdated(one: EpisodeLog, turn: int, left: Divergence) -> bool:
+def _outdated(one: EpisodeLog, turn: int, left: FirstDifference) -> bool:
     """True if the recorded answer was true before an earlier call of this episode changed the world."""
     writes = [n for n in range(1, min(turn, len(one.digests))) if one.digests[n] != one.digests[n - 1]]
     seen = [call.observation for call in one.calls if writes and call.turn < turn]
