@@ -41,7 +41,7 @@ def nowhere() -> Iterator[str]:
         yield f"http://127.0.0.1:{taken.getsockname()[1]}/"
 
 
-def test_what_a_registry_refuses_is_a_failure(registry: str) -> None:
+def test_a_package_that_the_registry_refuses_is_a_failure(registry: str) -> None:
     with pytest.raises(pytest.fail.Exception, match="no such version"):
         install(REFUSED, registry)
 
@@ -51,5 +51,5 @@ def test_without_a_network_the_test_is_skipped(nowhere: str) -> None:
         install(REFUSED, nowhere)
 
 
-def test_what_can_be_installed_asks_nobody_else(nowhere: str) -> None:
+def test_a_second_install_of_a_package_needs_no_registry(nowhere: str) -> None:
     install(("true",), nowhere)

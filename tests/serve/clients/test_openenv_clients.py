@@ -25,7 +25,7 @@ Install = Callable[[Sequence[Sequence[str]]], Venv]
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_its_clients_play_episodes(installed: Install, served: Served, release: str) -> None:
+def test_openenv_clients_play_episodes(installed: Install, served: Served, release: str) -> None:
     facts = installed(RELEASES[release]).facts("openenv_sdk.py", served.url)
     one = facts["episode"]
     assert "reset begins one" in one["early"]
@@ -50,7 +50,7 @@ def test_its_clients_play_episodes(installed: Install, served: Served, release: 
     assert tools["steps"] >= 2
 
 
-def test_its_validator_is_green(installed: Install, served: Served) -> None:
+def test_openenv_validator_passes(installed: Install, served: Served) -> None:
     """The command, as its users type it."""
     openenv = str(installed(OPENENV).folder / "bin" / "openenv")
     command = [openenv, "validate", "--url", f"{served.url}/openenv/counter", "--timeout", "30", "--json"]
@@ -62,7 +62,7 @@ def test_its_validator_is_green(installed: Install, served: Served) -> None:
     assert all(one["passed"] for one in report["criteria"])
 
 
-def test_what_the_newest_has_beyond_its_clients(installed: Install, served: Served) -> None:
+def test_openenv_graders_and_trainers_accept_the_server(installed: Install, served: Served) -> None:
     facts = installed(OPENENV).facts("openenv_newest.py", served.url, str(served.folder))
     for grades in facts["graded"]:
         assert [status for status, *_ in grades.values()] == ["pass"] * 3, grades
@@ -84,7 +84,7 @@ def test_what_the_newest_has_beyond_its_clients(installed: Install, served: Serv
     assert all(one["late"].endswith("the episode is over") for one in facts["wrapped"])
 
 
-def test_what_its_clients_confide_in_a_header(installed: Install, tmp_path: Path) -> None:
+def test_openenv_clients_send_secrets_in_a_header(installed: Install, tmp_path: Path) -> None:
     with serve("env", folder=tmp_path, file=CONFIDING) as served:
         facts = installed(OPENENV).facts("openenv_confiding.py", served.url, packed({"KEY": "one"}))
         assert facts == {"generic": [named("one"), named("one"), "none"], "tools": [named("one"), named("one")]}

@@ -288,7 +288,7 @@ def test_a_snapshot_goes_on_and_a_torn_one_does_not(api: httpx.Client) -> None:
     assert refused(api.post("/v1/episodes/restore?harness=nobody", content=snapshot.content, headers=headers), 422)
 
 
-def test_what_is_restored_goes_on_under_its_own_configuration(api: httpx.Client) -> None:
+def test_a_restored_episode_keeps_its_configuration(api: httpx.Client) -> None:
     """The tool refuses; an argument too many does not matter in this episode, whatever the server's own say."""
     episode = begun(api, "rough", config={"arguments": "lenient"})
     frozen = api.post(f"/v1/episodes/{episode['id']}/snapshot").content

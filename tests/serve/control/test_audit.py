@@ -54,7 +54,7 @@ def test_a_simulated_user_says_what_the_task_tells_it(served: Served) -> None:
     session.close()
 
 
-def test_what_breaks_is_the_subjects_failure(served: Served) -> None:
+def test_a_broken_server_is_a_failure_of_the_subject(served: Served) -> None:
     session = subject(served, "rough")
     with pytest.raises(SubjectFailure, match="cannot be built"):
         session.reset("broken", 0)
@@ -66,7 +66,7 @@ def test_what_breaks_is_the_subjects_failure(served: Served) -> None:
     session.close()
 
 
-def test_what_is_not_there_is_said_at_once(served: Served) -> None:
+def test_a_missing_server_or_environment_is_an_error_at_once(served: Served) -> None:
     with pytest.raises(UsageError, match="no environment 'nothing'"):
         subject(served, "nothing")
     with pytest.raises(UsageError, match="no split 'night'"):

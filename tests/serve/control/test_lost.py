@@ -125,7 +125,7 @@ def test_an_answer_that_is_lost_is_given_again(served: Served, harness: str) -> 
     asyncio.run(play())
 
 
-def test_what_is_lost_for_good_is_a_failure_of_the_world(served: Served) -> None:
+def test_a_server_lost_for_good_is_a_failure_of_the_world(served: Served) -> None:
     async def play() -> None:
         async with Wire.to(served) as (wire, url), qn.connect(url, patience_s=0.2) as server:
             counter = await server.environment("counter")
@@ -277,7 +277,7 @@ def test_a_rollout_that_was_broken_off_leaves_no_episode_behind(served: Served) 
     asyncio.run(play())
 
 
-def test_what_is_lost_for_good_has_the_tags_of_its_task(served: Served) -> None:
+def test_a_record_of_a_lost_server_has_the_tags_of_its_task(served: Served) -> None:
     async def play() -> None:
         async with Wire.to(served) as (wire, url), qn.connect(url, patience_s=0.2) as server:
             talk = await server.environment("talk")

@@ -12,7 +12,7 @@ from quintain.serve.control import once
 from quintain.serve.control.once import Once
 
 
-def test_what_runs_is_done_once_however_much_is_done_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_request_is_done_once_whatever_else_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(once, "MOST", 2)
     monkeypatch.setattr(once, "MOST_BYTES", 100)
 

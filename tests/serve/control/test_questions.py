@@ -64,7 +64,7 @@ ENV = qn.Environment(
 )
 
 
-def test_who_looks_on_takes_nothing_of_a_question_away_from_who_plays() -> None:
+def test_a_read_leaves_the_next_question_complete() -> None:
     async def play() -> None:
         host = Host([ENV])
         transport = httpx.ASGITransport(app=build(host, NoAuth()))

@@ -320,7 +320,7 @@ def test_the_last_allowed_words_are_an_answer(served: Served) -> None:
     run(play())
 
 
-def test_what_cannot_be_is_said_at_once(served: Served) -> None:
+def test_an_impossible_request_is_refused_at_once(served: Served) -> None:
     async def play() -> None:
         async with qn.connect(served.url) as server:
             with pytest.raises(UsageError, match="no environment 'nothing'"):
@@ -359,7 +359,7 @@ def test_what_cannot_be_is_said_at_once(served: Served) -> None:
     run(play())
 
 
-def test_what_only_a_server_knows_or_does_is_said_before_a_run_begins(served: Served) -> None:
+def test_options_that_only_a_server_has_are_refused_before_a_run(served: Served) -> None:
     url = f"{served.url}/counter"
     with pytest.raises(UsageError, match=r"solutions of counter's tasks stay at its server.* --agent random"):
         plan(Wanted(env=url))

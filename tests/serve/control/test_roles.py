@@ -107,7 +107,7 @@ def test_an_agent_cannot_void_its_episode_by_asking_for_a_verdict(guarded: Guard
         assert api.post(f"{path}/verify", json=over).json()["score"] == 0
 
 
-def test_others_episodes_are_not_even_there(guarded: Guarded) -> None:
+def test_episodes_of_other_keys_are_unknown(guarded: Guarded) -> None:
     with guarded.as_("trainer") as trainer, guarded.as_("rival") as rival, guarded.as_("admin") as admin:
         headers = {"Idempotency-Key": "same-for-both"}
         bodies = [one.post("/v1/episodes", json={}, headers=headers).json() for one in (trainer, rival)]

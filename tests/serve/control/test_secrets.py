@@ -96,7 +96,7 @@ def test_an_agent_that_speaks_mcp_plays_with_those_that_its_episode_was_begun_wi
     assert asyncio.run(read(without)) == "none"
 
 
-def test_nobody_else_does(served: Served, api: httpx.Client) -> None:
+def test_secrets_are_not_visible_to_other_episodes(served: Served, api: httpx.Client) -> None:
     """Neither before the end, where a judge has told it of each step, nor after it."""
     value = fresh()
     path = begun(api, environment="watched", secrets={"KEY": value, "JUDGE": value})
@@ -129,7 +129,7 @@ def test_a_tool_that_tells_one_voids_the_episode(served: Served, api: httpx.Clie
     assert not places(served, value)
 
 
-def test_what_is_refused(served: Served, api: httpx.Client) -> None:
+def test_unusable_secrets_are_refused(served: Served, api: httpx.Client) -> None:
     value = fresh()
     body = {"environment": "confiding", "split": "train"}
     refusals: list[tuple[int, dict[str, Any], dict[str, str]]] = [
@@ -224,7 +224,7 @@ def ask(server: Mortal, path: str, body: dict[str, Any], **headers: str) -> dict
     return told
 
 
-def test_what_is_written_down_cannot_be_tried(tmp_path: Path) -> None:
+def test_a_journal_has_no_digest_of_a_secret(tmp_path: Path) -> None:
     """A short secret could be, by anybody who reads a digest of it."""
     body = {"environment": "confiding", "split": "train"}
     with mortal(tmp_path, f"{ENV}:env") as server:
@@ -239,7 +239,7 @@ def test_what_is_written_down_cannot_be_tried(tmp_path: Path) -> None:
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_what_was_confided_with_a_lost_creation_is_confided_again(tmp_path: Path) -> None:
+def test_a_repeated_creation_brings_its_secrets_again(tmp_path: Path) -> None:
     body = {"environment": "confiding", "split": "train", "secrets": {"KEY": "value"}}
     key = {"Idempotency-Key": "one"}
     with mortal(tmp_path, f"{ENV}:env", before=DYING) as server:
@@ -257,7 +257,7 @@ def test_what_was_confided_with_a_lost_creation_is_confided_again(tmp_path: Path
         assert b"the secret 'KEY' went with the process" in said, said
 
 
-def test_what_was_confided_with_a_lost_restoration_is_confided_again(tmp_path: Path) -> None:
+def test_a_repeated_restore_brings_its_secrets_again(tmp_path: Path) -> None:
     """Whoever has looked at it meanwhile."""
     key = {"Idempotency-Key": "one", "X-Secrets": packed({"KEY": "other"})}
     with mortal(tmp_path, f"{ENV}:env", before=DYING) as server:
@@ -281,7 +281,7 @@ def test_what_was_confided_with_a_lost_restoration_is_confided_again(tmp_path: P
 
 
 @pytest.mark.slow
-def test_what_somebody_acted_in_is_not_begun_again(tmp_path: Path) -> None:
+def test_an_episode_with_turns_is_not_begun_again(tmp_path: Path) -> None:
     create, key = {"environment": "confiding", "split": "train", "secrets": {"KEY": "v"}}, {"Idempotency-Key": "one"}
     with mortal(tmp_path, f"{ENV}:env") as server:
         name = ask(server, EPISODES, create, **key)["id"]

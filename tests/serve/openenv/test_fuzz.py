@@ -104,7 +104,7 @@ BROKEN: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_no_frame_ends_its_socket_and_nothing_else(served: Served, name: str) -> None:
+def test_malformed_frames_end_their_socket_only(served: Served, name: str) -> None:
     with connected(served.port) as connection, opened(served.url, "counter") as wire:
         wire.ask("reset", split="train", index=0)
         connection.sendall(OPENING.encode())

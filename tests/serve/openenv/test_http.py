@@ -28,7 +28,7 @@ def add(by: int, **more: Any) -> dict[str, Any]:
     return {"action": {"type": "call_tool", "tool_name": "add", "arguments": {"by": by}}, **more}
 
 
-def test_what_there_is(client: httpx.Client, served: Served) -> None:
+def test_discovery_paths_answer(client: httpx.Client, served: Served) -> None:
     assert client.get("/health").json() == {"status": "healthy"}
     about = client.get("/metadata").json()
     assert (about["name"], about["description"]) == (
@@ -90,7 +90,9 @@ def test_tasks_are_names_and_prompts(client: httpx.Client) -> None:
         ("GET", "/state?episode_id=nobody", None, 404),
     ],
 )
-def test_what_cannot_be_had(client: httpx.Client, method: str, path: str, body: Any, status: int) -> None:
+def test_unknown_names_and_methods_are_refused(
+    client: httpx.Client, method: str, path: str, body: Any, status: int
+) -> None:
     answer = client.request(method, path, json=body) if body is not None else client.request(method, path)
     assert answer.status_code == status, answer.text
     assert answer.json()["detail"]
@@ -111,7 +113,7 @@ def test_errors_of_a_body_have_their_place(client: httpx.Client, path: str, body
     assert problem["loc"] == ["body", *place]
 
 
-def test_what_reset_does_not_know_is_left_alone_and_named(client: httpx.Client) -> None:
+def test_unknown_fields_of_reset_are_named_in_metadata(client: httpx.Client) -> None:
     begun = client.post("/reset", json={"split": "train", "index": 1, "session_id": None, "prompt": "x"}).json()
     assert begun["metadata"][f"{KEY}task"] == "train-2"
     assert begun["metadata"][f"{KEY}ignored"] == ["prompt"]
@@ -162,7 +164,7 @@ def test_state_without_a_name_is_nobodys(client: httpx.Client) -> None:
     assert client.get("/state").json() == {"episode_id": None, "step_count": 0}
 
 
-def test_which_tools_there_are_can_be_asked_before_anything_begins(client: httpx.Client) -> None:
+def test_tools_are_listed_before_a_reset(client: httpx.Client) -> None:
     tools = client.post("/step", json={"action": {"type": "list_tools"}}).json()["observation"]["tools"]
     assert tools[0]["name"] == "add"
     assert tools[0]["input_schema"]["properties"]["by"]["maximum"] == 100

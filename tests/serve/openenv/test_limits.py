@@ -106,7 +106,7 @@ def test_an_episode_does_not_expire_while_its_socket_is_open(monkeypatch: pytest
         assert wire.read("peek") == "0"
 
 
-def test_whoever_asks_for_a_session_asks_for_its_episode() -> None:
+def test_requests_to_a_session_keep_its_episode_alive() -> None:
     """Over HTTP, too, where no socket says that somebody is there."""
     with limited(idle_s=100) as (url, host), httpx.Client(base_url=f"{url}/openenv/counter") as http:
         session = http.post("/reset", json={"episode_id": "mine"}).headers["x-session-id"]
@@ -171,7 +171,7 @@ class Names:
         pass
 
 
-def test_what_one_key_has_begun_is_unknown_to_another() -> None:
+def test_episodes_of_one_key_are_unknown_to_another() -> None:
     host = Host([counter])
     with serving(build(host, Names())) as url, httpx.Client(base_url=f"{url}/openenv/counter") as http:
         ann, bob = {"X-API-Key": "ann"}, {"X-API-Key": "bob"}

@@ -95,7 +95,7 @@ def test_json_rpc_brings_them_too(confided: Served, client: httpx.Client) -> Non
         assert wire.read("read", of="KEY") == named("two")
 
 
-def test_what_cannot_be_read_is_refused_without_a_word_of_it(confided: Served, client: httpx.Client) -> None:
+def test_unreadable_secrets_are_refused_without_their_values(confided: Served, client: httpx.Client) -> None:
     for sent, status in (("sk-0123456789", 400), (packed({"KEY": "x" * 20_000}), 400)):
         answers = [client.post("/reset", json={}, headers={"X-Secrets": sent})]
         with pytest.raises(InvalidStatus) as refusal, opened(confided.url, "confiding", headers={"X-Secrets": sent}):
@@ -111,7 +111,7 @@ def test_what_cannot_be_read_is_refused_without_a_word_of_it(confided: Served, c
 
 
 @pytest.mark.slow
-def test_they_go_with_the_process_and_may_be_brought_again(tmp_path: Path) -> None:
+def test_secrets_are_lost_on_restart_and_may_be_sent_again(tmp_path: Path) -> None:
     with mortal(tmp_path, f"{ENV}:env") as server:
         with httpx.Client(base_url=f"http://127.0.0.1:{server.port}/openenv/confiding") as client:
             session = begun(client, header("one"))

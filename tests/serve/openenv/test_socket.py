@@ -53,7 +53,7 @@ def test_an_episode_is_begun_played_and_paid_once(served: Served) -> None:
         assert wire.ask("state") == state
 
 
-def test_nothing_is_done_before_reset(served: Served) -> None:
+def test_steps_are_refused_before_reset(served: Served) -> None:
     with opened(served.url, "counter") as wire:
         assert [tool["name"] for tool in wire.ask("step", type="list_tools")["observation"]["tools"]][:2] == [
             "add",
@@ -116,7 +116,7 @@ def counted_after_reset(wire: Wire) -> float:
         ({"split": None, "index": None, "task": None, "seed": None, "episode_id": None}, "test-1"),
     ],
 )
-def test_which_task_is_begun(served: Served, data: dict[str, Any], task: str) -> None:
+def test_reset_chooses_the_task(served: Served, data: dict[str, Any], task: str) -> None:
     with opened(served.url, "counter") as wire:
         assert wire.ask("reset", **data)["metadata"][f"{KEY}task"] == task
 
@@ -137,14 +137,14 @@ def test_which_task_is_begun(served: Served, data: dict[str, Any], task: str) ->
         {"episode_id": "e" * 256},
     ],
 )
-def test_what_cannot_be_begun_is_a_validation_error(served: Served, data: dict[str, Any]) -> None:
+def test_an_impossible_reset_is_a_validation_error(served: Served, data: dict[str, Any]) -> None:
     with opened(served.url, "counter") as wire:
         refusal = wire.refused("reset", **data)
         assert (refusal["code"], len(refusal["errors"])) == ("VALIDATION_ERROR", 1)
         wire.ask("reset", split="train", index=0)
 
 
-def test_what_reset_does_not_know_is_left_alone_and_named(served: Served) -> None:
+def test_unknown_fields_of_reset_are_named_in_metadata(served: Served) -> None:
     """Clients pass on the columns of their datasets, and each environment takes what it knows."""
     with opened(served.url, "counter") as wire:
         begun = wire.ask("reset", split="train", index=1, prompt=[{"role": "user"}], difficulty=None)
@@ -370,7 +370,7 @@ def test_frames_are_answered_in_their_order(served: Served) -> None:
         assert totals == [f"The count is {by * (by + 1) // 2}." for by in range(50)]
 
 
-def test_what_is_read_is_what_was_written(served: Served) -> None:
+def test_results_round_trip_any_text(served: Served) -> None:
     text = ' \u2028"\\\x00é😀' + " " * 20_000
     with opened(served.url, "counter") as wire:
         wire.ask("reset", split="train", index=0)
@@ -388,7 +388,7 @@ def test_close_ends_the_socket(served: Served) -> None:
 
 
 @pytest.mark.parametrize(("env", "path"), [("nowhere", "ws"), ("counter", "harness"), ("counter", "")])
-def test_where_no_socket_is_there_is_a_404(served: Served, env: str, path: str) -> None:
+def test_a_socket_at_another_path_gets_404(served: Served, env: str, path: str) -> None:
     with pytest.raises(InvalidStatus) as refused, opened(served.url, env, path=path):
         pass
     assert refused.value.response.status_code == 404

@@ -71,11 +71,11 @@ def test_pages_of_this_machine_and_of_friends_may_ask(served: Served, origin: st
     ["http://evil.example", "null", "http://pages.example", "https://pages.example.evil", "file://", "x", "http://["],
 )
 @pytest.mark.parametrize("path", ["/list_environments", "/openenv/counter/health", "/v1/environments", "/e/x/mcp"])
-def test_others_pages_may_not(served: Served, origin: str, path: str) -> None:
+def test_pages_of_other_origins_are_refused(served: Served, origin: str, path: str) -> None:
     assert ask(served.port, "GET", path, headers={"origin": origin})[0] == 403
 
 
-def test_others_pages_open_no_websocket(served: Served) -> None:
+def test_websockets_of_other_origins_are_refused(served: Served) -> None:
     from websockets.exceptions import InvalidStatus
     from websockets.sync.client import connect
     from websockets.typing import Origin
@@ -150,9 +150,7 @@ def test_a_body_that_lies_about_its_length_is_refused(served: Served) -> None:
 # --- how often
 
 
-def test_who_asks_too_often_is_told_when_to_come_again(
-    served: Served, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_caller_over_the_rate_gets_retry_after(served: Served, tmp_path_factory: pytest.TempPathFactory) -> None:
     with serve("counter", folder=tmp_path_factory.mktemp("pace"), options=("--rate", "2")) as slow:
         answers = [ask(slow.port, "GET", "/list_environments") for _ in range(8)]
         assert [one[0] for one in answers[:4]] == [200] * 4
@@ -163,7 +161,7 @@ def test_who_asks_too_often_is_told_when_to_come_again(
         assert ask(slow.port, "POST", "/e/nobody/mcp")[0] == 404  # An address of nobody's costs nobody anything.
 
 
-def test_what_is_asked_at_an_address_counts_for_its_owner(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_requests_to_a_secret_address_count_for_its_owner(tmp_path_factory: pytest.TempPathFactory) -> None:
     with serve("counter", folder=tmp_path_factory.mktemp("pace"), options=("--rate", "2")) as slow:
         said = ask(slow.port, "POST", "/v1/episodes", body={"environment": "counter"})[2]
         path = "/e/" + json.loads(said)["mcp_url"].partition("/e/")[2]

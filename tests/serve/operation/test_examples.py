@@ -109,7 +109,7 @@ def is_well(port: int) -> bool:
 
 
 @pytest.mark.slow
-def test_what_is_served_is_well_until_it_ends_and_its_episodes_go_on(machine: Machine) -> None:
+def test_example_commands_serve_and_resume_after_a_restart(machine: Machine) -> None:
     with machine.serving() as (process, port):
         assert is_well(port)
         episode = machine.ask(port, "episodes", environment="count")["id"]

@@ -184,20 +184,3 @@ def test_an_error_is_logged_without_the_secret_of_an_address(
     assert "***" in said
     assert "hush" not in said
     assert "broken" in caplog.text
-
-
-@pytest.mark.parametrize("left", [False, True])
-def test_a_request_is_gone_when_its_client_has_left(left: bool) -> None:
-    async def receive() -> Event:
-        if not left:
-            await asyncio.Event().wait()
-        return {"type": "http.disconnect"}
-
-    async def send(_event: Event) -> None:
-        return
-
-    async def ask() -> None:
-        request = HttpRequest({"type": "http", "path": "/"}, receive, send)
-        assert [request.gone(), await request.deliver(b"x"), request.gone()] == [left, not left, left]
-
-    asyncio.run(ask())

@@ -132,7 +132,7 @@ def test_a_call_that_runs_is_kept_alive_and_answered(tmp_path: Path) -> None:
         assert 8 <= answers[0].count(b": ping") < 200
 
 
-def test_what_a_key_may_ask_is_counted_by_time_that_passed(tmp_path: Path) -> None:
+def test_rates_are_measured_by_a_monotonic_clock(tmp_path: Path) -> None:
     with machine(tmp_path, "--rate", "20") as served:
         for hours in HOURS:
             served.set(hours)

@@ -43,7 +43,7 @@ def test_a_key_is_printed_once_and_kept_as_a_digest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", "qn_", "qn_0.", "x", "qn_{number}.", "qn_{number}.{secret}x", "{number}", "é"])
-def test_what_is_no_key_lets_nobody_in(tmp_path: Path, wrong: str) -> None:
+def test_malformed_keys_are_refused(tmp_path: Path, wrong: str) -> None:
     key = made.add(tmp_path / "keys", "lab", "admin")
     number, _, secret = key.removeprefix("qn_").partition(".")
     assert Keys(tmp_path / "keys").caller(wrong.format(number=number, secret=secret)) is None
@@ -265,7 +265,7 @@ def test_a_websocket_asks_for_a_key_too(door: Door, key: str) -> None:
         assert json.loads(socket.recv())["type"] == "observation"
 
 
-def test_others_episodes_are_not_there(door: Door) -> None:
+def test_episodes_of_other_keys_are_unknown(door: Door) -> None:
     session = {"X-Session-ID": "annas"}
     body = {"split": "train", "index": 0}
     assert door.ask("POST", "/create", "anna", body=body, headers=session)[0] == 200
@@ -301,7 +301,7 @@ def test_keys_come_and_go_while_the_server_runs(door: Door) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.7", "example.com"])
-def test_nobody_listens_to_the_world_without_keys(tmp_path: Path, address: str) -> None:
+def test_a_public_address_requires_keys(tmp_path: Path, address: str) -> None:
     target = Path(__file__).parents[1] / "environments.py"
     command = [sys.executable, "-m", "quintain", "serve", f"{target}:counter", "--host", address, "--port", "0"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, env=environment(tmp_path))

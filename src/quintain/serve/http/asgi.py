@@ -26,7 +26,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = Iterable[tuple[bytes, bytes]]
 
 JSON = (b"content-type", b"application/json")
-DISCONNECT = "http.disconnect"
 
 
 class HttpRequest:
@@ -39,7 +38,7 @@ class HttpRequest:
         started: True once a part of the answer was passed to the server.
     """
 
-    __slots__ = ("_body", "_has_left", "_send", "method", "path", "receive", "scope", "started")
+    __slots__ = ("_body", "_send", "method", "path", "receive", "scope", "started")
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -49,7 +48,6 @@ class HttpRequest:
         self.started = False
         self._send = send
         self._body: bytes | None = None
-        self._has_left = False
 
     @property
     def segments(self) -> list[str]:
@@ -106,31 +104,10 @@ class HttpRequest:
         """
         return parsed(await self.body(most), type)
 
-    def gone(self) -> bool:
-        """True if the client has left, which is known from when the body was read until the answer is complete.
-
-        ASGI offers no such question, so `receive` is begun and dropped again if it would wait.
-        """
-        if self._has_left:
-            return True
-        asking = cast("Coroutine[Any, Any, Event]", self.receive())
-        try:
-            asking.send(None)
-        except StopIteration as end:
-            self._has_left = end.value["type"] == DISCONNECT
-        else:
-            asking.close()
-        return self._has_left
-
     def send(self, event: Event) -> Awaitable[None]:
         """Passes an event to the server."""
         self.started = True
         return self._send(event)
-
-    async def deliver(self, data: bytes) -> bool:
-        """Sends a part of the body, of which others follow; False if the client has left instead."""
-        await self.send({"type": "http.response.body", "body": data, "more_body": True})
-        return not self.gone()
 
     async def answer(self, status: int, body: bytes, headers: Headers = (JSON,)) -> None:
         """Sends a whole answer; the opening of a WebSocket is refused with it."""
@@ -212,9 +189,9 @@ class Events:
         """Returns the work as an awaitable that sends comments while the work waits."""
         return _Accompanied(work, self._ping_s, self._ping)
 
-    async def send(self, data: bytes) -> bool:
-        """Sends frames, of which others follow; False if the client has left instead."""
-        return await self._request.deliver(data)
+    async def send(self, data: bytes) -> None:
+        """Sends frames, of which others follow."""
+        await self._request.send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def close(self, data: bytes = b"") -> None:
         """Sends the last frames."""
