@@ -87,7 +87,7 @@ def run(
     """
     import uvicorn
 
-    class Server(uvicorn.Server):
+    class ReadyServer(uvicorn.Server):
         @contextlib.contextmanager
         def capture_signals(self) -> Generator[None]:
             """Leaves signals to `Leaving`: uvicorn raises them again at its end, and an orderly end has status 0."""
@@ -102,7 +102,7 @@ def run(
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     _collect_rarely()
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-        runner.run(_served(Server(config), host, door, line=line, pasts=pasts, drain_s=drain_s))
+        runner.run(_served(ReadyServer(config), host, door, line=line, pasts=pasts, drain_s=drain_s))
 
 
 def _config(app: App, limits: Limits, drain_s: float) -> uvicorn.Config:
