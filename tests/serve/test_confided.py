@@ -1,4 +1,4 @@
-"""What a caller confides is sought in all that a tool says, however the leg ends in which it does, and in any form."""
+"""Secrets are sought in all that a tool returns, in any form, however the call ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GATE = threading.Event()
 
 
 class Drawer(qn.State):
-    """Where a key is."""
+    """World with a key."""
 
     @qn.tool
     def told(self) -> dict[str, list[str | None]]:
@@ -95,7 +95,7 @@ def call(name: str, arguments: str = "{}") -> ToolCall:
 
 
 class Breaks(qn.ToolLoop, frozen=True):
-    """It raises after the step in which it is told."""
+    """Harness that raises after the step that returns the secret."""
 
     async def play(self, session: qn.Session, model: Any) -> None:
         await session.step(await model(session.request()))
@@ -103,7 +103,7 @@ class Breaks(qn.ToolLoop, frozen=True):
 
 
 class Shrugs(qn.ToolLoop, frozen=True):
-    """It takes whatever comes of a question to another for no matter."""
+    """Harness that ignores the failure of a question to another role."""
 
     async def play(self, session: qn.Session, model: Any) -> None:
         await session.step(await model(session.request()))
@@ -113,7 +113,7 @@ class Shrugs(qn.ToolLoop, frozen=True):
 
 
 class Mute:
-    """A user."""
+    """Simulated user."""
 
     name = "mute"
 
@@ -122,7 +122,7 @@ class Mute:
 
 
 class Hangs(qn.ToolLoop, frozen=True):
-    """It goes on by itself after that step, and hangs."""
+    """Harness that hangs after the step that returns the secret."""
 
     async def play(self, session: qn.Session, model: Any) -> None:
         await session.step(await model(session.request()))

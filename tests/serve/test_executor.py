@@ -1,4 +1,4 @@
-"""Where work runs, that it runs once, and threads that end when they are idle."""
+"""Executor of episodes: work runs once, on the event loop or on threads, and idle threads end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import quintain as qn
 from quintain.serve.episodes import executor as module
-from quintain.serve.episodes.executor import EXIT_STATUS, MIN_THREADS, TRIALS, Affinity, Executor, ToolTimeout
+from quintain.serve.episodes.executor import EXIT_STATUS, MIN_THREADS, TRIALS, Affinity, EpisodeExecutor, ToolTimeout
 from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.http.keys import ANYONE
@@ -63,7 +63,7 @@ def test_idle_threads_end_except_a_few_and_those_of_episodes(
         return threading.get_ident()
 
     async def play() -> None:
-        executor, bound = Executor(), Affinity()
+        executor, bound = EpisodeExecutor(), Affinity()
         await asyncio.gather(*(executor.run(Affinity(), number, block) for number in range(40)))
         home = await executor.run(bound, "wait", wait)
         assert threads() - before == 40
@@ -93,10 +93,10 @@ async def waits() -> int:
 
 
 def test_work_of_a_kind_that_waits_runs_on_threads() -> None:
-    """Or its episode would be bound to the loop, and with it all that comes after, whether it blocks or not."""
+    """Otherwise its episode would be bound to the event loop, and all its later work with it."""
 
     async def play() -> None:
-        executor = Executor()
+        executor = EpisodeExecutor()
         for _ in range(TRIALS * 2):
             assert await executor.run(Affinity(), "waits", waits) != threading.get_ident()
         executor.close()
@@ -124,7 +124,7 @@ def test_exceptions_of_work_reach_the_caller(kind: type[BaseException]) -> None:
         return 0
 
     async def play() -> None:
-        executor = Executor()
+        executor = EpisodeExecutor()
         for _ in range(2 * TRIALS):
             with pytest.raises(RuntimeError, match=f"{kind.__name__} was raised|cancelled itself"):
                 await asyncio.wait_for(executor.run(Affinity(), "breaks", breaks), 10)
@@ -143,7 +143,7 @@ def test_episode_of_an_abandoned_thread_goes_on_elsewhere() -> None:
             gate.wait(0.01)
 
     async def play() -> None:
-        executor, bound = Executor(), Affinity()
+        executor, bound = EpisodeExecutor(), Affinity()
         home = await executor.run(bound, "waits", waits)
         with pytest.raises(ToolTimeout):
             await executor.run(bound, "blocks", blocks, limit_s=0.05)
@@ -168,7 +168,7 @@ def test_thread_of_cancelled_work_gets_no_other_work() -> None:
         return "done"
 
     async def play() -> None:
-        executor = Executor()
+        executor = EpisodeExecutor()
         hanging = asyncio.create_task(executor.run(Affinity(), "hang", hang))
         await asyncio.to_thread(entered.wait)
         hanging.cancel()
@@ -189,7 +189,7 @@ def test_timeout_that_work_raises_itself_abandons_no_thread() -> None:
         raise TimeoutError("its own")
 
     async def play() -> None:
-        executor = Executor()
+        executor = EpisodeExecutor()
         with pytest.raises(TimeoutError, match="its own"):
             await executor.run(Affinity(), "late", late, limit_s=60.0)
         assert (len(executor._threads), executor.abandoned) == (1, 0)
@@ -289,7 +289,7 @@ async def quick(): ...
 async def blocks(): time.sleep(60)
 
 async def play():
-    executor = module.Executor(exits=True)
+    executor = module.EpisodeExecutor(exits=True)
     for _ in range({TRIALS}):
         await executor.run(module.Affinity(), "tool", quick, limit_s=0.3)
     await executor.run(module.Affinity(), "tool", blocks, limit_s=0.3)
@@ -309,7 +309,7 @@ def test_server_is_exhausted_when_many_threads_hang() -> None:
             gate.wait(0.01)
 
     async def play() -> None:
-        executor = Executor(threads=8)
+        executor = EpisodeExecutor(threads=8)
         for number in (1, 2):
             assert not executor.is_exhausted
             with pytest.raises(ToolTimeout):

@@ -1,4 +1,4 @@
-"""What callers send is without number, and nothing that they have chosen stays when it is answered."""
+"""Requests are without number, and nothing that callers choose stays when they are answered."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ GATE = threading.Event()
 
 
 class Curt(qn.ToolLoop, frozen=True):
-    """It asks once more where a reply calls nothing, and then ends, without making a turn of either."""
+    """Harness that asks once more after a reply without calls, and then ends, without making a turn of either."""
 
     async def play(self, session: qn.Session, model: Any) -> None:
         silent = 0
@@ -38,7 +38,7 @@ class Curt(qn.ToolLoop, frozen=True):
 
 
 class Polite(qn.ToolLoop, frozen=True):
-    """It lets a user look before each step of the agent's."""
+    """Harness that lets a user look before each step of the agent."""
 
     async def play(self, session: qn.Session, model: Any) -> None:
         user = session.add_actor("user")
@@ -49,7 +49,7 @@ class Polite(qn.ToolLoop, frozen=True):
 
 
 class Door(qn.State):
-    """A door."""
+    """World of one door."""
 
     left: bool = False
 

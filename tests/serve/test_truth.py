@@ -20,7 +20,7 @@ ROLES: tuple[Role, ...] = ("agent", "trainer", "admin")
 
 
 class Client(NamedTuple):
-    """Who asks with one key."""
+    """Client with one key."""
 
     served: Served
     key: str

@@ -79,7 +79,7 @@ class Wire:
         await self.http.aclose()
 
     def headers(self, method: str = "tools/call", name: str = "") -> dict[str, str]:
-        """Those of a well-formed request."""
+        """Returns the headers of a well-formed request."""
         said = {"accept": self.ACCEPT, "content-type": "application/json"}
         if not self.modern:
             return {**said, "mcp-protocol-version": "2025-11-25"}

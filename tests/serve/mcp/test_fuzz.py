@@ -1,4 +1,4 @@
-"""Whatever comes to an episode's address, its sender gets the protocol's answer: never a 500, never a traceback."""
+"""Any message to an episode's address gets the protocol's answer: never a 500, never a traceback."""
 
 from __future__ import annotations
 

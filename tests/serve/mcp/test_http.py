@@ -241,7 +241,7 @@ def test_a_world_that_cannot_be_built_fails_at_the_first_word(mode: str) -> None
 
 
 class Pictures(qn.State):
-    """Something to see."""
+    """World with a picture."""
 
     @qn.tool
     def show(self) -> list[Text | Image]:
@@ -344,7 +344,7 @@ def chats(split: str) -> list[qn.Task[Chat]]:
 
 
 class Guest:
-    """Who wants tea."""
+    """Simulated user who wants tea."""
 
     name = "guest"
 

@@ -1,4 +1,4 @@
-"""What a client may do at an episode's address that no client should, said word by word over a raw connection."""
+"""Unusual requests to an episode's address, word by word over a raw connection."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Mortal:
 
     @property
     def wishes(self) -> bool:
-        """Whether that moment has not come yet."""
+        """True while that moment has not come yet."""
         return (self.folder / "wish").exists()
 
     def again(self, *targets: str) -> None:

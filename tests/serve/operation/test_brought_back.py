@@ -1,4 +1,4 @@
-"""What comes of an episode that a journal brings back: one record and one verdict, whatever happens to it meanwhile."""
+"""Episodes that a journal brings back: one record and one verdict, whatever happens to them meanwhile."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FATE = Fate()
 
 
 class Luck(qn.State):
-    """Something to draw from."""
+    """World to draw from."""
 
     drawn: int = 0
 

@@ -1,4 +1,4 @@
-"""What a server says of itself before there is a session."""
+"""Discovery: requests before there is a session."""
 
 from __future__ import annotations
 

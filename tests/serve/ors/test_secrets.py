@@ -1,4 +1,4 @@
-"""What a client confides reaches the tools and judges of its session, and no other place."""
+"""Secrets of a client reach the tools and judges of its session, and no other place."""
 
 from __future__ import annotations
 

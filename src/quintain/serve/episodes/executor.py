@@ -61,7 +61,7 @@ class Affinity:
         self.on_loop = False
 
 
-class Executor:
+class EpisodeExecutor:
     """Runs work for one event loop.
 
     Args:

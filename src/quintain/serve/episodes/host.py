@@ -31,7 +31,7 @@ from quintain.task import Task
 
 from .actions import LEFT, Stop, making
 from .archive import Archive
-from .executor import Affinity, Executor
+from .executor import Affinity, EpisodeExecutor
 from .live import Live
 from .recovered_episode import RecoveredEpisode
 from .secrets import NOTHING, Secrets
@@ -110,7 +110,7 @@ class Host:
     ) -> None:
         self.environments = named(environments)
         self.limits = limits or Limits()
-        self.executor = Executor(self.limits.threads, exits=log.keeps)
+        self.executor = EpisodeExecutor(self.limits.threads, exits=log.keeps)
         self.room = Room(self.limits)
         self.counts = Metrics([env.name for env in self.environments.values()], archive)
         self.ids = Ids(shard)

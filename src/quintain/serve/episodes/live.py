@@ -39,7 +39,7 @@ from .actions import (
     recordable,
     text,
 )
-from .executor import Affinity, Executor, ToolTimeout
+from .executor import Affinity, EpisodeExecutor, ToolTimeout
 from .harness_run import HarnessRun
 from .secrets import NOTHING, Secrets
 from .size import SizeLimit
@@ -96,7 +96,7 @@ class Live:
         env: Environment[Any],
         task: Task[Any],
         owner: Caller,
-        executor: Executor,
+        executor: EpisodeExecutor,
         others: Model | None = None,
         log: Log = FORGETFUL,
         counts: Metrics | None = None,

@@ -86,7 +86,7 @@ def _server(paths: Paths) -> Any:
     except ModuleNotFoundError as error:
         raise UsageError("programs as agents need an extra: pip install 'quintain[serve]'") from error
 
-    class Server(uvicorn.Server):
+    class QuietServer(uvicorn.Server):
         @contextlib.contextmanager
         def capture_signals(self) -> Generator[None]:
             """Ctrl-C is the run's, not ours."""
@@ -105,4 +105,4 @@ def _server(paths: Paths) -> Any:
         date_header=False,
         timeout_keep_alive=3600,
     )
-    return Server(config)
+    return QuietServer(config)
