@@ -19,10 +19,6 @@ PAGES = ("CONTRIBUTING.md", "design/*.md")
 
 RATCHET: dict[str, int] = {
     # The violations that a page or docstring may have. A count may shrink, and this table with it, never grow.
-    "src/quintain/resources/database/__init__.py": 12,
-    "src/quintain/resources/postgres/__init__.py": 6,
-    "src/quintain/resources/sandbox/__init__.py": 9,
-    "src/quintain/resources/workspace/__init__.py": 13,
 }
 
 _CODE = re.compile(r"`([^`]+)`")

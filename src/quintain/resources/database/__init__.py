@@ -1,7 +1,14 @@
 """A SQLite database as part of a world: real SQL, and copied, hashed and forked like plain data.
 
-    image        the content, an immutable value: see pages.py
-    connection   borrowed for one statement or one transaction, then used by other worlds: see connection.py
+    pages              images: the content as an immutable value
+    bases, sources     base images on disk, named by the code and data that determine them
+    seeding            from a schema and a seed to an image, and to an ordinary SQLite file
+    connection, files  SQLite connections that switch between images, and the file system below them
+    lease              loan of a connection for one statement or one transaction
+    difference, trees  rows that differ between two images
+    rows               annotated classes as tables
+    readonly           untrusted SQL: one SELECT of a role, within limits
+    dates              SQL's functions of time
 
 A database is a pointer to an image. A statement that writes, or a transaction that succeeds, makes a new image and
 moves the pointer; a fork and a snapshot copy it. So snapshots form a tree: each can be restored at any time.

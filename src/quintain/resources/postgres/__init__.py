@@ -4,6 +4,10 @@
     images    contents, copied before they are changed; snapshots as savepoints while that is possible
     session   one connection, with a world's time and random numbers
     content   digests, dumps, sequences: a world read and written as a whole
+    lease, difference   statements and snapshots of one world, and the rows that differ between two
+    seeding   from a schema and a seed to a template database
+    sql, values   translation of SQL and conversion of values to and from SQLite's
+    asking    untrusted SQL: one SELECT of a role, within limits
 
 A world is a database of its own on the server, made from a template that all processes share. Its first use costs
 20-60 ms (a copy of the template), and so does the first write after a fork whose twin still exists. A snapshot, and

@@ -5,7 +5,10 @@
     link       this side of the supervisor
     running    one sandbox from its beginning to its end
     engine     the other way: a container engine, podman or docker
-    containers one container from its beginning to its end; fifo_io: its input and output
+    containers, fifo_io    one container from its beginning to its end, its input and output
+    machine, seccomp       capabilities of this machine, and the system calls that programs may not make
+    inside, output         servers that run inside a sandbox, and output within limits
+    proxy, forward, hosts  the way out of a sandbox to a list of hosts
     sessions   shells and interpreters that live on; their state is their history
 
 A limit that a program meets is part of its Result: the model's mistake, which it may read. A machine that cannot

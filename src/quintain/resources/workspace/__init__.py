@@ -1,7 +1,11 @@
 """Files as part of a world: read and written in Python or by programs, and copied, hashed and forked like plain data.
 
-    image      the content, an immutable value: see images.py
-    staging    the same as a folder on disk, where programs work in it: see staging.py
+    images, content       the tree of files as an immutable value, and its chunks
+    writing, finding      writes as functions of an image; search by path and by line
+    paths, difference     names of files, and differences between two images
+    bases, sources        first contents on disk, and where they come from
+    staging, trees, disk  the same as a folder on disk, in which programs work
+    dumps, archive        a workspace as bytes, and as a tar archive
 
 A workspace is a pointer to an image. A write makes a new image and moves the pointer; a fork and a snapshot copy it. So
 snapshots form a tree: each can be restored at any time. No disk is needed until a program wants one.
