@@ -40,7 +40,7 @@ class Stone:
 
 
 class Quarry(qn.State):
-    """A stone."""
+    """World with one stone."""
 
     stone: Stone
 

@@ -1,4 +1,4 @@
-"""What is confided over /v1 reaches the tools and judges of that episode and of its twins, and no other place."""
+"""Secrets over /v1 reach the tools and scoring functions of their episode and its forks alone."""
 
 from __future__ import annotations
 

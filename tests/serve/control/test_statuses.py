@@ -42,7 +42,7 @@ class Sealed:
 
 
 class Box(qn.State):
-    """A box."""
+    """World with a resource that cannot be dumped."""
 
     sealed: Sealed
 

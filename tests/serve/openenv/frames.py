@@ -22,7 +22,7 @@ Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r
 
 
 class Wire:
-    """A socket."""
+    """Client that sends and returns raw frames."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection

@@ -80,7 +80,7 @@ class Machine(NamedTuple):
 
 @pytest.fixture(params=["container", "unit"])
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
-    """What the page says is done, and an example's command with the paths that it has there, on any free port."""
+    """Prepares the machine as the page says; the command of the example, on any free port."""
     for folder in ("srv", "etc/quintain", "var/lib/quintain"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "srv" / "environment.py").write_text(PAGE.partition('title="count.py"\n')[2].partition("```")[0])

@@ -20,7 +20,7 @@ WORDS = ("Hello!", "", "It is 3.", "###STOP###")
 
 
 class User:
-    """He."""
+    """Simulated user of these tests."""
 
     name = "user"
 
