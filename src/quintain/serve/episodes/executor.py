@@ -105,7 +105,7 @@ class EpisodeExecutor:
         pace = self._paces.get(kind) or self._paces.setdefault(kind, _Pace())
         if not (affinity.on_loop or (affinity.thread is None and pace.is_quick)):
             return await self._run_on_thread(affinity, work, pace=pace, limit=_Timeout(limit_s, paused=paused))
-        watched = _MeasuredWork(work(), pace, self._watchdog, named=(kind, limit_s))
+        watched = _MeasuredWork(work, pace, self._watchdog, named=(kind, limit_s))
         try:
             return await watched
         finally:
@@ -122,7 +122,7 @@ class EpisodeExecutor:
             affinity.thread = None
         thread = affinity.thread or self._free_thread()
         thread.load += 1
-        watched = _MeasuredWork(work(), pace)
+        watched = _MeasuredWork(work, pace)
         token = _timeout.set(limit)
         future = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(watched), thread.loop))
         _timeout.reset(token)
@@ -344,13 +344,13 @@ class _MeasuredWork(Generic[T]):
 
     def __init__(
         self,
-        work: Coroutine[Any, Any, T],
+        work: Callable[[], Coroutine[Any, Any, T]],
         pace: _Pace,
         watchdog: Watchdog | None = None,
         *,
         named: tuple[Hashable, float | None] = (None, None),
     ) -> None:
-        self._work = work.__await__()
+        self._begin = work
         self._pace = pace
         self._watchdog = watchdog
         self._named = named
@@ -360,7 +360,8 @@ class _MeasuredWork(Generic[T]):
             watchdog.start()
 
     def __await__(self) -> Generator[Any, Any, T]:
-        resume: Callable[[Any], Any] = self._work.send
+        work = self._begin().__await__()  # Here, because work that is cancelled before must not be begun.
+        resume: Callable[[Any], Any] = work.send
         value: Any = None
         while True:
             started = time.monotonic()
@@ -384,9 +385,9 @@ class _MeasuredWork(Generic[T]):
             self.waited = self._pace.waits = True
             try:
                 value = yield pending
-                resume = self._work.send
+                resume = work.send
             except BaseException as error:  # noqa: BLE001  # thrown in from outside, and meant for the work
-                resume, value = self._work.throw, error
+                resume, value = work.throw, error
 
 
 async def _awaited(watched: _MeasuredWork[T]) -> T:
