@@ -47,14 +47,14 @@ class Shelf(qn.State):
 @qn.reward(low=0, high=100)
 def added(outcome: qn.EpisodeView[Shelf]) -> float:
     """Counts the new things."""
-    new = len(outcome.state.things) - len(outcome.start.things)
-    outcome.start.things.append("a criterion's own")
-    return new
+    start = outcome.start.copy()
+    start.things.append("a criterion's own")
+    return len(outcome.state.things) + 1 - len(start.things)
 
 
 @qn.reward(low=0, high=100)
 def added_again(outcome: qn.EpisodeView[Shelf]) -> float:
-    """Sees the start as it was, whatever another criterion did to its own copy."""
+    """Counts them again, although another criterion changed its copy of the start."""
     return len(outcome.state.things) - len(outcome.start.things)
 
 
