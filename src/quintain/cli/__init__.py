@@ -1,4 +1,4 @@
-"""Command line: one file per command, thin over the layers below.
+"""Command line of Quintain, with one file per command.
 
 Exit status: 0 success; 1 a replay diverged, a check failed, or the disk is full; 2 wrong usage; 3 the failure gate
 stopped the run; 4 the subject of an audit could not run; 130 interrupted (Ctrl-C), 143 terminated (SIGTERM). An
@@ -46,7 +46,7 @@ for command in (list_, run, serve, keys, show, replay, audit, replay_finding, tr
 
 @contextlib.contextmanager
 def _termination(came: list[int]) -> Generator[None]:
-    """Handle SIGTERM like Ctrl-C, so that processes and folders are cleaned up; append the signal to `came`."""
+    """Handles SIGTERM like Ctrl-C, so that processes and folders are cleaned up; appends the signal to `came`."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -65,7 +65,7 @@ def _termination(came: list[int]) -> Generator[None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and exit with its status."""
+    """Runs one command and exits with its status."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     invocation = console.Invocation(given, sys.stdout)
     terminated: list[int] = []

@@ -1,10 +1,8 @@
-"""`quintain audit`: would this environment teach a model the wrong thing?"""
+"""`quintain audit`: find bugs in an environment that a model would learn from."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Generator
-from contextlib import contextmanager
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +13,7 @@ from quintain.errors import UsageError
 from . import console, exits, options
 
 if TYPE_CHECKING:
-    from quintain.audit.auditor import Report, Watch
+    from quintain.audit.auditor import Report
     from quintain.audit.kernel.check import Check
     from quintain.audit.kernel.loader import Subject
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Number of tasks to use, spread evenly over the split.",
 )
-@click.option("--split", help='Split of the tasks.  [default: "test", else the last split]')
+@options.split
 @click.option(
     "--budget",
     type=float,
@@ -42,18 +40,10 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random choices.")
 @click.option("--check", "checks", multiple=True, metavar="ID", help="Run only this check; repeatable.")
 @click.option("--class", "classes", multiple=True, metavar="CLASS", help="Run only checks of this class.")
-@click.option(
-    "--plugin", type=click.Path(path_type=Path), multiple=True, metavar="FILE", help="Python file with your own checks."
-)
-@click.option(
-    "--cases", type=click.Path(path_type=Path), metavar="FILE", help="ENV is a scoring function; file with its cases."
-)
-@click.option(
-    "--baseline", type=click.Path(path_type=Path), metavar="FILE", help="Earlier report.json; report only new findings."
-)
-@click.option(
-    "--certificate", type=click.Path(path_type=Path), metavar="FILE", help="Verify this certificate and run no audit."
-)
+@click.option("--plugin", type=options.PATH, multiple=True, metavar="FILE", help="Python file with your own checks.")
+@click.option("--cases", type=options.PATH, metavar="FILE", help="ENV is a scoring function; file with its cases.")
+@click.option("--baseline", type=options.PATH, metavar="FILE", help="Earlier report.json; report only new findings.")
+@click.option("--certificate", type=options.PATH, metavar="FILE", help="Verify this certificate and run no audit.")
 @click.option(
     "--mutate", is_flag=True, help="Also mutate the environment's code and see if rewards change (takes minutes)."
 )
@@ -62,9 +52,7 @@ if TYPE_CHECKING:
 @options.data
 @options.nl_assertions
 @options.made_with
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for the report.  [default: audits/ENV-N]"
-)
+@click.option("--out", type=options.PATH, metavar="DIR", help="Folder for the report.  [default: audits/ENV-N]")
 @options.json
 def audit(**given: Any) -> None:
     """Look for bugs in ENV that a model would learn from, and prove each by a short trajectory.
@@ -90,7 +78,11 @@ def audit(**given: Any) -> None:
         if _is_traces(given["env"]):
             report = audit_traces(Path(given["env"]), chosen, seed=given["seed"])
         else:
-            with _progress(len(chosen)) as watch:
+            with console.progress("loading", len(chosen), shows_elapsed=True) as update:
+
+                def watch(check: Check, done: int, _count: int) -> None:
+                    update(completed=done, description=f"{check.class_}: {check.id}")
+
                 report = run(subject, chosen, watch=watch, **names)
     except SubjectBroken as error:
         click.echo(f"Error: {given['env']} could not be run: {error}", err=True)
@@ -146,7 +138,7 @@ def _list(checks: list[Check], *, as_json: bool) -> None:
 
 
 def _report(report: Report, given: dict[str, Any]) -> Report:
-    """Write the report folder and print the report; returns the report without the findings of the baseline."""
+    """Writes and prints the report, and returns it without the findings of the baseline."""
     import msgspec
 
     from quintain.audit.report import certificate, document
@@ -168,19 +160,10 @@ def _report(report: Report, given: dict[str, Any]) -> Report:
 
 
 def _fresh_folder(env: str, twin: str | None) -> Path:
-    import re
+    from .folders import make_numbered
 
     name = re.sub(r"[^\w.-]+", "-", Path(env).name).strip("-.") + (f"-{twin}" if twin else "")
-    for n in itertools.count(1):
-        path = Path("audits") / f"{name}-{n}"
-        try:
-            path.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise UsageError(f"cannot make the folder {str(path)!r}: {error.strerror}; give --out DIR") from error
-        return path
-    raise AssertionError("there is always another number")
+    return make_numbered(Path("audits") / name, "folder", "; give --out DIR")
 
 
 def _still_holds(subject: Subject, path: Path, *, as_json: bool) -> None:
@@ -199,18 +182,3 @@ def _still_holds(subject: Subject, path: Path, *, as_json: bool) -> None:
             out.print(f"  {line}", soft_wrap=True)
     if not holds:
         raise click.exceptions.Exit(exits.FAILED)
-
-
-@contextmanager
-def _progress(count: int) -> Generator[Watch]:
-    """Show a progress bar with the running check on stderr, if stderr is a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    err = console.stderr()
-    if not err.is_terminal:
-        yield lambda check, place, count: None
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=err, transient=True) as bar:
-        place = bar.add_task("loading", total=count)
-        yield lambda check, at, count: bar.update(place, completed=at, description=f"{check.class_}: {check.id}")

@@ -22,7 +22,7 @@ _VALUE = 160
 
 
 def print_report(out: Console, report: Report, folder: Path) -> None:
-    """Findings first, each with its trajectory; then coverage by class; then what to do next."""
+    """Prints findings with their trajectories, then the coverage by class, then the verdict."""
     title = Text(report.subject.spec, style="bold")
     looked = f"{report.tasks[0]:,} of {console.plural(report.tasks[1], 'task')}"
     out.print(title.append(f"   {looked} in {console.seconds(report.seconds)}", style="not bold dim"))
@@ -40,7 +40,7 @@ def print_report(out: Console, report: Report, folder: Path) -> None:
 
 
 def print_finding(out: Console, number: int, finding: Finding) -> None:
-    """One finding as a person reads it."""
+    """Prints one finding with its trajectory, values and command to replay it."""
     head = Text(f"{number}. ").append(f"{finding.severity}, {finding.confidence}", style=_STYLE[finding.severity])
     out.print(head.append(f"   {finding.class_}, {finding.part}, {finding.check}", style="dim"))
     out.print(f"   {console.safe(finding.title)}", style="bold", soft_wrap=True)
@@ -57,7 +57,7 @@ def print_finding(out: Console, number: int, finding: Finding) -> None:
 
 
 def print_trajectory(out: Console, trajectory: list[dict[str, Any]]) -> None:
-    """Ops, a line each, with what they gave."""
+    """Prints the ops of a trajectory with their results, one per line."""
     for line in trajectory:
         on = f"{line['on']}: " if "on" in line else ""
         asked = line.get("arguments", line.get("value"))

@@ -16,7 +16,7 @@ S = TypeVar("S", bound=State)
 
 
 class Missing:
-    """Stands on the side of a change where there is nothing."""
+    """Type of `MISSING`, the side of a change that has no value."""
 
     def __repr__(self) -> str:
         return "(nothing)"
@@ -26,7 +26,7 @@ MISSING = Missing()
 
 
 class WorldChange(NamedTuple):
-    """One place that differs."""
+    """Difference at one place of the world."""
 
     path: str
     """From the world down: `crm.contacts["C7"].email`."""
@@ -34,13 +34,13 @@ class WorldChange(NamedTuple):
     after: Any
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: the key `before` or `after` is missing where there is nothing."""
+        """Returns the change for JSON, without the key `before` or `after` if that side has no value."""
         sides = {"before": self.before, "after": self.after}
         return {"path": self.path} | {name: side for name, side in sides.items() if side is not MISSING}
 
 
 def shown(value: Any) -> str:
-    """A side of a change as one line."""
+    """Returns a side of a change as one line of text."""
     if value is MISSING:
         return repr(MISSING)
     try:
@@ -94,7 +94,7 @@ def _named(path: str, before: Any, after: Any) -> Iterable[tuple[str, Any, Any]]
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """Like isinstance(), but the type checkers leave `value` as it is: a container of anything."""
+    """Works as isinstance(), but type checkers do not narrow `value`."""
     return isinstance(value, kind)
 
 
@@ -107,7 +107,7 @@ def _is_resource(value: Any) -> bool:
 
 
 def _entries(path: str, before: list[Any], after: list[Any]) -> Iterator[WorldChange]:
-    """Entries that came, went or changed between what both lists have in common at their ends."""
+    """Yields the changes between the common start and the common end of two lists."""
     shorter = min(len(before), len(after))
     head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
     tail = next((n for n in range(shorter - head) if before[-1 - n] != after[-1 - n]), shorter - head)

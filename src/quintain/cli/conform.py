@@ -1,4 +1,4 @@
-"""`quintain conform`: does an adapter do what the reference did?"""
+"""`quintain conform`: compare an adapter with its reference implementation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from quintain.errors import UsageError
 
-from . import console, exits
+from . import console, exits, options
 
 if TYPE_CHECKING:
     from quintain.adapters.tau2 import Report
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed of the random order in which they take steps."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there.")
+@options.json
 def conform(*, env: str, data: str, cases: str, live: int, seed: int, as_json: bool) -> None:
     """Play the stored cases of a domain and compare every answer, digest and reward with the reference's.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, NamedTuple, TextIO
 
 import click
@@ -19,13 +21,11 @@ from quintain import codec
 from . import exits
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
 _LEVELS = ("easy", "medium", "hard")
 
 
 def difficulty(value: str) -> tuple[int, str]:
-    """Sorts the values of a tag: levels as they rise, anything else by name."""
+    """Returns the sort key of a tag's value: levels by difficulty, then other values by name."""
     return (_LEVELS.index(value) if value in _LEVELS else len(_LEVELS), value)
 
 
@@ -48,7 +48,7 @@ class Invocation(NamedTuple):
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout, indented; structs are written as JSON has them."""
+    """Prints one indented JSON document on stdout."""
     stdout = click.get_current_context().ensure_object(Invocation).stdout
     try:
         stdout.write(msgspec.json.format(codec.json(value), indent=2).decode() + "\n")
@@ -60,7 +60,7 @@ def print_json(value: Any) -> None:
 
 
 def grid(*columns: str, rows: Iterable[Iterable[object]] = ()) -> Grid:
-    """A table without vertical lines. A column whose name begins with ">" is set flush right."""
+    """Returns a table without vertical lines; a column whose name begins with ">" is aligned right."""
     table = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for name in columns:
         right = name.startswith(">")
@@ -70,8 +70,40 @@ def grid(*columns: str, rows: Iterable[Iterable[object]] = ()) -> Grid:
     return table
 
 
+@contextlib.contextmanager
+def progress(
+    title: str, total: int, *texts: str, shows_elapsed: bool = False, **fields: Any
+) -> Generator[Callable[..., object]]:
+    """Shows a progress bar on stderr, if stderr is a terminal; yields a function that updates it.
+
+    Args:
+        title: Description of the task.
+        total: Number of steps.
+        texts: Templates of further columns, such as "mean {task.fields[mean]}".
+        shows_elapsed: True for the elapsed time instead of the remaining time.
+        fields: Initial values of the fields in `texts`.
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    if not (console := stderr()).is_terminal:
+        yield dict  # Takes any fields, and does nothing with them.
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn())
+    time = TimeElapsedColumn() if shows_elapsed else TimeRemainingColumn(compact=True)
+    with Progress(*columns, *map(TextColumn, texts), time, console=console, transient=True) as bar:
+        yield functools.partial(bar.update, bar.add_task(title, total=total, **fields))
+
+
 def number(value: float | None, digits: int = 3) -> str:
-    """A number as a person reads it: "0.983", "1", "-" for none."""
+    """Formats a number as "0.983" or "1", and None as "-"."""
     if value is None:
         return "-"
     text = f"{value:,.{digits}f}"
@@ -79,7 +111,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration: "0.42 s", "12 s", "3 min 20 s", "2 h 5 min"."""
+    """Formats a duration as "0.42 s", "12 s", "3 min 20 s" or "2 h 5 min"."""
     if value < 10:
         return f"{value:.2f} s"
     if value < 60:
@@ -91,15 +123,15 @@ def seconds(value: float) -> str:
 
 
 def safe(text: str) -> str:
-    """Text of a model or a world, unable to command the terminal: control characters are shown, not obeyed."""
+    """Escapes control characters, so that text of a model or a world cannot control the terminal."""
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def clipped(text: str, limit: int) -> str:
-    """At most `limit` characters, and how many there were."""
+    """Returns at most `limit` characters; a shortened text ends with its original length."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
 
 
 def plural(count: int, noun: str, many: str = "") -> str:
-    """As in "1 episode" and "2 episodes"."""
+    """Formats a count with its noun, as "1 episode" or "2 episodes"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {many or noun + 's'}"

@@ -18,7 +18,7 @@ AGENTS = ("oracle", "noop", "random")
 
 
 class Row(NamedTuple):
-    """One agent's run."""
+    """Run of one agent."""
 
     agent: str
     place: Path
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 def demo(*, env: str, tasks: str, processes: int) -> None:
     """Play ENV (sales, if left out) with the oracle, noop and random agents, and replay it all in other processes."""
     from .folders import fresh
-    from .replay import judge_elsewhere, print_verdicts
+    from .replay import print_verdicts, replay_in_processes
 
     out = console.stdout()
     root = fresh("demo", env)
@@ -41,7 +41,7 @@ def demo(*, env: str, tasks: str, processes: int) -> None:
     episodes = console.plural(rows[0].summary.all.episodes, "task")
     out.print(f"{env}, {episodes} each: the solution (oracle), nothing (noop), anything (random)\n")
     _print_rows(rows)
-    verdicts = judge_elsewhere([row.place for row in rows], None, processes)
+    verdicts = replay_in_processes([row.place for row in rows], None, processes)
     out.print(
         f"All of it played again from the record, in {console.plural(processes, 'other process', 'other processes')}:\n"
     )
@@ -53,10 +53,10 @@ def demo(*, env: str, tasks: str, processes: int) -> None:
 
 def _play(env: str, agent: str, *, tasks: str, root: Path) -> Row:
     from .folders import opened
-    from .plan import Wanted, plan
+    from .plan import RunArguments, plan
     from .play import play, progress
 
-    chosen = plan(Wanted(env=env, agent=agent, tasks=tasks))
+    chosen = plan(RunArguments(env=env, agent=agent, tasks=tasks))
     place = root / agent
     started = time.perf_counter()
     with (
@@ -71,7 +71,7 @@ def _play(env: str, agent: str, *, tasks: str, root: Path) -> Row:
 
 
 def _print_rows(rows: list[Row]) -> None:
-    """An agent a line, with what it earned and did; then the same scores by each tag."""
+    """Prints scores and effort, one agent per line; then the scores by each tag."""
     from quintain.report import indistinguishable
 
     from .summary import TAG_VALUES

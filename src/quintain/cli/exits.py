@@ -17,7 +17,7 @@ TERMINATED = 143
 
 
 def status(error: QuintainError) -> int:
-    """The status that an error ends the program with."""
+    """Returns the exit status for an error."""
     if isinstance(error, RunStopped):
         return STOPPED
     if isinstance(error, ReplayDivergence | PersistenceError):

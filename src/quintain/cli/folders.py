@@ -1,4 +1,4 @@
-"""Run folders as the commands see them: where a new one goes, what its manifest says, whose traces they are."""
+"""Run folders: names of new ones, manifests, and the environment of traces."""
 
 from __future__ import annotations
 
@@ -50,6 +50,21 @@ class Manifest(msgspec.Struct, kw_only=True):
     config: dict[str, Any]
 
     @classmethod
+    def of(cls, env: Environment[Any], spec: str, options: dict[str, str], **fields: Any) -> Manifest:
+        """Returns the manifest of a run; `fields` left out are those of a server, which plays no split of its own."""
+        served: dict[str, Any] = {"split": "", "agent": "", "group": 1, "seed": 0}
+        served |= dict.fromkeys(("tasks", "user", "base_url"))
+        return cls(
+            environment=selection.anchored(spec),
+            options=options,
+            name=env.name,
+            fingerprint=env.fingerprint,
+            tools_digest=env.tools_digest,
+            config=msgspec.to_builtins(env.config),
+            **served | fields,
+        )
+
+    @classmethod
     def read(cls, path: Path) -> Manifest | None:
         """Returns the manifest next to some traces; None if there is none.
 
@@ -66,35 +81,44 @@ class Manifest(msgspec.Struct, kw_only=True):
 
 
 def fresh(environment: str, agent: str) -> Path:
-    """A new folder `runs/<environment>-<agent>-<n>`, with the first n that is free."""
+    """Makes the run folder `runs/<environment>-<agent>-<n>`, with the first n that is free."""
+    return make_numbered(_stem(environment, agent), "run folder")
+
+
+def make_numbered(stem: Path, what: str, hint: str = "") -> Path:
+    """Makes the folder `<stem>-<n>`, with the first n that is free.
+
+    Raises:
+        UsageError: The folder cannot be made; the message ends with `hint`.
+    """
     for n in itertools.count(1):
-        path = _named(environment, agent, n)
+        path = stem.with_name(f"{stem.name}-{n}")
         try:
             path.mkdir(parents=True)
         except FileExistsError:
             continue
         except OSError as error:
-            raise UsageError(f"cannot make the run folder {str(path)!r}: {error.strerror}") from error
+            raise UsageError(f"cannot make the {what} {str(path)!r}: {error.strerror}{hint}") from error
         return path
     raise AssertionError("there is always another number")
 
 
 def latest(environment: str, agent: str) -> Path:
-    """The last folder that `fresh` made.
+    """Returns the last folder that `fresh` made.
 
     Raises:
         UsageError: It made none.
     """
-    n = next(n for n in itertools.count(1) if not _named(environment, agent, n).exists())
-    if n == 1:
-        raise UsageError(
-            f"nothing to resume: {_named(environment, agent, 1)} does not exist; name the folder with --out"
-        )
-    return _named(environment, agent, n - 1)
+    stem = _stem(environment, agent)
+    folders = (stem.with_name(f"{stem.name}-{n}") for n in itertools.count(1))
+    found = list(itertools.takewhile(Path.exists, folders))
+    if not found:
+        raise UsageError(f"nothing to resume: {stem}-1 does not exist; name the folder with --out")
+    return found[-1]
 
 
 def opened(path: Path, manifest: Manifest, *, resume: bool = False) -> RunFolder:
-    """The run folder, ready for episodes.
+    """Opens a run folder for new episodes.
 
     Raises:
         UsageError: It holds another run, or cannot be written to.
@@ -104,25 +128,6 @@ def opened(path: Path, manifest: Manifest, *, resume: bool = False) -> RunFolder
         return RunFolder(path, msgspec.to_builtins(manifest), resume=resume)
     except OSError as error:
         raise UsageError(f"cannot use {str(path)!r} as a run folder: {error.strerror}") from error
-
-
-def of_served(env: Environment[Any], spec: str, made_with: dict[str, str], *, user: str | None) -> Manifest:
-    """Returns the manifest of a served environment, whose agents are not known in advance."""
-    return Manifest(
-        environment=selection.anchored(spec),
-        options=made_with,
-        name=env.name,
-        fingerprint=env.fingerprint,
-        tools_digest=env.tools_digest,
-        split="",
-        tasks=None,
-        agent="",
-        user=user,
-        base_url=None,
-        group=1,
-        seed=0,
-        config=msgspec.to_builtins(env.config),
-    )
 
 
 def environment_of(path: Path, spec: str | None) -> Environment[Any]:
@@ -145,7 +150,7 @@ def environment_of(path: Path, spec: str | None) -> Environment[Any]:
 
 
 def task_of(env: Environment[Any], trace: Trace) -> Task[Any]:
-    """The task that a trace is of. A trace that names none of its splits is looked for in all of them.
+    """Returns the task of a trace; searches all splits if the environment does not have the trace's split.
 
     Raises:
         UsageError: The environment has no such task.
@@ -158,6 +163,5 @@ def task_of(env: Environment[Any], trace: Trace) -> Task[Any]:
     raise UsageError(f"{env.name} has no task {trace.task!r} in {', '.join(env.splits)}")
 
 
-def _named(environment: str, agent: str, n: int) -> Path:
-    slug = re.sub(r"[^\w.=-]+", "_", f"{environment}-{agent}")
-    return Path("runs") / f"{slug}-{n}"
+def _stem(environment: str, agent: str) -> Path:
+    return Path("runs") / re.sub(r"[^\w.=-]+", "_", f"{environment}-{agent}")

@@ -1,4 +1,4 @@
-"""`quintain keys`: who may ask a server."""
+"""`quintain keys`: the API keys of a server."""
 
 from __future__ import annotations
 

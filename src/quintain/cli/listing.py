@@ -1,4 +1,4 @@
-"""`quintain list`: what can be named on this machine."""
+"""`quintain list`: the environments, agents and adapters that are installed."""
 
 from __future__ import annotations
 

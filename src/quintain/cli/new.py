@@ -1,4 +1,4 @@
-"""`quintain new`: a package with an environment of one's own, which passes its tests from the start."""
+"""`quintain new`: a package with a new environment that passes its tests."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def new(*, name: str, parent: Path) -> None:
 
 
 def rendered(name: str) -> dict[str, str]:
-    """The files of a new package by their paths.
+    """Returns the text of each file of a new package, by path.
 
     Raises:
         UsageError: The name cannot be one of a package.

@@ -1,4 +1,4 @@
-"""The options of `quintain serve` that say to whom it listens, and how much it does for them."""
+"""The options of `quintain serve` for access, limits and storage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quintain.serve.journal.database import Past
 
 
-class Offer(NamedTuple):
+class ServedEnvironments(NamedTuple):
     """Environments to serve.
 
     Attributes:
@@ -39,8 +39,8 @@ class Offer(NamedTuple):
     user: Agent | None
 
 
-class Operation(msgspec.Struct, kw_only=True):
-    """The values of these options."""
+class ServeOptions(msgspec.Struct, kw_only=True):
+    """Values of the options for access, limits and storage."""
 
     keys: Path | None
     names: tuple[str, ...]
@@ -58,8 +58,8 @@ class Operation(msgspec.Struct, kw_only=True):
     drain: float
 
     @classmethod
-    def taken(cls, given: dict[str, Any]) -> Operation:
-        """Take them out of what a command was given."""
+    def taken(cls, given: dict[str, Any]) -> ServeOptions:
+        """Removes these options from a command's arguments and returns them."""
         return cls(**{name: given.pop(name) for name in cls.__struct_fields__})
 
     def limits(self) -> Limits:
@@ -76,8 +76,8 @@ class Operation(msgspec.Struct, kw_only=True):
         )
 
     @contextlib.contextmanager
-    def host(self, offer: Offer) -> Generator[tuple[Host, Sequence[Past]]]:
-        """Opens what is served, and the episodes that were open when the process before ended.
+    def host(self, offer: ServedEnvironments) -> Generator[tuple[Host, Sequence[Past]]]:
+        """Opens the host of the environments, and the episodes left open by the process before.
 
         Raises:
             UsageError: The journal cannot be used, or the folder of records.
@@ -104,7 +104,7 @@ class Operation(msgspec.Struct, kw_only=True):
             yield Host(offer.envs, log=journal, **more), pasts
 
     @contextlib.contextmanager
-    def archive(self, offer: Offer) -> Generator[Archive]:
+    def archive(self, offer: ServedEnvironments) -> Generator[Archive]:
         """Opens the run folders of ended episodes.
 
         Raises:
@@ -122,7 +122,7 @@ class Operation(msgspec.Struct, kw_only=True):
             yield Archive(folders)
 
     def door(self, address: str) -> Auth:
-        """Who is let in to a server that listens at this address.
+        """Returns the access control of a server that listens at this address.
 
         Raises:
             UsageError: There are no keys for one that can be reached from outside, or they cannot be read.
@@ -151,7 +151,7 @@ def _no_workers(_context: click.Context, _option: click.Parameter, given: str | 
 
 
 def operated(command: Any) -> Any:
-    """Add them to a command."""
+    """Adds these options to a command."""
     for option in (
         click.option("--drain", type=click.FloatRange(min=1), default=20.0, show_default=True, metavar="SECONDS",
                      help="Time that running calls get at shutdown."),
@@ -187,7 +187,7 @@ def operated(command: Any) -> Any:
     return command
 
 
-def serve(offer: Offer, wish: Operation, *, address: str, port: int) -> int:
+def serve(offer: ServedEnvironments, wish: ServeOptions, *, address: str, port: int) -> int:
     """Serve environments until a signal ends the process; returns the exit status.
 
     Args:

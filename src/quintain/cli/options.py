@@ -36,8 +36,16 @@ processes = click.option(
     help="Number of fresh processes to replay in, each with another PYTHONHASHSEED.",
 )
 
-path = click.argument("path", type=click.Path(path_type=Path))
-"""A run folder, or a file of traces. Its own commands say what is wrong with it."""
+PATH = click.Path(path_type=Path)
+
+path = click.argument("path", type=PATH)
+"""A run folder, or a file of traces; the commands that read it report what is wrong with it."""
+
+env = click.option("--env", metavar="ENV", help="Environment; needed if no run.json is next to the traces.")
+
+split = click.option("--split", help='Split of the tasks.  [default: "test", else the last split]')
+
+world_seed = click.option("--seed", type=int, default=0, show_default=True, help="Seed of the worlds.")
 
 
 made_with = click.option(
@@ -63,7 +71,7 @@ def environment_options(
 
 
 def pairs(option: str, texts: Iterable[str], known: str = "") -> dict[str, str]:
-    """Texts like "name=value" by their names.
+    """Returns the values of texts like "name=value", by name.
 
     Raises:
         UsageError: One has no value.

@@ -20,7 +20,7 @@ ORACLE = "oracle"
 """Default agent; it plays the solutions of the tasks."""
 
 
-class Wanted(msgspec.Struct, kw_only=True):
+class RunArguments(msgspec.Struct, kw_only=True):
     """Arguments of `quintain run`."""
 
     env: str
@@ -48,9 +48,9 @@ class Wanted(msgspec.Struct, kw_only=True):
 
 
 class Plan(NamedTuple):
-    """A run before its first episode."""
+    """Run that has not begun."""
 
-    wanted: Wanted
+    wanted: RunArguments
     env: Environment[Any]
     split: str
     tasks: Sequence[Task[Any]]
@@ -69,8 +69,8 @@ class Plan(NamedTuple):
         return choose(self.env.name, self.agent.name)
 
 
-def plan(wanted: Wanted) -> Plan:
-    """Look everything up, so that nothing is wrong with a run that has begun.
+def plan(wanted: RunArguments) -> Plan:
+    """Resolves all arguments, so that wrong usage fails before the first episode.
 
     Raises:
         UsageError: A name or a value that does not exist.
@@ -92,21 +92,8 @@ def plan(wanted: Wanted) -> Plan:
         )
     split = selection.split_of(env, wanted.split)
     tasks = selection.tasks_of(env, split, wanted.tasks)
-    manifest = folders.Manifest(
-        environment=selection.anchored(wanted.env),
-        options=made_with,
-        harness=program,
-        name=env.name,
-        fingerprint=env.fingerprint,
-        tools_digest=env.tools_digest,
-        split=split,
-        tasks=wanted.tasks,
-        agent=wanted.agent,
-        user=wanted.user,
-        base_url=wanted.base_url,
-        group=wanted.group,
-        seed=wanted.seed,
-        config=msgspec.to_builtins(env.config),
-    )
+    names = ("tasks", "agent", "user", "base_url", "group", "seed")
+    fields = {name: getattr(wanted, name) for name in names}
+    manifest = folders.Manifest.of(env, wanted.env, made_with, harness=program, split=split, **fields)
     agent = selection.agent_of(wanted.agent, wanted.user, base_url=wanted.base_url, retries=env.config.retries)
     return Plan(wanted, env, split, tasks, agent, manifest)

@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-
 from quintain.environment import Environment
 from quintain.errors import RunStopped
 from quintain.harness import Agent
@@ -17,18 +15,18 @@ from quintain.rollouts import rollouts
 from quintain.task import Task
 from quintain.trace import Timing
 
-from .console import number, stderr
+from . import console
 
 
 class Watcher(Protocol):
     """Callback for the progress of a run."""
 
     def __call__(self, episodes: int, summary: Summary) -> None:
-        """So many further episodes are in the summary."""
+        """Receives the number of episodes added to the summary."""
         ...
 
 
-class Played(NamedTuple):
+class RunResult(NamedTuple):
     """Result of a run."""
 
     summary: Summary
@@ -44,8 +42,8 @@ async def play(
     folder: RunFolder,
     watcher: Watcher,
     **names: Any,
-) -> Played:
-    """Play tasks into a folder and add them up.
+) -> RunResult:
+    """Plays tasks into a run folder and summarizes them.
 
     Args:
         env: The environment; closed at the end where it can be.
@@ -64,17 +62,17 @@ async def play(
             watcher(len(group.rollouts), summary)
     except RunStopped as stopped:
         _add_rest(summary, folder, seen)
-        return Played(summary, stopped)
+        return RunResult(summary, stopped)
     finally:
         for one in (agent, env):
             close: Callable[[], Awaitable[None]] | None = getattr(one, "aclose", None)
             if close is not None:
                 await close()
-    return Played(summary, None)
+    return RunResult(summary, None)
 
 
 def _add_rest(summary: Summary, folder: RunFolder, seen: set[str]) -> None:
-    """Count the finished episodes of groups that were still open."""
+    """Adds the finished episodes of groups that were still open."""
     rest: dict[tuple[str, int], list[EpisodeRecord]] = {}
     for trace in read_traces(folder.path):
         if trace.task not in seen:
@@ -85,25 +83,12 @@ def _add_rest(summary: Summary, folder: RunFolder, seen: set[str]) -> None:
 
 @contextmanager
 def progress(total: int, title: str) -> Generator[Watcher]:
-    """Show a progress bar with the running mean and the failures on stderr, if stderr is a terminal."""
-    console = stderr()
-    if not console.is_terminal:
-        yield lambda episodes, summary: None
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("mean {task.fields[mean]}"),
-        TextColumn("{task.fields[failed]}", style="red"),
-        TimeRemainingColumn(compact=True),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        place = bar.add_task(title, total=total, mean="-", failed="")
+    """Shows a progress bar with the running mean and the failures."""
+    texts = ("mean {task.fields[mean]}", "[red]{task.fields[failed]}[/]")
+    with console.progress(title, total, *texts, mean="-", failed="") as update:
 
         def advance(episodes: int, summary: Summary) -> None:
             failed = f"{summary.failed} failed" if summary.failed else ""
-            bar.update(place, advance=episodes, mean=number(summary.all.mean), failed=failed)
+            update(advance=episodes, mean=console.number(summary.all.mean), failed=failed)
 
         yield advance

@@ -39,7 +39,7 @@ def wanted(spec: str | None, *, tools: Sequence[str], passed: Sequence[str], bou
 
 
 def played_by(env: Environment[Any], program: dict[str, Any]) -> Environment[Any]:
-    """The environment with a program for its agent; as it is where `program` is empty.
+    """Returns the environment with a program as its harness; unchanged if `program` is empty.
 
     Raises:
         UsageError: The manifest says what no harness is; or the environment's worlds are at a server.
@@ -68,6 +68,6 @@ class _Settings(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _anchored(word: str, *, first: bool) -> str:
-    """The first word is looked up on the PATH unless it has a slash."""
+    """Makes a word that names a file absolute; a first word without a slash is left to PATH."""
     is_file = Path(word).is_file() and ("/" in word or not first)
     return str(Path(word).absolute()) if is_file else word

@@ -1,4 +1,4 @@
-"""`quintain replay`: play every trace again, in processes that cannot agree by chance."""
+"""`quintain replay`: replay traces in processes with different hash seeds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ import msgspec
 from . import console, exits, options
 
 if TYPE_CHECKING:
+    from subprocess import CompletedProcess
+
     from quintain.chain import TaskChain
     from quintain.environment import Environment
     from quintain.errors import ReplayDivergence
@@ -27,7 +29,7 @@ _WINDOW = 60
 """Characters shown before and after the first that differs."""
 
 
-class Divergence(msgspec.Struct, kw_only=True):
+class DivergenceExcerpt(msgspec.Struct, kw_only=True):
     """First difference between a trace and its replay, with both values."""
 
     path: str
@@ -42,7 +44,7 @@ class Divergence(msgspec.Struct, kw_only=True):
 
     @property
     def place(self) -> str:
-        """As in "turn 3, step 0, observation"."""
+        """Place as text, such as "turn 3, step 0, observation"."""
         counted = (("turn", self.turn), ("step", self.step))
         return ", ".join([*(f"{name} {n}" for name, n in counted if n is not None), self.field])
 
@@ -55,13 +57,13 @@ class ReplayResult(msgspec.Struct, kw_only=True):
     episodes: int = 0
     turns: int = 0
     diverged: int = 0
-    first: list[Divergence] = []
+    first: list[DivergenceExcerpt] = []
     wall_s: float = 0.0
 
 
 @click.command(short_help="Replay recorded traces and compare them byte by byte.")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
-@click.option("--env", metavar="ENV", help="Environment; needed if there is no run.json next to the traces.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=options.PATH)
+@options.env
 @options.processes
 @click.option("--here", is_flag=True, help="Replay in this process only; misses differences between hash seeds.")
 @options.json
@@ -70,7 +72,7 @@ def replay(*, paths: Sequence[Path], env: str | None, processes: int, here: bool
 
     Ends with status 1 when a replay diverged, and names the first turn, step and field that differ.
     """
-    verdicts = [asyncio.run(judge(paths, env))] if here else judge_elsewhere(paths, env, processes)
+    verdicts = [asyncio.run(replay_here(paths, env))] if here else replay_in_processes(paths, env, processes)
     if as_json:
         same = not any(verdict.diverged for verdict in verdicts)
         console.print_json({"episodes": verdicts[0].episodes, "agree": same, "processes": verdicts})
@@ -80,29 +82,37 @@ def replay(*, paths: Sequence[Path], env: str | None, processes: int, here: bool
         raise click.exceptions.Exit(exits.FAILED)
 
 
-def judge_elsewhere(paths: Sequence[Path], env: str | None, processes: int) -> list[ReplayResult]:
-    """Replay in fresh processes, each under a hash seed of its own; a process that cannot ends this one as well."""
-    from quintain.replay import fresh_processes
-
-    own = os.environ.get("PYTHONHASHSEED")
-    seeds = [seed for seed in range(1, processes + 2) if str(seed) != own][:processes]
-    named = ["--env", env] if env is not None else []
-    command = [sys.executable, "-m", "quintain", "replay", "--here", "--json", *named, "--", *map(str, paths)]
+def replay_in_processes(paths: Sequence[Path], env: str | None, processes: int) -> list[ReplayResult]:
+    """Replays in fresh processes with different hash seeds; exits if one of them fails."""
     verdicts: list[ReplayResult] = []
-    for process in fresh_processes(command, seeds):
+    for process in in_processes(["replay", "--here"], paths, env=env, count=processes):
         if process.returncode not in (0, exits.FAILED) or not process.stdout:
             click.echo(process.stderr.rstrip(), err=True)
             raise click.exceptions.Exit(process.returncode or exits.FAILED)
-        verdicts += msgspec.json.decode(process.stdout, type=_Answer).processes
+        verdicts += msgspec.json.decode(process.stdout, type=_ReplayDocument).processes
     return verdicts
 
 
-class _Answer(msgspec.Struct):
+def in_processes(
+    command: Sequence[str], paths: Sequence[Path], *, env: str | None, count: int
+) -> Iterable[CompletedProcess[str]]:
+    """Runs a command of this program with --json in fresh processes whose hash seeds all differ from this one's."""
+    from quintain.replay import fresh_processes
+
+    own = os.environ.get("PYTHONHASHSEED")
+    seeds = [seed for seed in range(1, count + 2) if str(seed) != own][:count]
+    named = ["--env", env] if env is not None else []
+    return fresh_processes(
+        [sys.executable, "-m", "quintain", *command, "--json", *named, "--", *map(str, paths)], seeds
+    )
+
+
+class _ReplayDocument(msgspec.Struct):
     processes: list[ReplayResult]
 
 
-async def judge(paths: Sequence[Path], spec: str | None) -> ReplayResult:
-    """Replay all traces in this process.
+async def replay_here(paths: Sequence[Path], spec: str | None) -> ReplayResult:
+    """Replays all traces in this process.
 
     Raises:
         UsageError, DefinitionError: The traces or their environment cannot be loaded, or there are no traces.
@@ -145,9 +155,9 @@ async def _replay(env: Environment[Any], days: TaskChain[Any], trace: Trace) -> 
     return None
 
 
-def _named(path: Path, trace: Trace, diverged: ReplayDivergence) -> Divergence:
+def _named(path: Path, trace: Trace, diverged: ReplayDivergence) -> DivergenceExcerpt:
     expected, found = sides(_text(diverged.expected), _text(diverged.found))
-    return Divergence(
+    return DivergenceExcerpt(
         path=str(path),
         task=trace.task,
         member=trace.member,
@@ -167,7 +177,7 @@ def _text(value: Any) -> str:
 
 
 def sides(expected: str, found: str) -> tuple[str, str]:
-    """Both texts around the first character in which they differ."""
+    """Cuts both texts to the surroundings of the first character that differs."""
     pairs = enumerate(zip(expected, found, strict=False))
     same = next((n for n, (a, b) in pairs if a != b), min(len(expected), len(found)))
     start = max(0, same - _WINDOW)
@@ -180,7 +190,7 @@ def sides(expected: str, found: str) -> tuple[str, str]:
 
 
 def print_verdicts(verdicts: Sequence[ReplayResult]) -> None:
-    """A line per process, and the first divergences once."""
+    """Prints one line per process, and each of the first divergences once."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -190,7 +200,7 @@ def print_verdicts(verdicts: Sequence[ReplayResult]) -> None:
         for v in verdicts
     ]
     out.print(console.grid("hash seed", ">episodes", ">turns", "result", ">time", ">episodes/s", rows=rows))
-    named: dict[bytes, Divergence] = {}
+    named: dict[bytes, DivergenceExcerpt] = {}
     for verdict in verdicts:
         for one in verdict.first:
             named.setdefault(msgspec.json.encode((one.path, one.task, one.member, one.attempt)), one)

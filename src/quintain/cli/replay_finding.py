@@ -1,4 +1,4 @@
-"""`quintain replay-finding`: see for yourself what the audit claims."""
+"""`quintain replay-finding`: reproduce a finding of an audit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import console, exits, options
 
 
 @click.command(name="replay-finding", short_help="Reproduce a finding of an audit.")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=options.PATH)
 @click.option(
     "--number", type=click.IntRange(min=1), metavar="N", help="Number of the finding if PATH is a report.json."
 )
@@ -20,6 +20,8 @@ def replay_finding(*, path: Path, number: int | None, as_json: bool) -> None:
 
     Ends with status 1 when it does: the bug is still there. 0: it is gone. 4: the subject could not be run.
     """
+    from msgspec.structs import asdict
+
     from quintain.audit.kernel import replay
     from quintain.audit.kernel.child import SubjectBroken
     from quintain.audit.report.document import load
@@ -33,7 +35,7 @@ def replay_finding(*, path: Path, number: int | None, as_json: bool) -> None:
         click.echo(f"Error: the subject could not be run: {error}", err=True)
         raise click.exceptions.Exit(exits.SUBJECT) from None
     if as_json:
-        console.print_json({"title": finding.title, "holds": replayed.held > 0, **_plain(replayed)})
+        console.print_json({"title": finding.title, "holds": replayed.held > 0, **asdict(replayed)})
     else:
         out = console.stdout()
         out.print(f"{finding.title}\n", style="bold", soft_wrap=True)
@@ -45,9 +47,3 @@ def replay_finding(*, path: Path, number: int | None, as_json: bool) -> None:
         out.print(f"\n{verdict}: shown in {replayed.held} of {replayed.plays} fresh plays.")
     if replayed.held:
         raise click.exceptions.Exit(exits.FAILED)
-
-
-def _plain(replayed: object) -> dict[str, object]:
-    import msgspec
-
-    return dict(msgspec.structs.asdict(replayed))  # type: ignore[arg-type]  # a Struct

@@ -14,12 +14,12 @@ from . import console, exits, options
 
 if TYPE_CHECKING:
     from .plan import Plan
-    from .play import Played
+    from .play import RunResult
 
 
 @click.command(short_help="Play the tasks of an environment.")
 @click.argument("env", default="sales")
-@click.option("--split", help='Split of the tasks.  [default: "test", else the last split]')
+@options.split
 @click.option("--agent", default="oracle", show_default=True, help="oracle, noop, random, openai:NAME, or a plugin.")
 @click.option("--base-url", metavar="URL", help="Endpoint of openai:NAME; the key comes from OPENAI_API_KEY.")
 @click.option("--user", metavar="AGENT", help="Model of the simulated user, named like --agent.")
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 @click.option("--any-process", is_flag=True, help="Let child processes of the program call its model.")
 @click.option("--tasks", metavar="N|A:B|IDS", help='The first N, a slice, or ids: "a,b", "7,".  [default: all]')
 @click.option("--group", type=click.IntRange(min=1), default=1, show_default=True, help="Episodes per task.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the worlds.")
+@options.world_seed
 @click.option("--concurrency", type=int, help="Maximum concurrent episodes.")
-@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="TOML file with configuration.")
+@click.option("--config", type=options.PATH, metavar="FILE", help="TOML file with configuration.")
 @click.option(
     "--set",
     "settings",
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 @options.nl_assertions
 @options.twin
 @options.made_with
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder.  [default: runs/ENV-AGENT-N]")
+@click.option("--out", type=options.PATH, metavar="DIR", help="Run folder.  [default: runs/ENV-AGENT-N]")
 @click.option("--resume", is_flag=True, help="Continue the run in --out, or the latest run of ENV and AGENT.")
 @options.json
 @click.pass_obj
@@ -62,9 +62,9 @@ def run(invocation: console.Invocation, /, **given: Any) -> None:
     (http://HOST:PORT/NAME). Each finished episode is on disk before it counts: a run that was interrupted, or even
     killed, goes on with --resume.
     """
-    from .plan import Wanted, plan
+    from .plan import RunArguments, plan
 
-    chosen = plan(Wanted(**given))
+    chosen = plan(RunArguments(**given))
     place = chosen.place()
     started = time.perf_counter()
     played, before = _play(chosen, place, invocation.arguments)
@@ -91,8 +91,8 @@ def run(invocation: console.Invocation, /, **given: Any) -> None:
         raise played.stopped
 
 
-def _play(chosen: Plan, place: Path, arguments: list[str]) -> tuple[Played, int]:
-    """Play the run; on Ctrl-C, print which episodes are saved. Returns the result and how many episodes existed."""
+def _play(chosen: Plan, place: Path, arguments: list[str]) -> tuple[RunResult, int]:
+    """Plays the run and returns its result with the number of episodes that existed before."""
     from .folders import opened
     from .play import play, progress
 
@@ -111,14 +111,14 @@ def _play(chosen: Plan, place: Path, arguments: list[str]) -> tuple[Played, int]
 
 
 def _again(arguments: list[str], place: Path) -> str:
-    """The command that continues this run."""
+    """Returns the command that continues this run."""
     further = [] if "--resume" in arguments else ["--resume"]
     if not any(word.partition("=")[0] == "--out" for word in arguments):
         further += ["--out", str(place)]
     return shlex.join(["quintain", *arguments, *further])
 
 
-def _print(played: Played, facts: dict[str, Any]) -> None:
+def _print(played: RunResult, facts: dict[str, Any]) -> None:
     from rich.text import Text
 
     from .summary import print_summary

@@ -22,7 +22,7 @@ _FILE = re.compile(r"(?P<path>.+\.py)(?P<attribute>:\w+)?")
 
 
 def anchored(spec: str) -> str:
-    """The name of an environment that means the same from any folder: a file by its absolute path."""
+    """Returns the name of an environment with an absolute file path, valid in any folder."""
     match = _FILE.fullmatch(spec)
     return os.path.abspath(match["path"]) + (match["attribute"] or "") if match else spec  # noqa: PTH100 (keeps links)
 
@@ -40,7 +40,7 @@ def split_of(env: Environment[Any], wanted: str | None) -> str:
 
 
 def tasks_of(env: Environment[Any], split: str, wanted: str | None) -> Sequence[Task[Any]]:
-    """The tasks that `--tasks` selects: "20" the first 20, "20:40" a slice, "a,b" or "7," those with these ids.
+    """Returns the tasks of `--tasks`: "20" the first 20, "20:40" a slice, "a,b" or "7," ids.
 
     Raises:
         UsageError: It selects nothing, or what is not there.
@@ -63,7 +63,7 @@ def tasks_of(env: Environment[Any], split: str, wanted: str | None) -> Sequence[
 
 
 def config_of(env: Environment[Any], file: Path | None, settings: Iterable[str], **dials: Any) -> Config:
-    """The environment's configuration, then that of a file, then `key=value` texts, then `dials` that are not None.
+    """Returns the configuration: the environment's, then a file's, `key=value` texts, and `dials` that are not None.
 
     Raises:
         UsageError: An unreadable file, an unknown field, or a value that cannot be used.

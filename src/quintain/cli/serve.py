@@ -52,8 +52,8 @@ def serve(
     from .options import pairs
 
     given = pairs("--option", options)
-    wish = operation.Operation.taken(more)
-    over_stdio, chosen = more.pop("stdio"), stdio.Single(**more)
+    wish = operation.ServeOptions.taken(more)
+    over_stdio, chosen = more.pop("stdio"), stdio.StdioOptions(**more)
     _nothing_in_vain(over_stdio=over_stdio)
     from quintain.serve.mcp import too_old
 
@@ -65,18 +65,18 @@ def serve(
     if words := too_old():
         click.echo(f"MCP is not served: {words}", err=True)
     served = [plugins.environment(spec, **given) for spec in envs]
-    manifests = [folders.of_served(env, spec, given, user=user) for env, spec in zip(served, envs, strict=True)]
-    offer = operation.Offer(served, manifests, plugins.agent(user) if user else None)
+    manifests = [folders.Manifest.of(env, spec, given, user=user) for env, spec in zip(served, envs, strict=True)]
+    offer = operation.ServedEnvironments(served, manifests, plugins.agent(user) if user else None)
     sys.exit(operation.serve(offer, wish, address=address, port=port))
 
 
 def _nothing_in_vain(*, over_stdio: bool) -> None:
-    """Refuse options that would change nothing.
+    """Raises UsageError for options that would have no effect.
 
     Raises:
         UsageError: One of a server was given with --stdio, or one of --stdio without it.
     """
-    context, of_stdio = click.get_current_context(), stdio.Single.__struct_fields__
+    context, of_stdio = click.get_current_context(), stdio.StdioOptions.__struct_fields__
     vain = [
         option.opts[0]
         for option in context.command.params

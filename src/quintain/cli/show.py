@@ -1,4 +1,4 @@
-"""`quintain show`: one trace for a person: what was said, done and seen, what it changed, what it earned and why."""
+"""`quintain show`: one trace as text, with its turns, changes and rewards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import console, options
 if TYPE_CHECKING:
     from quintain.trace import Trace
 
-    from .watch import Watched
+    from .watch import StepChanges
 
 
 @click.command(short_help="Show a trace: turns, calls, changes, rewards.")
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--index", type=int, help="Index of the trace; negative values count from the end.  [default: 0]")
 @click.option("--task", help="The first trace of the task with this id.")
 @click.option("--list", "as_list", is_flag=True, help="List the traces, one per line.")
-@click.option("--env", metavar="ENV", help="Environment; needed if there is no run.json next to the trace.")
+@options.env
 @click.option("--full", is_flag=True, help="Show long texts in full.")
 @options.json
 def show(
@@ -50,7 +50,7 @@ def show(
 
 
 def _pick(path: Path, index: int | None, task: str | None) -> tuple[int, Trace]:
-    """The trace that was asked for, and its place."""
+    """Returns the chosen trace and its index."""
     from quintain.errors import UsageError
     from quintain.record import read_traces
 
@@ -71,7 +71,7 @@ def _pick(path: Path, index: int | None, task: str | None) -> tuple[int, Trace]:
     return chosen
 
 
-def _watch(path: Path, spec: str | None, trace: Trace) -> tuple[Watched | None, str]:
+def _watch(path: Path, spec: str | None, trace: Trace) -> tuple[StepChanges | None, str]:
     """Returns what each step changed; or None and the reason why the trace cannot be played again."""
     from quintain.errors import QuintainError
 
@@ -85,7 +85,7 @@ def _watch(path: Path, spec: str | None, trace: Trace) -> tuple[Watched | None, 
         return None, str(error)
 
 
-def _to_dict(trace: Trace, place: int, watched: Watched | None, *, reason: str) -> dict[str, Any]:
+def _to_dict(trace: Trace, place: int, watched: StepChanges | None, *, reason: str) -> dict[str, Any]:
     import msgspec
 
     changes = watched and [
@@ -102,7 +102,7 @@ def _to_dict(trace: Trace, place: int, watched: Watched | None, *, reason: str) 
 
 
 def _plain(value: Any) -> Any:
-    """JSON's own types; what JSON has no form for is described."""
+    """Converts a value to JSON types; a value that JSON cannot hold becomes its repr."""
     import msgspec
 
     return msgspec.to_builtins(value, enc_hook=repr)

@@ -16,8 +16,8 @@ from quintain.environment import Environment
 from quintain.errors import UsageError
 
 
-class Single(msgspec.Struct, kw_only=True):
-    """The options by which `serve --stdio` knows its episode."""
+class StdioOptions(msgspec.Struct, kw_only=True):
+    """Values of the options of `serve --stdio`."""
 
     split: str | None = None
     task: str | None = None
@@ -26,7 +26,7 @@ class Single(msgspec.Struct, kw_only=True):
 
 
 def single(command: Any) -> Any:
-    """Add them to a command."""
+    """Adds these options to a command."""
     for option in (
         click.option("--trace", type=click.Path(path_type=Path), metavar="FILE",
                      help="With --stdio: append the episode's trace to this file."),
@@ -39,8 +39,8 @@ def single(command: Any) -> Any:
     return command
 
 
-def serve(envs: tuple[str, ...], chosen: Single, *, user: str | None, options: dict[str, str]) -> None:
-    """Serve it.
+def serve(envs: tuple[str, ...], chosen: StdioOptions, *, user: str | None, options: dict[str, str]) -> None:
+    """Serves one episode over MCP on stdin and stdout.
 
     Raises:
         UsageError: Not one environment, no such task, or a file that cannot be written.

@@ -1,4 +1,4 @@
-"""A run's numbers as tables."""
+"""Summary of a run as tables and as plain data."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TAG_VALUES = 12
 
 
 def print_summary(console: Console, summary: Summary) -> None:
-    """Everything that a person asks a finished run, most important first."""
+    """Prints the summary of a run, most important facts first."""
     for block in _blocks(summary):
         console.print(block)
         console.print()
 
 
 def to_dict(summary: Summary) -> dict[str, Any]:
-    """Everything that a summary knows as plain data for `--json`."""
+    """Returns the summary as plain data for `--json`."""
     short, long = summary.failure_by_length
     return {
         "episodes": summary.all.episodes,
@@ -69,7 +69,7 @@ def _blocks(summary: Summary) -> Iterator[RenderableType]:
 
 
 def _facts(summary: Summary) -> Grid:
-    """Names and values, without a head."""
+    """Returns scores and efforts as a table without a head."""
     facts = Grid.grid(padding=(0, 3, 0, 0))
     facts.add_column(no_wrap=True, style="dim")
     facts.add_column()
@@ -113,7 +113,7 @@ def _efforts(summary: Summary) -> Iterator[tuple[str, Text]]:
 
 
 def _by_failed_task(summary: Summary) -> Grid:
-    """Tasks with the most failures, with the mean if each failed episode counted as 0, and as 1."""
+    """Returns the tasks with the most failures, with bounds of their mean."""
     worst = sorted(summary.failed_tasks.items(), key=lambda item: (item[1].scored - item[1].episodes, item[0]))
     rows = [
         (task, one.episodes, one.episodes - one.scored, number(one.mean), *map(number, one.bounds or ()))

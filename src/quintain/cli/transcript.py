@@ -1,4 +1,4 @@
-"""A trace as text for a terminal."""
+"""Terminal view of a trace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quintain.trace import Content, End, Level, Message, Reward, Step, ToolCall,
 
 from .changes import WorldChange, shown
 from .console import clipped, grid, number, plural, safe
-from .watch import Watched
+from .watch import StepChanges
 
 _LINES = 12
 _CHARACTERS = 1200
@@ -25,7 +25,7 @@ Row = tuple[str, Text]
 """A label, and what it labels."""
 
 
-def print_transcript(console: Console, trace: Trace, *, watched: Watched | None, reason: str, full: bool) -> None:
+def print_transcript(console: Console, trace: Trace, *, watched: StepChanges | None, reason: str, full: bool) -> None:
     """Everything about one trace.
 
     Args:
@@ -77,7 +77,7 @@ def _turn_title(turn: Turn) -> str:
     return f"turn {turn.index}, {turn.role}{thread}{branch}"
 
 
-def _turn_rows(turn: Turn, watched: Watched | None, *, full: bool) -> Iterator[Row]:
+def _turn_rows(turn: Turn, watched: StepChanges | None, *, full: bool) -> Iterator[Row]:
     if turn.keep is not None:
         yield "context", Text(f"rewritten; {plural(turn.keep, 'message')} kept", style="dim")
     for message in turn.added:
@@ -137,7 +137,7 @@ def _said(content: Content, *, full: bool, style: str = "") -> Text:
 
 
 def _reward_rows(rewards: Iterable[Reward]) -> Iterator[Row]:
-    """Rewards that say why stand alone; the others share a line."""
+    """Yields a row per reward with a reason, and one row for all others."""
     brief = Text()
     for reward in rewards:
         verdict = Text(f"{reward.name} ", style="green").append(_value(reward), style="bold green")
@@ -154,7 +154,7 @@ def _value(reward: Reward) -> str:
 
 
 def _print_rows(console: Console, rows: Iterable[Row]) -> None:
-    """Label and text, the text wrapped under itself; a label is not repeated."""
+    """Prints labels and wrapped texts; a label is not repeated."""
     above = ""
     for label, text in rows:
         for n, line in enumerate(text.wrap(console, max(20, console.width - _MARGIN), overflow="fold")):
@@ -166,7 +166,7 @@ def _print_rows(console: Console, rows: Iterable[Row]) -> None:
 
 
 def _print_verdict(console: Console, trace: Trace, best: dict[str, float]) -> None:
-    """The criteria over the whole episode; then the score, and what each of them says about it."""
+    """Prints the criteria over the whole episode, then the score and the rewards."""
     rows = [_criterion_row(given) for given in _by_name(trace.every_reward()).values()]
     if rows:
         console.print(grid("criterion", "level", ">times", ">raw", ">value", ">weight", "least", rows=rows))
@@ -193,7 +193,7 @@ def _by_name(rewards: Iterable[Reward]) -> dict[str, list[Reward]]:
 
 
 def _criterion_row(given: list[Reward]) -> tuple[object, ...]:
-    """One criterion over the whole episode: of a repeated one the sums, and where it gave least."""
+    """Returns the row of one criterion: its sums, and the turn with its least value."""
     first = given[0]
     raw, value = ([n for r in given if (n := getattr(r, side)) is not None] for side in ("raw", "value"))
     low = min((r for r in given if r.value is not None), key=lambda r: r.value or 0.0, default=first)

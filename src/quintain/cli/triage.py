@@ -1,14 +1,10 @@
-"""`quintain triage`: whose fault was each episode, and which of them may be trained on?"""
+"""`quintain triage`: attribute each episode to a component."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from collections import Counter
-from collections.abc import Callable, Generator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +27,8 @@ _UNREAD = 10
 
 @click.command(short_help="Attribute each episode to a component and mark what to train on.")
 @options.path
-@click.option("--env", "spec", metavar="ENV", help="Environment; needed if there is no run.json next to the traces.")
-@click.option("--audit", type=click.Path(path_type=Path), metavar="FILE", help="Report of `quintain audit --json`.")
+@options.env
+@click.option("--audit", type=options.PATH, metavar="FILE", help="Report of `quintain audit --json`.")
 @click.option("--traces-only", is_flag=True, help="Read the records only, without replay and regrading.")
 @click.option(
     "--regrade",
@@ -59,7 +55,7 @@ _UNREAD = 10
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the blind sample and the permutations.")
 @click.option(
     "--jsonl",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     metavar="FILE",
     help="Write one label per episode as JSON lines, for trainers.",
 )
@@ -76,7 +72,7 @@ def triage(*, path: Path, audit: Path | None, jsonl: Path | None, as_json: bool,
 
     findings = None if audit is None else _findings(audit)
     reading = read(path)
-    env = "left out by --traces-only" if asked["traces_only"] else _environment(path, asked["spec"], reading)
+    env = "left out by --traces-only" if asked["traces_only"] else _environment(path, asked["env"], reading)
     if evidence:
         from quintain.audit.triage.report import gather
         from quintain.audit.triage.siblings import Run
@@ -131,28 +127,29 @@ def _findings(file: Path) -> list[AuditFinding]:
         raise UsageError(f"{str(file)!r} is not a report of `quintain audit --json`: {error}") from error
 
 
-def _report(path: Path, reading: Reading, env: Environment[Any] | str, *, findings: Any, **asked: Any) -> RunReport:
-    """Gather evidence here and in other processes at once, and judge by both."""
+def _report(
+    path: Path, reading: Reading, environment: Environment[Any] | str, *, findings: Any, **asked: Any
+) -> RunReport:
+    """Labels the episodes by evidence gathered here and in other processes."""
     from quintain.audit.triage import triage as judge
     from quintain.audit.triage.report import gather, merged
     from quintain.audit.triage.siblings import Run
 
     with ThreadPoolExecutor(1) as pool:
-        elsewhere = None if isinstance(env, str) else pool.submit(_elsewhere, path, asked)
-        with progress(len(reading.played)) as watch:
-            known = asyncio.run(gather(Run(reading.played), env, times=asked["regrade"], watch=watch))
-        for other in _waited(elsewhere):
+        elsewhere = None if isinstance(environment, str) else pool.submit(_elsewhere, path, asked)
+        with console.progress("triage", len(reading.played)) as update:
+            gathering = gather(
+                Run(reading.played), environment, times=asked["regrade"], watch=lambda n: update(advance=n)
+            )
+            known = asyncio.run(gathering)
+        for other in elsewhere.result() if elsewhere is not None else ():
             known = merged(known, other)
     chosen: dict[str, Any] = {name: asked[name] for name in ("seed", "length")}
-    return asyncio.run(judge(reading, env, findings=findings, evidence=known, **chosen))
-
-
-def _waited(elsewhere: Future[list[list[ReplayEvidence]]] | None) -> list[list[ReplayEvidence]]:
-    return [] if elsewhere is None else elsewhere.result()
+    return asyncio.run(judge(reading, environment, findings=findings, evidence=known, **chosen))
 
 
 def _elsewhere(path: Path, asked: dict[str, Any]) -> list[list[ReplayEvidence]]:
-    """Gather evidence in fresh processes. A process that cannot play raises: an empty result would pass for agreement.
+    """Gathers evidence in fresh processes; a failed one raises, as an empty result would pass for agreement.
 
     Raises:
         UsageError: A process failed.
@@ -161,15 +158,12 @@ def _elsewhere(path: Path, asked: dict[str, Any]) -> list[list[ReplayEvidence]]:
 
     from quintain.audit.triage.evidence import ReplayEvidence
     from quintain.errors import UsageError
-    from quintain.replay import fresh_processes
 
-    own = os.environ.get("PYTHONHASHSEED")
-    seeds = [seed for seed in range(1, asked["processes"] + 2) if str(seed) != own][: asked["processes"]]
-    named = ["--env", asked["spec"]] if asked["spec"] is not None else []
-    command = [sys.executable, "-m", "quintain", "triage", "--evidence", "--json", *named]
-    command += ["--regrade", str(asked["regrade"]), "--", str(path)]
+    from .replay import in_processes
+
+    command = ["triage", "--evidence", "--regrade", str(asked["regrade"])]
     found: list[list[ReplayEvidence]] = []
-    for process in fresh_processes(command, seeds):
+    for process in in_processes(command, [path], env=asked["env"], count=asked["processes"]):
         if process.returncode != 0:
             said = process.stderr.strip()[-500:]
             raise UsageError(f"a fresh process could not replay {path}: exit status {process.returncode}: {said}")
@@ -187,27 +181,6 @@ def _write(file: Path, report: RunReport) -> None:
         raise UsageError(f"cannot write labels to {str(file)!r}: {error.strerror}") from error
 
 
-@contextmanager
-def progress(total: int) -> Generator[Callable[[int], object]]:
-    """Show a progress bar on stderr, if stderr is a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-
-    err = console.stderr()
-    if not err.is_terminal:
-        yield lambda episodes: None
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(compact=True),
-    )
-    with Progress(*columns, console=err, transient=True) as bar:
-        place = bar.add_task("triage", total=total)
-        yield lambda episodes: bar.update(place, advance=episodes)
-
-
 _VERDICTS = {
     "stop_run": ("The run should have been stopped: surely more than {limit:.0%} failed.", "bold red"),
     "certified": ("Surely fewer than {limit:.0%} failed.", "bold green"),
@@ -219,7 +192,7 @@ _LONG = 400
 
 
 def print_report(out: Console, report: RunReport) -> None:
-    """Everything a person needs to decide; each episode's own label is in `--json` and `--jsonl`."""
+    """Prints the report without the labels of single episodes, which `--json` and `--jsonl` hold."""
     from rich.text import Text
 
     lost = sum(one.episode for one in report.unreadable)
@@ -253,7 +226,7 @@ def _print_decisions(out: Console, report: RunReport) -> None:
 
 
 def _print_failed(out: Console, report: RunReport) -> None:
-    """Each kind of failure, with the first episode that shows it."""
+    """Prints each kind of failure, with the first episode that shows it."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -289,7 +262,7 @@ def _print_queue(out: Console, report: RunReport) -> None:
 
 
 def _print_gaps(out: Console, report: RunReport) -> None:
-    """Print which rules were not applied and why."""
+    """Prints which rules were not applied and why."""
     from rich.text import Text
 
     from quintain.audit.triage.rules import NAMES

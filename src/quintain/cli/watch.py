@@ -1,4 +1,4 @@
-"""A trace, played once more to see what each of its calls did to the world."""
+"""Replay of a trace that records the changes of each step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Steps = dict[tuple[int, int], list[WorldChange]]
 """(turn, step) to what the step changed."""
 
 
-class Watched(NamedTuple):
+class StepChanges(NamedTuple):
     """Changes that the calls of a trace made."""
 
     steps: Steps
@@ -31,8 +31,8 @@ class Watched(NamedTuple):
     """The maximum of each criterion, weight included."""
 
 
-async def watch(env: Environment[S], task: Task[S], trace: Trace) -> Watched:
-    """Play the trace's replies with a verifier that judges nothing and looks at every step."""
+async def watch(env: Environment[S], task: Task[S], trace: Trace) -> StepChanges:
+    """Replays a trace with a verifier that only records the changes of each step."""
     seen: list[list[WorldChange]] = []
 
     async def look(effect: StepView[S]) -> Score:
@@ -49,7 +49,7 @@ async def watch(env: Environment[S], task: Task[S], trace: Trace) -> Watched:
     places = [(turn.index, n) for turn in again.turns for n in range(len(turn.steps))]
     steps = dict(zip(places, seen, strict=False))
     known = {place: found for place, found in steps.items() if diverged is None or place[0] < diverged}
-    return Watched(known, diverged, {c.name: _best(c) for c in env.verifier.criteria})
+    return StepChanges(known, diverged, {c.name: _best(c) for c in env.verifier.criteria})
 
 
 def _best(criterion: Criterion[Any]) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import quintain as qn
-from quintain.cli.plan import Wanted, plan
+from quintain.cli.plan import RunArguments, plan
 from quintain.config import Config
 from quintain.context import Snapshot
 from quintain.environment import Environment
@@ -362,10 +362,10 @@ def test_an_impossible_request_is_refused_at_once(served: Served) -> None:
 def test_options_that_only_a_server_has_are_refused_before_a_run(served: Served) -> None:
     url = f"{served.url}/counter"
     with pytest.raises(UsageError, match=r"solutions of counter's tasks stay at its server.* --agent random"):
-        plan(Wanted(env=url))
+        plan(RunArguments(env=url))
     with pytest.raises(UsageError, match="a program plays beside its world, and counter is at a server"):
-        plan(Wanted(env=url, agent="random", harness="command:true"))
-    assert plan(Wanted(env=url, agent="random")).agent.name == "random"
+        plan(RunArguments(env=url, agent="random", harness="command:true"))
+    assert plan(RunArguments(env=url, agent="random")).agent.name == "random"
 
 
 def test_a_program_does_not_play_at_a_server(served: Served) -> None:
