@@ -64,7 +64,7 @@ def _blocks(summary: Summary) -> Iterator[RenderableType]:
             yield _by(tag, values)
     if summary.failed:
         rows = [(part, kind, n) for part, kinds in sorted(summary.failures.items()) for kind, n in kinds.most_common()]
-        yield grid("part", "failure", ">episodes", rows=rows)
+        yield grid("component", "failure", ">episodes", rows=rows)
         yield _by_failed_task(summary)
 
 
