@@ -90,18 +90,13 @@ class Gate:
 
     def report(self) -> str:
         """Failures by component, kind and task, most frequent first; one line each, with an example."""
-        kinds: Counter[tuple[str, str]] = Counter()
-        tasks: dict[tuple[str, str], Counter[str]] = {}
-        example: dict[tuple[str, str], Failure] = {}
+        kinds: dict[tuple[str, str], list[tuple[str, Failure]]] = {}
         for task, failure in self._window:
             if failure is not None:
-                key = (failure.component, failure.kind)
-                kinds[key] += 1
-                tasks.setdefault(key, Counter())[task] += 1
-                example.setdefault(key, failure)
+                kinds.setdefault((failure.component, failure.kind), []).append((task, failure))
         lines: list[str] = []
-        for (component, kind), count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
-            often = ", ".join(f"{task} ({n})" for task, n in tasks[component, kind].most_common(3))
-            failure = example[component, kind]
-            lines.append(f"  {component}  {kind}: {count}, in {often}; e.g. {failure.type}: {failure.message[:300]}")
+        for (component, kind), failed in sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0])):
+            often = ", ".join(f"{task} ({n})" for task, n in Counter(task for task, _ in failed).most_common(3))
+            example = f"{failed[0][1].type}: {failed[0][1].message[:300]}"
+            lines.append(f"  {component}  {kind}: {len(failed)}, in {often}; e.g. {example}")
         return "\n".join(lines)

@@ -135,9 +135,8 @@ class RunFolder:
             if old.get(name) != new.get(name)
         ]
         if differ:
-            raise UsageError(
-                f"{self.path} holds another run and cannot be continued by this one:\n" + "\n".join(differ)
-            )
+            head = f"{self.path} holds another run and cannot be continued by this one:"
+            raise UsageError("\n".join([head, *differ]))
 
     def _index(self, number: int, place: int, line: bytes) -> None:
         trace = _parse(line, self.path / "traces.jsonl", number)

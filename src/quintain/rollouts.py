@@ -257,9 +257,8 @@ class _Pipeline(Generic[S]):
             else:
                 self._open -= 1
                 self._go_on(one)
-                self._ready[one.index] = Group(
-                    index=one.index, task=one.task.id, rollouts=members, kept=kept, earlier=tuple(one.earlier)
-                )
+                names: dict[str, Any] = {"index": one.index, "task": one.task.id, "earlier": tuple(one.earlier)}
+                self._ready[one.index] = Group(rollouts=members, kept=kept, **names)
             self._changed.notify_all()
 
     def _go_on(self, one: _Open[S]) -> None:

@@ -255,21 +255,17 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"a table's key must be str, got {type(key).__name__}")
         # The exact class: what a subclass adds would be lost in decoding, and a dict of the same shape would pass.
-        if _is_struct(wanted) and type(row) is not wanted:
+        if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct) and type(row) is not wanted:
             raise TypeError(f"row {key!r}: expected {name}, got {type(row).__name__}")
         try:
             # Encoded as it will be read: Python lets an int stand where the row has a float, whose bytes are others.
-            return codec.dumps(codec.loads(codec.dumps(row), wanted))
+            return codec.dumps(codec.loads(codec.dumps(row), self._row))
         except msgspec.ValidationError as error:
             raise TypeError(f"row {key!r}: expected {name}, got {type(row).__name__}: {error}") from error
 
     def _freeze(self) -> None:
         if self._top:
             self._rows, self._top = self._rows.write(self._top), {}
-
-
-def _is_struct(row: Any) -> bool:
-    return isinstance(row, type) and issubclass(row, msgspec.Struct)
 
 
 def _weight(before: str | None, key: str, data: bytes) -> int:

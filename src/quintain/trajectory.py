@@ -62,11 +62,8 @@ def trajectories(group: Sequence[Trace], *, role: str = "agent") -> list[Traject
 
 
 def _trajectory(trace: Trace, turns: list[Turn], advantage: float, *, ends: Turn | None) -> Trajectory:
-    ids: list[int] = []
-    mask: list[bool] = []
-    logprobs: list[float] = []
-    rewards: list[tuple[int, float]] = []
-    versions: list[tuple[int, int]] = []
+    ids, mask, logprobs = list[int](), list[bool](), list[float]()
+    rewards, versions = list[tuple[int, float]](), list[tuple[int, int]]()
     for turn in turns:
         tokens = turn.reply.tokens
         if tokens is None:

@@ -95,8 +95,8 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
                 f"got weight={self.weight}, low={self.low}, high={self.high}"
             )
 
-    def reward(self, verdict: object, *, turn: int | None = None, step: int | None = None) -> Reward:
-        """The record of what `fn` returned.
+    def reward(self, verdict: object, **where: int) -> Reward:
+        """Returns the record of what `fn` returned, for the `turn` and the `step` in `where`.
 
         Raises:
             EpisodeError: Part V, `quintain:reward_out_of_range`: the raw value is outside [low, high] or not a number.
@@ -111,16 +111,8 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
             raise EpisodeError(message, component="V", kind="quintain:reward_out_of_range")
         number = None if raw is None else float(raw)
         value = (number - self.low) / (self.high - self.low) if self.normalize and number is not None else number
-        return Reward(
-            name=self.name,
-            level=self.level,
-            raw=number,
-            value=value,
-            weight=self.weight,
-            turn=turn,
-            step=step,
-            reason=said.reason,
-        )
+        own: dict[str, Any] = {"name": self.name, "level": self.level, "weight": self.weight, **where}
+        return Reward(raw=number, value=value, reason=said.reason, **own)
 
     def silent(self, reason: str, value: float | None = None) -> Reward:
         """The reward of a criterion that had nothing to judge."""
