@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import enum
 import json
+import typing
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import msgspec
@@ -14,8 +16,12 @@ from hypothesis import strategies as st
 
 import quintain as qn
 from quintain import codec
+from quintain.errors import ReplayDivergence
+from quintain.replay import replay
 from quintain.tools import Tool, collect, observe, parse_docstring
-from quintain.trace import Image, Text
+from quintain.trace import Image, Message, Observation, Step, Text, Trace
+
+from .worlds import blamed, call, fine, first_task, one_by_one, play, single
 
 
 class Colour(enum.Enum):
@@ -395,3 +401,91 @@ def test_a_tool_can_be_told_apart_by_its_digest() -> None:
         return codec.json((tool.name, tool.description, tool.parameters, tool.roles))
 
     assert len({shown(tool) for tool in collect(Hall).values()}) == len(collect(Hall))
+
+
+# --- data of observations ---
+
+
+class Scanner(qn.State):
+    """Returns observations of every kind."""
+
+    @qn.tool
+    def scan(self, kind: str) -> Any:
+        """Scan something.
+
+        Args:
+            kind: Which result.
+        """
+        results: dict[str, Any] = {
+            "plain": Observation("3 rows", {"rows": 3, "point": Point(1), "tags": ("a", "b")}),
+            "json": Observation({"rows": 3}, {"rows": 3}),
+            "picture": Observation(Image("image/png", b"\x89"), {"size": 1}),
+            "empty": Observation("3 rows"),
+            "object": Observation("", {"a": object()}),
+            "nan": Observation("", {"a": float("nan")}),
+            "list": Observation("", typing.cast(Any, [1])),
+            "large number": Observation("", {"a": 2**70}),
+            "long": Observation("x" * 20, {"a": "y" * 20}),
+        }
+        return results[kind]
+
+
+@qn.reward(level="step", high=3)
+def rows(view: qn.StepView[Scanner]) -> float:
+    return float(view.step.data.get("rows", 0))
+
+
+def scanned(kind: str, **config: Any) -> Trace:
+    return play(single(Scanner(), fine, rows, **config), one_by_one(call("scan", kind=kind)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "data"),
+    [
+        ("plain", "3 rows", {"rows": 3, "point": {"x": 1, "y": 0.0}, "tags": ["a", "b"]}),
+        ("json", '{"rows":3}', {"rows": 3}),
+        ("picture", (Image("image/png", b"\x89"),), {"size": 1}),
+        ("empty", "3 rows", {}),
+    ],
+)
+def test_data_of_an_observation_is_in_the_step_and_not_in_a_message(kind: str, content: Any, data: Any) -> None:
+    trace = scanned(kind)
+    (step,) = trace.turns[0].steps
+    assert (step.observation, step.data, step.is_error) == (content, data, False)
+    assert trace.turns[0].rewards[0].raw == data.get("rows", 0)
+    assert trace.context(1)[-1] == Message("tool", content, call_id=step.call.id)
+    assert (b'"data":{' in codec.json(step)) is bool(data)
+    assert codec.dumps(msgspec.structs.replace(step, data={})) == codec.dumps(Step(step.call, content))
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [("object", "object"), ("nan", "nan"), ("list", "Expected `object`"), ("large number", "")],
+)
+def test_data_that_is_not_plain_is_a_bug_of_the_tool(kind: str, says: str) -> None:
+    failure = blamed(scanned(kind))
+    assert (failure.component, failure.kind) == ("S", "quintain:tool_bug")
+    assert says in failure.message
+
+
+def test_data_counts_among_the_bytes_of_an_observation() -> None:
+    assert scanned("long", max_observation_bytes=44).score == 1.0
+    assert "44 bytes, max_observation_bytes is 43" in blamed(scanned("long", max_observation_bytes=43)).message
+
+
+def test_other_data_is_a_divergence_of_the_replay() -> None:
+    env = single(Scanner(), fine, rows)
+    trace = play(env, one_by_one(call("scan", kind="plain")))
+    assert asyncio.run(replay(env, first_task(env), trace)).to_bytes() == trace.to_bytes()
+    turn = trace.turns[0]
+    step = msgspec.structs.replace(turn.steps[0], data={"rows": 2})
+    trace.turns[0] = msgspec.structs.replace(turn, steps=(step,))
+    with pytest.raises(ReplayDivergence, match="turn 0, step 0, data"):
+        asyncio.run(replay(env, first_task(env), trace))
+
+
+def test_a_fault_takes_the_data_with_it() -> None:
+    env = single(Scanner(), fine, rows, noise_rate=0.9)
+    steps = [play(env, one_by_one(call("scan", kind="plain")), seed=seed).turns[0].steps[0] for seed in range(20)]
+    assert {"timeout", "truncated"} <= {step.fault for step in steps}
+    assert all(bool(step.fault) is not bool(step.data) for step in steps)

@@ -75,10 +75,10 @@ class Environment(Generic[S]):
         self.config = config or Config()
         self.splits = splits
         self.tools: dict[str, Tool] = collect(state)
+        self._offered: frozenset[str] | None = None  # Names of the tools that a task offers; None for all.
         self._by_role: dict[str, tuple[Tool, ...]] = {}
-        self.tools_digest = codec.digest(
-            codec.json([(t.name, t.description, t.parameters, t.roles) for t in self.tools.values()])
-        )
+        described = [(t.name, t.description, t.parameters, t.roles) for t in self.tools.values()]
+        self.tools_digest = codec.digest(codec.json(described))
         self.fingerprint = self._fingerprint()
         self._make = tasks
         self._tasks: dict[str, Sequence[Task[S]]] = {}
@@ -87,8 +87,31 @@ class Environment(Generic[S]):
     def tools_of(self, role: str) -> tuple[Tool, ...]:
         """The tools that an actor of this role may call, in their order."""
         if role not in self._by_role:
-            self._by_role[role] = tuple(tool for tool in self.tools.values() if role in tool.roles)
+            self._by_role[role] = tuple(tool for tool in self.tools.values() if self._offers(tool, role))
         return self._by_role[role]
+
+    def tool_of(self, role: str, name: str) -> Tool | None:
+        """Returns the tool that an actor of this role calls by this name; None if it may call none."""
+        tool = self.tools.get(name)
+        return tool if tool is not None and self._offers(tool, role) else None
+
+    def _offers(self, tool: Tool, role: str) -> bool:
+        return role in tool.roles and (self._offered is None or tool.name in self._offered)
+
+    def for_task(self, task: Task[S]) -> Environment[S]:
+        """Returns the environment in which actors see and call only the tools of a task.
+
+        Raises:
+            DefinitionError: The task offers a tool that the environment lacks.
+        """
+        offered = None if task.tools is None else frozenset(task.tools)
+        if offered == self._offered:
+            return self
+        if missing := sorted((offered or frozenset()) - self.tools.keys()):
+            raise DefinitionError(f"task {task.id!r} offers {missing}; {self.name} has only {', '.join(self.tools)}")
+        twin = copy.copy(self)
+        twin._offered, twin._by_role = offered, {}
+        return twin
 
     def tasks(self, split: str) -> Sequence[Task[S]]:
         """The tasks of a split.
@@ -104,9 +127,8 @@ class Environment(Generic[S]):
                 made = self._make(split)
                 self._tasks[split] = made if isinstance(made, Sequence) else tuple(made)
             except Exception as error:
-                raise DefinitionError(
-                    f"tasks({split!r}) of {self.name} raised {type(error).__name__}: {error}"
-                ) from error
+                cause = f"{type(error).__name__}: {error}"
+                raise DefinitionError(f"tasks({split!r}) of {self.name} raised {cause}") from error
         return self._tasks[split]
 
     def task(self, split: str, id: str) -> Task[S]:

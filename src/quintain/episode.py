@@ -20,8 +20,8 @@ from .noise import Fault, sample_fault
 from .scoring import Scoring
 from .state import State, begin
 from .task import Task
-from .tools import Tool, observe
-from .trace import Block, Content, End, Level, Message, Reply, Reward, Step, Timing, ToolCall, Trace, Turn, as_read
+from .tools import Tool, observe, result_data
+from .trace import Block, End, Level, Message, Reply, Reward, Step, Timing, ToolCall, Trace, Turn, as_read
 
 S = TypeVar("S", bound=State)
 
@@ -68,12 +68,13 @@ class Episode(Generic[S]):
             names: Fields of the Trace: seed, member, attempt, continues, agent, split.
 
         Raises:
-            DefinitionError: The task is not plain data.
+            DefinitionError: The task is not plain data, or offers a tool that the environment lacks.
             TypeError: Its world is not of the environment's state class.
         """
         if env.remote_begin is not None:
             episode: Episode[S] = await env.remote_begin(task, start, **names)
             return episode
+        env = env.for_task(task)
         world = task.world() if start is None else start
         if type(world) is not env.state:
             raise TypeError(
@@ -160,8 +161,8 @@ class Episode(Generic[S]):
         return step, await self._judged(self._scoring.step(before, step, self.state, role=role, **where))
 
     async def _call(self, call: ToolCall, role: str) -> Step:
-        tool = self.env.tools.get(call.name)
-        if tool is None or role not in tool.roles:
+        tool = self.env.tool_of(role, call.name)
+        if tool is None:
             return Step(call, f"error: there is no tool {call.name!r}", is_error=True)
         try:
             arguments = tool.decode(call.arguments, strict=self.env.config.arguments == "strict")
@@ -171,37 +172,37 @@ class Episode(Generic[S]):
         if fault and not fault.runs:
             text, is_error = fault.corrupt("")
             return Step(call, text, is_error=is_error, fault=fault.kind)
-        content, is_error = await self._run(tool, arguments)
+        step = await self._run(tool, call, arguments)
         if fault and not self.ended:
-            content, corrupted = fault.corrupt(content)
-            return Step(call, content, is_error=is_error or corrupted, fault=fault.kind)
-        return Step(call, content, is_error=is_error)
+            content, corrupted = fault.corrupt(step.observation)
+            return Step(call, content, is_error=step.is_error or corrupted, fault=fault.kind)
+        return step
 
-    async def _run(self, tool: Tool, arguments: dict[str, Any]) -> tuple[Content, bool]:
-        """Run a tool on the world; returns what the actor reads, and whether the tool refused."""
+    async def _run(self, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> Step:
+        """Runs a tool on the world."""
         started = time.perf_counter()
         try:
             try:
-                result = observe(
-                    await self.env.executor.call(self.env.config.tool_timeout_s, tool.bind(self.state), **arguments)
-                )
+                limit_s, method = self.env.config.tool_timeout_s, tool.bind(self.state)
+                return self._bounded(call, await self.env.executor.call(limit_s, method, **arguments))
             except ToolError as refusal:
-                return self._bounded(str(refusal), tool.name), True
-            return self._bounded(result, tool.name), False
+                return self._bounded(call, str(refusal), is_error=True)
         except DeadlineExceeded as error:
             self.fail(error, component="S", kind="quintain:tool_timeout")
         except BROKEN as error:  # A bug in the world: no reward can be trusted any more.
             self.fail(error, component="S", kind="quintain:tool_bug")
         finally:
             self.timing.tool_s += time.perf_counter() - started
-        return "error: the environment is broken", True
+        return Step(call, "error: the environment is broken", is_error=True)
 
-    def _bounded(self, content: Content, name: str) -> Content:
-        data = content.encode() if isinstance(content, str) else codec.dumps(content)
-        size, limit = len(data), self.env.config.max_observation_bytes
+    def _bounded(self, call: ToolCall, result: Any, *, is_error: bool = False) -> Step:
+        content, data = observe(result), result_data(result)
+        encoded = content.encode() if isinstance(content, str) else codec.dumps(content)
+        size, limit = len(encoded) + (len(codec.dumps(data)) if data else 0), self.env.config.max_observation_bytes
         if size > limit:
-            raise ValueError(f"tool {name!r} returned {size} bytes, max_observation_bytes is {limit}")
-        return content if isinstance(content, str) else codec.loads(data, tuple[Block, ...])
+            raise ValueError(f"tool {call.name!r} returned {size} bytes, max_observation_bytes is {limit}")
+        content = content if isinstance(content, str) else codec.loads(encoded, tuple[Block, ...])
+        return Step(call, content, is_error=is_error, data=data)
 
     def _next_fault(self) -> Fault | None:
         """The planned fault that the next call meets; never two calls in a row, never beyond the budget."""
@@ -305,7 +306,7 @@ class Episode(Generic[S]):
         trace = codec.loads(snapshot.trace, Trace)
         state = await resource.loaded(env.state, snapshot.state)
         start = task.world() if snapshot.start is None else await resource.loaded(env.state, snapshot.start)
-        episode = cls(env.replace(config=trace.config), task, state=state, start=start, trace=trace)
+        episode = cls(env.replace(config=trace.config).for_task(task), task, state=state, start=start, trace=trace)
         for frozen in snapshot.contexts:
             episode.sessions.append(ActorSession(episode, Context.thaw(frozen, episode.trace)))
         return episode

@@ -32,6 +32,7 @@ class Task(msgspec.Struct, Generic[S], frozen=True, kw_only=True, weakref=True):
         day: Within a run, tasks of one day are played one after the other, each in the world that the one before left
             to the same member; the first of them, or one that is played alone, begins in its own `start`.
         tags: Labels for reports, such as family and level; they are in the record.
+        tools: Names of the environment's tools that exist in this task, for every role; None for all of them.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Task(msgspec.Struct, Generic[S], frozen=True, kw_only=True, weakref=True):
     roles: dict[str, str] = {}
     day: str = ""
     tags: dict[str, str] = {}
+    tools: tuple[str, ...] | None = None
 
     def world(self) -> S:
         """The start state; not to be changed."""
@@ -54,7 +56,8 @@ class Task(msgspec.Struct, Generic[S], frozen=True, kw_only=True, weakref=True):
         Raises:
             DefinitionError: The truth or the solution is not plain data.
         """
-        sealed = (self.prompt, self.truth, self.solution, self.answer, self.roles, self.tags)
+        tools = () if self.tools is None else (sorted(self.tools),)
+        sealed = (self.prompt, self.truth, self.solution, self.answer, self.roles, self.tags, *tools)
         try:
             return codec.digest(codec.dumps((self.id, *sealed, await resource.digest(world))))
         except TypeError as error:

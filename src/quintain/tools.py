@@ -14,7 +14,7 @@ import msgspec
 from . import codec
 from .errors import DefinitionError
 from .state import State, parts
-from .trace import Block, Content, Image, Text
+from .trace import Block, Content, Image, Observation, Text
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__quintain_tool__"
@@ -94,9 +94,13 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 def observe(result: Any) -> Content:
     """Returns what an actor reads of a tool's result: text as it is, blocks as they are, anything else as JSON.
 
+    Of an `Observation`, its content.
+
     Raises:
         TypeError, ValueError: The result has no JSON form; the tool is broken.
     """
+    if isinstance(result, Observation):
+        return observe(result.content)
     if isinstance(result, Text | Image):
         return (result,)
     if isinstance(result, tuple | list) and result:
@@ -104,6 +108,17 @@ def observe(result: Any) -> Content:
         if all(isinstance(block, Text | Image) for block in blocks):
             return cast(tuple[Block, ...], tuple(blocks))
     return codec.text(result)
+
+
+def result_data(result: Any) -> dict[str, Any]:
+    """Returns a copy of the data of a tool's result, as JSON holds it; empty if the result is not an `Observation`.
+
+    Raises:
+        TypeError, ValueError: The data has no JSON form, or is not a dict; the tool is broken.
+    """
+    if not isinstance(result, Observation):
+        return {}
+    return msgspec.json.decode(codec.text((result.data,)), type=tuple[dict[str, Any]])[0]
 
 
 def collect(type_: type[State], prefix: tuple[str, ...] = ()) -> dict[str, Tool]:
@@ -149,14 +164,8 @@ def _describe(type_: type[State], method: Callable[..., Any], prefix: tuple[str,
         schema["properties"][parameter]["description"] = words
     if definitions:
         schema["$defs"] = definitions
-    return Tool(
-        name=name,
-        description=summary,
-        parameters=schema,
-        roles=getattr(method, _MARK),
-        arguments=arguments,
-        path=path,
-    )
+    roles = getattr(method, _MARK)
+    return Tool(name=name, description=summary, parameters=schema, roles=roles, arguments=arguments, path=path)
 
 
 def _fields(name: str, method: Callable[..., Any], documented: dict[str, str]) -> list[Any]:
@@ -166,10 +175,8 @@ def _fields(name: str, method: Callable[..., Any], documented: dict[str, str]) -
     for stray in documented.keys() - {parameter.name for parameter in parameters}:
         raise DefinitionError(f"tool {name!r}: Args: describes {stray!r}, which is not a parameter")
     for parameter in parameters:
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise DefinitionError(
-                f"tool {name!r}: {parameter.name!r} is {parameter.kind.description}; a call names each"
-            )
+        if (kind := parameter.kind) not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise DefinitionError(f"tool {name!r}: {parameter.name!r} is {kind.description}; a call names each")
         if parameter.name not in hints or parameter.name not in documented:
             raise DefinitionError(f"tool {name!r}: parameter {parameter.name!r} needs a type and a line under Args:")
         required = parameter.default is parameter.empty

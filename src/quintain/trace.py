@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -48,6 +48,18 @@ def plain(content: Content) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(b.text if isinstance(b, Text) else f"[{b.media_type}, {len(b.data)} bytes]" for b in content)
+
+
+class Observation(msgspec.Struct, frozen=True):
+    """Result of a tool in two parts: `content` for the model, `data` for clients and scoring functions.
+
+    Attributes:
+        content: Anything that a tool may return by itself.
+        data: Plain data with a JSON form; no message to the model holds it. `max_observation_bytes` bounds both parts.
+    """
+
+    content: Any
+    data: dict[str, Any] = {}
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False):
@@ -153,6 +165,8 @@ class Step(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     is_error: bool = False
     fault: str | None = None
     """The planned fault that configuration injected here; None is weather as usual."""
+    data: dict[str, Any] = {}
+    """Data of the tool's `Observation`, for clients and scoring functions, which must not change it."""
 
 
 class Turn(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

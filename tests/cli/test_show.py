@@ -8,6 +8,7 @@ import pytest
 
 import quintain as qn
 from quintain.cli.changes import MISSING, WorldChange, changes
+from quintain.record import read_traces
 from tests.cli.conftest import Call
 from tests.cli.program import document
 
@@ -206,3 +207,15 @@ def test_time_identifiers_draws_and_the_end_belong_to_the_world() -> None:
         'ids["T"]': (MISSING, 1),
         "rng.counter": (0, 1),
     }
+
+
+def test_data_of_an_observation_is_shown_below_it(desk: Path, call: Call) -> None:
+    call("run", ENV, "--tasks", 1, "--out", "here")
+    (trace,) = read_traces("here")
+    turn = trace.turns[0]
+    step = msgspec.structs.replace(turn.steps[0], data={"rows": [1, 2]})
+    trace.turns[0] = msgspec.structs.replace(turn, steps=(step,))
+    Path("own.jsonl").write_bytes(trace.to_json() + b"\n")
+    lines = [line.strip() for line in call("show", "own.jsonl").out.splitlines()]
+    sees = next(n for n, line in enumerate(lines) if line.startswith("sees"))
+    assert lines[sees + 1].split(maxsplit=1) == ["data", '{"rows":[1,2]}']

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from quintain import codec
 from quintain.trace import Content, End, Level, Message, Reward, Step, ToolCall, Trace, Turn, plain
 
 from .changes import WorldChange, shown
@@ -107,6 +108,8 @@ def _step_rows(step: Step, *, full: bool) -> Iterator[Row]:
         ("error" if step.is_error else "sees"),
         _said(step.observation, full=full, style="red" if step.is_error else ""),
     )
+    if step.data:
+        yield "data", _said(codec.text(step.data), full=full, style="dim")
 
 
 def _called(call: ToolCall, *, full: bool) -> Text:

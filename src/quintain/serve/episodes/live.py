@@ -393,7 +393,7 @@ class Live:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """Tools that the agent may call."""
-        return self.env.tools_of("agent")
+        return self.env.for_task(self.task).tools_of("agent")
 
     @property
     def finished(self) -> bool:

@@ -17,7 +17,7 @@ import msgspec
 from quintain import codec
 from quintain.episode import Episode
 from quintain.errors import EpisodeError
-from quintain.trace import Content, Reward, Trace, Turn
+from quintain.trace import Reward, Trace, Turn
 
 SOUGHT = 8
 """Characters of a secret that is looked for where it must not be; shorter ones stand there by chance."""
@@ -111,7 +111,7 @@ class Secrets:
         turns = episode.trace.turns
         for turn in turns[self._checked :]:
             for step in turn.steps:
-                if self._tells(step.observation):
+                if self._tells((step.observation, step.data)):
                     del turns[turn.index :]
                     episode.trace.interrupted = True
                     self._blank(episode)
@@ -120,7 +120,7 @@ class Secrets:
         self._checked = len(turns)
         return None
 
-    def _tells(self, content: Content) -> bool:
+    def _tells(self, content: object) -> bool:
         said = codec.dumps(content)
         return any(form.encode() in said for form in self._sought)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from sys import getsizeof
 from typing import Any
 
-from quintain import resource
+from quintain import codec, resource
 from quintain.episode import Episode
 from quintain.errors import EpisodeError
 from quintain.table import Table
@@ -22,6 +22,9 @@ TOKEN, LOGPROB, SEEN = 36, 32, 72
 more as that said it, and once more as its branch."""
 TURN, MESSAGE, CALL, BLOCK, ACTOR = 350, 64, 60, 60, 400
 """Bytes of each, counted likewise, beside the text that it holds."""
+
+DATA = 8
+"""Bytes of an observation's data in memory for each byte of them as MessagePack: about that of a list of numbers."""
 
 
 class SizeLimit:
@@ -102,7 +105,7 @@ def _turn(turn: Turn) -> int:
     if tokens is not None:
         size += TOKEN * (len(tokens.prompt) + len(tokens.completion)) + LOGPROB * len(tokens.logprobs)
     for step in turn.steps:  # It was read back from its bytes, so its calls are not the reply's any more.
-        size += MESSAGE + _call(step.call) + _content(step.observation)
+        size += MESSAGE + _call(step.call) + _content(step.observation) + _data(step.data)
     return size
 
 
@@ -132,6 +135,10 @@ def _message(message: Message) -> int:
 
 def _call(call: ToolCall) -> int:
     return CALL + getsizeof(call.id) + getsizeof(call.name) + getsizeof(call.arguments)
+
+
+def _data(data: dict[str, Any]) -> int:
+    return DATA * len(codec.dumps(data)) if data else 0
 
 
 def _content(content: Content) -> int:

@@ -43,6 +43,7 @@ class CallAnswer(msgspec.Struct, frozen=True):
         finished: Whether the episode ended with it.
         reward: The score, on the answer that ended a valid episode; None on any other.
         meta: The same and more, by prefixed key, for the metadata of any protocol.
+        data: Data of the tool's observation.
     """
 
     seq: int
@@ -52,6 +53,12 @@ class CallAnswer(msgspec.Struct, frozen=True):
     finished: bool = False
     reward: float | None = None
     meta: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Data of the observation and metadata of the episode, for protocols with one place for both."""
+        return self.data | self.meta
 
 
 def reward(trace: Trace) -> float | None:
@@ -108,7 +115,7 @@ def answers(live: Live, *, index: int, context: Sequence[Message]) -> list[CallA
         index: Number of turns before the reply.
         context: The agent's messages now.
     """
-    env, trace = live.env, live.trace
+    env, trace = live.env.for_task(live.task), live.trace
     turn = next((one for one in trace.turns[index:] if one.role == "agent" or live.led or live.everyone), None)
     if turn is None:  # The harness made no turn of the reply: it ended the episode, or asks again.
         text, meta = _text_since(live, index, context), live.meta | {_SEQ: index}
@@ -120,7 +127,9 @@ def answers(live: Live, *, index: int, context: Sequence[Message]) -> list[CallA
     if turn.rewards and (rewards := visible_rewards(turn.rewards, trace, live.owner)):
         meta[REWARDS] = msgspec.to_builtins(rewards)
     found = [
-        CallAnswer(index, step.observation, is_error=step.is_error, reason=_reason(env, step), meta=meta)
+        CallAnswer(
+            index, step.observation, is_error=step.is_error, reason=_reason(env, step), meta=meta, data=step.data
+        )
         for step in turn.steps
     ] or [CallAnswer(index, _text_after(trace, turn, context), meta=meta)]
     if next_own is None and trace.end is not None:
@@ -165,8 +174,8 @@ def _text_since(live: Live, index: int, context: Sequence[Message]) -> Content:
 def _reason(env: Environment[Any], step: Step) -> Literal["", "not_found", "input_validation"]:
     if not step.is_error:
         return ""
-    tool = env.tools.get(step.call.name)
-    if tool is None or "agent" not in tool.roles:
+    tool = env.tool_of("agent", step.call.name)
+    if tool is None:
         return "not_found"
     try:
         tool.decode(step.call.arguments, strict=env.config.arguments == "strict")

@@ -35,7 +35,9 @@ def spoken_tool(env: Environment[Any]) -> types.Tool:
 def result(answer: CallAnswer) -> types.CallToolResult:
     """Returns the result of a call; the score stands in the metadata, which agents do not show to their models."""
     meta = {**_bare(answer.meta), f"{PREFIX}finished": answer.finished, f"{PREFIX}reward": answer.reward}
-    return types.CallToolResult(content=sdk.blocks(answer.content), is_error=answer.is_error, _meta=meta)
+    data = answer.data or None
+    content = sdk.blocks(answer.content)
+    return types.CallToolResult(content=content, structured_content=data, is_error=answer.is_error, _meta=meta)
 
 
 def refusal(words: str, live: Live) -> types.CallToolResult:

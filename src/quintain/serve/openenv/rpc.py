@@ -127,9 +127,9 @@ class Rpc:
             case "tools/call":
                 return await self._call(_params(ask, Call), key)
             case "tools/list":
-                if session_id := _params(ask, SessionParams).session_id:
-                    await self._session(session_id)
-                return {"tools": wire.tools(self._env)}
+                session_id = _params(ask, SessionParams).session_id
+                session = await self._session(session_id) if session_id else self._own
+                return {"tools": wire.tools(self._env, session.live if session else None)}
             case "openenv/session/create":
                 return await self._create(_params(ask, Create))
             case "openenv/session/close":

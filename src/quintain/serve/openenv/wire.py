@@ -211,14 +211,14 @@ def paid(answer: CallAnswer) -> float | None:
 
 def seen(name: str, answer: CallAnswer) -> bytes:
     """The data of the observation that a call, or words, led to."""
-    metadata = msgspec.Raw(_encode(answer.meta))
+    metadata = msgspec.Raw(_encode(answer.metadata))
     one = CallResult(name, readable(answer.content), _fault(answer), metadata)
     return _encode(Observation(one, paid(answer), answer.finished, metadata))
 
 
 def rpc_seen(name: str, answer: CallAnswer) -> RpcSeen:
     """The result of a tools/call."""
-    metadata = msgspec.Raw(_encode(answer.meta))
+    metadata = msgspec.Raw(_encode(answer.metadata))
     return RpcSeen(
         answer.finished, paid(answer), metadata, tool_name=name, result=readable(answer.content), error=_fault(answer)
     )
@@ -242,13 +242,13 @@ def listed(env: Environment[Any], live: Live | None) -> bytes:
     metadata = msgspec.Raw(_encode(live.meta if live else {}))
     done = live is not None and live.finished
     reward = None if live is None or done else 0.0
-    return _encode(Observation(ToolList(tools(env), metadata), reward, done, metadata))
+    return _encode(Observation(ToolList(tools(env, live), metadata), reward, done, metadata))
 
 
-def tools(env: Environment[Any]) -> list[dict[str, Any]]:
-    """Returns the tools of an environment as the reference lists them; the last one says words without a call."""
+def tools(env: Environment[Any], live: Live | None = None) -> list[dict[str, Any]]:
+    """Returns the tools of an environment, or of an episode, and last `answer`, as the reference lists them."""
     answer = {"name": answer_tool(env), "description": ANSWER_DESCRIPTION, "input_schema": ANSWER_SCHEMA}
-    return [*map(_tool, env.tools_of("agent")), answer]
+    return [*map(_tool, env.tools_of("agent") if live is None else live.tools), answer]
 
 
 def frame(kind: str, data: bytes) -> bytes:

@@ -272,7 +272,8 @@ async def _begun(ors: Ors, request: HttpRequest, caller: Caller) -> list[Message
 
 
 async def _task_tools(ors: Ors, asked: OrsRequest) -> None:
-    await asked.request.reply(wire.listed(ors.live(asked.request, asked.caller).env))
+    live = ors.live(asked.request, asked.caller)
+    await asked.request.reply(wire.listed(live.env.for_task(live.task)))
 
 
 def _call(ors: Ors, asked: OrsRequest) -> Awaitable[None]:

@@ -104,7 +104,7 @@ def _document(name: str, answer: CallAnswer) -> bytes:
         return _failed(f"'{name}' is not a valid tool", "not_found")
     if answer.reason and not answer.finished:
         return _failed(f"Tool input validation error: {_text(answer)}", answer.reason)
-    output = wire.Output(wire.blocks(answer.content), answer.meta, answer.reward, answer.finished)
+    output = wire.Output(wire.blocks(answer.content), answer.metadata, answer.reward, answer.finished)
     return codec.json(wire.Done(output))
 
 
