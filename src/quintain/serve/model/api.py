@@ -6,47 +6,81 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
+from quintain import codec
 from quintain.harness import Request
 from quintain.trace import Block, Content, Image, Message, Reply, Text
 
 T = TypeVar("T")
 
 Longest = Annotated[int, msgspec.Meta(ge=1)]
-"""Tokens of a reply, at most."""
+"""Maximum number of tokens of a reply."""
 
 Some = Annotated[list[T], msgspec.Meta(min_length=1)]
-"""List of at least one; an empty context is the program's mistake, not the model's."""
+"""List with at least one item; an empty context is the program's mistake, not the model's."""
+
+CONFIGURED = "the model is asked as the environment's configuration says"
+"""Reason for which the format of replies is not an option."""
+_TEXTS = {"text", "input_text", "output_text", "refusal"}
 
 _DATA_URL = re.compile(r"data:(?P<type>image/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
 
 
 class Offered(msgspec.Struct, frozen=True):
-    """A function that the program lets its model call, in the program's own words."""
+    """Function that the program offers its model; `space` is the namespace that its name begins with, if any."""
 
     name: str
-    description: str
-    parameters: dict[str, Any]
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
     space: str = ""
-    """The namespace that its name begins with, where the program keeps it in one."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON schema of the arguments; any object if the program gives none."""
+        return self.parameters or {"type": "object"}
+
+
+class Url(msgspec.Struct):
+    """Address of an image in chat completions."""
+
+    url: str
+
+
+class Source(msgspec.Struct):
+    """Data of an image in messages."""
+
+    type: str
+    media_type: str = ""
+    data: str = ""
+
+
+class Part(msgspec.Struct):
+    """Piece of content in any of the APIs."""
+
+    supported: ClassVar[str] = "there are words and pictures"
+
+    type: str
+    text: str = ""
+    refusal: str = ""
+    image_url: Url | str | None = None
+    source: Source | None = None
 
 
 class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One request.
+    """Request in any of the APIs.
 
     Attributes:
-        model: The name that the program gave; it is only said back.
+        model: Model name that the program gives; the reply repeats it.
         messages: The context, oldest first.
-        tools: What may be called; empty also where the program asks for words alone. Those that a provider would run
-            itself are shut like any that are not allowed.
-        stream: Whether the reply is wanted in events.
-        max_tokens: Longest reply that the program wants.
-        counted: Whether the events shall end in the number of tokens.
-        instructions: A system prompt that is for this request alone, and stands before the rest.
-        after: The id of the response that this request goes on from.
+        tools: Tools that the model may call; empty if `tool_choice` is "none". Tools of a provider are left out.
+        stream: True if the reply is a stream of events.
+        max_tokens: Maximum length of the reply.
+        counted: True if the stream ends with the number of tokens.
+        instructions: System prompt for this request alone, before the other messages.
+        after: ID of the response that this request continues.
         stop: Texts at which the reply ends.
         tool_choice: Empty if the model may call a tool, "*" if it has to call any, else the tool that it has to call.
     """
@@ -64,19 +98,14 @@ class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgramRequest(Request, frozen=True, kw_only=True):
-    """Request of an agent program, with options that a harness does not have.
-
-    Attributes:
-        stop: Texts at which the reply ends; they are not part of it.
-        tool_choice: Empty if the model may call a tool, "*" if it has to call any, else the tool that it has to call.
-    """
+    """Request of an agent program, with the options `stop` and `tool_choice` of `ApiRequest`."""
 
     stop: tuple[str, ...] = ()
     tool_choice: str = ""
 
 
 class Refusal(Exception):
-    """The request is refused: the program's mistake, or it comes too late."""
+    """Refusal of a request: the program made a mistake, or the request comes too late."""
 
     def __init__(self, message: str, *, status: int = 400, code: str = "invalid_request") -> None:
         super().__init__(message)
@@ -84,14 +113,10 @@ class Refusal(Exception):
 
 
 class Format(Protocol):
-    """One API: each is a module of this package."""
+    """API of a model; the modules `chat`, `messages` and `responses` implement it."""
 
     def read(self, data: bytes) -> ApiRequest:
-        """Understand a request.
-
-        Raises:
-            Refusal: It is malformed, or wants what cannot be had here.
-        """
+        """Returns the request in a body; raises Refusal if it is malformed or has an option that is not supported."""
         ...
 
     def whole(self, asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
@@ -99,93 +124,97 @@ class Format(Protocol):
         ...
 
     def events(self, asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
-        """The reply as the frames of a stream."""
+        """Yields the reply as the frames of a stream."""
         ...
 
     def error(self, refusal: Refusal) -> dict[str, Any]:
-        """A refusal as a document."""
+        """Returns a refusal as a document."""
         ...
 
     def broken(self, refusal: Refusal) -> bytes:
-        """A refusal as the last frame of a stream that has begun."""
+        """Returns a refusal as the last frame of a stream that has begun."""
         ...
 
 
 def decoded(data: bytes, type_: type[T]) -> T:
-    """Returns a body as the type that it must be.
-
-    Raises:
-        Refusal: It is not JSON, or does not fit.
-    """
+    """Returns a body as this type; raises Refusal if it is not JSON or does not fit."""
     try:
         return msgspec.json.decode(data, type=type_)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refusal(f"the request does not fit: {error}") from error
 
 
-def converted(value: object, type_: type[T]) -> T:
-    """A part of a body as the type it must be.
+def refuse(*options: tuple[object, str, str]) -> None:
+    """Raises Refusal for the first option that is given.
 
-    Raises:
-        Refusal: It does not fit.
+    Args:
+        options: Options that this endpoint does not support: a true value if it is given, its name and the reason.
     """
-    try:
-        return msgspec.convert(value, type_)
-    except msgspec.ValidationError as error:
-        raise Refusal(f"the request does not fit: {error}") from error
+    for given, name, why in options:
+        if given:
+            raise unsupported(name, why)
 
 
-def content(blocks: Sequence[Block]) -> Content:
-    """Blocks as the record has them: what is one piece of text is plain text."""
+def unsupported(name: str, why: str) -> Refusal:
+    """Returns the refusal of an option that this endpoint does not support."""
+    return Refusal(f"{name} is not supported here: {why}", code="unsupported_parameter")
+
+
+def content(parts: str | Sequence[Part] | None) -> Content:
+    """Returns content as the record has it, in which one piece of text is a plain string."""
+    return parts or "" if isinstance(parts, str | None) else joined([block(part) for part in parts])
+
+
+def joined(blocks: Sequence[Block]) -> Content:
+    """Returns blocks as content."""
     if not blocks:
         return ""
     first = blocks[0]
     return first.text if len(blocks) == 1 and isinstance(first, Text) else tuple(blocks)
 
 
-def picture(url: str) -> Image:
-    """A picture from a data URL.
+def block(part: Part) -> Block:
+    """Returns a text or an image; raises Refusal for other parts and for images outside the request."""
+    url = part.image_url.url if isinstance(part.image_url, Url) else part.image_url
+    if part.type in _TEXTS:
+        return Text(part.text or part.refusal)
+    if part.type in {"image_url", "input_image"} and url is not None:
+        match = _DATA_URL.fullmatch(url)
+        if match is None:
+            raise Refusal("a picture must come within the request, as data:image/...;base64,...: nothing is fetched")
+        return _image(match["type"], match["data"])
+    if part.type == "image" and part.source is not None and part.source.type == "base64":
+        return _image(part.source.media_type, part.source.data)
+    raise unsupported(f"content of type {part.type!r}", part.supported)
 
-    Raises:
-        Refusal: It lies elsewhere, or is none.
-    """
-    match = _DATA_URL.fullmatch(url)
-    if match is None:
-        raise Refusal("a picture must come within the request, as data:image/...;base64,...: nothing is fetched")
-    return image(match["type"], match["data"])
 
-
-def image(media_type: str, data: str) -> Image:
-    """A picture from its base64.
-
-    Raises:
-        Refusal: It is none.
-    """
+def _image(media_type: str, data: str) -> Image:
     try:
         return Image(media_type, base64.b64decode(data, validate=True))
     except binascii.Error as error:
         raise Refusal(f"a picture that is not base64: {error}") from error
 
 
+_KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
+
+
+def error_type(refusal: Refusal, server: str) -> str:
+    """Returns the error type that the APIs have in common; `server` is the type of a server's own errors."""
+    return _KINDS.get(refusal.status, "invalid_request_error" if refusal.status < 500 else server)
+
+
 def openai_error(refusal: Refusal) -> dict[str, Any]:
-    """A refusal as both of OpenAI's APIs say it."""
-    kinds = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
-    kind = kinds.get(refusal.status, "invalid_request_error" if refusal.status < 500 else "server_error")
-    return {"error": {"message": str(refusal), "type": kind, "param": None, "code": refusal.code}}
+    """Returns a refusal as the error document of both OpenAI APIs."""
+    type_ = error_type(refusal, "server_error")
+    return {"error": {"message": str(refusal), "type": type_, "param": None, "code": refusal.code}}
 
 
-def unsupported(name: str, why: str) -> Refusal:
-    """Returns the refusal of an option that this endpoint cannot honour."""
-    return Refusal(f"{name} is not supported here: {why}", code="unsupported_parameter")
-
-
-def frame(data: bytes, event: str = "") -> bytes:
-    """One server-sent event."""
-    head = b"event: %s\n" % event.encode() if event else b""
-    return b"%sdata: %s\n\n" % (head, data)
+def frame(document: object, event: str = "") -> bytes:
+    """Returns one server-sent event."""
+    return b"%sdata: %s\n\n" % (b"event: %s\n" % event.encode() if event else b"", codec.json(document))
 
 
 def pieces(text: str, size: int = 4096) -> Iterator[str]:
-    """A text in pieces that a client can read line by line."""
+    """Yields a text in pieces that a client can read line by line."""
     for start in range(0, len(text), size):
         yield text[start : start + size]

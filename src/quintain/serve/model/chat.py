@@ -1,42 +1,31 @@
-"""OpenAI's chat completions, as a server speaks them."""
+"""Server side of OpenAI's chat completions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
 
-from quintain import codec
-from quintain.trace import Block, Content, Message, Reply, Text, ToolCall
+from quintain.trace import Message, Reply, ToolCall
 
 from .api import (
+    CONFIGURED,
     ApiRequest,
     Longest,
     Offered,
+    Part,
     Refusal,
     Some,
     content,
     decoded,
     frame,
     openai_error,
-    picture,
     pieces,
-    unsupported,
+    refuse,
 )
 
 _FINISHES = {"stop", "length", "content_filter"}
-
-
-class _Url(msgspec.Struct):
-    url: str
-
-
-class _Part(msgspec.Struct):
-    type: str
-    text: str = ""
-    refusal: str = ""
-    image_url: _Url | str | None = None
 
 
 class _ChatFunctionCall(msgspec.Struct):
@@ -53,22 +42,16 @@ class _ChatCall(msgspec.Struct):
 class _ChatMessage(msgspec.Struct):
     role: Literal["system", "developer", "user", "assistant", "tool"]
     function_call: Any = None
-    content: str | list[_Part] | None = None
+    content: str | list[Part] | None = None
     tool_calls: list[_ChatCall] | None = None
     tool_call_id: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
 
 
-class _ChatFunction(msgspec.Struct):
-    name: str
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-
-
 class _ChatTool(msgspec.Struct):
     type: str
-    function: _ChatFunction | None = None
+    function: Offered | None = None
 
 
 class _ChatChoice(msgspec.Struct):
@@ -101,40 +84,29 @@ class _ChatBody(msgspec.Struct):
 
 
 def read(data: bytes) -> ApiRequest:
-    """A request of `/v1/chat/completions`."""
+    """Returns a request of `/v1/chat/completions`."""
     request = decoded(data, _ChatBody)
-    _check(request)
+    form, old = request.response_format, [request.functions, request.function_call]
+    refuse(
+        (request.n not in {None, 1}, "n", "one reply is drawn, and recorded"),
+        (form and form.get("type") != "text", "response_format", CONFIGURED),
+        (any(old) or any(one.function_call for one in request.messages), "functions and function_call", "use tools"),
+        (request.logprobs, "logprobs", "those of a reply are in the record"),
+        (request.audio is not None or "audio" in (request.modalities or ()), "audio", "there are words and pictures"),
+        (request.web_search_options is not None, "web_search_options", "no tool is run here but the episode's"),
+    )
     choice, stop = request.tool_choice, request.stop or []
     tools = [] if choice == "none" else request.tools or []
     return ApiRequest(
         model=request.model,
         messages=tuple(map(_message, request.messages)),
-        tools=tuple(_offered(tool.function) for tool in tools if tool.function is not None),
+        tools=tuple(msgspec.structs.replace(tool.function, space="") for tool in tools if tool.function is not None),
         stream=bool(request.stream),
         max_tokens=request.max_completion_tokens or request.max_tokens,
         counted=bool(request.stream_options and request.stream_options.include_usage),
         stop=(stop,) if isinstance(stop, str) else tuple(stop),
         tool_choice=choice.function.name if isinstance(choice, _ChatChoice) else "*" if choice == "required" else "",
     )
-
-
-def _check(request: _ChatBody) -> None:
-    if request.n not in {None, 1}:
-        raise unsupported("n", "one reply is drawn, and recorded")
-    if request.response_format and request.response_format.get("type") != "text":
-        raise unsupported("response_format", "the model is asked as the environment's configuration says")
-    if request.functions or request.function_call or any(one.function_call for one in request.messages):
-        raise unsupported("functions and function_call", "use tools")
-    if request.logprobs:
-        raise unsupported("logprobs", "those of a reply are in the record")
-    if request.audio is not None or "audio" in (request.modalities or ()):
-        raise unsupported("audio", "there are words and pictures")
-    if request.web_search_options is not None:
-        raise unsupported("web_search_options", "no tool is run here but the episode's")
-
-
-def _offered(function: _ChatFunction) -> Offered:
-    return Offered(function.name, function.description or "", function.parameters or {"type": "object"})
 
 
 def _message(one: _ChatMessage) -> Message:
@@ -147,23 +119,11 @@ def _message(one: _ChatMessage) -> Message:
     thoughts = one.reasoning_content or one.reasoning or ""
     return Message(
         role,
-        _content(one.content),
+        content(one.content),
         calls,
         one.tool_call_id if role == "tool" else None,
         thoughts if role == "assistant" else "",
     )
-
-
-def _content(parts: str | Sequence[_Part] | None) -> Content:
-    return parts or "" if isinstance(parts, str | None) else content([_block(part) for part in parts])
-
-
-def _block(part: _Part) -> Block:
-    if part.type in {"text", "refusal"}:
-        return Text(part.text or part.refusal)
-    if part.type == "image_url" and part.image_url is not None:
-        return picture(part.image_url if isinstance(part.image_url, str) else part.image_url.url)
-    raise unsupported(f"content of type {part.type!r}", "there are words and pictures")
 
 
 def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
@@ -187,7 +147,7 @@ def events(asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
     yield _chunk(asked, name, choices=[{"index": 0, "delta": {}, "finish_reason": _finish(reply)}])
     if asked.counted:
         yield _chunk(asked, name, choices=[], usage=_usage(reply))
-    yield frame(b"[DONE]")
+    yield b"data: [DONE]\n\n"
 
 
 def _deltas(said: Message) -> Iterator[dict[str, Any]]:
@@ -205,11 +165,11 @@ def _deltas(said: Message) -> Iterator[dict[str, Any]]:
 
 
 def _chunk(asked: ApiRequest, name: str, **fields: Any) -> bytes:
-    return frame(codec.json(_head(asked, name, "chat.completion.chunk") | fields))
+    return frame(_head(asked, name, "chat.completion.chunk") | fields)
 
 
 def _head(asked: ApiRequest, name: str, kind: str) -> dict[str, Any]:
-    # The moment is none of the program's business: a field that every client wants, and none reads.
+    # Clients require `created`, and do not read it.
     return {"id": f"chatcmpl-{name}", "object": kind, "created": 0, "model": asked.model}
 
 
@@ -228,11 +188,9 @@ def _usage(reply: Reply) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-def error(refusal: Refusal) -> dict[str, Any]:
-    """OpenAI's error document."""
-    return openai_error(refusal)
+error = openai_error
 
 
 def broken(refusal: Refusal) -> bytes:
-    """The error as a frame; clients raise what they find in it."""
-    return frame(codec.json(error(refusal)))
+    """Returns the error as a frame; clients raise what they find in it."""
+    return frame(error(refusal))

@@ -113,7 +113,7 @@ def _known(offered: Offered, tools: Sequence[Tool]) -> str | None:
     A tool of the program's own may end in the same word, or be called the same. So where it is described, that must be
     in the words that the program got with the list, of which it may leave out the end.
     """
-    name, said = offered.name, " ".join(offered.description.split())
+    name, said = offered.name, " ".join((offered.description or "").split())
     for tool in tools:
         one = tool.name
         if name != one and not (name.endswith(one) and name[-len(one) - 1] in _SEPARATORS):
@@ -126,8 +126,8 @@ def _known(offered: Offered, tools: Sequence[Tool]) -> str | None:
 def _tool(offered: Offered) -> Tool:
     return Tool(
         name=offered.name,
-        description=offered.description,
-        parameters=offered.parameters,
+        description=offered.description or "",
+        parameters=offered.schema,
         roles=("agent",),
         arguments=_Anything,
         path=(),

@@ -1,4 +1,4 @@
-"""Anthropic's messages, as a server speaks them."""
+"""Server side of Anthropic's messages."""
 
 from __future__ import annotations
 
@@ -8,22 +8,31 @@ from typing import Any, Literal
 import msgspec
 
 from quintain import codec
-from quintain.trace import Block, Content, Message, Reply, Text, ToolCall
+from quintain.trace import Block, Message, Reply, ToolCall
 
-from .api import ApiRequest, Longest, Offered, Refusal, Some, content, decoded, frame, image, pieces, unsupported
+from .api import (
+    CONFIGURED,
+    ApiRequest,
+    Longest,
+    Offered,
+    Part,
+    Refusal,
+    Some,
+    block,
+    content,
+    decoded,
+    error_type,
+    frame,
+    joined,
+    pieces,
+    refuse,
+)
 
 
-class _Source(msgspec.Struct):
-    type: str
-    media_type: str = ""
-    data: str = ""
+class _Block(Part):
+    supported = "there are words, and pictures that come in base64"
 
-
-class _Block(msgspec.Struct):
-    type: str
-    text: str = ""
     thinking: str = ""
-    source: _Source | None = None
     id: str = ""
     name: str = ""
     input: Any = None
@@ -64,16 +73,21 @@ class _MessagesBody(msgspec.Struct):
 
 
 def read(data: bytes) -> ApiRequest:
-    """A request of `/v1/messages`."""
+    """Returns a request of `/v1/messages`."""
     request = decoded(data, _MessagesBody)
+    form = request.output_format or (request.output_config or {}).get("format")
+    foreign = request.mcp_servers or request.container is not None
+    refuse(
+        (form, "output_config.format", CONFIGURED),
+        (foreign, "mcp_servers and container", "no tool is run here but the episode's"),
+    )
     choice = request.tool_choice or _MessagesChoice("auto")
-    _check(request)
     tools = [] if choice.type == "none" else request.tools or []
-    first = [Message("system", _content(request.system))] if request.system else []
+    first = [Message("system", content(request.system))] if request.system else []
     return ApiRequest(
         model=request.model,
         messages=(*first, *(message for one in request.messages for message in _messages(one))),
-        tools=tuple(_offered(tool) for tool in tools if _is_function(tool)),
+        tools=tuple(_offered(tool) for tool in tools if tool.type in {None, "custom"}),
         stream=bool(request.stream),
         max_tokens=request.max_tokens,
         stop=tuple(request.stop_sequences or ()),
@@ -81,71 +95,48 @@ def read(data: bytes) -> ApiRequest:
     )
 
 
-def _check(request: _MessagesBody) -> None:
-    if request.output_format or (request.output_config or {}).get("format"):
-        raise unsupported("output_config.format", "the model is asked as the environment's configuration says")
-    if request.mcp_servers or request.container is not None:
-        raise unsupported("mcp_servers and container", "no tool is run here but the episode's")
-
-
-def _is_function(tool: _MessagesTool) -> bool:
-    return tool.type in {None, "custom"}
-
-
 def _offered(tool: _MessagesTool) -> Offered:
     if not tool.name or tool.input_schema is None:
         raise Refusal("a tool needs a name and an input_schema")
-    return Offered(tool.name, tool.description or "", tool.input_schema)
+    return Offered(tool.name, tool.description, tool.input_schema)
 
 
 def _messages(one: _MessagesItem) -> Iterator[Message]:
-    """One message of theirs is several of ours where it answers calls."""
+    """Yields one message as several where it answers calls."""
     if isinstance(one.content, str):
         yield Message(one.role, one.content)
     elif one.role == "assistant":
         yield _assistant(one.content)
     else:
         rest: list[Block] = []
-        for block in one.content:
-            if block.type != "tool_result":
-                rest.append(_block(block))
+        for part in one.content:
+            if part.type != "tool_result":
+                rest.append(block(part))
                 continue
             if rest:
-                yield Message(one.role, content(rest))
+                yield Message(one.role, joined(rest))
                 rest = []
-            if not block.tool_use_id:
+            if not part.tool_use_id:
                 raise Refusal("a tool_result needs the tool_use_id that it answers")
-            yield Message("tool", _content(block.content), call_id=block.tool_use_id)
+            yield Message("tool", content(part.content), call_id=part.tool_use_id)
         if rest or not one.content:
-            yield Message(one.role, content(rest))
+            yield Message(one.role, joined(rest))
 
 
-def _assistant(blocks: Sequence[_Block]) -> Message:
+def _assistant(parts: Sequence[_Block]) -> Message:
     said: list[Block] = []
     calls: list[ToolCall] = []
     thoughts = ""
-    for block in blocks:
-        if block.type == "tool_use":
-            if not block.id or not block.name:
+    for part in parts:
+        if part.type == "tool_use":
+            if not part.id or not part.name:
                 raise Refusal("a tool_use needs an id and a name")
-            calls.append(ToolCall(block.id, block.name, codec.text({} if block.input is None else block.input)))
-        elif block.type in {"thinking", "redacted_thinking"}:
-            thoughts += block.thinking
+            calls.append(ToolCall(part.id, part.name, codec.text({} if part.input is None else part.input)))
+        elif part.type in {"thinking", "redacted_thinking"}:
+            thoughts += part.thinking
         else:
-            said.append(_block(block))
-    return Message("assistant", content(said), tuple(calls), reasoning=thoughts)
-
-
-def _content(blocks: str | Sequence[_Block] | None) -> Content:
-    return blocks or "" if isinstance(blocks, str | None) else content([_block(block) for block in blocks])
-
-
-def _block(block: _Block) -> Block:
-    if block.type == "text":
-        return Text(block.text)
-    if block.type == "image" and block.source is not None and block.source.type == "base64":
-        return image(block.source.media_type, block.source.data)
-    raise unsupported(f"content of type {block.type!r}", "there are words, and pictures that come in base64")
+            said.append(block(part))
+    return Message("assistant", joined(said), tuple(calls), reasoning=thoughts)
 
 
 def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
@@ -208,7 +199,7 @@ def _deltas(kind: str, value: str | ToolCall) -> Iterator[dict[str, str]]:
 
 
 def _event(kind: str, **fields: Any) -> bytes:
-    return frame(codec.json({"type": kind} | fields), kind)
+    return frame({"type": kind} | fields, kind)
 
 
 def _head(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
@@ -223,12 +214,11 @@ def _stop(reply: Reply) -> str:
 
 
 def error(refusal: Refusal) -> dict[str, Any]:
-    """Anthropic's error document."""
-    kinds = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large"}
-    kind = kinds.get(refusal.status, "invalid_request_error" if refusal.status < 500 else "api_error")
-    return {"type": "error", "error": {"type": kind, "message": f"{refusal.code}: {refusal}"}}
+    """Returns Anthropic's error document."""
+    type_ = "request_too_large" if refusal.status == 413 else error_type(refusal, "api_error")
+    return {"type": "error", "error": {"type": type_, "message": f"{refusal.code}: {refusal}"}}
 
 
 def broken(refusal: Refusal) -> bytes:
-    """The error as a frame."""
-    return frame(codec.json(error(refusal)), "error")
+    """Returns the error as a frame."""
+    return frame(error(refusal), "error")

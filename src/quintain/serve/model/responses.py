@@ -1,4 +1,4 @@
-"""OpenAI's responses, as a server speaks them."""
+"""Server side of OpenAI's responses."""
 
 from __future__ import annotations
 
@@ -8,44 +8,35 @@ from typing import Any, Literal
 
 import msgspec
 
-from quintain import codec
-from quintain.trace import Block, Content, Message, Reply, Text, ToolCall
+from quintain.trace import Message, Reply, ToolCall
 
 from .api import (
+    CONFIGURED,
     ApiRequest,
     Longest,
     Offered,
+    Part,
     Refusal,
     content,
-    converted,
     decoded,
     frame,
     openai_error,
-    picture,
     pieces,
+    refuse,
     unsupported,
 )
-
-_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-
-
-class _ItemPart(msgspec.Struct):
-    type: str
-    text: str = ""
-    refusal: str = ""
-    image_url: str | None = None
 
 
 class _Item(msgspec.Struct):
     type: str = "message"
     role: str = ""
-    content: str | list[_ItemPart] | None = None
+    content: str | list[Part] | None = None
     call_id: str = ""
     namespace: str | None = None
     name: str = ""
     arguments: str = ""
-    output: str | list[_ItemPart] = ""
-    summary: list[_ItemPart] = []
+    output: str | list[Part] = ""
+    summary: list[Part] = []
 
 
 class _ResponsesTool(msgspec.Struct):
@@ -70,7 +61,7 @@ class _Text(msgspec.Struct):
 
 
 class _ResponsesBody(msgspec.Struct):
-    input: str | list[dict[str, Any]]
+    input: str | list[_Item]
     model: str = ""
     instructions: str | None = None
     previous_response_id: str | None = None
@@ -87,16 +78,24 @@ class _ResponsesBody(msgspec.Struct):
 
 
 def read(data: bytes) -> ApiRequest:
-    """A request of `/v1/responses`."""
+    """Returns a request of `/v1/responses`."""
     request = decoded(data, _ResponsesBody)
-    _check(request)
-    choice = request.tool_choice
+    form = request.text.format if request.text is not None else None
+    probs = request.top_logprobs or "message.output_text.logprobs" in (request.include or ())
+    stored = request.conversation is not None or request.prompt is not None
+    refuse(
+        (form and form.type != "text", "text.format", CONFIGURED),
+        (probs, "logprobs", "those of a reply are in the record"),
+        (request.background, "background", "a reply is waited for"),
+        (stored, "conversation and prompt", "nothing is stored but the responses of this episode"),
+    )
+    if not request.input and request.previous_response_id is None:
+        raise Refusal("the input is empty")
+    choice, given = request.tool_choice, request.input
     tools = [] if choice == "none" else request.tools or []
-    given = request.input
-    rest = [Message("user", given)] if isinstance(given, str) else _messages([converted(one, _Item) for one in given])
     return ApiRequest(
         model=request.model,
-        messages=tuple(rest),
+        messages=tuple([Message("user", given)] if isinstance(given, str) else _messages(given)),
         instructions=request.instructions or "",
         tools=tuple(offered for tool in tools for offered in _offered(tool)),
         stream=bool(request.stream),
@@ -106,32 +105,18 @@ def read(data: bytes) -> ApiRequest:
     )
 
 
-def _check(request: _ResponsesBody) -> None:
-    if request.text is not None and request.text.format is not None and request.text.format.type != "text":
-        raise unsupported("text.format", "the model is asked as the environment's configuration says")
-    if not request.input and request.previous_response_id is None:
-        raise Refusal("the input is empty")
-    if request.top_logprobs or "message.output_text.logprobs" in (request.include or ()):
-        raise unsupported("logprobs", "those of a reply are in the record")
-    if request.background:
-        raise unsupported("background", "a reply is waited for")
-    if request.conversation is not None or request.prompt is not None:
-        raise unsupported("conversation and prompt", "nothing is stored but the responses of this episode")
-
-
 def _offered(tool: _ResponsesTool, space: str = "") -> Iterator[Offered]:
     if tool.type in {"function", "namespace"} and not tool.name:
         raise Refusal(f"a {tool.type} needs a name")
     if tool.type == "function":
-        name = _spaced(space, tool.name)
-        yield Offered(name, tool.description or "", tool.parameters or {"type": "object"}, space)
+        yield Offered(_spaced(space, tool.name), tool.description, tool.parameters, space)
     elif tool.type == "namespace" and not space:
         for one in tool.tools:
             yield from _offered(one, tool.name)
 
 
 def _spaced(space: str | None, name: str) -> str:
-    """A name within its namespace as one that any model can call."""
+    """Returns a name in its namespace as a name that any model can call."""
     return f"{space.rstrip('_')}__{name}" if space else name
 
 
@@ -147,7 +132,7 @@ def _is_said(item: _Item) -> bool:
 
 
 def _assistants(items: Sequence[_Item]) -> Iterator[Message]:
-    """The replies in a run of items: words begin another one where the one before has words or calls already."""
+    """Yields the replies in a run of items; text begins another reply where one has text or calls already."""
     said, thoughts, calls = Message("assistant"), "", list[ToolCall]()
     for item in items:
         if item.type == "reasoning":
@@ -160,7 +145,7 @@ def _assistants(items: Sequence[_Item]) -> Iterator[Message]:
             if said.content or calls:
                 yield msgspec.structs.replace(said, calls=tuple(calls))
                 calls = []
-            said = Message("assistant", _content(item.content), reasoning=thoughts)
+            said = Message("assistant", content(item.content), reasoning=thoughts)
             thoughts = ""
     yield msgspec.structs.replace(said, calls=tuple(calls), reasoning=said.reasoning or thoughts)
 
@@ -169,25 +154,12 @@ def _message(item: _Item) -> Message:
     if item.type == "function_call_output":
         if not item.call_id:
             raise Refusal("a function_call_output needs the call_id that it answers")
-        return Message("tool", _content(item.output), call_id=item.call_id)
+        return Message("tool", content(item.output), call_id=item.call_id)
     if item.type != "message":
         raise unsupported(f"an item of type {item.type!r}", "there are messages, reasoning, and calls of functions")
-    role = _ROLES.get(item.role)
-    if role not in {"system", "user"}:
+    if item.role not in {"system", "developer", "user"}:
         raise Refusal(f"a message has the role system, developer, user or assistant, not {item.role!r}")
-    return Message("system" if role == "system" else "user", _content(item.content))
-
-
-def _content(parts: str | Sequence[_ItemPart] | None) -> Content:
-    return parts or "" if isinstance(parts, str | None) else content([_block(part) for part in parts])
-
-
-def _block(part: _ItemPart) -> Block:
-    if part.type in {"input_text", "output_text", "text", "refusal"}:
-        return Text(part.text or part.refusal)
-    if part.type == "input_image" and part.image_url is not None:
-        return picture(part.image_url)
-    raise unsupported(f"content of type {part.type!r}", "there are words and pictures")
+    return Message("user" if item.role == "user" else "system", content(item.content))
 
 
 def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
@@ -202,13 +174,12 @@ def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
 
 
 def events(asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
-    """From `response.created` to `response.completed`."""
+    """Yields the events from `response.created` to `response.completed`."""
     ended = whole(asked, reply, name)
     empty: dict[str, Any] = {"status": "in_progress", "output": [], "usage": None}
     opened = _head(asked, name) | empty
-    counter = itertools.count()
-    for kind, fields in _sequence(opened, ended):
-        yield frame(codec.json({"type": kind, "sequence_number": next(counter)} | fields), kind)
+    for number, (kind, fields) in enumerate(_sequence(opened, ended)):
+        yield frame({"type": kind, "sequence_number": number} | fields, kind)
 
 
 _Event = tuple[str, dict[str, Any]]
@@ -273,7 +244,7 @@ def _head(asked: ApiRequest, name: str) -> dict[str, Any]:
     return {
         "id": f"resp_{name}",
         "object": "response",
-        "created_at": 0,  # a field that every client wants, and none reads
+        "created_at": 0,  # Clients require it, and do not read it.
         "error": None,
         "incomplete_details": None,
         "instructions": None,
@@ -298,12 +269,10 @@ def _usage(reply: Reply) -> dict[str, Any]:
     }
 
 
-def error(refusal: Refusal) -> dict[str, Any]:
-    """OpenAI's error document."""
-    return openai_error(refusal)
+error = openai_error
 
 
 def broken(refusal: Refusal) -> bytes:
-    """The error as a frame."""
+    """Returns the error as a frame."""
     document = {"type": "error", "code": refusal.code, "message": str(refusal), "param": None, "sequence_number": 0}
-    return frame(codec.json(document), "error")
+    return frame(document, "error")
