@@ -31,7 +31,7 @@ def wanted(spec: str | None, *, tools: Sequence[str], passed: Sequence[str], bou
         return {}
     if not spec.startswith(_PREFIX):
         raise UsageError(f"--harness takes 'command:CMD', as in 'command:python agent.py', got {spec!r}")
-    from quintain.serve.model.program import split
+    from quintain.serve.model.command import split
 
     words = split(spec.removeprefix(_PREFIX))
     command = shlex.join([_anchored(word, first=not place) for place, word in enumerate(words)])

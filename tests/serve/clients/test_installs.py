@@ -16,14 +16,14 @@ REFUSED = ("sh", "-c", "echo no such version >&2; exit 1")
 
 @pytest.fixture
 def registry() -> Iterator[str]:
-    """It answers, and has nothing."""
+    """Serves a registry that answers every request with 404."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_error(404)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody reads it."""
+            """Logs nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -67,7 +67,7 @@ class Breaking:
                 side.shutdown(socket.SHUT_RDWR)
 
     def _part(self, received: bytes, far: socket.socket, cut: int) -> bytes:
-        """What may pass of an answer that is broken off."""
+        """Returns the bytes of an answer that pass before it is broken off."""
         while KEY not in received:
             received += far.recv(65_536)
         stop = received.index(KEY) + 80 + cut

@@ -28,7 +28,7 @@ TOOLS = ["add", "submit", "peek", "echo", "repeat", "source"]
 
 
 def digests(names: Sequence[str]) -> dict[str, str]:
-    """Of modules of the standard library, which is the server's own."""
+    """Returns the digests of modules in this process's standard library, which is also the server's."""
     folder = Path(sysconfig.get_path("stdlib"))
     return {name: hashlib.sha256((folder / name).read_text("utf-8").encode()).hexdigest() for name in names}
 
@@ -99,7 +99,7 @@ def test_openreward_sdk_plays_sessions(installed: Install, served: Served) -> No
 
 
 def alike(told: Facts) -> Facts:
-    """What must be the same on both servers."""
+    """Returns the facts that must be equal on both servers."""
     discovery = {**told["discovery"], "tools": sorted({*told["discovery"]["tools"]} - {"answer"})}
     for name in ("schema", "openai", "anthropic", "bad_split", "bad_index"):
         discovery.pop(name, None)

@@ -63,7 +63,7 @@ def shape(answer: httpx.Response) -> Shape:
 
 
 def place(problem: dict[str, Any]) -> list[str]:
-    """Where something is wrong: the field, without what it stands in, and without the letter where JSON ends."""
+    """Returns the field of a problem, without the containers and the offset at which JSON ends."""
     return [part for part in problem["loc"] if isinstance(part, str) and part not in {"body", "action"}][:1]
 
 
@@ -120,7 +120,7 @@ def test_wrong_frames_of_openenv(installed: Install, served: Served) -> None:
 
 
 def frame_shape(url: str, frame: str | bytes) -> Shape:
-    """What a frame gets in an episode, and whether the socket is open after it."""
+    """Returns the answer to a frame in an episode, and True if the socket stays open."""
     with connect(f"{url.replace('http', 'ws', 1)}/ws", proxy=None, max_size=None) as socket:
         socket.send(json.dumps({"type": "reset", "data": TASK}))
         assert json.loads(socket.recv(timeout=30))["type"] == "observation"

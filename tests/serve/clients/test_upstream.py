@@ -51,7 +51,7 @@ ORS_OTHERWISE = {"test_list_tools": LISTED, "test_get_task": HIDDEN}
 
 
 def failed(venv: Venv, package: str, pointed: str, folder: Path) -> tuple[set[str], int]:
-    """Which tests of a package's suite fail, and how many there are."""
+    """Returns the tests of a package's suite that fail, and the number of all its tests."""
     pip = [str(venv.python), "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder)]
     install([*pip, "--no-binary", package.partition("=")[0], package], pypi())
     (sources,) = folder.glob("*.tar.gz")

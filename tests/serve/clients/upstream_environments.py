@@ -1,4 +1,4 @@
-"""What the test suites of the two reference servers want served, built our way.
+"""Environments that the test suites of the two reference servers need, built with Quintain.
 
 Names, splits, prompts, tools, rewards and delays are those of the classes in their tests.
 """
@@ -50,7 +50,7 @@ gsm8k = qn.Environment(
 
 
 class Form(qn.State):
-    """Something to hand in."""
+    """Form to hand in."""
 
     stamp: str = ""
     worth: float = 1.0
@@ -65,7 +65,7 @@ class Form(qn.State):
 
 
 class Sluggish(qn.State):
-    """Something that takes its time."""
+    """State with a slow tool."""
 
     @qn.tool
     def slow(self) -> str:

@@ -73,7 +73,7 @@ class Venv:
             install([*pip, "--index-url", TORCH], TORCH)
 
     def facts(self, driver: str, *arguments: str, folder: Path | None = None) -> dict[str, Any]:
-        """What a driver says that it saw.
+        """Returns the facts that a driver prints.
 
         Args:
             driver: Its file.
@@ -122,7 +122,7 @@ def install(command: Sequence[str], registry: str, folder: Path | None = None) -
 
 
 def _silence(registry: str) -> str:
-    """Why nothing answers there; empty where something does, whatever it says."""
+    """Returns the reason why a registry does not answer; empty if it answers, even with an error."""
     try:
         urllib.request.urlopen(registry, timeout=20).close()
     except urllib.error.HTTPError:

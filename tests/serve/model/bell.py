@@ -135,7 +135,7 @@ class Talk:
         return json.loads(line.removeprefix("data: "))
 
     async def end(self) -> Trace:
-        """What the harness does when the program has exited; then the record must tell the same again."""
+        """Ends the episode as the harness does when the program has exited, and checks that the record replays."""
         words = await self.conversation.finish()
         session = self.episode.session
         if words is not None:

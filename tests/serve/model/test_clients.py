@@ -119,7 +119,7 @@ def test_a_program_without_tools(pypi: Path) -> None:
 
 
 def test_a_program_with_a_shell(mini: Path) -> None:
-    """It may use it; what its model does there is in the messages, and the bell is rung here."""
+    """The shell's output is in the messages, and the bell rings in the episode."""
     replies = iter(
         [
             says("First.", ("ring", {})),

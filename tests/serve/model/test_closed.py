@@ -1,4 +1,4 @@
-"""What a program can see of the process that started it, which has the real keys: nothing."""
+"""Isolation of the process that starts a program, and that has the real keys, from the program."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ time.sleep(600)
 
 
 def test_a_program_that_will_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quintain.serve.model.program._GRACE_S", 0.1)
+    monkeypatch.setattr("quintain.serve.model.command._GRACE_S", 0.1)
     number = tmp_path / "pid"
     code = f"""
 import signal
@@ -256,7 +256,7 @@ ask(json.dumps([stolen, parents, acted]))
 
 
 def test_a_child_gets_nothing_for_a_header_either(tmp_path: Path) -> None:
-    """It knows the port of a connection that may pass."""
+    """A child with the port of an admitted connection is refused."""
     code = (
         CHILD
         + """
@@ -317,7 +317,7 @@ os.rename(file.name, {str(heard)!r})
 
 
 def test_a_program_speaks_with_a_user(tmp_path: Path) -> None:
-    """It is started whenever it is its turn, and told what was said so far; its address before leads nowhere."""
+    """Each turn starts the program with the messages so far; the address of an earlier start is gone."""
     before = str(tmp_path / "before")
     code = f"""
 if os.path.exists({before!r}):

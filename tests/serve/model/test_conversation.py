@@ -1,4 +1,4 @@
-"""What becomes a turn, and which call an action; every record here is played again to the byte by `Talk.end`."""
+"""Turns and steps that a program's requests become; `Talk.end` replays every record to the byte."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def answered(call: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def shape(trace: Trace) -> list[tuple[str, list[str]]]:
-    """What each turn said, and what it did."""
+    """Returns each turn's text and its calls with their observations."""
     return [
         (turn.reply.message.text, [f"{step.call.name} {step.observation}" for step in turn.steps])
         for turn in trace.turns

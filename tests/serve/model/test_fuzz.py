@@ -1,4 +1,4 @@
-"""Whatever a program sends, it gets its API's own answer, never a 500 and never a traceback."""
+"""Random requests of a program, which get its API's own answer, never a 500 or a traceback."""
 
 from __future__ import annotations
 

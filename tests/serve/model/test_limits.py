@@ -1,4 +1,4 @@
-"""How an episode with a program ends, and what is refused from then on."""
+"""Ends of episodes with a program, and refusals after them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_every_limit_holds(limit: str, turns: int) -> None:
 
 @pytest.mark.parametrize(("limit", "value"), [("max_turns", 3), ("max_tokens", 15), ("context_tokens", 5)])
 def test_a_limit_holds_beside_a_turn_that_stays_open(limit: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is said meanwhile is recorded after the turn, and counts before."""
+    """Replies beside an open turn are recorded after it, and count before."""
     monkeypatch.setattr(conversation, "_TURN_S", 0.05)
     model = Model(says("", ("ring", {})), *(says("Words.") for _ in range(9)))
 

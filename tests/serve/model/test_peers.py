@@ -1,4 +1,4 @@
-"""Whose a connection is."""
+"""Owners of connections."""
 
 from __future__ import annotations
 

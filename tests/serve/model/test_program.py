@@ -18,7 +18,7 @@ from tests.serve.model.test_command import play, program
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_program_status_does_not_wait_for_its_children(tmp_path: Path, *, apart: bool) -> None:
-    """It holds the output open, in the program's session or in one of its own."""
+    """A child holds the output open, in the program's session or in one of its own."""
     pid = tmp_path / "pid"
     code = f"""
 ask("?")

@@ -1,4 +1,4 @@
-"""Whatever a program does to its context, the record's tokens are those that the model saw and drew."""
+"""Tokens of a record, which are those that the model read and drew, for every change of the context."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_every_recorded_sequence_is_what_the_model_saw(seed: int) -> None:
 
 
 def test_a_program_that_words_observations_its_own_way_stays_in_one_branch() -> None:
-    """What a tool gave and no model saw is no part of what the next prompt must continue."""
+    """The next prompt need not continue a tool's output that the model did not see."""
     dice = random.Random(1)
     model = Sampler(dice)
 

@@ -1,7 +1,7 @@
-"""The model's APIs in front of an episode's model, so that an unmodified agent program is a harness.
+"""APIs in front of an episode's model, with which an unmodified agent program is a harness.
 
-`CommandHarness` starts the program. `endpoint` speaks OpenAI's chat completions and responses and Anthropic's messages
-to it, and offers it the episode's tools over MCP; `conversation` decides what of all that becomes a turn.
+`CommandHarness` starts the program. `endpoint` serves OpenAI's chat completions and responses, Anthropic's messages,
+and the episode's tools over MCP to the program; `conversation` records its requests as turns.
 """
 
 from .command import CommandHarness as CommandHarness

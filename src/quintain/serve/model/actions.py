@@ -1,4 +1,4 @@
-"""The episode's tools over MCP, by its official SDK, which is loaded when a program first needs it."""
+"""Episode tools over MCP, by the official SDK, which is loaded when a program first needs it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONVERSATION = "dev.quintain.conversation"
 
 
 class Actions:
-    """One SDK server for the programs of all episodes in an event loop. It keeps nothing: an episode is its address."""
+    """SDK server for the programs of all episodes in an event loop, without state of its own."""
 
     def __init__(self, most: int) -> None:
         server: Server[Any] = Server(
@@ -35,11 +35,7 @@ class Actions:
         self._manager = sdk.Manager(server, most=most)
 
     async def handle(self, request: HttpRequest, conversation: Conversation) -> None:
-        """Answers one request.
-
-        Raises:
-            Refusal: The method is not POST: there are no streams of the server, and no sessions to end.
-        """
+        """Answers a POST; raises Refusal for other methods, because the server has no streams and no sessions."""
         if request.method != "POST":
             raise Refusal("this takes POST", status=405, code="method_not_allowed")
         scope = {**request.scope, _CONVERSATION: conversation}

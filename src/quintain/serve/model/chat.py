@@ -9,21 +9,8 @@ import msgspec
 
 from quintain.trace import Message, Reply, ToolCall
 
-from .api import (
-    CONFIGURED,
-    ApiRequest,
-    Longest,
-    Offered,
-    Part,
-    Refusal,
-    Some,
-    content,
-    decoded,
-    frame,
-    openai_error,
-    pieces,
-    refuse,
-)
+from . import api
+from .api import ApiRequest, Part, Refusal
 
 _FINISHES = {"stop", "length", "content_filter"}
 
@@ -51,7 +38,7 @@ class _ChatMessage(msgspec.Struct):
 
 class _ChatTool(msgspec.Struct):
     type: str
-    function: Offered | None = None
+    function: api.Offered | None = None
 
 
 class _ChatChoice(msgspec.Struct):
@@ -64,14 +51,14 @@ class _StreamOptions(msgspec.Struct):
 
 
 class _ChatBody(msgspec.Struct):
-    messages: Some[_ChatMessage]
+    messages: api.Some[_ChatMessage]
     model: str = ""
     tools: list[_ChatTool] | None = None
     tool_choice: Literal["auto", "none", "required"] | _ChatChoice | None = None
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
-    max_tokens: Longest | None = None
-    max_completion_tokens: Longest | None = None
+    max_tokens: api.Longest | None = None
+    max_completion_tokens: api.Longest | None = None
     n: int | None = None
     stop: str | list[str] | None = None
     response_format: dict[str, Any] | None = None
@@ -85,11 +72,11 @@ class _ChatBody(msgspec.Struct):
 
 def read(data: bytes) -> ApiRequest:
     """Returns a request of `/v1/chat/completions`."""
-    request = decoded(data, _ChatBody)
+    request = api.decoded(data, _ChatBody)
     form, old = request.response_format, [request.functions, request.function_call]
-    refuse(
+    api.refuse(
         (request.n not in {None, 1}, "n", "one reply is drawn, and recorded"),
-        (form and form.get("type") != "text", "response_format", CONFIGURED),
+        (form and form.get("type") != "text", "response_format", api.CONFIGURED),
         (any(old) or any(one.function_call for one in request.messages), "functions and function_call", "use tools"),
         (request.logprobs, "logprobs", "those of a reply are in the record"),
         (request.audio is not None or "audio" in (request.modalities or ()), "audio", "there are words and pictures"),
@@ -119,7 +106,7 @@ def _message(one: _ChatMessage) -> Message:
     thoughts = one.reasoning_content or one.reasoning or ""
     return Message(
         role,
-        content(one.content),
+        api.content(one.content),
         calls,
         one.tool_call_id if role == "tool" else None,
         thoughts if role == "assistant" else "",
@@ -152,20 +139,20 @@ def events(asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
 
 def _deltas(said: Message) -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": ""}
-    for text in pieces(said.reasoning):
+    for text in api.pieces(said.reasoning):
         yield {"reasoning_content": text}
-    for text in pieces(said.text):
+    for text in api.pieces(said.text):
         yield {"content": text}
     for number, call in enumerate(said.calls):
         opened = _wired(call)
         opened["function"] = {"name": call.name, "arguments": ""}
         yield {"tool_calls": [{"index": number} | opened]}
-        for text in pieces(call.arguments):
+        for text in api.pieces(call.arguments):
             yield {"tool_calls": [{"index": number, "function": {"arguments": text}}]}
 
 
 def _chunk(asked: ApiRequest, name: str, **fields: Any) -> bytes:
-    return frame(_head(asked, name, "chat.completion.chunk") | fields)
+    return api.frame(_head(asked, name, "chat.completion.chunk") | fields)
 
 
 def _head(asked: ApiRequest, name: str, kind: str) -> dict[str, Any]:
@@ -188,9 +175,9 @@ def _usage(reply: Reply) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-error = openai_error
+error = api.openai_error
 
 
 def broken(refusal: Refusal) -> bytes:
     """Returns the error as a frame; clients raise what they find in it."""
-    return frame(error(refusal))
+    return api.frame(error(refusal))

@@ -1,46 +1,230 @@
-"""An agent program as a harness: `CommandHarness("python agent.py")`."""
+"""Agent programs as harnesses: `CommandHarness("python agent.py")`."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
+import os
+import re
+import shlex
+import shutil
 import signal
+import sys
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
+from quintain import codec
 from quintain.episode import ActorSession
-from quintain.errors import UsageError
+from quintain.errors import EpisodeError, UsageError
 from quintain.harness import Harness, Model, Request, Session, ToolLoop
 from quintain.replay import ReplayHarness
 from quintain.trace import Message, Reply, Trace
 
 from . import peers
 from .conversation import Conversation
-from .endpoint import ProgramHandlers
-from .listener import Listener, opened
-from .program import Program, ProgramFailure, ProgramInput, split
+from .endpoint import Listener, ProgramHandlers, opened
+
+_PASSED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME", "SHELL", "SSL_CERT_FILE")
+"""Variables of this process that a program gets, without API keys and the user's home."""
+_TAIL = 4000
+"""Bytes of a program's output that are kept."""
+_GRACE_S = 2.0
+"""Seconds between SIGTERM and SIGKILL."""
+_PR_SET_DUMPABLE = 4
+_STANDS = re.compile(r"\{(prompt|system|given|mcp_config)\}")
+"""Placeholders in a command's words."""
+
+
+class ProgramFailure(EpisodeError):
+    """Failure of a program, which broke, hung, or could not be started; the component is the harness."""
+
+    def __init__(self, message: str, *, kind: str = "agent_run_error") -> None:
+        super().__init__(message, component="H", kind=kind)
+
+
+class ProgramInput(NamedTuple):
+    """Input of a program.
+
+    Attributes:
+        prompt: The task, or the conversation so far.
+        system: The system prompt of the environment.
+        url: Address of the model's APIs, without the version.
+        key: API key for them.
+        tools: Address of the episode's tools, which speaks MCP.
+    """
+
+    prompt: str
+    system: str
+    url: str
+    key: str
+    tools: str
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment variables that clients of the APIs read."""
+        return {
+            "OPENAI_BASE_URL": f"{self.url}/v1",
+            "OPENAI_API_BASE": f"{self.url}/v1",
+            "OPENAI_API_KEY": self.key,
+            "ANTHROPIC_BASE_URL": self.url,
+            "ANTHROPIC_API_KEY": self.key,
+            "QUINTAIN_MCP_URL": self.tools,
+        }
+
+    @property
+    def whole(self) -> str:
+        """System prompt and prompt in one text, for a program without a system prompt."""
+        return f"{self.system}\n\n{self.prompt}" if self.system else self.prompt
+
+
+class Program:
+    """Running program, the leader of its own POSIX session, in folders that are removed with it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path, output: int) -> None:
+        self.pid = process.pid
+        self._process = process
+        self._folder = folder
+        self._output = output
+        self._tail = bytearray()
+        os.set_blocking(output, False)
+        asyncio.get_running_loop().add_reader(output, self._read)
+
+    @classmethod
+    async def start(cls, command: str, given: ProgramInput, passed: Collection[str] = ()) -> Program:
+        """Starts a program; raises ProgramFailure if it cannot be started.
+
+        `{prompt}`, `{system}`, `{given}` and `{mcp_config}` in the command's words stand for the input, for the folder
+        in which all of it lies, and for a file there. A command without `{prompt}` reads it from its standard input;
+        without `{system}`, the system prompt is the beginning of the prompt. The command is split as by a shell, and
+        runs without one.
+        """
+        folder = Path(tempfile.mkdtemp(prefix="quintain-"))
+        output, said = os.pipe()  # Not asyncio's, which waits until all writers have closed it.
+        prompt = given.prompt if "{system}" in command else given.whole
+        place = folder / "given"
+        meant = {"system": given.system, "prompt": prompt, "given": place, "mcp_config": place / "mcp.json"}
+        # All at once, because placeholders in a text are not filled.
+        words = [_STANDS.sub(lambda found: str(meant[found[1]]), word) for word in split(command)]
+        try:
+            _close_ourselves()
+            _write(folder, given, prompt)
+            with (place / "prompt.txt").open("rb") as text:
+                process = await asyncio.create_subprocess_exec(
+                    *words,
+                    stdin=asyncio.subprocess.DEVNULL if "{prompt}" in command else text,
+                    stdout=said,
+                    stderr=asyncio.subprocess.STDOUT,
+                    cwd=folder / "work",
+                    env=_environment(folder, given, passed),
+                    start_new_session=True,
+                )
+        except BaseException as error:
+            os.close(output)
+            shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, OSError | ValueError):
+                raise ProgramFailure(f"the program {words[0]!r} cannot be started: {error}") from error
+            raise
+        finally:
+            os.close(said)
+        return cls(process, folder, output)
+
+    async def wait(self) -> int:
+        """Returns the status once the program has ended, negative for a signal; its children may still run."""
+        status = await self._process.wait()
+        self._read()  # The end of the output may be unread.
+        return status
+
+    async def end(self) -> None:
+        """Ends the program and all processes of its group."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_GRACE_S):
+                    await self._process.wait()
+        asyncio.get_running_loop().remove_reader(self._output)
+        os.close(self._output)
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    @property
+    def said(self) -> str:
+        """End of the output."""
+        return bytes(self._tail).decode(errors="replace").strip()
+
+    def _read(self) -> None:
+        """Reads what lies in the pipe, which holds at most 65,536 bytes."""
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._output, 65_536)
+            if not data:  # All writers have closed it.
+                asyncio.get_running_loop().remove_reader(self._output)
+            self._tail += data
+            del self._tail[:-_TAIL]
+
+
+def split(command: str) -> list[str]:
+    """Returns a command's words; raises UsageError if the command is empty or a quotation does not end."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"the command {command!r} cannot be split into words: {error}") from error
+    if not words:
+        raise UsageError("a command names a program and its arguments, as in 'command:python agent.py'")
+    return words
+
+
+def _write(folder: Path, given: ProgramInput, prompt: str) -> None:
+    """Creates the program's folders: its home, its working directory, and its input."""
+    place = folder / "given"
+    for path in (folder / "home", folder / "work", place):
+        path.mkdir()
+    (place / "prompt.txt").write_text(prompt, "utf-8")
+    (place / "system.txt").write_text(given.system, "utf-8")
+    servers = {"mcpServers": {"quintain": {"type": "http", "url": given.tools}}}
+    (place / "mcp.json").write_bytes(codec.json(servers))
+
+
+def _close_ourselves() -> None:
+    """Closes this process's memory, environment and files to the program, which runs as the same user.
+
+    Linux resets the flag when a program is executed, so it holds for this process alone. OSError: the kernel refuses.
+    """
+    if sys.platform == "linux" and ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0):
+        number = ctypes.get_errno()
+        raise OSError(number, f"this process cannot be closed to it, prctl(PR_SET_DUMPABLE): {os.strerror(number)}")
+
+
+def _environment(folder: Path, given: ProgramInput, passed: Collection[str]) -> dict[str, str]:
+    ours: Mapping[str, str] = os.environ
+    kept = {name: ours[name] for name in (*_PASSED, *passed) if name in ours}
+    home = {"HOME": str(folder / "home"), "TMPDIR": str(folder / "work"), "QUINTAIN_GIVEN": str(folder / "given")}
+    return {**home, **kept, **given.variables}
 
 
 class CommandHarness(msgspec.Struct, frozen=True):
-    """Lets an unmodified program be the agent, with the episode's model behind the APIs that it already speaks.
+    """Harness that runs an unmodified program as the agent, with the episode's model behind the APIs that it uses.
 
-    The environment's own harness goes on: it says how the conversation begins, who else speaks, and when it ends.
-    Whenever it asks the agent, the program is started; what it does until it exits are turns, its last words the reply.
+    The environment's own harness decides how the conversation begins, which other actors speak, and when it ends.
+    Each request to the agent starts the program. Its model's replies are turns, and the last one is the reply.
 
     Attributes:
         command: The program and its arguments; see `Program.start` for what may stand in it.
         own: The environment's harness.
         tools: Patterns of names of the program's own tools that its model may call, such as "bash" or "*".
-        mcp: Whether it is the program that calls the episode's tools, over MCP; else they are offered to its model
-            and run here, and the program sees the words alone. None: it is, if it takes the list of tools before it
-            first asks its model, or the command says `{mcp_config}`.
-        passed: Names of further variables of our environment that it gets.
-        idle_s: Seconds without a request after which it hangs, above 0.
-        bound: Whether its secrets are good for the program's own process alone; a program whose requests come from
+        mcp: True if the program calls the episode's tools over MCP; False if they are offered to its model and run
+            here, and the program sees the text alone. None: True if the program lists the tools before its first
+            request to the model, or the command contains `{mcp_config}`.
+        passed: Names of further variables of this process's environment that the program gets.
+        idle_s: Seconds without a request after which the program fails as hung, above 0.
+        bound: True if the secrets are valid for the program's own process alone; a program whose requests come from
             several processes, or from a container, needs False.
 
     Raises:
-        UsageError: The command says nothing, or `idle_s` is not above 0.
+        UsageError: The command is empty, or `idle_s` is not above 0.
     """
 
     command: str
@@ -63,20 +247,20 @@ class CommandHarness(msgspec.Struct, frozen=True):
     async def play(self, session: Session, model: Model) -> None:
         """Drives one episode.
 
-        Once a program was started, on Linux only root can look into this process, and it leaves no core dump.
+        After the first start of a program, on Linux only root can inspect this process, and it leaves no core dump.
 
         Raises:
-            UsageError: The world is elsewhere; the extra `serve` is missing; or secrets cannot be bound here.
+            UsageError: The world is in another process; the extra `serve` is missing; or secrets cannot be bound here.
             ProgramFailure: The program broke, hung, or could not be started.
         """
         if self.bound and not peers.known():
             raise UsageError("only Linux says whose a connection is: set bound=False to let in who knows the secrets")
         listed = "{mcp_config}" in self.command if self.mcp is None else self.mcp
         conversation = Conversation(_beside(session), model, self.tools, listed=listed)
-        async with opened() as door:
-            stage = _Stage(self, conversation, door)
+        async with opened() as listener:
+            stage = _Stage(self, conversation, listener)
             if self.mcp is not False:
-                await door.paths.load()
+                await listener.paths.load()
 
             async def speak(request: Request) -> Reply:
                 return await (stage.speak(request) if request.role == session.role else model(request))
@@ -91,35 +275,27 @@ class CommandHarness(msgspec.Struct, frozen=True):
 
 
 def _beside(session: Session) -> ActorSession:
-    """The session of an episode in this process.
-
-    Raises:
-        UsageError: It is one over a wire.
-    """
+    """Returns the session of an episode in this process; raises UsageError for one over a wire."""
     if not isinstance(session, ActorSession) or session.episode.env.remote_begin is not None:
         raise UsageError("a program plays beside its world, in one process: not through a session over a wire")
     return session
 
 
 class _Over(BaseException):
-    """The episode has ended, or must; not an Exception, so that a harness which catches those lets it through."""
+    """End of the episode, not an Exception, so that a harness which catches those does not stop it."""
 
 
 class _Stage:
-    """The program in one episode, from start to start.
+    """Runs of the program in one episode; `trouble` is its failure, if any."""
 
-    Attributes:
-        trouble: What went wrong with it.
-    """
-
-    def __init__(self, harness: CommandHarness, conversation: Conversation, door: Listener) -> None:
+    def __init__(self, harness: CommandHarness, conversation: Conversation, listener: Listener) -> None:
         self.trouble: ProgramFailure | None = None
-        self._harness, self._conversation, self._door = harness, conversation, door
+        self._harness, self._conversation, self._listener = harness, conversation, listener
         self._heard: list[Message] = []
         self._reply: Reply | None = None
 
     async def speak(self, request: Request) -> Reply:
-        """Run the program until it exits; its last words."""
+        """Runs the program until it exits, and returns its last reply."""
         self._hear(request)
         try:
             status, said = await self._run()
@@ -137,38 +313,38 @@ class _Stage:
         return self._reply
 
     async def _run(self) -> tuple[int, str]:
-        """Start it and wait; its status, and what to say of its output."""
+        """Runs the program once, and returns its status and the end of its output."""
         harness, conversation = self._harness, self._conversation
-        desk = ProgramHandlers(conversation, bound=harness.bound)
-        self._door.paths.open(desk)
+        handlers = ProgramHandlers(conversation, bound=harness.bound)
+        self._listener.paths.open(handlers)
         program = None
         try:
-            program = await Program.start(harness.command, self._given(desk), harness.passed)
-            desk.start(program.pid)
-            return await self._watched(program, desk), _quoted(program.said, desk)
+            program = await Program.start(harness.command, self._given(handlers), harness.passed)
+            handlers.start(program.pid)
+            return await self._watched(program, handlers), _quoted(program.said, handlers)
         finally:
-            self._door.paths.close(desk)
+            self._listener.paths.close(handlers)
             if program is not None:
                 await program.end()
 
-    async def _watched(self, program: Program, desk: ProgramHandlers) -> int:
+    async def _watched(self, program: Program, handlers: ProgramHandlers) -> int:
         """Returns the program's status; 0 if the episode ended first."""
         ended, over = asyncio.ensure_future(program.wait()), asyncio.ensure_future(self._conversation.over.wait())
         try:
-            while (left := self._harness.idle_s - desk.quiet_s) > 0:
+            while (left := self._harness.idle_s - handlers.quiet_s) > 0:
                 done, _ = await asyncio.wait({ended, over}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
                 if done:
                     return ended.result() if ended.done() else 0
         finally:
             ended.cancel()
             over.cancel()
-        said = _quoted(program.said, desk)
+        said = _quoted(program.said, handlers)
         raise ProgramFailure(
             f"the program asked for nothing for {self._harness.idle_s:g} s{said}", kind="agent_timeout"
         )
 
     def _hear(self, request: Request) -> None:
-        """Collects the messages since the program last spoke, without its own context."""
+        """Collects the messages since the program's last reply, without its own context."""
         messages = list(request.messages)
         if self._reply is not None:
             said = self._reply.message
@@ -176,21 +352,21 @@ class _Stage:
             del messages[: last + 1]
         self._heard += messages
 
-    def _given(self, desk: ProgramHandlers) -> ProgramInput:
+    def _given(self, handlers: ProgramHandlers) -> ProgramInput:
         talk = [one for one in self._heard if one.role != "system"]
         prompt = talk[0].text if len(talk) == 1 else "\n\n".join(f"{one.role}: {one.text}" for one in talk)
-        url = self._door.url
+        url = self._listener.url
         return ProgramInput(
             prompt=prompt,
             system="\n\n".join(one.text for one in self._heard if one.role == "system"),
-            url=f"{url}/m/{desk.token}",
-            key=desk.key,
-            tools=f"{url}/e/{desk.token}/mcp",
+            url=f"{url}/m/{handlers.token}",
+            key=handlers.key,
+            tools=f"{url}/e/{handlers.token}/mcp",
         )
 
 
 def _judge(status: int, said: str, *, replies: int) -> None:
-    """Raise where a program did not end well."""
+    """Raises ProgramFailure if a program did not end well."""
     if status == -signal.SIGKILL:
         raise ProgramFailure(f"the program was killed from outside{said}", kind="kill_shaped")
     if status:
@@ -200,8 +376,8 @@ def _judge(status: int, said: str, *, replies: int) -> None:
         raise ProgramFailure(f"the program ended and never got a reply of its model{said}")
 
 
-def _quoted(said: str, desk: ProgramHandlers) -> str:
-    """The end of its output without the secrets, which it may have printed."""
-    for secret in (desk.key, desk.token):
+def _quoted(said: str, handlers: ProgramHandlers) -> str:
+    """Returns the end of the output without the secrets, which the program may have printed."""
+    for secret in (handlers.key, handlers.token):
         said = said.replace(secret, "***")
     return f": …{said[-1500:]}" if said else ""

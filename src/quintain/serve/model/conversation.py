@@ -1,8 +1,8 @@
-"""A program's talk with its model: which of it becomes a turn, and which call of it an action.
+"""Conversation of a program with its model, independent of HTTP.
 
-The program owns its context: what it sends is what the record says the model saw. A reply is a turn. Its calls of the
-episode's tools are steps of that turn, made on the world when the program makes them; its calls of the program's own
-tools are words, and what they gave comes back in the program's next context. Nothing here knows HTTP.
+The program owns its context: the record has the context that it sends. A reply is a turn. Its calls of the episode's
+tools are steps of that turn, which run when the program makes them. Its calls of the program's own tools are text to
+the episode, and their results come back in the program's next context.
 """
 
 from __future__ import annotations
@@ -23,30 +23,23 @@ from quintain.tools import Tool
 from quintain.trace import Message, Reply, Step, Tokens, ToolCall
 
 from .api import ApiRequest, ProgramRequest, Refusal
-from .gate import ToolAccess, gate
-from .turn import OpenTurn, PendingReply, key
+from .turn import OpenTurn, PendingReply, ToolAccess, gate, key
 
 T = TypeVar("T")
 
 _PATIENCE_S = 5.0
-"""Seconds that a tool may go on after its program is gone."""
+"""Seconds that a tool may run after its program has ended."""
 _TURN_S = 30.0
-"""Seconds that a reply waits while calls of another are being made. A program may need it before it makes them."""
+"""Seconds that a reply waits for the calls of another; a program may need the reply before it makes them."""
 
 
 class Conversation:
-    """One episode as its program meets it.
-
-    Args:
-        session: The agent's side of the episode.
-        model: The real one.
-        allowed: Patterns of names of the program's own tools which its model may call.
-        listed: Whether the program is known to call the episode's tools itself, before it has asked for them.
+    """Conversation of one episode's program.
 
     Attributes:
-        session: As given.
-        listed: Whether the program has taken the episode's tools over MCP; else they are run here.
-        replies: How many the model gave.
+        session: The agent's side of the episode.
+        listed: True if the program has taken the episode's tools over MCP, or is certain to; else they run here.
+        replies: Number of the model's replies.
         over: Set when the episode has ended.
     """
 
@@ -73,25 +66,20 @@ class Conversation:
         """Tools that the agent may call."""
         return self.session.tools
 
-    # What the program does. A client that goes away does not undo what it asked for.
-
     async def ask(self, asked: ApiRequest) -> tuple[Reply, str]:
-        """The model's reply as the program is to see it, and a name for it.
+        """Returns the model's reply as the program sees it, and a name for it.
 
         Raises:
-            Refusal: The episode has ended, the model failed, or the program may not ask this.
+            Refusal: The episode has ended, the model failed, or the request is not allowed.
         """
         return await self._whole(self._ask(asked))
 
     async def call(self, name: str, arguments: str) -> Step:
-        """A call that the program makes on the world.
-
-        Raises:
-            Refusal: The episode has ended.
-        """
+        """Runs a call that the program makes; raises Refusal if the episode has ended."""
         return await self._whole(self._call(name, arguments))
 
     async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
+        """Returns the result of work that goes on if its client leaves."""
         task = asyncio.ensure_future(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -135,10 +123,7 @@ class Conversation:
         return reply, name
 
     async def _drawn(self, asked: ApiRequest, context: list[Message]) -> tuple[Reply, list[Message]]:
-        """The first reply that the program gets something of, and the context that it ends.
-
-        What comes before it, and what of it is answered here, the program never sees.
-        """
+        """Returns the first reply of which the program gets a part, and the context that ends with it."""
         passed = self._gate(asked)
         while True:
             reply = self._distinct(await self._reply(asked, context, passed.tools))
@@ -198,14 +183,14 @@ class Conversation:
         return any(limit is not None and count >= limit for limit, count in spent)
 
     async def _quiet(self) -> None:
-        """Let another conversation of the program, such as a helper's, make the calls of the turn that it has open."""
+        """Waits until the open turn, which may be another conversation's of the program, has its calls."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_TURN_S):
                 while self._open is not None:
                     await self._open.closed.wait()
 
     def _distinct(self, reply: Reply) -> Reply:
-        """The reply with an id for each call that no other call of the episode has: programs go by them."""
+        """Returns the reply with call IDs that are unique in the episode, by which programs distinguish calls."""
         calls: list[ToolCall] = []
         for call in reply.message.calls:
             numbered = (f"{call.id or 'call'}_{number}" for number in itertools.count(1))
@@ -226,7 +211,7 @@ class Conversation:
             return step
 
     async def _own_call(self, name: str, arguments: str) -> Step:
-        """A call that no reply asked for: the program's own idea, and a turn of which no token was drawn."""
+        """Runs a call that the model did not make, as a turn without tokens."""
         await self._settle()
         self._check()
         self._own_calls += 1
@@ -234,14 +219,12 @@ class Conversation:
         turn = await self.session.step(Reply(Message("assistant", calls=(call,)), Tokens([], [])))
         return turn.steps[0]
 
-    # The record.
-
     async def finish(self) -> Reply | None:
-        """The program is gone: its last words, which are not recorded yet, with their context in place.
+        """Returns the last reply of a program that has exited, which is not recorded yet, with its context set.
 
-        None when the episode is over, or the program ended on something else than words.
+        The result is None if the episode is over, or the last reply is not an answer.
         """
-        async with self._lock:  # No call is under way, and those that wait are dismissed.
+        async with self._lock:  # No call is running, and those that wait are cancelled.
             self._dismiss()
             words = self._held.pop() if self._held and self._held[-1].answers else None
             await self._settle()
@@ -251,7 +234,7 @@ class Conversation:
             return words.reply
 
     async def abandon(self) -> None:
-        """Ends what is under way, and closes the open turn if its tool allows."""
+        """Cancels requests and closes the open turn, or cancels it if its tool does not end."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_S), self._lock:
                 self._dismiss()
@@ -265,7 +248,7 @@ class Conversation:
             task.cancel()
 
     async def _hand_out(self, held: PendingReply, passed: ToolAccess) -> None:
-        """Record a reply that the program gets, or hold it until it is known what became of it."""
+        """Records a reply that the program gets, or holds it until its calls or its successor arrive."""
         pending = [(passed.theirs[call.name], call) for call in held.reply.message.calls if call.name in passed.theirs]
         if pending:
             await self._settle()
@@ -273,7 +256,7 @@ class Conversation:
             self.session.set_context(held.context)
             self._open = OpenTurn(self.session, held, pending)
             return
-        # What is said aside comes before an answer that may be the last.
+        # A reply aside comes before an answer that may be the last.
         answered = bool(self._held) and self._held[-1].answers
         self._held.insert(len(self._held) - (held.aside and answered), held)
         if self._open is None:
@@ -284,7 +267,7 @@ class Conversation:
     async def _run_here(
         self, context: Sequence[Message], reply: Reply, *, calls: Sequence[ToolCall], refused: Sequence[Message] = ()
     ) -> None:
-        """Play a reply of which these calls never reach the program."""
+        """Plays a reply with calls that do not reach the program."""
         left = iter(calls)
 
         async def course(_: Step | None) -> ToolCall | None:
@@ -295,7 +278,7 @@ class Conversation:
         self.session.append(*refused)
 
     async def _settle(self) -> None:
-        """Record everything that was said, in its order, as far as the episode goes."""
+        """Records all held replies in their order, until the episode ends."""
         await self._close()
         held, self._held = self._held, []
         for one in held:
@@ -323,10 +306,8 @@ class Conversation:
             reason = self.session.episode.trace.reason
             raise Refusal(f"this episode has ended: {reason}", status=403, code="episode_ended")
 
-    # What the program says again.
-
     def _restored(self, asked: ApiRequest) -> list[Message]:
-        """The context of a request, with every reply as the model gave it, and with what was run here between."""
+        """Returns the context of a request, with replies as the model gave them and the steps that ran here."""
         before: tuple[Message, ...] = ()
         if asked.after is not None:
             if asked.after not in self._stored:
@@ -354,11 +335,7 @@ class Conversation:
 
 
 def _choice(tools: tuple[Tool, ...], name: str) -> tuple[Tool, ...]:
-    """Returns the tools that the model may call: all, or the one that it has to call.
-
-    Raises:
-        Refusal: The program does not offer it.
-    """
+    """Returns the tools that the model may call: all, or the one that it has to call; raises Refusal if none is."""
     chosen = tuple(tool for tool in tools if name in {"", "*", tool.name})
     if name and not chosen:
         offered = ", ".join(tool.name for tool in tools) or "none"
@@ -367,10 +344,7 @@ def _choice(tools: tuple[Tool, ...], name: str) -> tuple[Tool, ...]:
 
 
 def _ended_at(reply: Reply, stop: Sequence[str]) -> Reply:
-    """Returns the reply as it ends at the first of these texts, if the model has not ended it there.
-
-    Its tokens are dropped, because they are not those of the text any more.
-    """
+    """Returns the reply up to the first of these texts; its tokens are dropped where they do not match the text."""
     text = reply.message.text
     ends = [text.index(one) for one in stop if one and one in text]
     if not ends:

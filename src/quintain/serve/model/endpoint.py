@@ -8,10 +8,13 @@ import hashlib
 import hmac
 import importlib
 import secrets
-from collections.abc import Awaitable, Callable
+import socket
+import weakref
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quintain import codec
+from quintain.errors import UsageError
 from quintain.serve.errors import ServeError
 from quintain.serve.http.asgi import Events, HttpRequest, Receive, Scope, Send
 from quintain.trace import Reply
@@ -29,7 +32,7 @@ T = TypeVar("T")
 BODY_BYTES = 50_000_000
 """Bytes of the longest request."""
 _QUIET_S = 10.0
-"""Seconds after which a stream begins without its first words, so that the line is not taken for dead."""
+"""Seconds after which a stream begins without an event, so that the client keeps the connection."""
 
 FORMATS: dict[str, Format] = {"chat/completions": chat, "responses": responses, "messages": messages}
 _NOWHERE = Refusal("there is no such path", status=404, code="not_found")
@@ -59,31 +62,22 @@ class ProgramHandlers:
 
     @property
     def quiet_s(self) -> float:
-        """Seconds since the program last asked for something, or got it."""
+        """Seconds since the program's last request or the answer to it."""
         return 0.0 if self._busy else asyncio.get_running_loop().time() - self._last
 
     def start(self, session: int) -> None:
-        """The program runs: requests are answered from now on.
-
-        Args:
-            session: Number of the session that it leads.
-        """
+        """Answers requests from now on; `session` is the number of the POSIX session that the program leads."""
         for guard in self._guards.values():
             guard.session = session
         self._started.set()
 
     async def handle(self, request: HttpRequest, actions: Callable[[], Awaitable[Actions]]) -> None:
-        """Answer a request below the token.
-
-        Args:
-            request: The request.
-            actions: Gives what answers MCP.
-        """
+        """Answers a request below the token; `actions` returns the MCP server."""
         place, _, *path = request.segments
         form = FORMATS.get("/".join(path[1:])) or (messages if request.header(b"anthropic-version") else chat)
         self._busy += 1
         try:
-            await self._started.wait()  # It may ask before we have learned its number.
+            await self._started.wait()  # A request may come before the process ID is set.
             self._admit(request, place)
             match [place, *path]:
                 case ["e", "mcp"]:
@@ -108,7 +102,7 @@ class ProgramHandlers:
             if not hmac.compare_digest(given.encode(), self.key.encode()):
                 raise Refusal("the API key is not this episode's", status=401, code="invalid_api_key")
         elif self.conversation.replies and not self.conversation.listed:
-            # Whoever comes now is not the program, or it would have come before; its calls are made for it.
+            # The program itself takes the tools before it asks its model, or never.
             raise Refusal("the program asked its model before it took the tools", status=403, code="too_late")
         if not self._guards:
             return
@@ -156,16 +150,16 @@ class ProgramHandlers:
         await events.close(b"".join(form.events(asked, reply, name)))
 
     def _asked(self, digest: str, asked: ApiRequest) -> Callable[[], Awaitable[tuple[Reply, str]]]:
-        """The reply to a request; one whose client left stays for the same request that comes again.
+        """Returns the draw of a reply, which goes on if the client leaves, for the same request that comes again.
 
-        Who asks the same while another one waits wants a reply of his own: so programs draw several.
+        The same request beside a waiting one gets a reply of its own, because programs draw several so.
         """
 
         async def asking() -> tuple[Reply, str]:
             task = self._left.pop(digest, None)
             if task is None:
                 task = asyncio.ensure_future(self.conversation.ask(asked))
-                task.add_done_callback(_heard)  # Its client may have left when it is refused.
+                task.add_done_callback(_heard)
             try:
                 return await asyncio.shield(task)
             except asyncio.CancelledError:
@@ -180,31 +174,31 @@ class ProgramHandlers:
 
 
 class Paths:
-    """The application: every request goes to the desk that its token names."""
+    """ASGI application that passes each request to the handlers that its token names."""
 
     def __init__(self) -> None:
-        self._desks: dict[str, ProgramHandlers] = {}
+        self._handlers: dict[str, ProgramHandlers] = {}
         self._actions: Actions | None = None
         self._loading = asyncio.Lock()
 
-    def open(self, desk: ProgramHandlers) -> None:
-        self._desks[desk.token] = desk
+    def open(self, handlers: ProgramHandlers) -> None:
+        self._handlers[handlers.token] = handlers
 
-    def close(self, desk: ProgramHandlers) -> None:
-        del self._desks[desk.token]
+    def close(self, handlers: ProgramHandlers) -> None:
+        del self._handlers[handlers.token]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         request = HttpRequest(scope, receive, send)
         parts = request.segments
-        desk = self._desks.get(parts[1]) if len(parts) > 1 and parts[0] in {"m", "e"} else None
-        if desk is None:
+        handlers = self._handlers.get(parts[1]) if len(parts) > 1 and parts[0] in {"m", "e"} else None
+        if handlers is None:
             await _refuse(request, _NOWHERE, FORMATS["chat/completions"])
             return
-        # What is under way when the door closes, the server cancels.
+        # The server cancels requests that run when it stops.
         with contextlib.suppress(asyncio.CancelledError):
-            await desk.handle(request, self.load)
+            await handlers.handle(request, self.load)
 
     async def aclose(self) -> None:
         """Ends the SDK's session manager."""
@@ -213,7 +207,7 @@ class Paths:
             await actions.aclose()
 
     async def load(self) -> Actions:
-        """Loads the part that answers MCP, which takes a second, before programs need it."""
+        """Loads the MCP server, which takes a second, before programs need it."""
         async with self._loading:
             if self._actions is None:
                 module = await asyncio.to_thread(importlib.import_module, f"{__package__}.actions")
@@ -223,13 +217,14 @@ class Paths:
 
 
 async def _name_models(request: HttpRequest, name: str) -> None:
-    """Lists the one model, under whatever name it is asked for."""
+    """Lists the one model, under any name that the request gives."""
     model: dict[str, Any] = {"id": name or "quintain", "object": "model", "created": 0, "owned_by": "quintain"}
     model |= {"type": "model", "display_name": model["id"], "created_at": "1970-01-01T00:00:00Z"}
     await request.reply(model if name else {"object": "list", "data": [model], "has_more": False})
 
 
 def _heard(task: asyncio.Future[Any]) -> None:
+    """Marks the exception of a task as retrieved, because its client may have left."""
     if not task.cancelled():
         task.exception()
 
@@ -239,7 +234,7 @@ async def _result(task: asyncio.Future[T]) -> T:
 
 
 async def _while_there(request: HttpRequest, asking: Callable[[], Awaitable[tuple[Reply, str]]]) -> tuple[Reply, str]:
-    """The reply, unless the client leaves first: then it stays for the same request that comes again."""
+    """Returns the reply; raises Refusal if the client leaves first."""
 
     async def left() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -263,3 +258,85 @@ async def _refuse(request: HttpRequest, refusal: Refusal, form: Format) -> None:
         document = {"jsonrpc": "2.0", "id": None, "error": said}
     headers = [(b"content-type", b"application/json"), (b"x-should-retry", b"false")]
     await request.answer(refusal.status, codec.json(document), headers)
+
+
+class Listener:
+    """Server on loopback for all programs of an event loop, which runs while one of them does."""
+
+    def __init__(self) -> None:
+        self.paths = Paths()
+        self.url = ""
+        self._users = 0
+        self._changing = asyncio.Lock()
+        self._server: Any = None
+        self._serving: asyncio.Task[None] | None = None
+
+    async def enter(self) -> None:
+        async with self._changing:
+            if not self._users:
+                await self._start()
+            self._users += 1
+
+    async def leave(self) -> None:
+        async with self._changing:
+            self._users -= 1
+            if not self._users:
+                await self._stop()
+
+    async def _start(self) -> None:
+        server = self._server = _server(self.paths)
+        # asyncio sets TCP_NODELAY only on sockets whose protocol number is given.
+        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(1024)
+        self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        self._serving = asyncio.create_task(server.serve(sockets=[listening]))
+
+    async def _stop(self) -> None:
+        assert self._serving is not None
+        self._server.should_exit = True
+        self._server.force_exit = True  # No client is left.
+        await self._serving
+        await self.paths.aclose()
+
+
+_listeners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Listener] = weakref.WeakKeyDictionary()
+
+
+@contextlib.asynccontextmanager
+async def opened() -> AsyncGenerator[Listener]:
+    """Yields the listener of the running event loop; raises UsageError if the extra `serve` is not installed."""
+    listener = _listeners.setdefault(asyncio.get_running_loop(), Listener())
+    await listener.enter()
+    try:
+        yield listener
+    finally:
+        await listener.leave()
+
+
+def _server(paths: Paths) -> Any:
+    try:
+        import uvicorn
+    except ModuleNotFoundError as error:
+        raise UsageError("programs as agents need an extra: pip install 'quintain[serve]'") from error
+
+    class QuietServer(uvicorn.Server):
+        @contextlib.contextmanager
+        def capture_signals(self) -> Generator[None]:
+            """Leaves Ctrl-C to the run."""
+            yield
+
+    config = uvicorn.Config(
+        paths,
+        loop="none",
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,  # The client is the peer of the connection, whatever a header says.
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=3600,
+    )
+    return QuietServer(config)

@@ -10,23 +10,8 @@ import msgspec
 from quintain import codec
 from quintain.trace import Block, Message, Reply, ToolCall
 
-from .api import (
-    CONFIGURED,
-    ApiRequest,
-    Longest,
-    Offered,
-    Part,
-    Refusal,
-    Some,
-    block,
-    content,
-    decoded,
-    error_type,
-    frame,
-    joined,
-    pieces,
-    refuse,
-)
+from . import api
+from .api import ApiRequest, Part, Refusal
 
 
 class _Block(Part):
@@ -58,8 +43,8 @@ class _MessagesChoice(msgspec.Struct):
 
 
 class _MessagesBody(msgspec.Struct):
-    messages: Some[_MessagesItem]
-    max_tokens: Longest
+    messages: api.Some[_MessagesItem]
+    max_tokens: api.Longest
     model: str = ""
     system: str | list[_Block] | None = None
     tools: list[_MessagesTool] | None = None
@@ -74,16 +59,16 @@ class _MessagesBody(msgspec.Struct):
 
 def read(data: bytes) -> ApiRequest:
     """Returns a request of `/v1/messages`."""
-    request = decoded(data, _MessagesBody)
+    request = api.decoded(data, _MessagesBody)
     form = request.output_format or (request.output_config or {}).get("format")
     foreign = request.mcp_servers or request.container is not None
-    refuse(
-        (form, "output_config.format", CONFIGURED),
+    api.refuse(
+        (form, "output_config.format", api.CONFIGURED),
         (foreign, "mcp_servers and container", "no tool is run here but the episode's"),
     )
     choice = request.tool_choice or _MessagesChoice("auto")
     tools = [] if choice.type == "none" else request.tools or []
-    first = [Message("system", content(request.system))] if request.system else []
+    first = [Message("system", api.content(request.system))] if request.system else []
     return ApiRequest(
         model=request.model,
         messages=(*first, *(message for one in request.messages for message in _messages(one))),
@@ -95,10 +80,10 @@ def read(data: bytes) -> ApiRequest:
     )
 
 
-def _offered(tool: _MessagesTool) -> Offered:
+def _offered(tool: _MessagesTool) -> api.Offered:
     if not tool.name or tool.input_schema is None:
         raise Refusal("a tool needs a name and an input_schema")
-    return Offered(tool.name, tool.description, tool.input_schema)
+    return api.Offered(tool.name, tool.description, tool.input_schema)
 
 
 def _messages(one: _MessagesItem) -> Iterator[Message]:
@@ -111,16 +96,16 @@ def _messages(one: _MessagesItem) -> Iterator[Message]:
         rest: list[Block] = []
         for part in one.content:
             if part.type != "tool_result":
-                rest.append(block(part))
+                rest.append(api.block(part))
                 continue
             if rest:
-                yield Message(one.role, joined(rest))
+                yield Message(one.role, api.joined(rest))
                 rest = []
             if not part.tool_use_id:
                 raise Refusal("a tool_result needs the tool_use_id that it answers")
-            yield Message("tool", content(part.content), call_id=part.tool_use_id)
+            yield Message("tool", api.content(part.content), call_id=part.tool_use_id)
         if rest or not one.content:
-            yield Message(one.role, joined(rest))
+            yield Message(one.role, api.joined(rest))
 
 
 def _assistant(parts: Sequence[_Block]) -> Message:
@@ -135,8 +120,8 @@ def _assistant(parts: Sequence[_Block]) -> Message:
         elif part.type in {"thinking", "redacted_thinking"}:
             thoughts += part.thinking
         else:
-            said.append(block(part))
-    return Message("assistant", joined(said), tuple(calls), reasoning=thoughts)
+            said.append(api.block(part))
+    return Message("assistant", api.joined(said), tuple(calls), reasoning=thoughts)
 
 
 def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
@@ -149,7 +134,7 @@ def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
 
 
 def events(asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
-    """From `message_start` to `message_stop`."""
+    """Yields the events from `message_start` to `message_stop`."""
     empty: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
     opened = _head(asked, reply, name) | empty
     yield _event("message_start", message=opened)
@@ -189,17 +174,17 @@ def _full(kind: str, value: str | ToolCall) -> dict[str, Any]:
 
 def _deltas(kind: str, value: str | ToolCall) -> Iterator[dict[str, str]]:
     if isinstance(value, ToolCall):
-        for text in pieces(value.arguments):
+        for text in api.pieces(value.arguments):
             yield {"type": "input_json_delta", "partial_json": text}
         return
-    for text in pieces(value):
+    for text in api.pieces(value):
         yield {"type": f"{kind}_delta", kind: text}
     if kind == "thinking":
         yield {"type": "signature_delta", "signature": ""}
 
 
 def _event(kind: str, **fields: Any) -> bytes:
-    return frame({"type": kind} | fields, kind)
+    return api.frame({"type": kind} | fields, kind)
 
 
 def _head(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
@@ -215,10 +200,10 @@ def _stop(reply: Reply) -> str:
 
 def error(refusal: Refusal) -> dict[str, Any]:
     """Returns Anthropic's error document."""
-    type_ = "request_too_large" if refusal.status == 413 else error_type(refusal, "api_error")
+    type_ = "request_too_large" if refusal.status == 413 else api.error_type(refusal, "api_error")
     return {"type": "error", "error": {"type": type_, "message": f"{refusal.code}: {refusal}"}}
 
 
 def broken(refusal: Refusal) -> bytes:
     """Returns the error as a frame."""
-    return frame(error(refusal), "error")
+    return api.frame(error(refusal), "error")

@@ -19,7 +19,7 @@ Address = tuple[str, int]
 
 _PROC = Path("/proc")
 _REMEMBERED = 4096
-"""Connections that are kept."""
+"""Maximum number of connections that a guard remembers."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -32,13 +32,12 @@ class Process(msgspec.Struct, frozen=True):
 
 
 class Guard:
-    """Lets one process of a program through, for one purpose: the first that comes, if it was there in time.
+    """Check that admits the first process that connects, if it started before the model's first reply.
 
-    What a model's words set going started after the model first spoke. So whoever comes first and started before that
-    is the program itself, and no child that acts for the model.
+    A child that acts for the model starts after that reply, so the process that is admitted is the program itself.
 
     Attributes:
-        session: Number of the session that the program leads; processes of others are refused.
+        session: Number of the POSIX session that the program leads; processes of others are refused.
     """
 
     def __init__(self) -> None:
@@ -48,18 +47,13 @@ class Guard:
         self._spoken: int | None = None
 
     def spoken(self) -> None:
-        """The model's first words go out."""
+        """Notes the time of the model's first reply."""
         if self._spoken is None:
             self._spoken = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
 
     def admits(self, client: Address, server: Address) -> bool:
-        """True if the process behind a connection may pass.
-
-        Args:
-            client: Its end: the one object that the server has for a connection, as long as that lasts.
-            server: The server's end.
-        """
-        # While we hold the object no other has its identity; so one connection is looked up once.
+        """True if the process at the client's end of a connection is admitted."""
+        # A server has one `client` object per connection, and `_known` keeps it alive, so its identity is unique.
         if self._known.get(id(client)) is client:
             return True
         if not self._is_its_own(client, server):
@@ -105,7 +99,7 @@ def _process(pid: int) -> Process | None:
 
 
 def _inodes(pid: int) -> set[int]:
-    """The inodes of a process's sockets."""
+    """Returns the inodes of a process's sockets."""
     found: set[int] = set()
     with contextlib.suppress(OSError):
         for descriptor in os.listdir(_PROC / str(pid) / "fd"):  # noqa: PTH208  # thrice as fast as paths
@@ -117,7 +111,7 @@ def _inodes(pid: int) -> set[int]:
 
 
 def _inode(client: Address, server: Address) -> int | None:
-    """The inode of the client's end of a connection within this machine."""
+    """Returns the inode of the client's end of a connection within this machine."""
     wanted = [_hexadecimal(client), _hexadecimal(server)]
     # A socket that takes both families is in the second table, its addresses mapped into the longer one.
     for name, prefix in (("tcp", ""), ("tcp6", "0000000000000000FFFF0000")):

@@ -10,21 +10,8 @@ import msgspec
 
 from quintain.trace import Message, Reply, ToolCall
 
-from .api import (
-    CONFIGURED,
-    ApiRequest,
-    Longest,
-    Offered,
-    Part,
-    Refusal,
-    content,
-    decoded,
-    frame,
-    openai_error,
-    pieces,
-    refuse,
-    unsupported,
-)
+from . import api
+from .api import ApiRequest, Part, Refusal
 
 
 class _Item(msgspec.Struct):
@@ -68,7 +55,7 @@ class _ResponsesBody(msgspec.Struct):
     tools: list[_ResponsesTool] | None = None
     tool_choice: Literal["auto", "none", "required"] | _ResponsesChoice | None = None
     stream: bool | None = None
-    max_output_tokens: Longest | None = None
+    max_output_tokens: api.Longest | None = None
     text: _Text | None = None
     include: list[str] | None = None
     top_logprobs: int | None = None
@@ -79,12 +66,12 @@ class _ResponsesBody(msgspec.Struct):
 
 def read(data: bytes) -> ApiRequest:
     """Returns a request of `/v1/responses`."""
-    request = decoded(data, _ResponsesBody)
+    request = api.decoded(data, _ResponsesBody)
     form = request.text.format if request.text is not None else None
     probs = request.top_logprobs or "message.output_text.logprobs" in (request.include or ())
     stored = request.conversation is not None or request.prompt is not None
-    refuse(
-        (form and form.type != "text", "text.format", CONFIGURED),
+    api.refuse(
+        (form and form.type != "text", "text.format", api.CONFIGURED),
         (probs, "logprobs", "those of a reply are in the record"),
         (request.background, "background", "a reply is waited for"),
         (stored, "conversation and prompt", "nothing is stored but the responses of this episode"),
@@ -105,11 +92,11 @@ def read(data: bytes) -> ApiRequest:
     )
 
 
-def _offered(tool: _ResponsesTool, space: str = "") -> Iterator[Offered]:
+def _offered(tool: _ResponsesTool, space: str = "") -> Iterator[api.Offered]:
     if tool.type in {"function", "namespace"} and not tool.name:
         raise Refusal(f"a {tool.type} needs a name")
     if tool.type == "function":
-        yield Offered(_spaced(space, tool.name), tool.description, tool.parameters, space)
+        yield api.Offered(_spaced(space, tool.name), tool.description, tool.parameters, space)
     elif tool.type == "namespace" and not space:
         for one in tool.tools:
             yield from _offered(one, tool.name)
@@ -145,7 +132,7 @@ def _assistants(items: Sequence[_Item]) -> Iterator[Message]:
             if said.content or calls:
                 yield msgspec.structs.replace(said, calls=tuple(calls))
                 calls = []
-            said = Message("assistant", content(item.content), reasoning=thoughts)
+            said = Message("assistant", api.content(item.content), reasoning=thoughts)
             thoughts = ""
     yield msgspec.structs.replace(said, calls=tuple(calls), reasoning=said.reasoning or thoughts)
 
@@ -154,12 +141,12 @@ def _message(item: _Item) -> Message:
     if item.type == "function_call_output":
         if not item.call_id:
             raise Refusal("a function_call_output needs the call_id that it answers")
-        return Message("tool", content(item.output), call_id=item.call_id)
+        return Message("tool", api.content(item.output), call_id=item.call_id)
     if item.type != "message":
-        raise unsupported(f"an item of type {item.type!r}", "there are messages, reasoning, and calls of functions")
+        raise api.unsupported(f"an item of type {item.type!r}", "there are messages, reasoning, and calls of functions")
     if item.role not in {"system", "developer", "user"}:
         raise Refusal(f"a message has the role system, developer, user or assistant, not {item.role!r}")
-    return Message("user" if item.role == "user" else "system", content(item.content))
+    return Message("user" if item.role == "user" else "system", api.content(item.content))
 
 
 def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
@@ -179,7 +166,7 @@ def events(asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
     empty: dict[str, Any] = {"status": "in_progress", "output": [], "usage": None}
     opened = _head(asked, name) | empty
     for number, (kind, fields) in enumerate(_sequence(opened, ended)):
-        yield frame({"type": kind, "sequence_number": number} | fields, kind)
+        yield api.frame({"type": kind, "sequence_number": number} | fields, kind)
 
 
 _Event = tuple[str, dict[str, Any]]
@@ -208,7 +195,7 @@ def _begun(item: dict[str, Any]) -> dict[str, Any]:
 def _grown(item: dict[str, Any], place: dict[str, Any]) -> Iterator[_Event]:
     """Yields the events that fill one item, piece by piece."""
     if item["type"] == "function_call":
-        for text in pieces(item["arguments"]):
+        for text in api.pieces(item["arguments"]):
             yield "response.function_call_arguments.delta", place | {"delta": text}
         done = {"arguments": item["arguments"], "name": item["name"]}
         yield "response.function_call_arguments.done", place | done
@@ -220,7 +207,7 @@ def _grown(item: dict[str, Any], place: dict[str, Any]) -> Iterator[_Event]:
     place = place | {"summary_index" if thought else "content_index": 0}
     more: dict[str, Any] = {} if thought else {"logprobs": []}
     yield f"response.{whole_of}.added", place | {"part": part | {"text": ""}}
-    for text in pieces(part["text"]):
+    for text in api.pieces(part["text"]):
         yield f"response.{words}.delta", place | {"delta": text} | more
     yield f"response.{words}.done", place | {"text": part["text"]} | more
     yield f"response.{whole_of}.done", place | {"part": part}
@@ -269,10 +256,10 @@ def _usage(reply: Reply) -> dict[str, Any]:
     }
 
 
-error = openai_error
+error = api.openai_error
 
 
 def broken(refusal: Refusal) -> bytes:
     """Returns the error as a frame."""
     document = {"type": "error", "code": refusal.code, "message": str(refusal), "param": None, "sequence_number": 0}
-    return frame(document, "error")
+    return api.frame(document, "error")

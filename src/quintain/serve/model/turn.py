@@ -1,26 +1,142 @@
-"""A turn whose calls are made by a program, when and as it likes."""
+"""Turns whose calls the program makes, and the side that runs each call of a reply."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import fnmatch
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from quintain import codec
 from quintain.episode import ActorSession
+from quintain.errors import EpisodeError
+from quintain.tools import Tool
 from quintain.trace import Message, Reply, Step, ToolCall
 
-from .gate import is_object
+from .api import ApiRequest, Offered
+
+_SEPARATORS = "_-./:"
+_SURE = 100
+"""Number of first characters in which descriptions of two tools differ."""
+
+
+class _Anything(msgspec.Struct):
+    """Arguments of a tool that the program runs, which are not decoded."""
+
+
+class ToolAccess(msgspec.Struct, frozen=True):
+    """Tools of one request.
+
+    Attributes:
+        tools: Tools that the model is offered.
+        theirs: The program's name of each of the episode's tools, with the episode's name.
+        own: Names of the program's own tools that it may run.
+        ours: The episode's names of its tools.
+        listed: True if the program calls the episode's tools itself.
+    """
+
+    tools: tuple[Tool, ...]
+    theirs: dict[str, str]
+    own: frozenset[str]
+    ours: frozenset[str]
+    listed: bool
+
+    def sorted(self, calls: Sequence[ToolCall]) -> tuple[list[ToolCall], list[Message], list[ToolCall]]:
+        """Returns the calls to make here, by the episode's names, the refusals, and the calls that the program gets.
+
+        A program could run every call that it gets, so it gets calls of tools that are allowed alone, and only those
+        whose arguments are a JSON object, because not every API can carry others.
+        """
+        here: list[ToolCall] = []
+        refused: list[Message] = []
+        there: list[ToolCall] = []
+        for call in calls:
+            known = self.theirs.get(call.name)
+            if (call.name in self.own or (self.listed and known)) and is_object(call.arguments):
+                there.append(call)
+            elif call.name in self.own:
+                refused.append(Message("tool", "error: the arguments are no JSON object", call_id=call.id))
+            elif known is None and call.name in self.ours:  # The model was not offered this name.
+                refused.append(Message("tool", f"error: there is no tool {call.name!r}", call_id=call.id))
+            else:
+                here.append(msgspec.structs.replace(call, name=known or call.name))
+        return here, refused, there
+
+
+def gate(asked: ApiRequest, tools: Sequence[Tool], allowed: Sequence[str], *, listed: bool) -> ToolAccess:
+    """Returns the tools of a request: the episode's, and the program's own whose names match a pattern in `allowed`.
+
+    Raises:
+        EpisodeError: The program offers only tools that are not allowed, so that its model could do nothing.
+    """
+    ours = sorted(tools, key=lambda tool: len(tool.name), reverse=True)
+    theirs: dict[str, str] = {} if listed else {tool.name: tool.name for tool in tools}
+    passed: list[Tool] = [] if listed else list(tools)
+    own: set[str] = set()
+    for offered in asked.tools:
+        known = _known(offered, ours) if listed else None
+        if known is not None:
+            theirs[offered.name] = known
+        elif offered.name not in theirs and any(fnmatch.fnmatchcase(offered.name, one) for one in allowed):
+            own.add(offered.name)
+        else:
+            continue
+        passed.append(_tool(offered))
+    if asked.tools and not own and not listed:
+        offers = ", ".join(dict.fromkeys(one.name for one in asked.tools))
+        raise EpisodeError(
+            f"the program offers its model tools of its own alone ({offers}), and did not take the episode's over MCP; "
+            "allow those that it may use",
+            component="H",
+            kind="agent_command_not_allowed",
+        )
+    return ToolAccess(tuple(passed), theirs, frozenset(own), frozenset(tool.name for tool in tools), listed)
+
+
+def is_object(arguments: str) -> bool:
+    """True if a call's arguments are a JSON object, or empty."""
+    try:
+        msgspec.json.decode(arguments.strip() or "{}", type=dict[str, object])
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return False
+    return True
+
+
+def _known(offered: Offered, tools: Sequence[Tool]) -> str | None:
+    """Returns the episode's tool behind a program's name for it, such as "mcp__world__add".
+
+    A tool of the program's own may have such a name, too, so a description must begin as that of the episode's tool.
+    """
+    name, said = offered.name, " ".join((offered.description or "").split())
+    for tool in tools:
+        one = tool.name
+        if name != one and not (name.endswith(one) and name[-len(one) - 1] in _SEPARATORS):
+            continue
+        if not said or " ".join(tool.description.split())[:_SURE] in said:
+            return one
+    return None
+
+
+def _tool(offered: Offered) -> Tool:
+    return Tool(
+        name=offered.name,
+        description=offered.description or "",
+        parameters=offered.schema,
+        roles=("agent",),
+        arguments=_Anything,
+        path=(),
+    )
 
 
 class PendingReply(msgspec.Struct, frozen=True):
-    """A reply that is given, and not recorded yet.
+    """Reply that the program has, and the record does not have yet.
 
     Attributes:
-        context: What the model saw.
-        aside: Whether it was asked without any tool by a program that has tools: a title, a summary, no answer.
+        context: The model's context.
+        aside: True for a request without tools by a program that has tools, such as one for a title or a summary.
     """
 
     context: tuple[Message, ...]
@@ -33,13 +149,11 @@ class PendingReply(msgspec.Struct, frozen=True):
 
 
 class OpenTurn:
-    """A turn that waits for the program to make its calls.
+    """Turn that waits for the program to make its calls.
 
     Attributes:
-        context: The model's context.
-        reply: The model's reply.
         pending: The episode's name of each tool, and the call as the model wrote it, for calls not made yet.
-        closed: Set when it is over.
+        closed: Set when the turn is over.
     """
 
     def __init__(self, session: ActorSession, held: PendingReply, pending: list[tuple[str, ToolCall]]) -> None:
@@ -50,9 +164,9 @@ class OpenTurn:
         self.closed = asyncio.Event()
 
     def match(self, name: str, arguments: str) -> ToolCall | None:
-        """The call that the program makes here, off the list; None when the model asked for nothing like it.
+        """Takes the call that the program makes off the list; returns None if the model made no such call.
 
-        A program may fill in defaults; then the arguments are those that it really sent.
+        The arguments are those that the program sends, because it may fill in defaults.
         """
         alike = [one for one in self.pending if one[0] == name]
         if not alike:
@@ -63,15 +177,15 @@ class OpenTurn:
         return ToolCall(chosen[1].id, name, chosen[1].arguments if found else arguments)
 
     async def run(self, call: ToolCall) -> Step:
-        """Make a call."""
+        """Makes a call."""
         waiting = self._waiting = asyncio.get_running_loop().create_future()
         self._inbox.put_nowait(call)
         await asyncio.wait({waiting, self._turn}, return_when=asyncio.FIRST_COMPLETED)
-        # A call that ended the episode is the last one, and nothing asks what it gave but us.
+        # A call that ended the episode is the last one, and `_course` does not get its step.
         return waiting.result() if waiting.done() else (await self._turn).steps[-1]
 
     async def close(self) -> None:
-        """No more calls."""
+        """Ends the turn without further calls."""
         self._inbox.put_nowait(None)
         try:
             await self._turn
@@ -79,7 +193,7 @@ class OpenTurn:
             self.closed.set()
 
     async def abandon(self) -> None:
-        """Break it off."""
+        """Cancels the turn."""
         self._turn.cancel()
         with contextlib.suppress(asyncio.CancelledError, Exception):
             await self._turn
@@ -100,7 +214,7 @@ def _parsed(arguments: str) -> Any:
 
 
 def key(message: Message) -> bytes:
-    """Returns what stays of an assistant's message when a program repeats it: without thoughts and JSON's spaces."""
+    """Returns what a program repeats of an assistant's message: not its reasoning, nor spaces in JSON."""
     calls = [(call.id, call.name, _plain(call.arguments)) for call in message.calls]
     return codec.dumps([message.text.strip(), calls])
 

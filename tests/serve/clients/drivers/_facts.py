@@ -1,4 +1,4 @@
-"""What the drivers share: they drive a server with a client of the field, and print what they saw as one JSON object.
+"""Functions of the drivers, which use a server through its client and print the results as one JSON object.
 
 A driver runs in the virtual environment of its client, where Quintain is not installed; so nothing of it is imported.
 """

@@ -1,4 +1,4 @@
-"""What the reference servers share: the counter's tasks and what its tools take, and a port that is told."""
+"""Tasks and tool arguments of the counter, and the port, for the reference servers."""
 # pyright: reportMissingImports=false
 # mypy: disable-error-code="import-not-found, misc"
 

@@ -26,7 +26,7 @@ from openreward import OpenReward  # noqa: E402
 
 
 def script() -> Iterator[Any]:
-    """What the model says, sample after sample."""
+    """Yields the model's replies, sample after sample."""
 
     def call(tool: str, **arguments: int) -> Any:
         return ModelOutput.for_tool_call("scripted", tool, arguments)

@@ -18,7 +18,7 @@ from openreward import AsyncOpenReward, OpenReward  # noqa: E402
 
 
 def discovery(env: Any) -> dict[str, Any]:
-    """What can be asked without a session; paths are bare unless the environment has a variant."""
+    """Returns what the server answers without a session; paths are bare unless the environment has a variant."""
     tasks = env.list_tasks("train")
     return {
         "splits": env.list_splits(),
@@ -81,7 +81,7 @@ def refused(env: Any) -> dict[str, str]:
 
 
 def texts(env: Any) -> dict[str, Any]:
-    """What survives the wire."""
+    """Returns texts after their way over the wire."""
     with env.session(split="train", index=0) as session:
 
         def said(text: str, times: int = 1) -> str:

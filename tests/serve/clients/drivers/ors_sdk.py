@@ -14,7 +14,7 @@ from ors.client import ORS, AsyncORS
 
 
 def discovery(env: Any) -> dict[str, Any]:
-    """What can be asked without a session."""
+    """Returns what the server answers without a session."""
     tasks = env.list_tasks("train")
     return {
         "splits": env.list_splits(),
@@ -53,7 +53,7 @@ def wrong(env: Any) -> dict[str, Any]:
 
 
 def texts(env: Any) -> dict[str, Any]:
-    """What survives the wire."""
+    """Returns texts after their way over the wire."""
     with env.session(split="train", index=0) as session:
 
         def said(text: str, times: int = 1) -> str:

@@ -59,7 +59,7 @@ def network(words: Any) -> Any:
 
 
 def policy(prompt: str, *, wrong: bool) -> str:
-    """What the agent says next, from what it can read."""
+    """Returns the agent's next text, which depends on its prompt alone."""
     wanted = int(next(iter(re.findall(r"Count to (\d+)", prompt))))
     said = prompt.rpartition("Count to")[2]
     if "Handed in" in said:
