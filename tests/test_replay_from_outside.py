@@ -12,7 +12,6 @@ import pytest
 import quintain as qn
 from quintain.episode import Episode
 from quintain.errors import Failure
-from quintain.replay import set_failure
 from quintain.trace import End, Message, Step, ToolCall, Trace
 
 from .worlds import Yard, call, environment, first_task, says
@@ -73,8 +72,8 @@ def test_episode_of_another_harness_replays(reason: str) -> None:
 def test_failure_of_another_harness_is_replayed_as_it_was() -> None:
     async def drive(episode: Episode[Yard]) -> None:
         await two_actors(episode)
-        set_failure(episode, LOST)
-        set_failure(episode, msgspec.structs.replace(LOST, kind="provider_oom_killed"))
+        episode.set_failure(LOST)
+        episode.set_failure(msgspec.structs.replace(LOST, kind="provider_oom_killed"))
 
     trace = record(drive, external_harness="")
     assert (trace.failure, trace.end, trace.reason, trace.score) == (LOST, End.FAILED, "session_lost", None)

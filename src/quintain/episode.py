@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -13,7 +13,7 @@ from . import codec, resource
 from .config import Config
 from .context import Context, Snapshot
 from .environment import Environment
-from .errors import Component, Stage, ToolError, UsageError, blame
+from .errors import Component, Failure, Stage, ToolError, UsageError, blame
 from .executor import DeadlineExceeded
 from .harness import CallSource, Request
 from .noise import Fault, sample_fault
@@ -29,6 +29,32 @@ BROKEN = (Exception, SystemExit)
 """What an author's code may raise; Ctrl-C and cancellation are not among it."""
 
 
+class Progress(msgspec.Struct):
+    """Counts that follow from a trace, kept up to date so that no call reads the whole trace.
+
+    Attributes:
+        calls: Tool calls.
+        faults: Injected faults.
+        last_fault: Number of the last call that met a fault; -2 if none did.
+        tokens: Prompt and completion tokens of all replies.
+        reached: Names of the phases that have been awarded.
+    """
+
+    calls: int
+    faults: int
+    last_fault: int
+    tokens: int
+    reached: set[str]
+
+    @classmethod
+    def of(cls, trace: Trace) -> Progress:
+        faults = [step.fault for turn in trace.turns for step in turn.steps]
+        last_fault = max((n for n, fault in enumerate(faults) if fault), default=-2)
+        tokens = sum(turn.reply.usage.prompt + turn.reply.usage.completion for turn in trace.turns)
+        reached = {r.name for turn in trace.turns for r in turn.rewards if r.level is Level.PHASE}
+        return cls(len(faults), len(faults) - faults.count(None), last_fault, tokens, reached)
+
+
 class Episode(Generic[S]):
     """A task being worked on: `await Episode.begin(env, task)`, then `session.step`, then `verify`. Not thread-safe.
 
@@ -40,22 +66,27 @@ class Episode(Generic[S]):
         timing: Where the seconds went.
     """
 
-    def __init__(self, env: Environment[S], task: Task[S], *, state: S, start: S, trace: Trace) -> None:
+    def __init__(
+        self,
+        env: Environment[S],
+        task: Task[S],
+        *,
+        state: S,
+        start: S,
+        trace: Trace,
+        contexts: Iterable[Context] = (),
+        progress: Progress | None = None,
+    ) -> None:
         self.env = env
         self.task = task
         self.state = state
         self.start = start
         self.trace = trace
         self.timing = Timing()
-        self.sessions: list[ActorSession] = []
-        faults = [step.fault for turn in trace.turns for step in turn.steps]
-        self._calls = len(faults)
-        self._faults = len(faults) - faults.count(None)
-        self._last_fault = max((n for n, fault in enumerate(faults) if fault), default=-2)
-        self._tokens = sum(turn.reply.usage.prompt + turn.reply.usage.completion for turn in trace.turns)
+        self.sessions = [ActorSession(self, context) for context in contexts]
+        self._progress = progress or Progress.of(trace)
         self._in_turn = False  # Stays True when a turn is broken off: then the world moved, and no record says how.
-        self._scoring = Scoring(env, task, start=start)
-        self._scoring.reached = {r.name for turn in trace.turns for r in turn.rewards if r.level is Level.PHASE}
+        self._scoring = Scoring(env, task, start=start, reached=self._progress.reached)
 
     @classmethod
     async def begin(cls, env: Environment[S], task: Task[S], start: S | None = None, **names: Any) -> Episode[S]:
@@ -83,10 +114,8 @@ class Episode(Generic[S]):
         trace = blank(env, task, **names)
         trace.task_digest = await task.digest(world)
         state = await begin(world, seed=trace.seed, task_id=task.id)
-        episode = cls(env, task, state=state, start=world, trace=trace)
         prompt = [Message("user", task.prompt)] if task.prompt else []
-        episode.sessions.append(ActorSession(episode, Context("agent", 0, prompt)))
-        return episode
+        return cls(env, task, state=state, start=world, trace=trace, contexts=[Context("agent", 0, prompt)])
 
     @property
     def session(self) -> ActorSession:
@@ -109,11 +138,13 @@ class Episode(Generic[S]):
 
     def fail(self, error: BaseException, *, component: Component, kind: str, stage: Stage = "agent") -> None:
         """End the episode because something broke; the first failure is kept, and it outweighs any other end."""
-        if self.trace.failure is None:
-            turn = len(self.trace.turns)
-            self.trace.failure = blame(error, component=component, kind=kind, stage=stage, turn=turn)
-            self.trace.end, self.trace.reason = End.FAILED, self.trace.failure.kind
-            self.trace.score = None
+        self.set_failure(blame(error, component=component, kind=kind, stage=stage, turn=len(self.trace.turns)))
+
+    def set_failure(self, failure: Failure) -> None:
+        """Ends the episode by a failure that is recorded already, such as a replayed one; the first one is kept."""
+        trace = self.trace
+        if trace.failure is None:
+            trace.failure, trace.end, trace.reason, trace.score = failure, End.FAILED, failure.kind, None
 
     async def play(self, context: Context, reply: Reply, call_source: CallSource | None = None) -> Turn:
         """Play one reply of an actor: run its calls, or those of a source; close the turn, check the limits.
@@ -150,15 +181,15 @@ class Episode(Generic[S]):
         self._check_limits(turn.reply)
         return turn
 
-    async def _step(self, call: ToolCall, role: str, **where: int) -> tuple[Step, list[Reward]]:
+    async def _step(self, call: ToolCall, role: str, *, turn: int, index: int) -> tuple[Step, list[Reward]]:
         """One call, and what the step-level criteria say of it."""
         before = await self._scoring.moment(self.state) if self._scoring.watches_steps else None
         step = await self._call(call, role)
         self._scoring.is_stale = True
-        self._calls += 1
+        self._progress.calls += 1
         if before is None or self.ended:
             return step, []
-        return step, await self._judged(self._scoring.step(before, step, self.state, role=role, **where))
+        return step, await self._judged(self._scoring.step(before, step, self.state, role=role, turn=turn, index=index))
 
     async def _call(self, call: ToolCall, role: str) -> Step:
         tool = self.env.tool_of(role, call.name)
@@ -206,13 +237,13 @@ class Episode(Generic[S]):
 
     def _next_fault(self) -> Fault | None:
         """The planned fault that the next call meets; never two calls in a row, never beyond the budget."""
-        config, trace = self.env.config, self.trace
-        if self._last_fault == self._calls - 1 or self._faults == config.noise_budget:
+        config, trace, progress = self.env.config, self.trace, self._progress
+        if not config.noise_rate or progress.faults == config.noise_budget or progress.last_fault == progress.calls - 1:
             return None
-        fault = sample_fault(config, seed=trace.seed, task=trace.task, call=self._calls)
+        fault = sample_fault(config, seed=trace.seed, task=trace.task, call=progress.calls)
         if fault is not None:
-            self._last_fault = self._calls
-            self._faults += 1
+            progress.last_fault = progress.calls
+            progress.faults += 1
         return fault
 
     async def _digest(self) -> str:
@@ -239,20 +270,19 @@ class Episode(Generic[S]):
             raise UsageError("a turn is being played, or was broken off: wait for its end, one reply at a time")
 
     def _check_limits(self, reply: Reply) -> None:
-        config = self.env.config
-        self._tokens += reply.usage.prompt + reply.usage.completion
+        config, used = self.env.config, reply.usage.prompt + reply.usage.completion
+        self._progress.tokens += used
         if self.ended:
             return
         if self.state.finished is not None:
             self.terminate(self.state.finished)
             return
-        for name, spent in (
-            ("max_turns", len(self.trace.turns)),
-            ("max_calls", self._calls),
-            ("max_tokens", self._tokens),
-            ("context_tokens", reply.usage.prompt + reply.usage.completion),
+        for name, limit, spent in (
+            ("max_turns", config.max_turns, len(self.trace.turns)),
+            ("max_calls", config.max_calls, self._progress.calls),
+            ("max_tokens", config.max_tokens, self._progress.tokens),
+            ("context_tokens", config.context_tokens, used),
         ):
-            limit = getattr(config, name)
             if limit is not None and spent >= limit:
                 self.trace.end, self.trace.reason = End.TRUNCATED, name
                 return
@@ -306,10 +336,9 @@ class Episode(Generic[S]):
         trace = codec.loads(snapshot.trace, Trace)
         state = await resource.loaded(env.state, snapshot.state)
         start = task.world() if snapshot.start is None else await resource.loaded(env.state, snapshot.start)
-        episode = cls(env.replace(config=trace.config).for_task(task), task, state=state, start=start, trace=trace)
-        for frozen in snapshot.contexts:
-            episode.sessions.append(ActorSession(episode, Context.thaw(frozen, episode.trace)))
-        return episode
+        contexts = [Context.thaw(frozen, trace) for frozen in snapshot.contexts]
+        env = env.replace(config=trace.config).for_task(task)
+        return cls(env, task, state=state, start=start, trace=trace, contexts=contexts)
 
     async def fork(self) -> Episode[S]:
         """An independent twin in place; both may go on. What cannot change is shared.
@@ -318,14 +347,12 @@ class Episode(Generic[S]):
             UsageError: A turn is being played.
         """
         self._check_quiet()
-        old = self.trace
-        trace = msgspec.structs.replace(old, turns=list(old.turns), rewards=list(old.rewards))
-        twin = object.__new__(type(self))
-        twin.__dict__ |= self.__dict__
-        twin.state, twin.trace, twin.timing = await resource.fork(self.state), trace, Timing()
-        twin._scoring = self._scoring.fork()
-        twin.sessions = [ActorSession(twin, session.context.fork()) for session in self.sessions]
-        return twin
+        state, contexts = await resource.fork(self.state), [session.context.fork() for session in self.sessions]
+        trace = msgspec.structs.replace(self.trace, turns=list(self.trace.turns), rewards=list(self.trace.rewards))
+        progress = msgspec.structs.replace(self._progress, reached=set(self._progress.reached))
+        return Episode(
+            self.env, self.task, state=state, start=self.start, trace=trace, contexts=contexts, progress=progress
+        )
 
 
 class ActorSession:
@@ -392,13 +419,7 @@ class ActorSession:
 
 def blank(env: Environment[S], task: Task[S], **names: Any) -> Trace:
     """The record of an episode of which nothing has happened yet."""
-    fields: dict[str, Any] = {"seed": 0, "task_digest": ""} | names
+    fields: dict[str, Any] = {"seed": 0, "task_digest": "", "tags": dict(task.tags), "config": env.config} | names
     return Trace(
-        environment=env.name,
-        fingerprint=env.fingerprint,
-        tools_digest=env.tools_digest,
-        task=task.id,
-        tags=dict(task.tags),
-        config=env.config,
-        **fields,
+        environment=env.name, fingerprint=env.fingerprint, tools_digest=env.tools_digest, task=task.id, **fields
     )

@@ -17,7 +17,7 @@ from quintain.environment import Environment, settings, sources
 from quintain.episode import ActorSession, Episode
 from quintain.errors import EpisodeError, Failure, ReplayDivergence
 from quintain.harness import CallSource, Harness, Model, Request
-from quintain.replay import ReplayModel, find_divergence, replay_env, set_failure, trace_metadata
+from quintain.replay import ReplayModel, find_divergence, replay_env, trace_metadata
 from quintain.rollout import play_episode
 from quintain.serve.errors import Conflict, Finished, Refused
 from quintain.state import State
@@ -153,7 +153,7 @@ def change(episode: Episode[Any], what: Change) -> None:
         case Terminate():
             episode.terminate(what.reason)
         case Fail():
-            set_failure(episode, what.failure)
+            episode.set_failure(what.failure)
 
 
 Stop = Change | EpisodeError
