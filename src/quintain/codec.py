@@ -10,7 +10,7 @@ import functools
 import hashlib
 import math
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
@@ -54,7 +54,8 @@ def loads(data: bytes, type: type[T], decode: Decode | None = None) -> T:
     """
     try:
         if decode is None:
-            return cast(T, _decoder(cast(Hashable, type)).decode(data))
+            value: T = _decoder(type).decode(data)
+            return value
         learn(type)
         return msgspec.msgpack.Decoder(type, dec_hook=decode).decode(data)
     except UnicodeDecodeError as error:
@@ -92,13 +93,16 @@ def learn(type: Any) -> None:
     Raises:
         TypeError: No value of it can be decoded.
     """
-    _decoder(cast(Hashable, type))
+    _decoder(type)
 
 
 @functools.lru_cache(maxsize=512)
-def _decoder(type: Any) -> msgspec.msgpack.Decoder[Any]:
+def _built(type: Any) -> msgspec.msgpack.Decoder[Any]:
     with _building:
         return msgspec.msgpack.Decoder(type)
+
+
+_decoder: Callable[[Any], msgspec.msgpack.Decoder[Any]] = _built  # Types are hashable; a cast would cost time.
 
 
 def _refuse_non_finite(value: Any) -> None:

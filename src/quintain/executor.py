@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import inspect
 import math
 import signal
 import threading
@@ -56,8 +55,8 @@ class Plain:
         started = time.monotonic()
         token = end.set(math.inf if limit_s is None else started + limit_s)
         try:
-            result = self._start(limit_s, lambda: function(*args, **kwargs))
-            if inspect.isawaitable(result):
+            result = self._start(limit_s, function, *args, **kwargs)
+            if hasattr(result, "__await__"):
                 result = await within(limit_s, result)
         except Exception as error:
             if limit_s is not None and time.monotonic() - started > limit_s:
@@ -69,8 +68,8 @@ class Plain:
             raise DeadlineExceeded(limit_s)
         return result
 
-    def _start(self, limit_s: float | None, function: Callable[[], Any]) -> Any:
-        return function()
+    def _start(self, limit_s: float | None, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
 
 
 class Alarm(Plain):
@@ -85,9 +84,9 @@ class Alarm(Plain):
         self._is_armed = self._is_busy = self._is_kept = self._is_taken = False
         self._other_handler: Any = None
 
-    def _start(self, limit_s: float | None, function: Callable[[], Any]) -> Any:
+    def _start(self, limit_s: float | None, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         if limit_s is None or threading.current_thread() is not threading.main_thread():
-            return function()
+            return function(*args, **kwargs)
         started = time.monotonic()
         left, interval = signal.setitimer(signal.ITIMER_REAL, 0)  # Another owner's alarm waits until the call is done.
         nested = self._is_busy
@@ -96,7 +95,7 @@ class Alarm(Plain):
             self._is_busy = self._is_armed = True
             signal.setitimer(signal.ITIMER_REAL, limit_s)
             try:
-                return function()
+                return function(*args, **kwargs)
             finally:
                 self._is_armed = False  # An alarm from here on is too late to count.
         except _Interrupt:

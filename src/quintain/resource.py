@@ -73,7 +73,7 @@ def split(world: Any, *, canonical: bool = False) -> Parts:
         if number is not None:
             return number
         numbers[id(value)] = len(numbers)
-        if _is_resource(cast(Hashable, type(value))):
+        if _is_resource(value.__class__):
             held.append(value)
             return numbers[id(value)]
         if hasattr(value, "pack"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -26,11 +26,12 @@ class Moment(Generic[S]):
         self.view = view
         self._parts = parts
         self._digest = ""
+        self._digests: list[str] = []
 
     @classmethod
     async def of(cls, world: S, parts: resource.Parts) -> Moment[S]:
         own = resource.Parts(parts.plain, await resource.each("fork", parts.held)) if parts.held else parts
-        return cls(own, resource.join(type(world), own.plain, await resource.each("fork", own.held)))
+        return cls(own, resource.join(type(world), own.plain, own.held and await resource.each("fork", own.held)))
 
     async def copy(self) -> S:
         """Returns a world of its own."""
@@ -44,7 +45,8 @@ class Moment(Generic[S]):
         """True if the world that these parts come from has the content of this moment, to the byte."""
         if parts.plain != self._parts.plain or not parts.held:
             return parts == self._parts
-        return await resource.each("digest", parts.held) == await resource.each("digest", self._parts.held)
+        self._digests = self._digests or await resource.each("digest", self._parts.held)
+        return await resource.each("digest", parts.held) == self._digests
 
     async def is_shown_by(self, copy: S) -> bool:
         """True if a copy, or the view, still has the content of this moment."""
@@ -52,7 +54,7 @@ class Moment(Generic[S]):
         # The bytes of a copy may be others: 1.0 for an int in a float's place, sets in another order.
         if plain != self._parts.plain and plain != resource.split(await self.copy()).plain:
             return False
-        return await self.equals(self._parts._replace(held=held))
+        return not held or await self.equals(resource.Parts(self._parts.plain, held))
 
 
 class Scoring(Generic[S]):
@@ -64,12 +66,12 @@ class Scoring(Generic[S]):
     Attributes:
         watches_steps: True if the verifier has step-level criteria, which need the world before each step.
         watches_turns: True if it has turn-level criteria or phases, which need the world before each turn.
-        reached: Names of the phases that have been awarded.
+        reached: Names of the phases that have been awarded; grows in place.
         is_stale: Set it when the world may have changed.
         unchecked: Calls of scoring functions since the last check of their views.
     """
 
-    def __init__(self, env: Environment[S], task: Task[S], *, start: S) -> None:
+    def __init__(self, env: Environment[S], task: Task[S], *, start: S, reached: set[str] | None = None) -> None:
         self._env = env
         self._verifier = verifier = env.verifier
         self._task = task
@@ -79,18 +81,14 @@ class Scoring(Generic[S]):
         self.unchecked: list[tuple[Criterion[S], Callable[[S, S], Any], tuple[Moment[S], Moment[S]]]] = []
         self.watches_steps = bool(verifier.at(Level.STEP))
         self.watches_turns = bool(verifier.at(Level.TURN) or verifier.at(Level.PHASE))
-        self.reached: set[str] = set()
+        self.reached = set[str]() if reached is None else reached
 
-    def fork(self) -> Scoring[S]:
-        twin = Scoring(self._env, self._task, start=self._start)
-        twin.reached = set(self.reached)
-        return twin
-
-    async def digest(self, world: S) -> str:
+    def digest(self, world: S) -> Awaitable[str]:
         """Returns the digest of a world, from its view if there will be one."""
-        if self.watches_steps or self.watches_turns:
-            return await (await self._moment(world)).digest()
-        return await resource.digest(world)
+        return self._view_digest(world) if self.watches_steps or self.watches_turns else resource.digest(world)
+
+    async def _view_digest(self, world: S) -> str:
+        return await (await self._moment(world)).digest()
 
     async def moment(self, world: S) -> Moment[S]:
         """Returns the moment in which a world is; the same one as before if nothing changed.
@@ -142,7 +140,7 @@ class Scoring(Generic[S]):
         for criterion in self._verifier.criteria:
             if criterion.level is Level.TRAJECTORY:
                 own = {"turns": list(trace.turns), "rewards": list(rewards), "tags": dict(trace.tags)}
-                make = partial(EpisodeView[S], self._task, trace=msgspec.structs.replace(trace, **own))
+                make = partial(EpisodeView, self._task, trace=msgspec.structs.replace(trace, **own))
                 rewards.append(await self._score(criterion, make, (start, end)))
             elif criterion.name not in given:
                 is_phase = criterion.level is Level.PHASE

@@ -11,9 +11,9 @@ import functools
 import hashlib
 import inspect
 import weakref
-from collections.abc import Callable, Hashable, MutableSequence, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
 from datetime import UTC, datetime
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -203,22 +203,18 @@ class Shared:
 
     __slots__ = ("clock", "counters", "finished", "rng")
 
-    def __init__(self) -> None:
-        self.rng = Rng()
-        self.clock = Clock()
-        self.counters: dict[str, int] = {}
-        self.finished: str | None = None
+    def __init__(self, packed: _PackedShared | None = None) -> None:
+        self.rng = packed.rng if packed else Rng()
+        self.clock = Clock(packed.now, packed.timers, packed.count) if packed else Clock()
+        self.counters: dict[str, int] = packed.counters if packed else {}
+        self.finished: str | None = packed.finished if packed else None
 
     def pack(self) -> bytes:
-        return codec.dumps(_Packed(self.rng, *self.clock.pack(), self.counters, self.finished))
+        return codec.dumps(_PackedShared(self.rng, *self.clock.pack(), self.counters, self.finished))
 
     @classmethod
     def unpack(cls, data: bytes) -> Shared:
-        packed = codec.loads(data, _Packed)
-        shared = cls()
-        shared.rng, shared.counters, shared.finished = packed.rng, packed.counters, packed.finished
-        shared.clock = Clock(packed.now, packed.timers, packed.count)
-        return shared
+        return cls(codec.loads(data, _PackedShared))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Shared) and self.pack() == other.pack()
@@ -226,7 +222,7 @@ class Shared:
     __hash__ = None  # type: ignore[assignment]  # mutable
 
 
-class _Packed(msgspec.Struct, array_like=True):
+class _PackedShared(msgspec.Struct, array_like=True):
     rng: Rng
     now: float
     timers: list[Timer]
@@ -267,7 +263,7 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
     def _adopt_parts(self) -> None:
         for name in self.__struct_fields__:
             self._adopt(getattr(self, name))
-        for name in _with_bound(cast(Hashable, type(self))):
+        for name in _with_bound(self.__class__):
             for one in resource.split(getattr(self, name)).held:
                 self._adopt(one)
 
@@ -285,7 +281,7 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
                 raise DefinitionError(f"a {name} with a past cannot join a {world}: let it join first, then act")
             part.shared = self.shared
             part._adopt_parts()
-        elif resource.is_bound(cast(Hashable, type(part))):
+        elif resource.is_bound(part.__class__):
             part.bind(self.shared)  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue]
 
     @property
