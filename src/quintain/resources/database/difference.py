@@ -221,7 +221,7 @@ class _RowSelection:
         near = {owners[page] for page in self._changed if page in owners}
         base = self._images[0].base
         for image in self._images:
-            for layer in image.pages.layers:
+            for layer in image.layers:
                 for page in layer:
                     root = owners.get(page + 1)
                     if root is not None and (page + 1 == root or page + 1 in trees.base_tree(base, root).inner):

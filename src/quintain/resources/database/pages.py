@@ -1,10 +1,10 @@
 """Content of a database file as a value: pages of 1 KB over a base image that all databases share.
 
     base     the seeded database, mapped from the cache folder, never written
-    pages    those written since, a `LayeredMap` whose layers images share
+    layers   those written since, as the layers of a `LayeredMap`, which images share
     count    number of pages of the file
 
-An `PageImage` never changes. A transaction makes a new image, which shares all older layers; so a fork, a snapshot or a
+A `PageImage` never changes. A transaction makes a new image, which shares all older layers; so a fork, a snapshot or a
 restore is one pointer, and costs the same for 1 MB and for 100.
 
 Six words of page 1 are not state: bytes 24-27 and 92-95 count transactions, 96-99 name the SQLite library. They are
@@ -29,7 +29,7 @@ from typing import Any
 from xxhash import xxh3_128_digest
 
 from quintain import codec
-from quintain.layered import LayeredMap
+from quintain.layered import LayeredMap, stack
 
 SIZE = 1024
 """Bytes of a page: 2.6 times less memory per written instance than SQLite's own 4096, and no slower."""
@@ -58,7 +58,7 @@ class Page:
 
 
 Pages = dict[int, Page | None]
-"""Written pages by number, from 0. None, which a `LayeredMap` allows, does not occur."""
+"""Written pages by number, from 0. None, which a layer of a `LayeredMap` may hold, does not occur."""
 
 
 class Base:
@@ -101,26 +101,23 @@ class Base:
         return found
 
 
-_UNWRITTEN: LayeredMap[int, Page] = LayeredMap()
-
-
 class PageImage:
     """Content of a database at one moment; it never changes.
 
     Attributes:
         base: The base image.
-        pages: Pages written since.
+        layers: Pages written since, newest first. A layer does not change once it is here.
         count: Number of pages of the file.
         schema: Identity of the schema: the same object for images whose tables are the same.
         logical: Sum of the weights of its rows, once computed.
         known: The nearest ancestor whose `logical` is known.
     """
 
-    __slots__ = ("_counted", "_owed", "_sum", "base", "count", "known", "logical", "pages", "schema", "trees")
+    __slots__ = ("_counted", "_digest", "_owed", "_sum", "base", "count", "known", "layers", "logical", "schema", "trees")
 
-    def __init__(self, base: Base, pages: LayeredMap[int, Page] = _UNWRITTEN, *, count: int | None = None) -> None:
+    def __init__(self, base: Base, layers: tuple[Pages, ...] = (), *, count: int | None = None) -> None:
         self.base = base
-        self.pages = pages
+        self.layers = layers
         self.count = base.count if count is None else count
         self.schema = base.schema
         self.logical: int | None = None
@@ -130,35 +127,55 @@ class PageImage:
         self._sum = 0
         self._counted = base.count
         self._owed: dict[int, Page | None] = {}
+        self._digest = ""
+
+    @property
+    def pages(self) -> LayeredMap[int, Page]:
+        """Pages written since the base."""
+        return LayeredMap(layers=self.layers)
 
     def weight(self) -> int:
         """Returns the number of bytes of the pages that were written since the base, in O(log n)."""
-        return SIZE * sum(len(layer) for layer in self.pages.layers)
+        return SIZE * sum(len(layer) for layer in self.layers)
 
     def page(self, number: int) -> bytes:
         """Returns the bytes of page `number`, from 0."""
-        page = self.pages.get(number)
-        return page.data if page is not None else self.base.page(number)
+        for layer in self.layers:
+            page = layer.get(number)
+            if page is not None:
+                return page.data
+        start = number * SIZE
+        return self.base._bytes[start : start + SIZE] or ZERO  # `Base.page`, without a call
+
+    def written(self, number: int) -> Page | None:
+        """Returns page `number` if it was written since the base, in O(log n)."""
+        for layer in self.layers:
+            page = layer.get(number)
+            if page is not None:
+                return page
+        return None
 
     def write(self, delta: Pages, count: int, schema: object) -> PageImage:
         """Returns the image after a transaction that wrote `delta` and left `count` pages."""
         if len(self._owed) > _OWED:
             self._settle()
-        image = PageImage(self.base, self.pages.write(delta), count=count)
+        image = PageImage(self.base, stack(delta, self.layers) if delta else self.layers, count=count)
         image.schema = schema
         image.known = self.known if self.logical is None else self
         image._sum, image._counted = self._sum, self._counted
         image._owed = owed = self._owed.copy()
         for number in delta:
             if number not in owed:
-                owed[number] = self.pages.get(number)
+                owed[number] = self.written(number)
         return image
 
     def digest(self) -> str:
         """Returns 32 hex digits, equal for equal bytes over one base. Hashes each page written since the last call."""
-        self._settle()
-        total = (self._sum & _MASK).to_bytes(16, "little")
-        return codec.digest(codec.dumps((self.base.digest, self.count, total)))
+        if not self._digest:
+            self._settle()
+            total = (self._sum & _MASK).to_bytes(16, "little")
+            self._digest = codec.digest(codec.dumps((self.base.digest, self.count, total)))
+        return self._digest
 
     def changed(self, other: PageImage) -> set[int]:
         """Returns the numbers of the pages that differ between two images of one base."""
@@ -175,10 +192,10 @@ class PageImage:
         if self.count != self._counted:
             self._settle_ends()
         base, total = self.base, self._sum
-        weights, newest = base.weights, self.pages.layers[0] if self.pages.layers else {}
+        weights, newest = base.weights, self.layers[0] if self.layers else {}
         # A call would cost half of what a hash does, so it makes as few as it can.
         for number, past in self._owed.items():
-            page = newest.get(number) or self.pages.get(number)
+            page = newest.get(number) or self.written(number)
             if page is None:
                 total += base.weight(number)
             else:
@@ -196,7 +213,7 @@ class PageImage:
         """Pages that came or went weigh as well, written or not."""
         before, now, owed = self._counted, self.count, self._owed
         for number in range(min(before, now), max(before, now)):
-            page = self.pages.get(number)
+            page = self.written(number)
             past = owed.pop(number, page)
             if number < now:
                 self._sum += _weighed(number, page) if page else self.base.weight(number)

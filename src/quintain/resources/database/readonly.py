@@ -87,6 +87,8 @@ class QueryAnswer(msgspec.Struct, frozen=True):
 class ReadonlyConnection(Connection):
     """A connection that can only read, as one role."""
 
+    unguarded = frozenset()
+
     def __init__(self, image: PageImage, role: str) -> None:
         self.who: Any = None
         self.budget: list[float] = []

@@ -43,12 +43,12 @@ def tree(image: PageImage, root: int) -> Tree:
     known: Tree | None = image.trees.get(root)
     if known is not None:
         return known
-    page, start = image.pages.get(root - 1), _start(root)
+    page, start = image.written(root - 1), _start(root)
     if page is not None and page.data[start] not in _INNER:
         return Tree(frozenset(), frozenset((root,)))
     if page is None or page.data[start:] == image.base.page(root - 1)[start:]:
         found = base_tree(image.base, root)
-        if all(number == root or image.pages.get(number - 1) is None for number in found.inner):
+        if all(number == root or image.written(number - 1) is None for number in found.inner):
             return found
     image.trees[root] = found = _walk(image, root)
     return found
@@ -141,7 +141,7 @@ def _walk(image: PageImage, root: int) -> Tree:
 
 def _children(image: PageImage, number: int) -> tuple[int, ...]:
     """Returns the children of an inner page, parsed once for each content of the page."""
-    written = image.pages.get(number - 1)
+    written = image.written(number - 1)
     if written is None:
         known = image.base.children.get(number)
         if known is None:
