@@ -21,8 +21,8 @@ _RUNNING = "met IS NULL AND left_minutes IS NULL AND is_breached = 0"
 class _Pending(NamedTuple):
     """Earliest times at which the sweep has work; most sweeps find none."""
 
-    due: str
-    """The earliest promise that is not kept yet."""
+    running: list[SlaClock]
+    """The promises that are not kept yet."""
     idle: list[tuple[int, str]]
     """For each automation its hours, and since when the first of its tickets was left alone."""
 
@@ -37,14 +37,16 @@ class Automations(Ticketing):
         """Run every automation on the tickets that it is about."""
         pending = _PENDING.get(self.db.digest(), self._pending)
         is_idle = any(since <= self._idle(hours) for hours, since in pending.idle)
-        if not is_idle and pending.due >= self.now:
+        late = [clock for clock in pending.running if clock.due < self.now]
+        if not is_idle and not late:
             return
         with self.db.transaction():
             for one in self.rows(Automation, "is_active = 1") if is_idle else ():
                 idle, tag = self._idle(one.idle_hours), one.actions.get("tag", "")
                 for ticket in self.rows(Ticket, f"status = ? AND updated <= ? AND {_UNTAGGED}", one.status, idle, tag):
                     self.act(ticket.id, one.actions, actor="automation")
-            for clock in self.rows(SlaClock, f"due < ? AND {_RUNNING}", self.now):
+            # An automation may have kept, stopped or moved a promise.
+            for clock in self.rows(SlaClock, f"due < ? AND {_RUNNING}", self.now) if is_idle else late:
                 self._escalate(clock)
 
     def _pending(self) -> _Pending:
@@ -53,9 +55,7 @@ class Automations(Ticketing):
             sql = f"SELECT min(updated) FROM tickets WHERE status = ? AND {_UNTAGGED}"  # noqa: S608 (names of ours)
             ((since,),) = self.db.execute(sql, one.status, one.actions.get("tag", ""))
             idle.append((one.idle_hours, since or _NEVER))
-        # The order of the ids is the fastest: nearly all promises were kept, and the index would look each one up.
-        ((due,),) = self.db.execute(f"SELECT min(due) FROM sla_clocks NOT INDEXED WHERE {_RUNNING}")  # noqa: S608
-        return _Pending(due or _NEVER, idle)
+        return _Pending(self.rows(SlaClock, _RUNNING), idle)
 
     def _idle(self, hours: int) -> str:
         return moment(self.clock.now - hours * HOUR)

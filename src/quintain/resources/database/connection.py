@@ -136,14 +136,13 @@ class Connection:
             raise Refused(self.reason or str(error)) from error
 
     def table(self, sql: str, values: Any) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Returns the names of the columns and the rows; no names if the statement returns no rows."""
+        """Returns the names of the columns and the rows; no names if there are no rows."""
         try:
             cursor = self.sqlite.execute(sql, values)
-            try:
-                names = [column[0] for column in cursor.get_description()]
-            except apsw.ExecutionCompleteError:
+            first = next(cursor, None)
+            if first is None:
                 return [], []
-            return names, cursor.fetchall()
+            return [column[0] for column in cursor.get_description()], [first, *cursor]
         except apsw.AuthError as error:
             raise Refused(self.reason or str(error)) from error
 

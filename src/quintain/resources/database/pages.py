@@ -113,7 +113,19 @@ class PageImage:
         known: The nearest ancestor whose `logical` is known.
     """
 
-    __slots__ = ("_counted", "_digest", "_owed", "_sum", "base", "count", "known", "layers", "logical", "schema", "trees")
+    __slots__ = (
+        "_counted",
+        "_digest",
+        "_owed",
+        "_sum",
+        "base",
+        "count",
+        "known",
+        "layers",
+        "logical",
+        "schema",
+        "trees",
+    )
 
     def __init__(self, base: Base, layers: tuple[Pages, ...] = (), *, count: int | None = None) -> None:
         self.base = base

@@ -117,10 +117,10 @@ class Tickets(Ticketing):
             ticket_id: Number of the ticket.
             body: The text.
         """
-        self._live(ticket_id)
+        ticket = self._live(ticket_id)
         self.comment(ticket_id, "agent", sender=SELF, is_public=True, body=body)
         self.met(ticket_id, "first_reply")
-        if self.need(Ticket, ticket_id).status == "new":
+        if ticket.status == "new":
             self.alter(ticket_id, "agent", status="open")
         self.cue(f"reply:{ticket_id}")
         return f"the reply on ticket {ticket_id} was sent"
