@@ -67,6 +67,7 @@ class Base:
     Attributes:
         digest: Digest of the bytes; empty for the base that has none.
         count: Number of pages.
+        content: Bytes of its pages.
         idle: Idle connections on this base.
         retired: True if connections are closed after use.
         logical: Sum of the weights of its rows, once computed (`difference.py`).
@@ -83,16 +84,16 @@ class Base:
         self.index: Any = None  # what `difference.py` knows of the pages of those tables
         self.schema = object()
         self.weights: dict[int, int] = {}
-        self._bytes: bytes | mmap.mmap = b""
+        self.content: bytes | mmap.mmap = b""
         if path is not None:
             with path.open("rb") as file:
-                self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self.count = len(self._bytes) // SIZE
+                self.content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.count = len(self.content) // SIZE
 
     def page(self, number: int) -> bytes:
         """Page `number`, from 0; zeros beyond the end."""
         start = number * SIZE
-        return self._bytes[start : start + SIZE] or ZERO
+        return self.content[start : start + SIZE] or ZERO
 
     def weight(self, number: int) -> int:
         found = self.weights.get(number)
@@ -157,7 +158,7 @@ class PageImage:
             if page is not None:
                 return page.data
         start = number * SIZE
-        return self.base._bytes[start : start + SIZE] or ZERO  # `Base.page`, without a call
+        return self.base.content[start : start + SIZE] or ZERO  # `Base.page`, without a call
 
     def written(self, number: int) -> Page | None:
         """Returns page `number` if it was written since the base, in O(log n)."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from typing import Any
+from typing import Any, ClassVar
 
 import apsw
 import msgspec
@@ -87,7 +87,7 @@ class QueryAnswer(msgspec.Struct, frozen=True):
 class ReadonlyConnection(Connection):
     """A connection that can only read, as one role."""
 
-    unguarded = frozenset()
+    unguarded: ClassVar[frozenset[int]] = frozenset()
 
     def __init__(self, image: PageImage, role: str) -> None:
         self.who: Any = None
