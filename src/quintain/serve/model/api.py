@@ -24,7 +24,6 @@ Some = Annotated[list[T], msgspec.Meta(min_length=1)]
 
 CONFIGURED = "the model is asked as the environment's configuration says"
 """Reason for which the format of replies is not an option."""
-_TEXTS = {"text", "input_text", "output_text", "refusal"}
 
 _DATA_URL = re.compile(r"data:(?P<type>image/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
 
@@ -58,8 +57,9 @@ class Source(msgspec.Struct):
 
 
 class Part(msgspec.Struct):
-    """Piece of content in any of the APIs."""
+    """Piece of content in any of the APIs; a subclass names the types of its API."""
 
+    types: ClassVar[tuple[str, ...]] = ()
     supported: ClassVar[str] = "there are words and pictures"
 
     type: str
@@ -176,7 +176,9 @@ def joined(blocks: Sequence[Block]) -> Content:
 def block(part: Part) -> Block:
     """Returns a text or an image; raises Refusal for other parts and for images outside the request."""
     url = part.image_url.url if isinstance(part.image_url, Url) else part.image_url
-    if part.type in _TEXTS:
+    if part.type not in part.types:
+        raise unsupported(f"content of type {part.type!r}", part.supported)
+    if part.type in {"text", "input_text", "output_text", "refusal"}:
         return Text(part.text or part.refusal)
     if part.type in {"image_url", "input_image"} and url is not None:
         match = _DATA_URL.fullmatch(url)

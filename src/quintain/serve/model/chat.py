@@ -15,6 +15,10 @@ from .api import ApiRequest, Part, Refusal
 _FINISHES = {"stop", "length", "content_filter"}
 
 
+class _ChatPart(Part):
+    types = ("text", "refusal", "image_url")
+
+
 class _ChatFunctionCall(msgspec.Struct):
     name: str
     arguments: str = ""
@@ -29,7 +33,7 @@ class _ChatCall(msgspec.Struct):
 class _ChatMessage(msgspec.Struct):
     role: Literal["system", "developer", "user", "assistant", "tool"]
     function_call: Any = None
-    content: str | list[Part] | None = None
+    content: str | list[_ChatPart] | None = None
     tool_calls: list[_ChatCall] | None = None
     tool_call_id: str | None = None
     reasoning_content: str | None = None

@@ -15,6 +15,7 @@ from .api import ApiRequest, Part, Refusal
 
 
 class _Block(Part):
+    types = ("text", "image")
     supported = "there are words, and pictures that come in base64"
 
     thinking: str = ""

@@ -14,16 +14,20 @@ from . import api
 from .api import ApiRequest, Part, Refusal
 
 
+class _ItemPart(Part):
+    types = ("text", "input_text", "output_text", "refusal", "input_image")
+
+
 class _Item(msgspec.Struct):
     type: str = "message"
     role: str = ""
-    content: str | list[Part] | None = None
+    content: str | list[_ItemPart] | None = None
     call_id: str = ""
     namespace: str | None = None
     name: str = ""
     arguments: str = ""
-    output: str | list[Part] = ""
-    summary: list[Part] = []
+    output: str | list[_ItemPart] = ""
+    summary: list[_ItemPart] = []
 
 
 class _ResponsesTool(msgspec.Struct):
