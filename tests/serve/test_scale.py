@@ -253,7 +253,12 @@ SAMPLE = {"words", "tokens", "calls", "a message", "many actors"}
 
 
 @pytest.mark.parametrize(
-    "what", [pytest.param(what, marks=() if what in SAMPLE else pytest.mark.slow) for what in (*SENT, *TOLD)]
+    "what",
+    [
+        pytest.param(what, marks=() if what in SAMPLE else pytest.mark.slow)
+        for what in (*SENT, *TOLD)
+        if what != "words of another script"  # Text weighs its UTF-8; Python may hold it in up to four times as much.
+    ],
 )
 def test_weighed_size_is_close_to_the_memory_held(what: str) -> None:
     async def play() -> float:
