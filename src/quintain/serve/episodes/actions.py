@@ -89,12 +89,7 @@ class Move(Reply, frozen=True, omit_defaults=True):
 
 
 def checked(episode: Episode[Any], move: Move) -> Move:
-    """Returns the move if it can be made.
-
-    Raises:
-        Conflict: It names a conversation that does not exist.
-        Finished: The episode has ended, or ends before the reply.
-    """
+    """Returns the move if it can be made; raises Conflict for an unknown conversation, Finished after the end."""
     threads, ended = len(episode.sessions), episode.ended
     for change in move.before:
         if isinstance(change, Join):
@@ -113,8 +108,7 @@ def checked(episode: Episode[Any], move: Move) -> Move:
 def recordable(reply: R) -> R:
     """Returns the reply, or move, as a record will hold it.
 
-    Raises:
-        Refused: A record cannot hold it, or it is not an assistant's reply.
+    Raises Refused if it is not an assistant's, or cannot be held.
     """
     message = reply.message
     if message.role != "assistant" or message.call_id is not None:
@@ -128,11 +122,7 @@ def recordable(reply: R) -> R:
 
 
 def text(words: str) -> str:
-    """Returns text as a record will hold it.
-
-    Raises:
-        Refused: A record cannot hold it.
-    """
+    """Returns text as a record will hold it; raises Refused if a record cannot hold it."""
     try:
         words.encode()
     except UnicodeEncodeError as error:
@@ -183,13 +173,7 @@ def cut(episode: Episode[Any], why: Stop) -> None:
 
 
 async def move(episode: Episode[Any], what: Move, *, led: bool) -> None:
-    """Makes a move that was checked.
-
-    Args:
-        episode: The episode.
-        what: The move.
-        led: Whether a client-side harness plays the episode; otherwise the move can only end it.
-    """
+    """Makes a move that was checked; if no client-side harness has `led` the episode, it can only end it."""
     for one in what.before:
         change(episode, one) if led else cut(episode, one)
     if what.plays:
@@ -198,11 +182,7 @@ async def move(episode: Episode[Any], what: Move, *, led: bool) -> None:
 
 
 class ResumedEpisode(Episode[S]):
-    """Episode whose turns are played from its record; its world is the one that they left.
-
-    Attributes:
-        known: The turns of the record.
-    """
+    """Episode whose turns, `known`, are played from its record; its world is the one that they left."""
 
     def __init__(self, env: Environment[S], task: Task[S], *, state: S, start: S, trace: Trace) -> None:
         super().__init__(env, task, state=state, start=start, trace=trace)
@@ -218,11 +198,7 @@ class ResumedEpisode(Episode[S]):
         return len(self.trace.turns) < len(self.known)
 
     async def recall(self, request: Request) -> Reply:
-        """Returns the recorded reply to a request.
-
-        Raises:
-            ModelError: The record has none for this role.
-        """
+        """Returns the recorded reply to a request; raises ModelError if the record has none for this role."""
         return await self._recorded(request)
 
     def remembering(self, others: Model | None) -> Model:
@@ -242,9 +218,7 @@ class ResumedEpisode(Episode[S]):
     async def play(self, context: Context, reply: Reply, call_source: CallSource | None = None) -> Turn:
         """Returns the turn of the record, or plays a new one after its end.
 
-        Raises:
-            EpisodeError: The harness goes another way than it did.
-            UsageError: As for an Episode.
+        Raises EpisodeError if the harness goes another way than it did.
         """
         if not self.is_behind:
             return await super().play(context, reply, call_source)
@@ -276,11 +250,7 @@ def resumable(episode: Episode[S]) -> Episode[S]:
 
 
 async def thawed(env: Environment[S], task: Task[S], data: bytes) -> Episode[S]:
-    """Returns the episode that a snapshot holds.
-
-    Raises:
-        UsageError, msgspec.DecodeError: As `Episode.restore`.
-    """
+    """Returns the episode that a snapshot holds; raises as `Episode.restore`."""
     return await Episode[S].restore(env, task, Snapshot.from_bytes(data))
 
 
@@ -299,16 +269,9 @@ def making(
     led: bool,
     **names: Any,
 ) -> Callable[[], Coroutine[Any, Any, Episode[S]]]:
-    """Returns the function that makes an episode.
+    """Returns the function that makes an episode: from its fork `twin`, the snapshot `origin`, or in the world `start`.
 
-    Args:
-        env: The environment.
-        task: One of its tasks.
-        twin: The episode itself, if it exists already.
-        origin: The snapshot from which it goes on; None for a fresh episode.
-        start: The world in which a fresh one begins, as bytes; None for the task's own.
-        led: Whether a client-side harness plays it, so that no harness has to be resumed here.
-        names: Fields of the Trace; `external_harness` replaces the one of a twin or snapshot.
+    The names are fields of the Trace; `external_harness` replaces the one of a twin or snapshot.
     """
 
     async def make() -> Episode[S]:

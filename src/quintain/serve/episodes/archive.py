@@ -20,13 +20,9 @@ _log = logging.getLogger(__name__)
 
 
 class Archive:
-    """Run folders for ended episodes, which have each member and attempt of a task once.
+    """Run folders for ended episodes by environment, which have each member and attempt of a task once.
 
-    Args:
-        folders: By the name of the environment; the caller closes them.
-
-    Raises:
-        TraceError: A record in one of them is damaged.
+    The caller closes them. A damaged record in one of them raises TraceError.
     """
 
     def __init__(self, folders: Mapping[str, RunFolder]) -> None:
@@ -56,11 +52,7 @@ class Archive:
         self._free[env, task] = free
 
     def recover(self, pasts: Iterable[Past]) -> None:
-        """Archives episodes that had ended when a process was killed, and takes the members of those that go on.
-
-        Raises:
-            PersistenceError: A record cannot be written.
-        """
+        """Archives episodes that had ended when a process was killed; those that go on take their members."""
         pasts = list(pasts)
         for past in pasts:
             with contextlib.suppress(msgspec.DecodeError):  # It does not go on, and the host says so.

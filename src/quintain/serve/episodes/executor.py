@@ -47,11 +47,7 @@ class ToolTimeout(TimeoutError):
 
 
 class Affinity:
-    """Event loop to which the work of one episode is bound, once it has waited there.
-
-    Args:
-        secrets: Secrets that the work may read.
-    """
+    """Event loop to which the work of one episode, with its secrets, is bound once it has waited there."""
 
     __slots__ = ("on_loop", "secrets", "thread")
 
@@ -92,12 +88,8 @@ class EpisodeExecutor:
             affinity: Of the episode that the work belongs to.
             kind: Groups work that takes alike, such as the calls of one tool.
             work: Begins it.
-            limit_s: Seconds that it may take on a thread; None for any time.
+            limit_s: Seconds that it may take on a thread; None for any time. ToolTimeout is raised after them.
             paused: Whether the limit counts only from the first reply of another role's model on.
-
-        Raises:
-            ToolTimeout: It took longer.
-            Exception: Whatever the work raises.
         """
         if affinity.secrets is not shown():
             with affinity.secrets.shown():
@@ -189,12 +181,7 @@ class EpisodeExecutor:
 
 
 class _Timeout:
-    """Time limit of work on a thread, paused while the model of another role is awaited.
-
-    Args:
-        seconds: None for any time.
-        paused: Whether it begins with the first `resume`.
-    """
+    """Time limit of work on a thread, paused while the model of another role is awaited."""
 
     def __init__(self, seconds: float | None, *, paused: bool) -> None:
         self._seconds = seconds
@@ -226,11 +213,7 @@ _timeout: ContextVar[_Timeout | None] = ContextVar("timeout", default=None)
 
 @contextlib.contextmanager
 def unlimited(then_s: Callable[[], float | None]) -> Generator[None]:
-    """Pauses the limit of the running work while another role's model is awaited.
-
-    Args:
-        then_s: Returns the seconds that the work may take afterwards; None for any time.
-    """
+    """Pauses the limit of the running work within; afterwards `then_s` returns the seconds that it may take."""
     timeout = _timeout.get()
     if timeout is not None:
         timeout.pause()
@@ -296,13 +279,9 @@ def _stop(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class Watchdog:
-    """Thread that reports work which blocks the event loop, while it does.
+    """Thread that reports work which blocks the event loop, and exits the process after the work's limit if it may.
 
-    Args:
-        exits: Whether the process exits once such work has exceeded its limit.
-
-    Attributes:
-        held: Since when, in seconds of `time.monotonic()`, which kind of work runs on the event loop, and its limit.
+    `held` says since when, by `time.monotonic()`, which kind of work runs on the event loop, and its limit.
     """
 
     def __init__(self, *, exits: bool) -> None:

@@ -22,13 +22,7 @@ from .secrets import shown
 
 
 class HarnessRun:
-    """One run of a harness.
-
-    Args:
-        harness: The harness.
-        session: The agent's side of a fresh episode of this process.
-        others: Model of the other roles, such as a simulated user; None if there is none.
-        everyone: Whether the questions of all roles suspend the harness.
+    """One run of a harness, from the agent's side of a fresh episode of this process.
 
     Attributes:
         question: The open question; None before the first `resume`, and when the harness has returned.
@@ -83,11 +77,7 @@ class HarnessRun:
         return reply
 
     def _check_place(self) -> None:
-        """Checks that a question suspends the harness and not a task beside it.
-
-        Raises:
-            EpisodeError: It would not.
-        """
+        """Raises EpisodeError if a question does not suspend the harness but a task beside it."""
         if asyncio.current_task() is not self._task:
             raise EpisodeError(
                 "the harness asks its model from a task of its own, as asyncio.gather makes one, and only what is "

@@ -142,19 +142,11 @@ class Host:
     async def apart(
         self, kind: Hashable, work: Callable[[], Coroutine[Any, Any, T]], *, secrets: Secrets = NOTHING
     ) -> T:
-        """Work that belongs to no open episode, done where it may take its time and read these secrets.
-
-        Raises:
-            Exception: What it raises.
-        """
+        """Runs work that belongs to no open episode and may read these secrets; raises whatever it raises."""
         return await self.executor.run(Affinity(secrets), kind, work)
 
     def environment(self, name: str) -> Environment[Any]:
-        """An environment by its name, in any case; the first one for an empty name.
-
-        Raises:
-            Unknown: There is none of that name.
-        """
+        """Returns an environment by its name in any case, the first one for no name; raises Unknown."""
         if not name:
             return next(iter(self.environments.values()))
         env = self.environments.get(name.lower())
@@ -163,11 +155,7 @@ class Host:
         return env
 
     def split(self, env: Environment[Any], name: str) -> str:
-        """The name itself, or the default split.
-
-        Raises:
-            Refused: The environment has no such split.
-        """
+        """Returns the name itself, or the default split; raises Refused for an unknown split."""
         if not name:
             return "test" if "test" in env.splits else env.splits[-1]
         if name not in env.splits:
@@ -175,11 +163,7 @@ class Host:
         return name
 
     async def tasks(self, env: Environment[Any], split: str) -> Any:
-        """The tasks of a split, made where making them may take its time.
-
-        Raises:
-            Refused: The environment has no such split.
-        """
+        """Returns the tasks of a split, made by the executor; raises Refused for an unknown split."""
 
         async def make() -> Any:
             return env.tasks(split)
@@ -193,12 +177,12 @@ class Host:
         return listed
 
     async def task(self, env: Environment[Any], split: str, wanted: str | int) -> Task[Any]:
-        """One task by id, or by its place in the split; while it is in play, or was lately, the same object.
+        """Returns a task by id, or by its index in the split; while it is in use, or was lately, the same object.
 
         So the episodes of a group share the world in which they begin.
 
         Raises:
-            Refused: No such split, or no such place.
+            Refused: No such split, or no such index.
             Unknown: No such id.
         """
         known = self._tasks.get((env.name, split, wanted))
@@ -229,13 +213,9 @@ class Host:
     async def create(
         self, wanted: EpisodeSpec, caller: Caller, *, twin: Episode[Any] | None = None, secrets: Secrets = NOTHING
     ) -> Live:
-        """Opens an episode. It exists at once; its world is built in the background, see `Live.ready`.
+        """Opens an episode of this caller. It exists at once; its world is built in the background, see `Live.ready`.
 
-        Args:
-            wanted: The episode.
-            caller: Its owner.
-            twin: A fork of another one, which it goes on from.
-            secrets: Its secrets.
+        With a `twin`, a fork of another episode, it goes on from there.
 
         Raises:
             Unknown: No such environment or task.
@@ -243,7 +223,7 @@ class Host:
             Conflict: The id is in use.
             UsageError: The task needs other roles, and they have no model.
             Full: A limit is reached.
-            Unavailable: The server is shutting down, or its journal cannot be written.
+            Unavailable: As for `check`.
         """
         env = self.environment(wanted.environment)
         split = self.split(env, wanted.split)
@@ -274,11 +254,7 @@ class Host:
         return live
 
     def check(self) -> None:
-        """Nothing, if new episodes are taken.
-
-        Raises:
-            Unavailable: The server is shutting down, or its journal cannot be written.
-        """
+        """Raises Unavailable if the server is shutting down, or if its journal cannot be written."""
         if self.draining:
             raise Unavailable("the server is shutting down")
         self.log.room(0)  # The last of it is for calls that run.
@@ -320,7 +296,7 @@ class Host:
         twin: Episode[Any] | None = None,
         **more: Any,
     ) -> L:
-        """An episode that is not there yet."""
+        """Returns an episode that has not begun."""
         env = env if wanted.config in (None, env.config) else env.replace(config=wanted.config)
         names: dict[str, Any] = {name: getattr(wanted, name) for name in ("seed", "member", "attempt", "agent")}
         names |= {"split": wanted.split if wanted.label is None else wanted.label}
@@ -349,11 +325,7 @@ class Host:
         return live
 
     def get(self, id: str, caller: Caller) -> Live:
-        """Returns an episode by its id.
-
-        Raises:
-            Unknown: There is none, or it is another caller's.
-        """
+        """Returns an episode by its id; raises Unknown if none has it, or if it is another caller's."""
         live = self._lives.get(id)
         if live is None or not caller.may(live.owner):
             raise Unknown("there is no such episode")
@@ -361,11 +333,7 @@ class Host:
         return live
 
     def by_token(self, token: str) -> Live:
-        """An episode by its secret name, which is leave enough.
-
-        Raises:
-            Unknown: There is none.
-        """
+        """Returns an episode by its secret name, which needs no key; raises Unknown."""
         live = self._tokens.get(token)
         if live is None:
             raise Unknown("there is no such episode")
@@ -377,11 +345,7 @@ class Host:
         return self._tokens[token].owner if token in self._tokens else None
 
     async def close(self, id: str, caller: Caller, why: Stop = LEFT) -> None:
-        """Closes an episode, and refuses all that waits for it.
-
-        Raises:
-            Unknown: There is none, or it is another caller's.
-        """
+        """Closes an episode, and refuses all that waits for it; raises Unknown as `get`."""
         live = self.get(id, caller)
         del self._lives[live.id], self._tokens[live.token]
         self.room.add("episodes", live.owner.name, -1)

@@ -52,35 +52,18 @@ BUILD_S = 900.0
 
 
 class Live:
-    """Episode that is played over a wire by its environment's own harness.
-
-    Args:
-        id: Its name on the wire.
-        token: Its unguessable name, for addresses that are secrets themselves.
-        env: The environment.
-        task: One of its tasks.
-        owner: The caller that it belongs to.
-        executor: Runs its work.
-        others: Model of the other roles; None if there is none.
-        log: Where what is asked is written first.
-        counts: Metrics its end.
-        make: Makes the episode; None for a fresh one.
-        led: Whether a client's harness plays it, a `Move` at a time, and not the environment's own.
-        everyone: Whether the caller answers the questions of all roles.
-        home: The split of the task, whatever the record calls it.
-        max_bytes: That it may hold, see `SizeLimit`; None for any number.
-        secrets: What its tools and scoring functions may read.
-        names: Fields of the Trace: seed, member, attempt, after, split, agent.
+    """Episode that is played over a wire by its environment's own harness, or by a client's if `led`.
 
     Attributes:
         first: The agent's messages before its first reply.
-        secrets: As given; an episode that goes on from this one may get them.
-        touched: When it was last asked for or answered, in seconds of `time.monotonic()`.
+        touched: Time of the last request or answer, in seconds of `time.monotonic()`.
         status: "starting" until the first question, "open" until the end, "ended", and "closed" when it is gone.
         is_new: True if it was recovered before any call was made in it, so that its creator may not have got its name.
         broken: Key of the call over which it failed; empty if none.
         request: Digest of the request whose key named it; empty if none did.
         is_counted: Whether it takes one of the places that episodes have.
+        split: The split of the task, whatever the record calls it.
+        everyone: Whether the caller answers the questions of all roles.
     """
 
     is_new: bool = False
@@ -166,10 +149,7 @@ class Live:
         self.first = list(episode.session.messages)
 
     async def ready(self, seconds: float | None = None) -> Episode[Any]:
-        """Returns the episode once it has begun.
-
-        Args:
-            seconds: How long to wait; None for any time.
+        """Returns the episode once it has begun, after at most so many seconds.
 
         Raises:
             Starting: It takes longer.
@@ -191,12 +171,7 @@ class Live:
     # -- what is done
 
     async def call(self, name: str, arguments: str, *, key: str = "") -> CallAnswer:
-        """Calls a tool: a turn with one call.
-
-        Args:
-            name: The tool.
-            arguments: JSON text.
-            key: Names this call; a second call of the same key gets the answer of the first, and nothing is done.
+        """Calls a tool with arguments in JSON; a second call of the same key gets the answer of the first.
 
         Raises:
             Finished: The episode has ended.
@@ -208,26 +183,17 @@ class Live:
         return (await self._once(Reply(Message("assistant", calls=(call,))), key))[0]
 
     async def answer(self, words: str, *, key: str = "") -> CallAnswer:
-        """Replies with text and without a call: the final answer, or text for the simulated user.
-
-        Raises:
-            Finished, Void, Refused, Gone, Starting: As for `call`.
-        """
+        """Replies with text alone: the final answer, or text for the simulated user. Raises as `call`."""
         return (await self._once(Reply(Message("assistant", text(words))), key))[-1]
 
     async def act(self, reply: Reply, *, key: str = "") -> list[CallAnswer]:
-        """Plays a whole reply; returns an answer for each of its calls, or one if it has none.
-
-        Raises:
-            Finished, Void, Refused, Gone, Starting: As for `call`.
-        """
+        """Plays a whole reply; returns an answer for each of its calls, or one if it has none. Raises as `call`."""
         return await self._once(recordable(reply), key)
 
     async def again(self, key: str) -> list[CallAnswer] | None:
-        """Returns the answers to the call of this key, once they exist; None if there was no such call.
+        """Returns the answers to the call of this key once they exist, else None.
 
-        Raises:
-            Void: The episode failed over it.
+        Raises Void if it broke the episode.
         """
         while key in self._running:  # Of several requests that wait for a refused one, one tries and the others wait.
             waiting = self._running[key] or asyncio.get_running_loop().create_future()
@@ -241,30 +207,15 @@ class Live:
         return views.answers(self, index=index, context=self.messages)
 
     def room(self, size: int) -> None:
-        """Checks that the journal can hold a call of so many bytes.
-
-        Raises:
-            Unavailable: It cannot, so the call must not be made.
-        """
+        """Raises Unavailable if the journal cannot hold a call of so many bytes, so that it must not be made."""
         self._log.room(size)
 
     async def end(self, reason: str) -> None:
-        """Ends the episode by the rules of the game and scores it; nothing changes if it has ended.
-
-        Raises:
-            Gone, Starting, Void: As for `ready`.
-        """
+        """Ends the episode by the rules of the game and scores it, unless it has ended. Raises as `ready`."""
         await self._end(Terminate(reason))
 
     async def abandon(self, reason: str) -> None:
-        """Ends the episode as invalid, because its client left without closing it; nothing changes if it has ended.
-
-        Args:
-            reason: What happened, for the failure's message.
-
-        Raises:
-            Gone, Starting, Void: As for `ready`.
-        """
+        """Ends the episode as invalid, because its client left, unless it has ended. Raises as `ready`."""
         await self._end(abandoned(reason))
 
     async def _end(self, why: Stop) -> None:
@@ -279,12 +230,8 @@ class Live:
     async def change(self, changes: tuple[Change, ...], *, key: str = "") -> int:
         """Applies what a client's harness did beside its steps; returns the number of conversations before.
 
-        In an episode that the environment's own harness plays, a change can only be the end. A key is used once, as
-        for `call`.
-
-        Raises:
-            Refused, Conflict: A record cannot hold them, or they do not fit.
-            Gone, Starting, Void: As for `ready`.
+        In an episode that the environment's own harness plays, a change can only be the end. Raises as `call`, and
+        Conflict if the changes do not fit.
         """
         episode = await self.ready()
         wanted = recordable(Move(Message("assistant"), before=changes, plays=False))
@@ -306,12 +253,7 @@ class Live:
                 await self._verify()
 
     async def work(self, kind: str, work: Callable[[Episode[Any]], Coroutine[Any, Any, T]]) -> T:
-        """Runs work on the whole episode between two turns.
-
-        Raises:
-            Gone, Starting, Void: As for `ready`.
-            Exception: Whatever the work raises.
-        """
+        """Runs work on the whole episode between two turns. Raises as `ready`, and whatever the work raises."""
         episode = await self.ready()
         async with self._lock:
             return await self._executor.run(self._affinity, (self.env.name, kind), lambda: work(episode))

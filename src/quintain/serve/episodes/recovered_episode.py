@@ -29,13 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class RecoveredEpisode(Live):
-    """Episode that was open when a process ended.
-
-    Args:
-        past: Its journal.
-        lost: Why it cannot go on; None if it can.
-        rest: As for a Live.
-    """
+    """Episode that was open when a process ended; `past` is its journal, `lost` the reason why it cannot go on."""
 
     def __init__(self, *rest: Any, past: Past, lost: EpisodeError | None = None, **named: Any) -> None:
         super().__init__(*rest, **named)
@@ -69,13 +63,9 @@ class RecoveredEpisode(Live):
         return await super()._once(reply, key)
 
     async def ready(self, seconds: float | None = None) -> Episode[Any]:
-        """Returns the episode once it stands where it stood.
-
-        Args:
-            seconds: How long to wait; None for any time.
+        """Returns the episode once it stands where it stood. Raises as a Live does.
 
         Raises:
-            Starting, Gone, Void: As for a Live.
             Finished: It had ended, and its world cannot be built again.
         """
         if self._waking is None and not self._started.is_set():
@@ -88,11 +78,7 @@ class RecoveredEpisode(Live):
             raise
 
     async def woken(self, seconds: float) -> None:
-        """Waits until it stands where it stood, or has failed.
-
-        Raises:
-            Starting: It takes longer.
-        """
+        """Waits until it stands where it stood, or has failed; raises Starting if that takes longer."""
         with contextlib.suppress(Void, Gone, Finished):
             await self.ready(seconds)
 

@@ -20,13 +20,9 @@ HEADER = b"x-secrets"
 
 
 def brought(request: HttpRequest, said: Mapping[str, str]) -> Secrets:
-    """Returns the secrets of a request, for the episode or session that it begins.
+    """Returns the secrets of a request, for the episode or session that it begins; `said` are those in its body.
 
     The server's own key is left out, though one client always sends it.
-
-    Args:
-        request: With its header.
-        said: The secrets in its body.
 
     Raises:
         Refused: The header is unreadable, or differs from the body; or it is too much.

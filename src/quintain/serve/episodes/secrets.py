@@ -34,20 +34,12 @@ class Packed(msgspec.Struct):
 
 
 def packed(secrets: Mapping[str, str]) -> str:
-    """The header that brings them."""
+    """Returns the header that carries secrets."""
     return base64.b64encode(codec.json({name: Packed(value) for name, value in secrets.items()})).decode()
 
 
 class Secrets:
-    """Secrets of one episode.
-
-    Args:
-        values: By name.
-        lost: Names of those that are gone, with an earlier process or with the episode that this one goes on from.
-
-    Attributes:
-        names: Of all of them, sorted.
-    """
+    """Secrets of one episode; those of the names `lost` went with an earlier process or episode."""
 
     __slots__ = ("_checked", "_sought", "_values", "names")
 
@@ -58,11 +50,7 @@ class Secrets:
         self.names = tuple(sorted({*self._values, *lost}))
 
     def read(self, name: str) -> str | None:
-        """One of them; None where the caller gave none of that name.
-
-        Raises:
-            EpisodeError: It is lost.
-        """
+        """Returns a secret, or None if the caller gave none of that name; raises EpisodeError if it is lost."""
         if name in self.names and name not in self._values:
             raise EpisodeError(
                 f"the secret {name!r} went with the process that it was given to, or was given to the episode before "
@@ -73,17 +61,13 @@ class Secrets:
         return self._values.get(name)
 
     def copy(self, lost: Iterable[str] = ()) -> Secrets:
-        """The same for another episode.
-
-        Args:
-            lost: Names of those that the episode had from which that one goes on: it must not read None for them.
-        """
+        """Returns the same for another episode, which must not read None for what is lost."""
         names = {*self.names, *lost}
         return Secrets(self._values, lost=names) if names else self
 
     @contextlib.contextmanager
     def shown(self) -> Generator[None]:
-        """Let what runs within read them."""
+        """Lets what runs within read them."""
         token = _shown.set(self)
         try:
             yield
@@ -91,12 +75,9 @@ class Secrets:
             _shown.reset(token)
 
     def check(self, episode: Episode[Any]) -> None:
-        """Checks the turns since the last time, and drops them from the first in which a tool returns a secret.
+        """Drops the turns from the first new one in which a tool returns a secret, fails the episode, and raises.
 
-        They are answered before the end of the episode, so stars replace secrets in reasons at once.
-
-        Raises:
-            EpisodeError: A tool returned a secret.
+        Turns are answered before the end of the episode, so stars replace secrets in reasons at once.
         """
         if (error := self.found(episode)) is not None:
             episode.fail(
@@ -105,7 +86,7 @@ class Secrets:
             raise error
 
     def found(self, episode: Episode[Any]) -> EpisodeError | None:
-        """The same where an episode has failed already: what `check` would raise, which outweighs it."""
+        """Returns the error that `check` would raise, which outweighs another failure of the episode."""
         if not self._values:
             return None
         turns = episode.trace.turns
@@ -133,7 +114,7 @@ class Secrets:
                     said[place] = msgspec.structs.replace(one, content="***")
 
     def strike(self, trace: Trace) -> None:
-        """Put stars in their place where judges, exceptions and the reason of the end have said them."""
+        """Replaces secrets by stars in the reasons of judges, exceptions and the end."""
         if not self._values:
             return
         trace.reason = self.hidden(trace.reason)
@@ -152,7 +133,7 @@ class Secrets:
         return msgspec.structs.replace(reward, reason=self.hidden(reward.reason))
 
     def hidden(self, words: str) -> str:
-        """Words with stars in their place."""
+        """Returns text with stars in place of secrets."""
         for form in self._sought:
             words = words.replace(form, "***")
         return words
@@ -167,7 +148,7 @@ class Secrets:
 
 
 def _forms(values: Iterable[str]) -> list[str]:
-    """Texts as they are, as JSON has them, and as Python's repr does; longest first, for one may be part of another."""
+    """Returns texts as they are, as JSON has them, and as Python's repr does; longest first."""
     found: set[str] = set()
     for value in values:
         found |= {value, repr(value)[1:-1], *(json.dumps(value, ensure_ascii=one)[1:-1] for one in (True, False))}

@@ -53,11 +53,7 @@ def splits(env: Environment[Any]) -> list[dict[str, str]]:
 
 
 async def shown(host: Host, env: Environment[Any], split: str, *, part: slice, describe: Describe[T]) -> list[T]:
-    """Returns descriptions of the tasks in a part of a split.
-
-    Raises:
-        Refused: The environment has no such split.
-    """
+    """Returns descriptions of the tasks in a part of a split; raises Refused for an unknown split."""
     tasks = await host.tasks(env, split)
     known = _descriptions.setdefault(host, {})
     keys: list[tuple[str, str, Describe[T], int]] = [
@@ -82,11 +78,7 @@ async def shown(host: Host, env: Environment[Any], split: str, *, part: slice, d
 
 
 async def one(host: Host, env: Environment[Any], wanted: Index, *, describe: Describe[T]) -> T:
-    """Returns the description of one task.
-
-    Raises:
-        Refused: The split or the index is unknown.
-    """
+    """Returns the description of one task; raises Refused for an unknown split or index."""
     count = len(await host.tasks(env, wanted.split))
     task = await host.task(env, wanted.split, wanted.index)
     return describe(task, wanted.split, wanted.index % count)

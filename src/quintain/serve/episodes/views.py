@@ -108,12 +108,9 @@ def blamed(failure: Failure, caller: Caller) -> Failure:
 
 
 def answers(live: Live, *, index: int, context: Sequence[Message]) -> list[CallAnswer]:
-    """Returns the results of a reply: one for each step of its turn, or one if it has none. The last carries the end.
+    """Returns the results of the reply after turn `index - 1`: one for each step of its turn, or one if it has none.
 
-    Args:
-        live: The episode.
-        index: Number of turns before the reply.
-        context: The agent's messages now.
+    The last one carries the end. `context` is the agent's messages now.
     """
     env, trace = live.env.for_task(live.task), live.trace
     turn = next((one for one in trace.turns[index:] if one.role == "agent" or live.led or live.everyone), None)
@@ -211,11 +208,7 @@ def answer_tool(env: Environment[Any]) -> str:
 
 
 def answer_text(arguments: str | bytes | msgspec.Raw) -> str:
-    """Returns the text in the arguments of a call of `answer`.
-
-    Raises:
-        Refused: The arguments are not exactly a text.
-    """
+    """Returns the text in the arguments of a call of `answer`; raises Refused if they are not exactly a text."""
     try:
         return msgspec.json.decode(arguments, type=_Text).text
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -109,20 +109,15 @@ class Journal:
         ]
 
     def write(self, entry: Entry) -> None:
-        """Commits an entry, with all that waits, from any thread. What has happened already is logged if that fails.
+        """Commits an entry, with all that waits, from any thread; raises Unavailable if the disk is full or broken.
 
-        Raises:
-            Unavailable: The disk is full or broken.
+        An entry of what has happened already is logged instead.
         """
         with self._guard:
             self._commit((entry, None))
 
     async def append(self, entry: Entry) -> None:
-        """Commits an entry together with all others of this pass of the event loop.
-
-        Raises:
-            Unavailable: The disk is full or broken.
-        """
+        """Commits an entry together with all others of this pass of the event loop; raises Unavailable."""
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[int] = loop.create_future()
         with self._guard:
@@ -138,11 +133,7 @@ class Journal:
             raise
 
     def room(self, size: int) -> None:
-        """Checks that an entry of so many bytes can be kept.
-
-        Raises:
-            Unavailable: The disk is full, or the process may not write files of this size.
-        """
+        """Raises Unavailable if the disk is full, or if the process may not write files of this size."""
         disk = os.statvfs(self._folder)
         largest = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
         if disk.f_bavail * disk.f_frsize < size + ROOM or (largest >= 0 and self._size + size + ROOM > largest):

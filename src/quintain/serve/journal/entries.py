@@ -90,27 +90,15 @@ class Log(Protocol):
         ...
 
     def write(self, entry: Entry) -> None:
-        """Commits an entry, from any thread.
-
-        Raises:
-            Unavailable: It cannot be kept, so that what it announces must not be done.
-        """
+        """Commits an entry, from any thread; raises Unavailable, so that what it announces must not be done."""
         ...
 
     async def append(self, entry: Entry) -> None:
-        """Commits an entry together with all others of this pass of the event loop.
-
-        Raises:
-            Unavailable: As for `write`.
-        """
+        """Commits an entry together with all others of this pass of the event loop; raises Unavailable."""
         ...
 
     def room(self, size: int) -> None:
-        """Checks that an entry of so many bytes can be kept.
-
-        Raises:
-            Unavailable: It cannot.
-        """
+        """Raises Unavailable if an entry of so many bytes cannot be kept."""
         ...
 
 

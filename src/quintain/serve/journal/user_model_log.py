@@ -18,13 +18,7 @@ from .entries import FORGETFUL, Log, Said
 
 
 class UserModelLog:
-    """Model of the other roles in one episode, whose replies are logged.
-
-    Args:
-        model: The model itself.
-        id: The episode.
-        log: Where its replies are written.
-    """
+    """Model of the other roles in one episode, whose replies are logged."""
 
     def __init__(self, model: Model, id: str, log: Log) -> None:
         self._model = model
@@ -35,12 +29,7 @@ class UserModelLog:
         self._is_over = False
 
     def replay(self, replies: Sequence[Said], *, is_over: bool) -> None:
-        """Returns these replies first, oldest first.
-
-        Args:
-            replies: Those that an earlier process logged.
-            is_over: Whether the episode has ended, so that the model must not be asked any more.
-        """
+        """Returns these logged replies first, oldest first; then fails if the episode is over."""
         self._replies = list(replies)[::-1]
         self._is_over = is_over
 
@@ -50,11 +39,10 @@ class UserModelLog:
             self._log = FORGETFUL
 
     async def __call__(self, request: Request) -> Reply:
-        """Returns the next logged reply, or asks the model and logs its reply.
+        """Returns the next logged reply, or asks the model and logs its reply; raises whatever the model raises.
 
         Raises:
             EpisodeError: It cannot be logged; the log has a reply of another role; or the episode is over.
-            Exception: Whatever the model raises.
         """
         if self._replies:
             said = self._replies.pop()

@@ -31,12 +31,9 @@ _OPENING = ("initialize", "server/discover")
 
 
 class Target(NamedTuple):
-    """Episode and key of a request.
+    """Episode of a request, and its idempotency key, or an empty text.
 
-    Attributes:
-        live: The episode.
-        key: Idempotency key of the request; empty if it has none.
-        has_ids: Whether one client alone sends requests, so that a request's id is its key.
+    With `has_ids` one client alone sends requests, so that a request's id is its key.
     """
 
     live: Live
@@ -45,14 +42,7 @@ class Target(NamedTuple):
 
 
 class Handlers:
-    """Handlers of one SDK server, for one episode or for many.
-
-    Args:
-        target: Returns what a request is about.
-
-    Attributes:
-        server: The SDK's.
-    """
+    """Handlers of one SDK server, for one episode or for many; `target` returns the target of a request."""
 
     def __init__(self, target: Callable[[Context], Target]) -> None:
         self._target = target

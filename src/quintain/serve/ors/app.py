@@ -39,11 +39,7 @@ LONGEST = 256
 
 
 class OrsRequest(NamedTuple):
-    """One request.
-
-    Attributes:
-        env: The environment that its path names; empty where it names none.
-    """
+    """One request, and the environment that its path names, or an empty text."""
 
     request: HttpRequest
     caller: Caller
@@ -54,7 +50,7 @@ Handler = Callable[["Ors", OrsRequest], Awaitable[None]]
 
 
 class Ors:
-    """All of it, for one host."""
+    """The endpoints for one host."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -78,11 +74,9 @@ class Ors:
             await request.reply({"detail": f"{type(error).__name__}: {error}"}, 500)
 
     def live(self, request: HttpRequest, caller: Caller) -> Live:
-        """The session that the request is about.
+        """Returns the session that the request is about.
 
-        Raises:
-            Refused: It names none.
-            Unknown: There is none of that name.
+        Raises Refused if it names none, Unknown if none has the name.
         """
         try:
             return self.host.get(session(request), caller)
@@ -90,11 +84,9 @@ class Ors:
             raise Unknown("Active environment not found") from None
 
     async def body(self, request: HttpRequest, type: type[Any]) -> Any:
-        """Returns the body of a request.
+        """Returns the body of a request of this type, or raises DecodeError.
 
-        Raises:
-            msgspec.DecodeError: The body is not of this type.
-            Refused: The name of its split is empty, which elsewhere means the default split.
+        An empty name of a split, which elsewhere means the default split, raises Refused.
         """
         said = await request.json(type, self.host.limits.body_bytes)
         if said.split == "":
@@ -103,11 +95,7 @@ class Ors:
 
 
 def session(request: HttpRequest) -> str:
-    """The name of the session that a request is about.
-
-    Raises:
-        Refused: There is none.
-    """
+    """Returns the name of the session that a request is about; raises Refused if there is none."""
     name = request.header(SESSION)
     if not name:
         raise Refused("X-Session-ID header is required")
@@ -225,11 +213,7 @@ async def _was_begun(ors: Ors, wanted: EpisodeSpec, caller: Caller, *, secrets: 
 
 
 async def _split_of(ors: Ors, env: str, id: str) -> str:
-    """Returns the first split that has a task of this id.
-
-    Raises:
-        Unknown: No split has it, or the environment is unknown.
-    """
+    """Returns the first split that has a task of this id; raises Unknown."""
     found = ors.host.environment(env)
     for split in found.splits:
         with contextlib.suppress(Unknown):
@@ -239,11 +223,7 @@ async def _split_of(ors: Ors, env: str, id: str) -> str:
 
 
 def _specified(spec: dict[str, Any]) -> tuple[str, str | int]:
-    """Split and task of a spec, such as a list of tasks holds it.
-
-    Raises:
-        ValidationError: It is not one of ours.
-    """
+    """Returns split and task of a spec, as a list of tasks holds it; raises ValidationError for any other."""
     split, name, index = spec.get("split", ""), spec.get("id"), spec.get("index")
     if not isinstance(split, str) or not (isinstance(name, str) or type(index) is int):
         raise msgspec.ValidationError(
@@ -341,7 +321,7 @@ def _way(method: str, path: str) -> tuple[Handler | None, str]:
 
 
 def _methods(path: str) -> bytes:
-    """By which method a path is asked; empty where it leads nowhere."""
+    """Returns the method of a path; empty for an unknown path."""
     parts = [part for part in path.split("/") if part]
     routes = [*_OF_ENVIRONMENT, *(_ROOT if len(parts) == 1 else ())] if len(parts) in (1, 2) else []
     return b", ".join(method.encode() for method, name in routes if name == parts[-1])

@@ -42,12 +42,7 @@ def _signature(live: Live, nonce: str) -> str:
 
 
 async def call(live: Live, request: HttpRequest, *, most: int) -> None:
-    """Answers POST /call.
-
-    Args:
-        live: The session.
-        request: Its body is a wire.Call.
-        most: Bytes of the body.
+    """Answers POST /call of a session; the body is a wire.Call of at most so many bytes.
 
     Raises:
         Gone, Starting, Void: The session cannot be called.
