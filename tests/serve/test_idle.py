@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quintain.serve.episodes.closing import PATIENCE_S
-from quintain.serve.episodes.host import EpisodeSpec, Host
+from quintain.serve.episodes.host import PATIENCE_S, EpisodeSpec, Host
 from quintain.serve.episodes.live import BUILD_S, Live
 from quintain.serve.errors import Gone, Unknown
 from quintain.serve.http.keys import ANYONE
@@ -144,7 +143,7 @@ def test_closing_an_episode_does_not_wait_for_running_calls(tmp_path: Path, monk
             await host.close(live.id, ANYONE)
         assert not calling.done()
         gates.open("long")
-        await host.closing.end()
+        await host.wait_closed()
         assert calling.done()
         host.executor.close()
 

@@ -84,7 +84,7 @@ class ServeOptions(msgspec.Struct, kw_only=True):
         """
         from quintain.serve.episodes.host import Host
         from quintain.serve.journal.database import Journal
-        from quintain.serve.journal.entries import Forgetful
+        from quintain.serve.journal.entries import Log
 
         with contextlib.ExitStack() as held:
             archive = held.enter_context(self.archive(offer)) if self.out is not None else None
@@ -95,7 +95,7 @@ class ServeOptions(msgspec.Struct, kw_only=True):
                 "archive": archive,
             }
             if self.journal is None:
-                yield Host(offer.envs, log=Forgetful(), **more), ()
+                yield Host(offer.envs, log=Log(), **more), ()
                 return
             journal = held.enter_context(contextlib.closing(Journal(self.journal, sync=self.sync)))
             pasts = journal.pasts()

@@ -141,7 +141,7 @@ def test_closed_while_it_is_played_again_it_is_kept_once_and_whole(tmp_path: Pat
                 await asking
             assert not records(tmp_path)
             FATE.gate.set()
-            await host.closing.end()
+            await host.wait_closed()
             assert ended(host) == {"valid": 1}
 
     asyncio.run(play())
@@ -295,7 +295,7 @@ def test_late_user_reply_is_not_logged_for_the_next_session_of_the_name(tmp_path
             user.asked.clear()
             await host.create(EpisodeSpec(task=0, id="twice"), ANYONE)
             user.speaks.set()
-            await host.closing.end()
+            await host.wait_closed()
             await host.get("twice", ANYONE).ready()
         with up(tmp_path, TALK) as (_, pasts):
             (past,) = pasts

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Generator, Sequence
+import types
+from collections.abc import Generator, Sequence
 from typing import Any, overload
 
 from quintain.episode import BROKEN, ActorSession
@@ -39,14 +40,6 @@ class HarnessRun:
         self._others = others
         self._task: asyncio.Task[Any] | None = None
         self._play: Generator[Any, Any, None] = harness.play(_Side(session), self._model).__await__()
-
-    def resume(self, reply: Reply | None = None) -> Awaitable[None]:
-        """Resumes the harness, with the reply to its question, until the next question or the end.
-
-        Raises:
-            Exception: Whatever the harness raises; it is done then.
-        """
-        return _Leg(self, reply)
 
     def close(self) -> None:
         """Closes the harness, and drops what it raises; one that runs on an abandoned thread is left to that thread."""
@@ -87,8 +80,12 @@ class HarnessRun:
                 kind="agent_run_error",
             )
 
-    def _go(self, reply: Reply | None) -> Generator[Any, Any, None]:
-        """Sends a reply in, and passes on what the harness awaits, until its next question."""
+    @types.coroutine
+    def resume(self, reply: Reply | None = None) -> Generator[Any, Any, None]:
+        """Resumes the harness, with the reply to its question, until its next question or the end.
+
+        What it awaits is passed on. Raises whatever the harness raises; it is done then.
+        """
         self.question = None
         self._task = asyncio.current_task()
         try:
@@ -147,19 +144,6 @@ class _Until(Sequence[Message]):
     def __getitem__(self, index: slice) -> Sequence[Message]: ...
     def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
         return self._messages[: self._count][index]
-
-
-class _Leg:
-    """Awaitable that runs a harness up to its next question."""
-
-    __slots__ = ("_reply", "_run")
-
-    def __init__(self, run: HarnessRun, reply: Reply | None) -> None:
-        self._run = run
-        self._reply = reply
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return self._run._go(self._reply)  # pyright: ignore[reportPrivateUsage]  # its other half
 
 
 class _AgentQuestion:

@@ -18,13 +18,12 @@ from quintain.environment import Environment
 from quintain.episode import BROKEN, Episode
 from quintain.errors import EpisodeError, UsageError
 from quintain.harness import Agent, Model
-from quintain.serve.episodes.closing import Closing
 from quintain.serve.errors import Conflict, Refused, Unavailable, Unknown
 from quintain.serve.http.keys import Caller
 from quintain.serve.http.limits import Limits, Room
 from quintain.serve.http.metrics import Metrics
 from quintain.serve.journal.database import Past
-from quintain.serve.journal.entries import FORGETFUL, Created, Log
+from quintain.serve.journal.entries import FORGETFUL, Closed, Created, Log
 from quintain.serve.journal.user_model_log import UserModelLog
 from quintain.serve.names import Ids, named
 from quintain.task import Task
@@ -41,6 +40,8 @@ L = TypeVar("L", bound=Live)
 
 _log = logging.getLogger(__name__)
 
+PATIENCE_S = 10.0
+"""Seconds that a request to close waits for the verdict and the record."""
 LATEST = 64
 """Tasks that are kept for the next who asks for them, with the worlds that they have made."""
 
@@ -123,7 +124,7 @@ class Host:
         self._tasks: WeakValueDictionary[tuple[str, str, str | int], Task[Any]] = WeakValueDictionary()
         self._latest: deque[Task[Any]] = deque(maxlen=LATEST)
         self._beginning: set[asyncio.Task[None]] = set()
-        self.closing = Closing(log)
+        self.closing: set[asyncio.Task[None]] = set()
 
     @property
     def open(self) -> int:
@@ -349,7 +350,21 @@ class Host:
         live = self.get(id, caller)
         del self._lives[live.id], self._tokens[live.token]
         self.room.add("episodes", live.owner.name, -1)
-        await self.closing.close(live, why)
+        if isinstance(live, RecoveredEpisode):
+            live.recall()
+        self.log.write(Closed(live.id))
+        live.close()
+        is_busy = live.is_busy
+        task = asyncio.create_task(live.unwind(why))
+        self.closing.add(task)
+        task.add_done_callback(self.closing.discard)
+        if not is_busy:
+            await asyncio.wait({task}, timeout=PATIENCE_S)
+
+    async def wait_closed(self) -> None:
+        """Waits for episodes that are being closed, but not for ever."""
+        if self.closing:
+            await asyncio.wait(self.closing, timeout=PATIENCE_S)
 
     def _others(self, task: Task[Any], wanted: EpisodeSpec) -> Model | None:
         if self._user is None:

@@ -235,9 +235,9 @@ async def _leave(host: Host) -> None:
 
     No client is left to read the result of what still runs, so it ends here, and no record waits for it.
     """
-    for task in asyncio.all_tasks() - host.closing.tasks - {asyncio.current_task()}:
+    for task in asyncio.all_tasks() - host.closing - {asyncio.current_task()}:
         task.cancel()
     for live in () if host.log.keeps else host.lives(ANYONE):
         if live.status != "closed":
             await host.close(live.id, live.owner, SHUTDOWN)
-    await host.closing.end()
+    await host.wait_closed()

@@ -26,7 +26,7 @@ from quintain import codec
 from quintain.errors import UsageError
 from quintain.serve.errors import Unavailable
 
-from .entries import Closed, Created, Done, Entry, Settled
+from .entries import Closed, Created, Done, Entry, Log, Settled
 
 LOCK_S = 2.0
 """Seconds that an earlier process may take to release the database."""
@@ -59,7 +59,7 @@ class Past(msgspec.Struct, frozen=True):
     entries: Callable[[], Sequence[Entry]]
 
 
-class Journal:
+class Journal(Log):
     """Log on disk.
 
     Args:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import msgspec
 
 from quintain import codec
@@ -81,43 +79,23 @@ class Closed(msgspec.Struct, frozen=True, tag="closed"):
 Entry = Created | Acted | Said | Done | Ended | Settled | Closed
 
 
-class Log(Protocol):
-    """Journal as episodes see it."""
+class Log:
+    """Log of a server whose episodes end with it: it keeps nothing. A Journal keeps all."""
 
-    @property
-    def keeps(self) -> bool:
-        """True if entries outlive the process."""
-        ...
+    keeps = False
+    """True if entries outlive the process."""
 
     def write(self, entry: Entry) -> None:
         """Commits an entry, from any thread; raises Unavailable, so that what it announces must not be done."""
-        ...
 
     async def append(self, entry: Entry) -> None:
         """Commits an entry together with all others of this pass of the event loop; raises Unavailable."""
-        ...
 
     def room(self, size: int) -> None:
         """Raises Unavailable if an entry of so many bytes cannot be kept."""
-        ...
 
 
-class Forgetful:
-    """Log of a server whose episodes end with it."""
-
-    keeps = False
-
-    def write(self, entry: Entry) -> None:
-        """Drops the entry."""
-
-    async def append(self, entry: Entry) -> None:
-        """Drops the entry."""
-
-    def room(self, size: int) -> None:
-        """Accepts any size."""
-
-
-FORGETFUL = Forgetful()
+FORGETFUL = Log()
 
 
 def digest(trace: Trace, since: int) -> str:
