@@ -15,7 +15,7 @@ from .actions import Join, Move, Rewrite, Tell
 
 EVERY = 8
 """Turns after which a world is weighed again. Its digest, which every turn needs, costs about as much as that."""
-TURN, STEP, MESSAGE, ACTOR, TOKEN, LOGPROB, SEEN = 250, 380, 80, 400, 33, 24, 72
+TURN, STEP, MESSAGE, ACTOR, TOKEN, LOGPROB, SEEN = 250, 500, 80, 500, 33, 24, 72
 """Bytes of each in memory beyond its encoded length; SEEN is of a token that the last reply saw."""
 DATA = 7
 """Bytes of an observation's data in memory for each encoded byte, beyond that one: about that of a list of numbers."""
