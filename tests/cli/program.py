@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -120,8 +122,15 @@ def quintain(*arguments: object, cwd: Path, **env: str) -> subprocess.CompletedP
 
 
 def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
-    """Start the program."""
-    return subprocess.Popen(command(*arguments), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    """Start the program, with Ctrl-C enabled also if a background shell runs the tests with SIGINT ignored."""
+    return subprocess.Popen(
+        command(*arguments),
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # it calls one function that takes no lock
+    )
 
 
 def wait_for(count: int, process: subprocess.Popen[str], folder: Path) -> None:
