@@ -11,7 +11,8 @@ import pytest
 
 import quintain as qn
 from quintain.episode import Episode
-from quintain.errors import Failure
+from quintain.errors import Failure, ReplayDivergence
+from quintain.models import Scripted
 from quintain.trace import End, Message, Step, ToolCall, Trace
 
 from .worlds import Yard, call, environment, first_task, says
@@ -103,3 +104,24 @@ def test_remote_episode_is_begun_by_its_environment() -> None:
     episode = asyncio.run(Episode[Any].begin(env, first_task(env), member=3))
     assert isinstance(episode, Episode)
     assert begun == [(first_task(env).id, None, {"member": 3})]
+
+
+def test_limit_of_another_harness_is_replayed() -> None:
+    async def run() -> Trace:
+        env = environment(harness=qn.ToolLoop(), max_turns=3)
+        episode = await Episode[Yard].begin(env, first_task(env), external_harness="another")
+        await two_actors(episode)
+        await episode.verify()
+        return episode.trace
+
+    trace = asyncio.run(run())
+    assert (trace.end, trace.reason) == (End.TRUNCATED, "max_turns")
+    assert_replays(trace)
+
+
+def test_record_that_was_not_interrupted_diverges_from_one_that_claims_it() -> None:
+    env = environment(harness=qn.ToolLoop())
+    trace = asyncio.run(qn.rollout(env, first_task(env), Scripted([says(text="done")]))).trace
+    trace.interrupted = True
+    with pytest.raises(ReplayDivergence, match="cut: the trace has True"):
+        asyncio.run(qn.replay(env, first_task(env), trace))

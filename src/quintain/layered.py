@@ -6,7 +6,6 @@ a change is merged O(log n) times in its life, whatever was copied.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
@@ -17,10 +16,13 @@ Layers = tuple[dict[Key, Value | None], ...]
 
 _EMPTY: Mapping[Any, Any] = {}
 _ABSENT: Any = object()
-_UNION: Any = operator.or_  # pyright: ignore[reportUnknownMemberType]
 
 
-def stack(new: Layer, layers: tuple[Layer, ...], *, size: Any = len, merge: Any = _UNION) -> tuple[Layer, ...]:
+def _union(older: Any, newer: Any) -> Any:
+    return older | newer
+
+
+def stack(new: Layer, layers: tuple[Layer, ...], *, size: Any = len, merge: Any = _union) -> tuple[Layer, ...]:
     """Returns the layers with a new one in front; a layer absorbs the next unless that is over twice as large."""
     while layers and size(layers[0]) <= 2 * size(new):
         new, layers = merge(layers[0], new), layers[1:]

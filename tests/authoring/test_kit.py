@@ -113,9 +113,10 @@ def test_progress_counts_goals_that_are_reached_and_undone() -> None:
 def test_results_of_a_task_are_dropped_with_it() -> None:
     known: authoring.PerTask[int] = authoring.PerTask()
     job = task()
-    for key in range(3 * MAX_RESULTS_PER_TASK):
+    last = 3 * MAX_RESULTS_PER_TASK
+    for key in range(last + 1):
         assert known.get(job, key, functools.partial(int, key)) == key
-    assert known.get(job, key, lambda: -1) == key
+    assert known.get(job, last, lambda: -1) == last
     assert known.get(job, 0, lambda: -1) == -1
     del job
     gc.collect()

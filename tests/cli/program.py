@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import signal
@@ -121,6 +120,10 @@ def quintain(*arguments: object, cwd: Path, **env: str) -> subprocess.CompletedP
     )
 
 
+def _enable_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
     """Start the program, with Ctrl-C enabled also if a background shell runs the tests with SIGINT ignored."""
     return subprocess.Popen(
@@ -129,7 +132,7 @@ def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # it calls one function that takes no lock
+        preexec_fn=_enable_ctrl_c,  # noqa: PLW1509  # it calls one function that takes no lock
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -59,4 +59,4 @@ def unexplained(changes: Iterable[FieldChange], goals: Iterable[_Explains]) -> l
 
 
 def _fields(row: Any) -> Mapping[str, Any]:
-    return row if isinstance(row, Mapping) else msgspec.structs.asdict(row)
+    return cast(Mapping[str, Any], row) if isinstance(row, Mapping) else msgspec.structs.asdict(row)

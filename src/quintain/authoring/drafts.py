@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from quintain.state import Rng, State
 from quintain.task import Call, Task, Tasks
@@ -95,12 +95,14 @@ def generated(
         family = list(families)[index % len(families)]
         level = LEVELS[index // len(families) % len(LEVELS)]
         # The split is part of the key, so that no two splits share a stream.
-        case, write = draft(key_of(name, split, index), level), families[family]
+        case, writes = draft(key_of(name, split, index), level), families[family]
         tags: dict[str, str] = {"family": family, "level": level}
-        if isinstance(write, Mapping):
-            variants = write[level]
+        if isinstance(writes, Mapping):
+            variants: Sequence[Write[D]] = cast(Any, writes)[level]
             write = variants[index // (len(families) * len(LEVELS)) % len(variants)]
             tags["variant"] = write.__name__
+        else:
+            write = writes
         answer = write(case)
         return case.task(f"{family}-{level}-{index}", answer=answer, tags=tags)
 
