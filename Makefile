@@ -6,9 +6,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BENCHES := $(filter-out bench/_%,$(sort $(wildcard bench/*.py)))
-CORE := $(wildcard tests/test_*.py) tests/golden tests/bad_input
-REST := --ignore-glob='tests/test_*.py' --ignore=tests/golden --ignore=tests/bad_input tests
-WORKERS = $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 1) // 2)')
+TOOLS := tests/test_bench.py tests/test_mutation.py tests/test_tidy.py
+CORE := $(filter-out $(TOOLS),$(wildcard tests/test_*.py)) tests/golden tests/bad_input
+REST := $(addprefix --ignore=,$(CORE)) tests
+WORKERS = $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 
 run: $(VENV)/.base
 	$(BIN)/quintain demo

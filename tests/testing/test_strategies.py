@@ -107,6 +107,7 @@ def test_anything_is_something_that_json_knows(value: Any) -> None:
     assert msgspec.json.decode(msgspec.json.encode(value)) == value
 
 
+@pytest.mark.slow
 def test_deep_values_are_drawn_too() -> None:
     assert find(strategies.values(Tree), lambda tree: bool(tree.children)) == Tree(0, [Tree(0)])
 
