@@ -40,13 +40,10 @@ QUOTING = {"tests/language.py", "tests/test_tidy.py"}
 
 RATCHET: dict[str, dict[str, int]] = {
     # The violations of each law that a top folder may have. A count may shrink, and this table with it, never grow.
-    "class_name": {"src": 19},
-    "fragment": {"src": 1, "tests": 35, "bench": 2},
-    "is no": {"src": 59, "tests": 46},
+    "is no": {"src": 55, "tests": 45},
     "nobody": {"src": 21, "tests": 93, "bench": 1},
-    "sentence": {"src": 1, "tests": 7},
-    "subject": {"src": 3, "tests": 109},
-    "test_name": {"tests": 47},
+    "sentence": {"tests": 2},
+    "subject": {"tests": 51},
     "told": {"src": 23, "tests": 396, "bench": 2},
 }
 
@@ -110,7 +107,7 @@ def vocabulary(tree: Sequence[Source]) -> Iterator[Violation]:
             yield Violation(found[0].lower(), source.path, number + 1, source.lines[number].strip()[:100])
 
 
-def test_name(tree: Sequence[Source]) -> Iterator[Violation]:
+def name_of_test(tree: Sequence[Source]) -> Iterator[Violation]:
     """A test is called `test_<thing>_<does what>`: its second word names a thing."""
     for source in tree:
         for node in source.nodes:
@@ -174,7 +171,7 @@ def excess(found: Sequence[Violation], ratchet: Mapping[str, Mapping[str, int]] 
 
 
 Law = Callable[[Sequence[Source]], Iterator[Violation]]
-LAWS: tuple[Law, ...] = (subject, fragment, sentence, vocabulary, test_name, class_name)
+LAWS: tuple[Law, ...] = (subject, fragment, sentence, vocabulary, name_of_test, class_name)
 
 
 def package(path: str) -> str:

@@ -149,8 +149,8 @@ def test_ratchet_only_turns_one_way(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (language.vocabulary, CORE, "# A caller is told.", "told"),
         (language.vocabulary, CORE, "# This is no error.", "is no"),
         (language.vocabulary, "bench/step.py", "# Nobody waits.", "nobody"),
-        (language.test_name, "tests/test_x.py", "def test_what_is_lost(): ...", "test_name"),
-        (language.test_name, "tests/test_x.py", "def test_it(): ...", "test_name"),
+        (language.name_of_test, "tests/test_x.py", "def test_what_is_lost(): ...", "test_name"),
+        (language.name_of_test, "tests/test_x.py", "def test_it(): ...", "test_name"),
     ],
 )
 def test_language_law_catches(law: language.Law, path: str, text: str, name: str) -> None:

@@ -196,7 +196,7 @@ ANSWER_SCHEMA: dict[str, Any] = {
 }
 
 
-class _Text(msgspec.Struct, forbid_unknown_fields=True):
+class _PlainText(msgspec.Struct, forbid_unknown_fields=True):
     text: str
 
 
@@ -210,6 +210,6 @@ def answer_tool(env: Environment[Any]) -> str:
 def answer_text(arguments: str | bytes | msgspec.Raw) -> str:
     """Returns the text in the arguments of a call of `answer`; raises Refused if they are not exactly a text."""
     try:
-        return msgspec.json.decode(arguments, type=_Text).text
+        return msgspec.json.decode(arguments, type=_PlainText).text
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(str(error)) from error

@@ -47,7 +47,7 @@ class _TextFormat(msgspec.Struct):
     type: str = "text"
 
 
-class _Text(msgspec.Struct):
+class _TextOptions(msgspec.Struct):
     format: _TextFormat | None = None
 
 
@@ -60,7 +60,7 @@ class _ResponsesBody(msgspec.Struct):
     tool_choice: Literal["auto", "none", "required"] | _ResponsesChoice | None = None
     stream: bool | None = None
     max_output_tokens: api.Longest | None = None
-    text: _Text | None = None
+    text: _TextOptions | None = None
     include: list[str] | None = None
     top_logprobs: int | None = None
     background: bool | None = None

@@ -174,7 +174,7 @@ class ToolList(msgspec.Struct):
     metadata: msgspec.Raw
 
 
-class Observation(msgspec.Struct):
+class StepResult(msgspec.Struct):
     """Data of an observation; metadata are inside it and beside it, because clients read either."""
 
     observation: CallResult | ToolList
@@ -213,7 +213,7 @@ def seen(name: str, answer: CallAnswer) -> bytes:
     """The data of the observation that a call, or words, led to."""
     metadata = msgspec.Raw(_encode(answer.metadata))
     one = CallResult(name, readable(answer.content), _fault(answer), metadata)
-    return _encode(Observation(one, paid(answer), answer.finished, metadata))
+    return _encode(StepResult(one, paid(answer), answer.finished, metadata))
 
 
 def rpc_seen(name: str, answer: CallAnswer) -> RpcSeen:
@@ -228,7 +228,7 @@ def opened(live: Live, details: dict[str, Any]) -> bytes:
     """The data of the observation that begins an episode: its prompt, and the messages that it is made of."""
     messages = [{"role": one.role, "content": readable(one.content)} for one in live.first]
     metadata = msgspec.Raw(_encode({**live.meta, **details, f"{PREFIX}messages": messages}))
-    return _encode(Observation(CallResult("", _prompt(live), None, metadata), live.reward, live.finished, metadata))
+    return _encode(StepResult(CallResult("", _prompt(live), None, metadata), live.reward, live.finished, metadata))
 
 
 def ignored(fields: Iterable[str], known: type[Reset]) -> dict[str, Any]:
@@ -242,7 +242,7 @@ def listed(env: Environment[Any], live: Live | None) -> bytes:
     metadata = msgspec.Raw(_encode(live.meta if live else {}))
     done = live is not None and live.finished
     reward = None if live is None or done else 0.0
-    return _encode(Observation(ToolList(tools(env, live), metadata), reward, done, metadata))
+    return _encode(StepResult(ToolList(tools(env, live), metadata), reward, done, metadata))
 
 
 def tools(env: Environment[Any], live: Live | None = None) -> list[dict[str, Any]]:
