@@ -59,46 +59,37 @@ class Finished(ServeError):
     status = 409
 
 
-class Full(ServeError):
-    """A limit is reached; asked again later, it may do.
+class Temporary(ServeError):
+    """Refusal that may not be repeated when the caller asks again later.
 
     Attributes:
         retry_after_s: Seconds, 1 and up.
     """
+
+    retry_after_s = 1
+
+    def __init__(self, message: str, retry_after_s: int = 0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s or self.retry_after_s
+
+
+class Full(Temporary):
+    """A limit is reached."""
 
     status = 429
 
-    def __init__(self, message: str, retry_after_s: int = 1) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
 
-
-class Unavailable(ServeError):
-    """The server can do nothing new now: it is being shut down, or what is to be done cannot be written down before.
-
-    Attributes:
-        retry_after_s: Seconds, 1 and up.
-    """
+class Unavailable(Temporary):
+    """The server can do nothing new now: it is being shut down, or what is to be done cannot be written down before."""
 
     status = 503
-
-    def __init__(self, message: str, retry_after_s: int = 5) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
+    retry_after_s = 5
 
 
-class Starting(ServeError):
-    """The episode's world is still being built.
-
-    Attributes:
-        retry_after_s: Seconds, 1 and up.
-    """
+class Starting(Temporary):
+    """The episode's world is still being built."""
 
     status = 503
-
-    def __init__(self, message: str, retry_after_s: int = 1) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
 
 
 class Void(ServeError):

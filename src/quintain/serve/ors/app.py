@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from quintain import __version__
+from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve.episodes import task_lists as lists
 from quintain.serve.episodes.host import EpisodeSpec, Host
@@ -23,7 +25,7 @@ from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.request_secrets import brought
 from quintain.serve.episodes.secrets import Secrets
 from quintain.serve.errors import Refused, ServeError, Starting, Unknown
-from quintain.serve.http.asgi import HttpRequest, again_headers, parsed
+from quintain.serve.http.asgi import JSON, HttpRequest, again_headers, parsed
 from quintain.serve.http.keys import Caller
 from quintain.serve.http.problems import problems
 from quintain.trace import Message
@@ -39,14 +41,42 @@ LONGEST = 256
 
 
 class OrsRequest(NamedTuple):
-    """One request, and the environment that its path names, or an empty text."""
+    """One request, with the environment that its path names, or an empty text."""
 
-    request: HttpRequest
+    host: Host
+    http: HttpRequest
     caller: Caller
     env: str
 
+    @property
+    def environment(self) -> Environment[Any]:
+        """The environment of the path, or the first one; raises Unknown."""
+        return self.host.environment(self.env)
 
-Handler = Callable[["Ors", OrsRequest], Awaitable[None]]
+    @property
+    def session(self) -> str:
+        """The name of the session that the request is about; raises Refused if there is none."""
+        name = self.http.header(SESSION)
+        if not name:
+            raise Refused("X-Session-ID header is required")
+        return name
+
+    def live(self) -> Live:
+        """Returns the session of the request; raises Refused if it names none, Unknown if none has the name."""
+        try:
+            return self.host.get(self.session, self.caller)
+        except Unknown:
+            raise Unknown("Active environment not found") from None
+
+    async def body(self, type: type[Any]) -> Any:
+        """Returns the body of a request of this type, or raises DecodeError.
+
+        An empty name of a split, which elsewhere means the default split, raises Refused.
+        """
+        said = await self.http.json(type, self.host.limits.body_bytes)
+        if said.split == "":
+            raise Refused("Invalid split ''")
+        return said
 
 
 class Ors:
@@ -59,119 +89,69 @@ class Ors:
         """Answers one request; a refusal has the standard's form."""
         try:
             way = _way if len(request.path) <= LONGEST else _way.__wrapped__
-            handler, env = way(request.method, request.path)
+            method, handler, env = way(request.path)
             if env:
                 self.host.environment(env)  # One that is not there answers nothing, whatever the session.
             if handler is None:
-                await _nobody(request, _methods(request.path))
-                return
-            await handler(self, OrsRequest(request, caller, env))
+                await request.reply({"detail": "Not Found"}, 404)
+            elif method != request.method:
+                headers = [JSON, (b"allow", method.encode())]
+                await request.reply({"detail": "Method Not Allowed"}, 405, headers)
+            else:
+                value = handler(OrsRequest(self.host, request, caller, env))
+                if inspect.isawaitable(value):
+                    value = await value
+                if value is not None:
+                    await request.reply(value)
         except msgspec.DecodeError as error:
             await request.reply({"detail": problems(error, "body")}, 422)
         except ServeError as error:
-            await request.reply({"detail": str(error)}, error.status, [*_JSON, *again_headers(error)])
+            await request.reply({"detail": str(error)}, error.status, [JSON, *again_headers(error)])
         except QuintainError as error:  # An author's tasks() that raises.
             await request.reply({"detail": f"{type(error).__name__}: {error}"}, 500)
 
-    def live(self, request: HttpRequest, caller: Caller) -> Live:
-        """Returns the session that the request is about.
 
-        Raises Refused if it names none, Unknown if none has the name.
-        """
-        try:
-            return self.host.get(session(request), caller)
-        except Unknown:
-            raise Unknown("Active environment not found") from None
-
-    async def body(self, request: HttpRequest, type: type[Any]) -> Any:
-        """Returns the body of a request of this type, or raises DecodeError.
-
-        An empty name of a split, which elsewhere means the default split, raises Refused.
-        """
-        said = await request.json(type, self.host.limits.body_bytes)
-        if said.split == "":
-            raise Refused("Invalid split ''")
-        return said
+async def _tasks(asked: OrsRequest) -> Any:
+    body = await asked.body(lists.Split)
+    return await _list(asked, body.split, part=slice(None))
 
 
-def session(request: HttpRequest) -> str:
-    """Returns the name of the session that a request is about; raises Refused if there is none."""
-    name = request.header(SESSION)
-    if not name:
-        raise Refused("X-Session-ID header is required")
-    return name
+async def _task_range(asked: OrsRequest) -> Any:
+    body = await asked.body(lists.Range)
+    return await _list(asked, body.split, part=slice(body.start, body.stop))
 
 
-_JSON = [(b"content-type", b"application/json")]
-
-# --- discovery ---
-
-
-async def _health(_ors: Ors, asked: OrsRequest) -> None:
-    await asked.request.reply({"status": "ok"})
+async def _list(asked: OrsRequest, split: str, *, part: slice) -> Any:
+    env = asked.environment
+    shown = await lists.shown(asked.host, env, split, part=part, describe=wire.task)
+    return {"tasks": shown, "env_name": asked.env or env.name.lower()}
 
 
-async def _environments(ors: Ors, asked: OrsRequest) -> None:
-    await asked.request.reply(list(ors.host.environments))
+async def _num_tasks(asked: OrsRequest) -> Any:
+    body = await asked.body(lists.Split)
+    return {"num_tasks": len(await asked.host.tasks(asked.environment, body.split))}
 
 
-async def _version(_ors: Ors, asked: OrsRequest) -> None:
-    await asked.request.reply({"version": __version__, "build_sha": None})
+async def _task(asked: OrsRequest) -> Any:
+    body, env = await asked.body(lists.Index), asked.environment
+    shown = await lists.one(asked.host, env, body, describe=wire.task)
+    return {"task": shown, "env_name": asked.env or env.name.lower()}
 
 
-async def _tools(ors: Ors, asked: OrsRequest) -> None:
-    await asked.request.reply(wire.listed(ors.host.environment(asked.env)))
-
-
-async def _splits(ors: Ors, asked: OrsRequest) -> None:
-    await asked.request.reply(lists.splits(ors.host.environment(asked.env)))
-
-
-async def _tasks(ors: Ors, asked: OrsRequest) -> None:
-    body = await ors.body(asked.request, lists.Split)
-    await _list(ors, asked, body.split, part=slice(None))
-
-
-async def _num_tasks(ors: Ors, asked: OrsRequest) -> None:
-    body = await ors.body(asked.request, lists.Split)
-    await asked.request.reply({"num_tasks": len(await ors.host.tasks(ors.host.environment(asked.env), body.split))})
-
-
-async def _task(ors: Ors, asked: OrsRequest) -> None:
-    body = await ors.body(asked.request, lists.Index)
-    found = ors.host.environment(asked.env)
-    shown = await lists.one(ors.host, found, body, describe=wire.task)
-    await asked.request.reply({"task": shown, "env_name": asked.env or found.name.lower()})
-
-
-async def _task_range(ors: Ors, asked: OrsRequest) -> None:
-    body = await ors.body(asked.request, lists.Range)
-    await _list(ors, asked, body.split, part=slice(body.start, body.stop))
-
-
-async def _list(ors: Ors, asked: OrsRequest, split: str, *, part: slice) -> None:
-    found = ors.host.environment(asked.env)
-    shown = await lists.shown(ors.host, found, split, part=part, describe=wire.task)
-    await asked.request.reply({"tasks": shown, "env_name": asked.env or found.name.lower()})
-
-
-# --- sessions ---
-
-
-async def _create_session(ors: Ors, asked: OrsRequest) -> None:
-    body = await asked.request.body(ors.host.limits.body_bytes)
+async def _create_session(asked: OrsRequest) -> None:
+    body = await asked.http.body(asked.host.limits.body_bytes)
     if body.strip():
         parsed(body, dict[str, Any])
-    data = frames.task(ors.host.ids.new()) + frames.end()
+    data = frames.task(asked.host.ids.new()) + frames.end()
     headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
-    await asked.request.answer(200, data, headers)
+    await asked.http.answer(200, data, headers)
 
 
-async def _create(ors: Ors, asked: OrsRequest) -> None:
-    name = session(asked.request)
+async def _create(asked: OrsRequest) -> Any:
+    host, name = asked.host, asked.session
     if len(name) > MOST_NAME:
         raise Refused(f"X-Session-ID has {len(name):,} characters, and may have {MOST_NAME}")
-    body: wire.Create = await ors.body(asked.request, wire.Create)
+    body: wire.Create = await asked.body(wire.Create)
     by_place = body.split is not None or body.index is not None
     if (body.task_spec is not None) == by_place or (by_place and (body.split is None or body.index is None)):
         raise msgspec.ValidationError("exactly one of task_spec, or split and index, is wanted")
@@ -179,45 +159,44 @@ async def _create(ors: Ors, asked: OrsRequest) -> None:
         raise Refused(f"there is no toolset {body.toolset_name!r}; this server has none")
     split, place = (body.split or "", body.index or 0) if by_place else _specified(body.task_spec or {})
     if not split and isinstance(place, str):
-        split = await _split_of(ors, body.env_name or "", place)
+        split = await _split_of(host, body.env_name or "", place)
     wanted = EpisodeSpec(environment=body.env_name or "", split=split, task=place, id=name)
     try:
-        secrets = brought(asked.request, body.secrets or {})
-        if not await _was_begun(ors, wanted, asked.caller, secrets=secrets):
-            await ors.host.create(wanted, asked.caller, secrets=secrets)
+        secrets = brought(asked.http, body.secrets or {})
+        if not await _was_begun(host, wanted, asked.caller, secrets=secrets):
+            await host.create(wanted, asked.caller, secrets=secrets)
     except ServeError as error:
-        if error.status == 409:  # The standard's own servers say 400.
-            raise Refused(str(error)) from error
-        if isinstance(error, Unknown) and by_place and body.env_name is None:
+        # The standard's own servers say 400 instead of 409.
+        if error.status == 409 or (isinstance(error, Unknown) and by_place and body.env_name is None):
             raise Refused(str(error)) from error
         raise
-    await asked.request.reply({"sid": name})
+    return {"sid": name}
 
 
-async def _was_begun(ors: Ors, wanted: EpisodeSpec, caller: Caller, *, secrets: Secrets) -> bool:
+async def _was_begun(host: Host, wanted: EpisodeSpec, caller: Caller, *, secrets: Secrets) -> bool:
     """True if this very request made the session, in a process that was killed before its answer."""
     try:
-        live = ors.host.get(wanted.id, caller)
+        live = host.get(wanted.id, caller)
     except Unknown:
         return False
     if not live.is_new:
         return False
-    env = ors.host.environment(wanted.environment)
-    split = ors.host.split(env, wanted.split)
-    task = await ors.host.task(env, split, wanted.task)
+    env = host.environment(wanted.environment)
+    split = host.split(env, wanted.split)
+    task = await host.task(env, split, wanted.task)
     same = (live.env.name, live.split, live.task.id) == (env.name, split, task.id)
     if same and secrets.names:  # Those of before are gone with the process, so it begins once more.
-        await ors.host.close(wanted.id, caller)
+        await host.close(wanted.id, caller)
         return False
     return same
 
 
-async def _split_of(ors: Ors, env: str, id: str) -> str:
+async def _split_of(host: Host, env: str, id: str) -> str:
     """Returns the first split that has a task of this id; raises Unknown."""
-    found = ors.host.environment(env)
+    found = host.environment(env)
     for split in found.splits:
         with contextlib.suppress(Unknown):
-            await ors.host.task(found, split, id)
+            await host.task(found, split, id)
             return split
     raise Unknown(f"{found.name} has no task {id!r}")
 
@@ -232,18 +211,17 @@ def _specified(spec: dict[str, Any]) -> tuple[str, str | int]:
     return split, name if isinstance(name, str) else int(index or 0)
 
 
-async def _prompt(ors: Ors, asked: OrsRequest) -> None:
-    """Sends all messages before the agent's first reply, system messages first: most clients read nothing else."""
-    messages = sorted(await _begun(ors, asked.request, asked.caller), key=lambda one: one.role != "system")
-    await asked.request.reply([block for one in messages for block in wire.blocks(one.content)])
+async def _prompt(asked: OrsRequest) -> Any:
+    """Returns all messages before the agent's first reply, system messages first: most clients read nothing else."""
+    messages = sorted(await _begun(asked.live()), key=lambda one: one.role != "system")
+    return [block for one in messages for block in wire.blocks(one.content)]
 
 
-async def _messages(ors: Ors, asked: OrsRequest) -> None:
-    await asked.request.reply([wire.message(one) for one in await _begun(ors, asked.request, asked.caller)])
+async def _messages(asked: OrsRequest) -> Any:
+    return [wire.message(one) for one in await _begun(asked.live())]
 
 
-async def _begun(ors: Ors, request: HttpRequest, caller: Caller) -> list[Message]:
-    live = ors.live(request, caller)
+async def _begun(live: Live) -> list[Message]:
     try:
         await live.ready(SETUP_S)
     except Starting:
@@ -251,84 +229,61 @@ async def _begun(ors: Ors, request: HttpRequest, caller: Caller) -> list[Message
     return live.first
 
 
-async def _task_tools(ors: Ors, asked: OrsRequest) -> None:
-    live = ors.live(asked.request, asked.caller)
-    await asked.request.reply(wire.listed(live.env.for_task(live.task)))
+def _task_tools(asked: OrsRequest) -> Any:
+    live = asked.live()
+    return wire.listed(live.env.for_task(live.task))
 
 
-def _call(ors: Ors, asked: OrsRequest) -> Awaitable[None]:
-    return call(ors.live(asked.request, asked.caller), asked.request, most=ors.host.limits.body_bytes)
-
-
-async def _score_group(ors: Ors, asked: OrsRequest) -> None:
-    ors.live(asked.request, asked.caller)
+def _score_group(asked: OrsRequest) -> Any:
+    asked.live()
     raise Unknown("this environment scores each episode by itself")
 
 
-async def _ping(ors: Ors, asked: OrsRequest) -> None:
-    ors.live(asked.request, asked.caller)
-    await asked.request.reply({"status": "ok"})
+def _ping(asked: OrsRequest) -> Any:
+    asked.live()
+    return {"status": "ok"}
 
 
-async def _delete(ors: Ors, asked: OrsRequest) -> None:
-    name = session(asked.request)
-    try:
-        await ors.host.close(name, asked.caller)
-    except Unknown:
-        await asked.request.reply({"sid": name})  # By the standard, deleting what is not there is fine.
-        return
-    await asked.request.reply({"sid": name})
+async def _delete(asked: OrsRequest) -> Any:
+    with contextlib.suppress(Unknown):  # By the standard, deleting what is not there is fine.
+        await asked.host.close(asked.session, asked.caller)
+    return {"sid": asked.session}
 
 
-async def _delete_session(_ors: Ors, asked: OrsRequest) -> None:
-    await asked.request.reply({"sid": session(asked.request)})
+Handler = Callable[[OrsRequest], Any]
+"""Returns the JSON value of an answer, or an awaitable of it; None if the answer was sent already."""
 
-
-_ROOT: dict[tuple[str, str], Handler] = {
-    ("GET", "health"): _health,
-    ("GET", "list_environments"): _environments,
-    ("GET", "version"): _version,
-    ("POST", "create_session"): _create_session,
-    ("POST", "create"): _create,
-    ("POST", "ping"): _ping,
-    ("POST", "delete"): _delete,
-    ("POST", "delete_session"): _delete_session,
+_ROOT: dict[str, tuple[str, Handler]] = {
+    "health": ("GET", lambda _: {"status": "ok"}),
+    "list_environments": ("GET", lambda asked: list(asked.host.environments)),
+    "version": ("GET", lambda _: {"version": __version__, "build_sha": None}),
+    "create_session": ("POST", _create_session),
+    "create": ("POST", _create),
+    "ping": ("POST", _ping),
+    "delete": ("POST", _delete),
+    "delete_session": ("POST", lambda asked: {"sid": asked.session}),
 }
 
-_OF_ENVIRONMENT: dict[tuple[str, str], Handler] = {
-    ("GET", "tools"): _tools,
-    ("GET", "splits"): _splits,
-    ("POST", "tasks"): _tasks,
-    ("POST", "num_tasks"): _num_tasks,
-    ("POST", "task"): _task,
-    ("POST", "task_range"): _task_range,
-    ("GET", "prompt"): _prompt,
-    ("GET", "messages"): _messages,
-    ("GET", "task_tools"): _task_tools,
-    ("POST", "call"): _call,
-    ("POST", "score_group"): _score_group,
+_OF_ENVIRONMENT: dict[str, tuple[str, Handler]] = {
+    "tools": ("GET", lambda asked: wire.listed(asked.environment)),
+    "splits": ("GET", lambda asked: lists.splits(asked.environment)),
+    "tasks": ("POST", _tasks),
+    "num_tasks": ("POST", _num_tasks),
+    "task": ("POST", _task),
+    "task_range": ("POST", _task_range),
+    "prompt": ("GET", _prompt),
+    "messages": ("GET", _messages),
+    "task_tools": ("GET", _task_tools),
+    "call": ("POST", lambda asked: call(asked.live(), asked.http, most=asked.host.limits.body_bytes)),
+    "score_group": ("POST", _score_group),
 }
 
 
 @functools.lru_cache(maxsize=1024)
-def _way(method: str, path: str) -> tuple[Handler | None, str]:
-    """Returns the handler of a path, and the environment that it names."""
+def _way(path: str) -> tuple[str, Handler | None, str]:
+    """Returns the method and the handler of a path, and the environment that it names."""
     parts = [part for part in path.split("/") if part]
-    if len(parts) == 1 and (method, parts[0]) in _ROOT:
-        return _ROOT[method, parts[0]], ""
-    env, action = ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1]) if len(parts) == 2 else ("", "")
-    return _OF_ENVIRONMENT.get((method, action)), env
-
-
-def _methods(path: str) -> bytes:
-    """Returns the method of a path; empty for an unknown path."""
-    parts = [part for part in path.split("/") if part]
-    routes = [*_OF_ENVIRONMENT, *(_ROOT if len(parts) == 1 else ())] if len(parts) in (1, 2) else []
-    return b", ".join(method.encode() for method, name in routes if name == parts[-1])
-
-
-async def _nobody(request: HttpRequest, methods: bytes) -> None:
-    if methods:
-        await request.reply({"detail": "Method Not Allowed"}, 405, [*_JSON, (b"allow", methods)])
-    else:
-        await request.reply({"detail": "Not Found"}, 404)
+    if len(parts) not in (1, 2):
+        return "", None, ""
+    routes = _OF_ENVIRONMENT if len(parts) == 2 else _ROOT | _OF_ENVIRONMENT
+    return *routes.get(parts[-1], ("", None)), parts[0] if len(parts) == 2 else ""

@@ -26,19 +26,9 @@ _NONCE = 16
 """Hex digits of a key before its signature."""
 
 
-def _new_key(live: Live) -> str:
-    """Returns a fresh key of 32 hex digits, signed for this session."""
-    nonce = secrets.token_hex(_NONCE // 2)
-    return nonce + _signature(live, nonce)
-
-
-def _is_issued(live: Live, key: str) -> bool:
-    """True if this server, or the one before it, gave this key to a call of this session."""
-    return hmac.compare_digest(_signature(live, key[:_NONCE]).encode(), key[_NONCE:].encode())
-
-
-def _signature(live: Live, nonce: str) -> str:
-    return hashlib.blake2b(nonce.encode(), key=live.token.encode()[:64], digest_size=8).hexdigest()
+def _signed(live: Live, nonce: str) -> str:
+    """Returns the key of a call of this session, of 32 hex digits."""
+    return nonce + hashlib.blake2b(nonce.encode(), key=live.token.encode()[:64], digest_size=8).hexdigest()
 
 
 async def call(live: Live, request: HttpRequest, *, most: int) -> None:
@@ -55,13 +45,13 @@ async def call(live: Live, request: HttpRequest, *, most: int) -> None:
         raise msgspec.ValidationError("Expected `object` - at `$.input`")
     await live.ready(SETUP_S)
     events = Events(request)
-    key = _new_key(live) if wanted.task_id is None else wanted.task_id
-    is_known = live.knows(key)
-    if not (is_known or _is_issued(live, key)):
-        await events.open(frames.error("unknown task_id"))
-        await events.close()
-        return
-    if not is_known:
+    key = _signed(live, secrets.token_hex(_NONCE // 2)) if wanted.task_id is None else wanted.task_id
+    if not live.knows(key):
+        # A key that this server, or the one before it, sent to a call of this session.
+        if not hmac.compare_digest(_signed(live, key[:_NONCE]).encode(), key.encode()):
+            await events.open(frames.error("unknown task_id"))
+            await events.close()
+            return
         live.room(2 * len(body))
     await events.open(frames.task(key))
     await abreast()
@@ -75,14 +65,14 @@ async def call(live: Live, request: HttpRequest, *, most: int) -> None:
 async def _answered(live: Live, wanted: wire.Call, key: str) -> list[bytes]:
     """Returns the frames after the first."""
     try:
-        answer = await _done(live, wanted, key)
+        document = _document(wanted.name, await _done(live, wanted, key))
     except Finished as error:
-        return list(frames.cut(_failed(str(error), "episode_finished")))
+        document = codec.json(wire.Failed(str(error), "episode_finished"))
     except Refused as error:
-        return list(frames.cut(_failed(f"Tool input validation error: {error}", "input_validation")))
+        document = _invalid(error)
     except (Void, Gone, Unavailable) as error:
         return [frames.error(str(error))]
-    return list(frames.cut(_document(wanted.name, answer)))
+    return list(frames.cut(document))
 
 
 async def _done(live: Live, wanted: wire.Call, key: str) -> CallAnswer:
@@ -96,16 +86,12 @@ async def _done(live: Live, wanted: wire.Call, key: str) -> CallAnswer:
 def _document(name: str, answer: CallAnswer) -> bytes:
     # An error has no place for a reward, so a mistake that ends the episode is sent as an output.
     if answer.reason == "not_found" and not answer.finished:
-        return _failed(f"'{name}' is not a valid tool", "not_found")
+        return codec.json(wire.Failed(f"'{name}' is not a valid tool", "not_found"))
     if answer.reason and not answer.finished:
-        return _failed(f"Tool input validation error: {_text(answer)}", answer.reason)
+        return _invalid(answer.content if isinstance(answer.content, str) else "")
     output = wire.Output(wire.blocks(answer.content), answer.metadata, answer.reward, answer.finished)
     return codec.json(wire.Done(output))
 
 
-def _failed(words: str, reason: str) -> bytes:
-    return codec.json(wire.Failed(words, reason))
-
-
-def _text(answer: CallAnswer) -> str:
-    return answer.content if isinstance(answer.content, str) else ""
+def _invalid(why: object) -> bytes:
+    return codec.json(wire.Failed(f"Tool input validation error: {why}", "input_validation"))
