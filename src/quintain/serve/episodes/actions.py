@@ -6,17 +6,17 @@ episode stands, so that a copy of the episode can go on from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from quintain import codec, resource
-from quintain.context import Context, Snapshot
+from quintain import codec
+from quintain.context import Context
 from quintain.environment import Environment, settings, sources
 from quintain.episode import ActorSession, Episode
 from quintain.errors import EpisodeError, Failure, ReplayDivergence
-from quintain.harness import CallSource, Harness, Model, Request
+from quintain.harness import CallSource, Harness, Request
 from quintain.replay import ReplayModel, find_divergence, replay_env, trace_metadata
 from quintain.rollout import play_episode
 from quintain.serve.errors import Conflict, Finished, Refused
@@ -28,9 +28,6 @@ from .secrets import shown
 
 R = TypeVar("R", bound=Reply)
 S = TypeVar("S", bound=State)
-
-Make = Callable[[], Coroutine[Any, Any, Episode[Any]]]
-
 
 Place = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """Index of a conversation in an episode, or of a message in a conversation."""
@@ -201,20 +198,6 @@ class ResumedEpisode(Episode[S]):
         """Returns the recorded reply to a request; raises ModelError if the record has none for this role."""
         return await self._recorded(request)
 
-    def remembering(self, others: Model | None) -> Model:
-        """Returns the model of the other roles, which is the record while the harness is behind."""
-
-        async def model(request: Request) -> Reply:
-            if self.is_behind:
-                return await self.recall(request)
-            if others is None:
-                raise EpisodeError(
-                    f"nobody plays the role {request.role!r} here", component="H", kind="agent_run_error"
-                )
-            return await others(request)
-
-        return model
-
     async def play(self, context: Context, reply: Reply, call_source: CallSource | None = None) -> Turn:
         """Returns the turn of the record, or plays a new one after its end.
 
@@ -242,45 +225,6 @@ async def compared(env: Environment[S], task: Task[S], trace: Trace, *, start: S
     return find_divergence(trace, new.record.trace)
 
 
-def resumable(episode: Episode[S]) -> Episode[S]:
-    """Returns the episode as one that a fresh harness can resume; itself if it has ended."""
-    if episode.ended:
-        return episode
-    return ResumedEpisode(episode.env, episode.task, state=episode.state, start=episode.start, trace=episode.trace)
-
-
-async def thawed(env: Environment[S], task: Task[S], data: bytes) -> Episode[S]:
-    """Returns the episode that a snapshot holds; raises as `Episode.restore`."""
-    return await Episode[S].restore(env, task, Snapshot.from_bytes(data))
-
-
 def fingerprint(harness: Harness) -> str:
     """Returns a digest of a harness's code and settings."""
     return codec.digest(codec.dumps((sources(type(harness)), settings(harness))))
-
-
-def making(
-    env: Environment[S],
-    task: Task[S],
-    twin: Episode[S] | None,
-    *,
-    origin: bytes | None,
-    start: bytes | None,
-    led: bool,
-    **names: Any,
-) -> Callable[[], Coroutine[Any, Any, Episode[S]]]:
-    """Returns the function that makes an episode: from its fork `twin`, the snapshot `origin`, or in the world `start`.
-
-    The names are fields of the Trace; `external_harness` replaces the one of a twin or snapshot.
-    """
-
-    async def make() -> Episode[S]:
-        if twin is None and origin is None:
-            world = None if start is None else await resource.loaded(env.state, start)
-            return await Episode[S].begin(env, task, world, **names)
-        found = twin if twin is not None else await thawed(env, task, origin or b"")
-        if "external_harness" in names:
-            found.trace.external_harness = names["external_harness"]
-        return found if led else resumable(found)
-
-    return make

@@ -18,6 +18,7 @@ from quintain.harness import Harness, Model, Request
 from quintain.serve.http.limits import patience_s
 from quintain.trace import Message, Reply
 
+from .actions import ResumedEpisode
 from .executor import unlimited
 from .secrets import shown
 
@@ -52,16 +53,18 @@ class HarnessRun:
         if self._role in {None, request.role}:
             self._check_place()
             return await _AgentQuestion(request)
-        if self._others is None:
+        episode = self._episode
+        model = episode.recall if isinstance(episode, ResumedEpisode) and episode.is_behind else self._others
+        if model is None:
             raise EpisodeError(
                 f"nobody plays the role {request.role!r} here; serve with --user AGENT",
                 component="H",
                 kind="agent_run_error",
             )
         calls = 0
-        with unlimited(lambda: patience_s(self._episode.env.config, calls)):
+        with unlimited(lambda: patience_s(episode.env.config, calls)):
             try:
-                reply = await self._others(request)
+                reply = await model(request)
             except EpisodeError:
                 raise
             except Exception as error:

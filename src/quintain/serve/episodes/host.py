@@ -16,8 +16,8 @@ from quintain import codec
 from quintain.config import Config
 from quintain.environment import Environment
 from quintain.episode import BROKEN, Episode
-from quintain.errors import EpisodeError, UsageError
-from quintain.harness import Agent, Model
+from quintain.errors import UsageError
+from quintain.harness import Agent
 from quintain.serve.errors import Conflict, Refused, Unavailable, Unknown
 from quintain.serve.http.keys import Caller
 from quintain.serve.http.limits import Limits, Room
@@ -28,7 +28,7 @@ from quintain.serve.journal.user_model_log import UserModelLog
 from quintain.serve.names import Ids, named
 from quintain.task import Task
 
-from .actions import LEFT, Stop, making
+from .actions import LEFT, Stop
 from .archive import Archive
 from .executor import Affinity, EpisodeExecutor
 from .live import Live
@@ -82,6 +82,14 @@ class EpisodeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     start: bytes | None = None
     origin: bytes | None = None
     secrets: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The fields of the Trace."""
+        names: dict[str, Any] = {name: getattr(self, name) for name in ("seed", "member", "attempt", "agent")}
+        names["split"] = self.split if self.label is None else self.label
+        rare = {"continues": self.after, "external_harness": self.led_by}
+        return names | {name: value for name, value in rare.items() if value is not None}
 
 
 class Host:
@@ -165,17 +173,14 @@ class Host:
 
     async def tasks(self, env: Environment[Any], split: str) -> Any:
         """Returns the tasks of a split, made by the executor; raises Refused for an unknown split."""
+        split = self.split(env, split)
 
         async def make() -> Any:
             return env.tasks(split)
 
-        split = self.split(env, split)
-        listed = self._splits.get((env.name, split))
-        if listed is None:
-            listed = self._splits[env.name, split] = await self.executor.run(
-                Affinity(), (env.name, "tasks", split), make
-            )
-        return listed
+        if (env.name, split) not in self._splits:
+            self._splits[env.name, split] = await self.apart((env.name, "tasks", split), make)
+        return self._splits[env.name, split]
 
     async def task(self, env: Environment[Any], split: str, wanted: str | int) -> Task[Any]:
         """Returns a task by id, or by its index in the split; while it is in use, or was lately, the same object.
@@ -186,25 +191,18 @@ class Host:
             Refused: No such split, or no such index.
             Unknown: No such id.
         """
-        known = self._tasks.get((env.name, split, wanted))
-        if known is not None:
+        if (known := self._tasks.get((env.name, split, wanted))) is not None:
             return known
         tasks = await self.tasks(env, split)
-        if isinstance(wanted, int):
-            if not -len(tasks) <= wanted < len(tasks):
-                raise Refused(f"Invalid index {wanted}: split {split!r} has {len(tasks)} tasks")
+        if isinstance(wanted, int) and not -len(tasks) <= wanted < len(tasks):
+            raise Refused(f"Invalid index {wanted}: split {split!r} has {len(tasks)} tasks")
 
-            async def make() -> Task[Any]:
-                task: Task[Any] = tasks[wanted]
-                return task
-
-        else:
-
-            async def make() -> Task[Any]:
-                return env.task(split, wanted)
+        async def make() -> Task[Any]:
+            task: Task[Any] = tasks[wanted] if isinstance(wanted, int) else env.task(split, wanted)
+            return task
 
         try:
-            task = await self.executor.run(Affinity(), (env.name, "task"), make)
+            task = await self.apart((env.name, "task"), make)
         except UsageError as error:
             raise Unknown(str(error)) from error
         self._tasks[env.name, split, wanted] = task
@@ -244,7 +242,7 @@ class Host:
                 member=self.counts.member(env.name, task.id, wanted.member),
             )
             token = self.ids.token()
-            live = self._live(Live, env, task, token=token, wanted=wanted, owner=caller, twin=twin, secrets=secrets)
+            live = Live(self, wanted, env=env, task=task, token=token, owner=caller, twin=twin, secrets=secrets)
             if self.log.keeps:
                 self.log.write(Created(wanted.id, token, caller, env.fingerprint, codec.dumps(wanted)))
         self._lives[live.id] = self._tokens[live.token] = live
@@ -268,62 +266,24 @@ class Host:
         """
         for past in pasts:
             created = past.created
-            known: dict[str, Any] = {"token": created.token, "past": past, "owner": created.owner, "lost": None}
             try:
                 wanted = codec.loads(created.wanted, EpisodeSpec)
-                known |= {"wanted": wanted, "secrets": Secrets(lost=wanted.secrets)}
                 env = self.environment(wanted.environment)
-                if (now := env.fingerprint) != (before := created.fingerprint):
-                    words = f"the environment is of another version now: {now}, not {before}"
-                    known["lost"] = EpisodeError(words, component="C", kind="session_lost")
-                live = self._live(RecoveredEpisode, env, await self.task(env, wanted.split, wanted.task), **known)
+                live = RecoveredEpisode(
+                    self,
+                    wanted,
+                    env=env,
+                    task=await self.task(env, wanted.split, wanted.task),
+                    token=created.token,
+                    owner=created.owner,
+                    secrets=Secrets(lost=wanted.secrets),
+                    past=past,
+                )
             except BROKEN as error:
                 _log.warning("episode %s cannot be had again: %s", created.id, error)
                 continue
             self._lives[live.id] = self._tokens[live.token] = live
-            if known["lost"] and past.settled is None:
-                self.counts.end(live.id, live.trace)
             self.room.add("episodes", created.owner.name, 1)
-
-    def _live(
-        self,
-        kind: type[L],
-        env: Environment[Any],
-        task: Task[Any],
-        *,
-        token: str,
-        wanted: EpisodeSpec,
-        owner: Caller,
-        twin: Episode[Any] | None = None,
-        **more: Any,
-    ) -> L:
-        """Returns an episode that has not begun."""
-        env = env if wanted.config in (None, env.config) else env.replace(config=wanted.config)
-        names: dict[str, Any] = {name: getattr(wanted, name) for name in ("seed", "member", "attempt", "agent")}
-        names |= {"split": wanted.split if wanted.label is None else wanted.label}
-        names |= {n: v for n, v in (("continues", wanted.after), ("external_harness", wanted.led_by)) if v is not None}
-        given: dict[str, Any] = {name: getattr(wanted, name) for name in ("origin", "start", "led")}
-        fresh = twin is None and wanted.origin is None and wanted.start is None
-        live = kind(
-            wanted.id,
-            token,
-            env=env,
-            task=task,
-            owner=owner,
-            executor=self.executor,
-            others=self._others(task, wanted),
-            log=self.log,
-            counts=self.counts,
-            make=None if fresh else making(env, task, twin, **given, **names),
-            led=wanted.led,
-            everyone=wanted.everyone,
-            home=wanted.split,
-            max_bytes=self.limits.episode_bytes,
-            **names,
-            **more,
-        )
-        live.request = wanted.request
-        return live
 
     def get(self, id: str, caller: Caller) -> Live:
         """Returns an episode by its id; raises Unknown if none has it, or if it is another caller's."""
@@ -366,8 +326,7 @@ class Host:
         if self.closing:
             await asyncio.wait(self.closing, timeout=PATIENCE_S)
 
-    def _others(self, task: Task[Any], wanted: EpisodeSpec) -> Model | None:
-        if self._user is None:
-            return None
-        model = self._user.model(task, wanted.seed)
-        return UserModelLog(model, wanted.id, self.log) if self.log.keeps else model
+    def others(self, task: Task[Any], wanted: EpisodeSpec) -> UserModelLog | None:
+        """Returns the model of the roles beside the agent's in an episode; None if there is none."""
+        user = self._user
+        return None if user is None else UserModelLog(user.model(task, wanted.seed), wanted.id, self.log)

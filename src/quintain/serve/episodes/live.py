@@ -5,45 +5,34 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
-from quintain import codec
+from quintain import codec, resource
+from quintain.context import Snapshot
 from quintain.environment import Environment
 from quintain.episode import BROKEN, Episode, blank
 from quintain.errors import EpisodeError, Failure, Stage, blame
-from quintain.harness import Model, Request
+from quintain.harness import Request
 from quintain.serve.errors import Finished, Gone, Starting, Void
 from quintain.serve.http.keys import Caller
 from quintain.serve.http.limits import patience_s
-from quintain.serve.http.metrics import Metrics
-from quintain.serve.journal.entries import FORGETFUL, Acted, Done, Ended, Log, Settled, digest
-from quintain.serve.journal.user_model_log import UserModelLog
+from quintain.serve.journal.entries import FORGETFUL, Acted, Done, Ended, Settled, digest
 from quintain.task import Task
 from quintain.tools import Tool
 from quintain.trace import End, Message, Reply, ToolCall, Trace
 
 from . import views
-from .actions import (
-    Change,
-    Make,
-    Move,
-    ResumedEpisode,
-    Stop,
-    Terminate,
-    abandoned,
-    checked,
-    cut,
-    move,
-    recordable,
-    text,
-)
-from .executor import Affinity, EpisodeExecutor, ToolTimeout
+from .actions import Change, Move, ResumedEpisode, Stop, Terminate, abandoned, checked, cut, move, recordable, text
+from .executor import Affinity, ToolTimeout
 from .harness_run import HarnessRun
 from .secrets import NOTHING, Secrets
 from .size import SizeLimit
 from .views import CallAnswer
+
+if TYPE_CHECKING:
+    from .host import EpisodeSpec, Host
 
 T = TypeVar("T")
 
@@ -61,88 +50,106 @@ class Live:
         is_new: True if it was recovered before any call was made in it, so that its creator may not have got its name.
         broken: Key of the call over which it failed; empty if none.
         request: Digest of the request whose key named it; empty if none did.
-        is_counted: Whether it takes one of the places that episodes have.
         split: The split of the task, whatever the record calls it.
         everyone: Whether the caller answers the questions of all roles.
+
+    Args:
+        host: The server's environments, limits, threads and log.
+        spec: Description of the episode, with all defaults filled in.
+        env: The environment as it is served.
+        twin: Fork of another episode, from which this one goes on; None if it begins by itself.
     """
 
     is_new: bool = False
     broken: str = ""
-    request: str = ""
-    is_counted: bool = True
 
     def __init__(
         self,
-        id: str,
-        token: str,
+        host: Host,
+        spec: EpisodeSpec,
         *,
         env: Environment[Any],
         task: Task[Any],
+        token: str,
         owner: Caller,
-        executor: EpisodeExecutor,
-        others: Model | None = None,
-        log: Log = FORGETFUL,
-        counts: Metrics | None = None,
-        make: Make | None = None,
-        led: bool = False,
-        everyone: bool = False,
-        home: str = "",
-        max_bytes: int | None = None,
+        twin: Episode[Any] | None = None,
         secrets: Secrets = NOTHING,
-        **names: Any,
     ) -> None:
-        self.id = id
-        self.token = token
-        self.env = env
+        self.id, self.request, self.split = spec.id, spec.request, spec.split
+        self.led, self.everyone = spec.led, spec.everyone
+        self.env = env if spec.config in (None, env.config) else env.replace(config=spec.config)
         self.task = task
+        self.token = token
         self.owner = owner
         self.status: Literal["starting", "open", "ended", "closed"] = "starting"
         self.touched = time.monotonic()
-        self.led = led
-        self.everyone = everyone
-        self.split = home
-        self._size = SizeLimit(max_bytes)
-        self.trace: Trace = blank(env, task, **names)
+        self.trace: Trace = blank(self.env, task, **spec.names)
+        self.first: list[Message] = []
+        self.secrets = secrets.copy()
+        self._host = host
+        self._spec = spec
+        self._twin = twin
+        self._log = host.log
+        self._others = host.others(task, spec)
+        self._size = SizeLimit(host.limits.episode_bytes)
+        self._affinity = Affinity(self.secrets)
         self._episode: Episode[Any] | None = None
         self._run: HarnessRun | None = None
-        self._executor = executor
-        self.secrets = secrets.copy()
-        self._affinity = Affinity(self.secrets)
-        self._others = others
-        self._log = log
-        self._counts = counts or Metrics([env.name])
-        self._make: Make = make or (lambda: Episode[Any].begin(env, task, **names))
-        self._started: asyncio.Event = asyncio.Event()
+        self._started = asyncio.Event()
         self._lock = asyncio.Lock()
         self._turns: dict[str, int] = {}
         self._running: dict[str, asyncio.Future[None] | None] = {}
-        self.first: list[Message] = []
 
     async def begin(self) -> None:
         """Builds the world and plays to the first question. A failure becomes the episode's and is not raised."""
+        async with self._lock:
+            await self._start()
+            if self.status == "starting":
+                self.status = "ended" if self.trace.end is not None else "open"
+        self.touched = time.monotonic()
+        self._started.set()
+
+    async def _start(self) -> None:
         start: object = self.task.start
         kind = (self.env.name, "begin", getattr(start, "__code__", type(start)))
         limit_s = patience_s(self.env.config, 1)
-        async with self._lock:
-            try:
-                await self._executor.run(self._affinity, kind, self._begin, limit_s=limit_s, paused=True)
-            except ToolTimeout as error:  # By a tool of a role that speaks before the agent.
-                self._fail(error, component="S", kind="quintain:tool_timeout")
-            except BROKEN as error:
-                self._fail(error, component="T", kind="quintain:reset_failed", stage="seed")
-            if self.status == "starting":
-                self.status = "ended" if self.trace.end is not None else "open"
+        try:
+            await self._host.executor.run(self._affinity, kind, self._begin, limit_s=limit_s, paused=True)
+        except ToolTimeout as error:  # By a tool of a role that speaks before the agent.
+            self._fail(error, component="S", kind="quintain:tool_timeout")
+        except BROKEN as error:
+            self._fail(error, component="T", kind="quintain:reset_failed", stage="seed")
+        await self._verify_start()
+
+    async def _verify_start(self) -> None:
+        """Scores an episode that ended before the first call."""
+        if self.trace.end is not None:
+            self._mark_ended()
             if self.status == "ended" and self.trace.score is None:
                 await self._verify()
-        self._mark_started()
+
+    async def _make(self) -> Episode[Any]:
+        """Returns a new episode, or one that goes on from a twin or a snapshot, whose harness it plays."""
+        spec, twin, env, task = self._spec, self._twin, self.env, self.task
+        self._twin = None
+        if twin is None and spec.origin is None:
+            start = None if spec.start is None else await resource.loaded(env.state, spec.start)
+            return await Episode[Any].begin(env, task, start, **spec.names)
+        found = twin
+        if found is None:
+            found = await Episode[Any].restore(env, task, Snapshot.from_bytes(spec.origin or b""))
+        if spec.led_by is not None:
+            found.trace.external_harness = spec.led_by
+        if self.led or found.ended:
+            return found
+        return ResumedEpisode(env, task, state=found.state, start=found.start, trace=found.trace)
 
     async def _begin(self) -> None:
         episode = self._episode = await self._make()
         self.trace = episode.trace
         self._size.enter(episode, led=self.led)
         if not (self.led or episode.ended):
-            others = episode.remembering(self._others) if isinstance(episode, ResumedEpisode) else self._others
-            run = self._run = HarnessRun(self.env.harness, episode.session, others=others, everyone=self.everyone)
+            run = self._run = HarnessRun(self.env.harness, episode.session, others=self._others, everyone=self.everyone)
             await self._drive(None)
             while isinstance(episode, ResumedEpisode) and episode.is_behind and run.question is not None:
                 await self._drive(await episode.recall(run.question))
@@ -219,6 +226,7 @@ class Live:
         await self._end(abandoned(reason))
 
     async def _end(self, why: Stop) -> None:
+        self.is_new = False
         episode = await self.ready()
         async with self._lock:
             if self.status == "open":
@@ -233,6 +241,7 @@ class Live:
         In an episode that the environment's own harness plays, a change can only be the end. Raises as `call`, and
         Conflict if the changes do not fit.
         """
+        self.is_new = False
         episode = await self.ready()
         wanted = recordable(Move(Message("assistant"), before=changes, plays=False))
         async with self._lock:
@@ -256,23 +265,23 @@ class Live:
         """Runs work on the whole episode between two turns. Raises as `ready`, and whatever the work raises."""
         episode = await self.ready()
         async with self._lock:
-            return await self._executor.run(self._affinity, (self.env.name, kind), lambda: work(episode))
+            return await self._host.executor.run(self._affinity, (self.env.name, kind), lambda: work(episode))
 
     def close(self) -> None:
         """Refuses everything from now on. What runs cannot be undone, but nothing of it is written."""
         self.status = "closed"
         self._log = FORGETFUL  # Another episode may get its name.
-        if isinstance(self._others, UserModelLog):
+        if self._others is not None:
             self._others.close()
         self._started.set()
 
     async def unwind(self, why: Stop) -> None:
         """Drops the world once what runs has ended, and archives the record of an open episode."""
         async with self._lock:
-            if self._episode is not None and self._counts.wants(self.trace):
-                cut(self._episode, why)
-                await self._verify()
             if self._episode is not None:
+                if self._host.counts.wants(self.trace):
+                    cut(self._episode, why)
+                    await self._verify()
                 self._episode.sessions.clear()  # They refer back to it and would wait for the garbage collector.
             self._close_run()
             self._episode = None
@@ -360,6 +369,7 @@ class Live:
 
     async def _once(self, reply: Reply, key: str) -> list[CallAnswer]:
         """Plays a reply that a record can hold, unless its key was used before."""
+        self.is_new = False
         if self.status == "starting":
             await self.ready()
         if key:
@@ -381,8 +391,7 @@ class Live:
             checked(self._episode, reply)
         if self._log.keeps:
             await self._log.append(Acted(self.id, key, codec.dumps(reply), led=isinstance(reply, Move)))
-            if self.status == "closed":
-                raise Gone("this episode was closed")
+            self._check_open()
         index = len(self.trace.turns)
         if key:
             self._turns[key] = index
@@ -408,7 +417,7 @@ class Live:
         kind = (self.env.name, calls[0].name if is_known else "")
         limit_s = patience_s(self.env.config, len(calls))
         try:
-            await self._executor.run(self._affinity, kind, lambda: self._drive(reply), limit_s=limit_s)
+            await self._host.executor.run(self._affinity, kind, lambda: self._drive(reply), limit_s=limit_s)
         except ToolTimeout as error:
             self._fail(error, component="S", kind="quintain:tool_timeout")
         except BROKEN as error:
@@ -444,23 +453,19 @@ class Live:
     async def _verify(self) -> None:
         episode = self._episode
         if episode is not None and self.trace.failure is None:
-            await self._executor.run(self._affinity, (self.env.name, "verify"), episode.verify)
+            await self._host.executor.run(self._affinity, (self.env.name, "verify"), episode.verify)
         elif episode is not None:
             self.trace.criteria = tuple(one.name for one in self.env.verifier.criteria)
         self.secrets.strike(self.trace)
         if self._log.keeps:
             self._log.write(Settled(self.id, self.trace.to_bytes()))
-        self._counts.end(self.id, self.trace)
-        await self._counts.keep(self.id, self.trace, episode)
+        self._host.counts.end(self.id, self.trace)
+        await self._host.counts.keep(self.id, self.trace, episode)
 
     def _close_run(self) -> None:
         if self._run is not None:
             self._run.close()
         self._run = None
-
-    def _mark_started(self) -> None:
-        self.touched = time.monotonic()
-        self._started.set()
 
     def _mark_ended(self) -> None:
         if self.status != "closed":
@@ -478,7 +483,8 @@ class Live:
 
     @property
     def _failure(self) -> Failure:
-        failure = self.failure
-        if failure is None:
-            raise Gone("this episode is not there any more")
-        return failure
+        if (failure := self.failure) is not None:
+            return failure
+        if self.status == "ended":
+            raise Finished(f"the episode has ended: {self.trace.reason}; its world is not there any more")
+        raise Gone("this episode is not there any more")

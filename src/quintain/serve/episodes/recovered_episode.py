@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quintain import codec
 from quintain.episode import BROKEN, Episode
@@ -18,21 +18,23 @@ from quintain.errors import EpisodeError
 from quintain.serve.errors import Finished, Gone, Void
 from quintain.serve.journal.database import Past
 from quintain.serve.journal.entries import Acted, Done, Ended, Entry, Said, Settled, digest
-from quintain.serve.journal.user_model_log import UserModelLog, diverged
+from quintain.serve.journal.user_model_log import diverged
 from quintain.trace import Reply, Trace
 
-from .actions import Change, Move, Stop, Terminate, cut
+from .actions import Move, Stop, Terminate, cut
 from .live import Live
-from .views import CallAnswer
+
+if TYPE_CHECKING:
+    from .host import EpisodeSpec, Host
 
 _log = logging.getLogger(__name__)
 
 
 class RecoveredEpisode(Live):
-    """Episode that was open when a process ended; `past` is its journal, `lost` the reason why it cannot go on."""
+    """Episode that was open when a process ended; `past` is its journal."""
 
-    def __init__(self, *rest: Any, past: Past, lost: EpisodeError | None = None, **named: Any) -> None:
-        super().__init__(*rest, **named)
+    def __init__(self, host: Host, spec: EpisodeSpec, *, past: Past, **more: Any) -> None:
+        super().__init__(host, spec, **more)
         self._past = past
         self.is_new = past.is_new
         self._requests: dict[str, str] = {}
@@ -42,25 +44,15 @@ class RecoveredEpisode(Live):
         self._settled = None if past.settled is None else codec.loads(past.settled, Trace)
         if self._settled is not None:
             self.trace = self._settled
-        elif lost is not None:
-            self._fail(lost, component="C", kind="session_lost", stage="admission")
-            self._log.write(Settled(self.id, self.trace.to_bytes()))
-        if lost is not None:
+        if (now := host.environment(spec.environment).fingerprint) != (before := past.created.fingerprint):
+            if self._settled is None:
+                words = f"the environment is of another version now: {now}, not {before}"
+                lost = EpisodeError(words, component="C", kind="session_lost")
+                self._fail(lost, component="C", kind="session_lost", stage="admission")
+                self._log.write(Settled(self.id, self.trace.to_bytes()))
+                host.counts.end(self.id, self.trace)
             self.status = "ended"
             self._started.set()
-
-    async def change(self, changes: tuple[Change, ...], *, key: str = "") -> int:
-        """Applies changes as a Live does; the episode is not new any more."""
-        self.is_new = False
-        return await super().change(changes, key=key)
-
-    async def _end(self, why: Stop) -> None:
-        self.is_new = False
-        await super()._end(why)
-
-    async def _once(self, reply: Reply, key: str) -> list[CallAnswer]:
-        self.is_new = False
-        return await super()._once(reply, key)
 
     async def ready(self, seconds: float | None = None) -> Episode[Any]:
         """Returns the episode once it stands where it stood. Raises as a Live does.
@@ -70,12 +62,7 @@ class RecoveredEpisode(Live):
         """
         if self._waking is None and not self._started.is_set():
             self._waking = asyncio.create_task(self.begin())
-        try:
-            return await super().ready(seconds)
-        except Gone:
-            if self.status == "ended":
-                raise Finished(f"the episode has ended: {self.trace.reason}; its world is not there any more") from None
-            raise
+        return await super().ready(seconds)
 
     async def woken(self, seconds: float) -> None:
         """Waits until it stands where it stood, or has failed; raises Starting if that takes longer."""
@@ -90,7 +77,7 @@ class RecoveredEpisode(Live):
     def recall(self) -> None:
         """Reads its journal, whose rows are about to be deleted, if its record is to be archived."""
         is_over = self._settled is not None or self._started.is_set()
-        if self._entries is None and self._counts.keeps and not (is_over or self.is_new):
+        if self._entries is None and self._host.counts.keeps and not (is_over or self.is_new):
             self._entries = self._past.entries()
 
     async def unwind(self, why: Stop) -> None:
@@ -99,28 +86,17 @@ class RecoveredEpisode(Live):
             await self.begin()
         await super().unwind(why)
 
-    async def begin(self) -> None:
+    async def _start(self) -> None:
         """Replays the episode; it fails if that does not lead to where it stood."""
         entries = self._past.entries() if self._entries is None else self._entries
         self._entries = ()
-        if isinstance(self._others, UserModelLog):
+        if self._others is not None:
             said = [entry for entry in entries if isinstance(entry, Said)]
             self._others.replay(said, is_over=self._settled is not None)
-        async with self._lock:
-            await self._replay(entries)
-            if self._is_due:
-                await self._verify()
-            if self.status == "starting":
-                self.status = "ended" if self.trace.end is not None else "open"
-        self._mark_started()
-
-    async def _replay(self, entries: Sequence[Entry]) -> None:
         self._is_behind = True
         try:
-            await self._executor.run(self._affinity, (self.env.name, "replay"), self._begin)
-            if self.trace.end is not None and self.trace.score is None:  # It ended before the first call.
-                self._mark_ended()
-                await self._verify()
+            await self._host.executor.run(self._affinity, (self.env.name, "replay"), self._begin)
+            await self._verify_start()
             await self._follow(entries)
         except BROKEN as error:
             if self._settled is None:
@@ -129,15 +105,16 @@ class RecoveredEpisode(Live):
             else:
                 self._lose(str(error))
         self._is_behind = False
+        if self._is_due:
+            await self._verify()
 
     async def _follow(self, entries: Sequence[Entry]) -> None:
         index = 0
-        calls = [place for place, entry in enumerate(entries) if isinstance(entry, Acted)]
-        finished = [place for place, entry in enumerate(entries) if isinstance(entry, Done | Settled | Ended)]
-        for place, entry in enumerate(entries):
+        steps = [entry for entry in entries if not isinstance(entry, Said)]
+        for entry in steps:
             match entry:
                 case Acted():
-                    if self.secrets.names and place == calls[-1] and not any(other > place for other in finished):
+                    if self.secrets.names and entry is steps[-1]:
                         raise EpisodeError(
                             "a call was running when the server ended, and is not repeated: with the secrets of the "
                             "caller its tool may have acted outside of the world",
