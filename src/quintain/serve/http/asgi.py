@@ -27,6 +27,8 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 JSON = (b"content-type", b"application/json")
 
+_detached: set[asyncio.Task[Any]] = set()
+
 
 class HttpRequest:
     """One HTTP request, or the request that opens a WebSocket.
@@ -157,6 +159,20 @@ async def abreast() -> None:
     and a client with many sessions is woken once for all of them.
     """
     await asyncio.sleep(0)
+
+
+def detached(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Starts work that goes on if its client leaves; the record of its episode has what comes of it."""
+    task = asyncio.create_task(work)
+    _detached.add(task)
+    task.add_done_callback(_ended)
+    return task
+
+
+def _ended(task: asyncio.Task[Any]) -> None:
+    _detached.discard(task)
+    if not task.cancelled():
+        task.exception()  # Retrieved: asyncio would log the error where no request waits.
 
 
 class Events:

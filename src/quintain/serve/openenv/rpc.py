@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ INTERNAL_ERROR = -32603
 SERVER_ERROR = -32000
 
 Id = str | int | None
+T = TypeVar("T")
 
 
 class RpcRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -38,11 +39,6 @@ class RpcRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 class Create(Reset, forbid_unknown_fields=True):
     """Open a session; with a choice of task, its episode begins at once."""
-
-    @property
-    def chooses(self) -> bool:
-        """True if the request chooses anything of the episode."""
-        return any(getattr(self, name) is not None for name in self.__struct_fields__)
 
 
 class SessionParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -62,13 +58,13 @@ class Call(msgspec.Struct, forbid_unknown_fields=True):
 class RpcError(Exception):
     """A request that gets an error."""
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+    def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
-        self.data = data
 
 
 _ask = msgspec.json.Decoder(RpcRequest)
+MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Rpc:
@@ -77,10 +73,10 @@ class Rpc:
     Args:
         sessions: Of the server.
         env: The environment.
-        caller: Who asks.
+        caller: Of the requests.
         own: The session of the socket that carries the requests; None over HTTP.
         begins: Whether a call in the socket's own session, when nothing was begun there, begins an episode.
-        secrets: What a request over HTTP confides to the session that it names or opens; a socket's own has its own.
+        secrets: Secrets of a request over HTTP for the session that it names or opens; a socket's own has its own.
     """
 
     def __init__(
@@ -101,24 +97,20 @@ class Rpc:
         self._secrets = secrets
 
     async def answer(self, data: bytes | str, *, key: str = "") -> bytes:
-        """The response to a request; raises for nothing that stands in it.
-
-        Args:
-            data: JSON.
-            key: Names the request, which is done once under its key.
-        """
+        """Returns the response to a request, also to a wrong one; it is done once under its key."""
         request: Id = None
         try:
-            ask = _asked(data)
+            ask = _decoded(data)
             request = ask.id
             result = await self._result(ask, key)
-        except RpcError as failing:
-            code, message, more = failing.code, str(failing), failing.data
+        except RpcError as error:
+            return failed(error.code, str(error), id=request)
         except QuintainError as error:
-            code, message, more = _code(error), str(error), self._about(error)
-        else:
-            return wire.encode({"jsonrpc": "2.0", "id": request, "result": result})
-        return failed(code, message, more, id=request)
+            more = wire.void(error)
+            if isinstance(error, Full):
+                more = {**self._sessions.counts, "retry_after_s": error.retry_after_s}
+            return failed(_code(error), str(error), more or None, id=request)
+        return wire.encode({"jsonrpc": "2.0", "id": request, "result": result})
 
     async def _result(self, ask: RpcRequest, key: str) -> Any:
         if not bytes(ask.params).lstrip().startswith(b"{"):
@@ -131,13 +123,13 @@ class Rpc:
                 session = await self._session(session_id) if session_id else self._own
                 return {"tools": wire.tools(self._env, session.live if session else None)}
             case "openenv/session/create":
-                return await self._create(_params(ask, Create))
+                return {"session_id": (await self._create(_params(ask, Create))).id}
             case "openenv/session/close":
                 return await self._close(_params(ask, SessionParams).session_id)
             case _:
                 raise RpcError(METHOD_NOT_FOUND, f"Method not found: {ask.method}")
 
-    async def _call(self, call: Call, key: str) -> wire.RpcSeen:
+    async def _call(self, call: Call, key: str) -> dict[str, Any]:
         if not call.name:
             raise RpcError(INVALID_PARAMS, "Missing 'name' in params")
         move = AgentMove("call", call.name, wire.arguments(call.arguments))
@@ -146,24 +138,20 @@ class Rpc:
             raise RpcError(INVALID_PARAMS, "params need a session_id: openenv/session/create gives one")
         if session is not self._own or self._begins:
             await session.ensure()
-        answer = await session.act(move, key=key)
-        return wire.rpc_seen(call.name, answer)
+        return wire.rpc_seen(call.name, await session.act(move, key=key))
 
-    async def _create(self, choice: Create) -> dict[str, Any]:
-        if self._own is not None:
-            session = self._own
-            if choice.chooses:
-                await session.reset(choice)
-            return {"session_id": session.id}
-        session = self._sessions.open(self._env, self._caller)
-        session.secrets = self._secrets
-        if choice.chooses:
+    async def _create(self, choice: Create) -> EnvSession:
+        session = self._own or self._sessions.open(self._env, self._caller)
+        if session is not self._own:
+            session.secrets = self._secrets
+        if any(getattr(choice, name) is not None for name in choice.__struct_fields__):
             try:
                 await session.reset(choice)
             except BaseException:
-                await self._sessions.close(session)
+                if session is not self._own:
+                    await self._sessions.close(session)
                 raise
-        return {"session_id": session.id}
+        return session
 
     async def _close(self, id: str | None) -> dict[str, Any]:
         if not id:
@@ -177,27 +165,18 @@ class Rpc:
         await self._sessions.close(session)
         return {"session_id": id, "closed": True}
 
-    def _about(self, error: QuintainError) -> dict[str, Any] | None:
-        """Returns the data of an error for programs."""
-        if isinstance(error, Full):
-            counts = {"active_sessions": len(self._sessions), "max_sessions": self._sessions.most}
-            return {**counts, "retry_after_s": error.retry_after_s}
-        if isinstance(error, Void):
-            return {"metadata": wire.void(error.failure)}
-        return None
-
     async def _session(self, id: str) -> EnvSession:
         session = await self._sessions.find(id, self._env, self._caller)
         session.secrets = self._secrets if self._secrets.names else session.secrets
         return session
 
 
-def _asked(data: bytes | str) -> RpcRequest:
+def _decoded(data: bytes | str) -> RpcRequest:
     try:
         return _ask.decode(data)
     except msgspec.ValidationError as error:
         raise RpcError(INVALID_REQUEST, f"Invalid request: {error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except MALFORMED as error:
         raise RpcError(PARSE_ERROR, f"Parse error: {error}") from error
 
 
@@ -210,13 +189,13 @@ def _code(error: QuintainError) -> int:
     return INTERNAL_ERROR if isinstance(error, Void) or not isinstance(error, ServeError) else SERVER_ERROR
 
 
-def _params(ask: RpcRequest, type: type[Any]) -> Any:
+def _params(ask: RpcRequest, type: type[T]) -> T:
     try:
         return msgspec.json.decode(ask.params, type=type)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except MALFORMED as error:
         raise RpcError(INVALID_PARAMS, f"Invalid params - {error}") from error
 
 
 def failed(code: int, message: str, data: Any = None, *, id: Id = None) -> bytes:
-    """The response that is an error."""
+    """Returns the response that is an error."""
     return wire.encode({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": data}})

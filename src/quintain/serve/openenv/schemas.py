@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, TypeGuard
+from typing import Any
 
+import msgspec
+
+from quintain import codec
 from quintain.environment import Environment
 
 from . import wire
@@ -15,77 +18,77 @@ API_VERSION = "1.0.0"
 """Version of the protocol, not of this package: clients check that it begins with 1."""
 
 _TEXT: Json = {"type": "string"}
+_TRUTH: Json = {"type": "boolean"}
+_WHOLE: Json = {"type": "integer"}
+_NULL: Json = {"type": "null"}
+_ANY: Json = {"type": "object"}
+
+
+def _closed(properties: Json, required: list[str], **more: Any) -> Json:
+    """Returns the schema of an object without other properties."""
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False, **more}
+
+
 _METADATA: Json = {
     "type": "object",
     "description": "Episode, validity, reward and more, by keys with the prefix dev.quintain/.",
     "additionalProperties": True,
 }
-_REWARD: Json = {
-    "anyOf": [{"type": "number"}, {"type": "null"}],
-    "description": "0 until the end, then the episode's score; null where there is none.",
-}
-_FAULT: Json = {
-    "type": "object",
-    "properties": {
-        "error_type": {"enum": ["tool_not_found", "invalid_args", "execution_error"]},
-        "message": _TEXT,
-    },
-    "required": ["error_type", "message"],
-    "additionalProperties": False,
-}
 _RESULT: Json = {
     "description": "What the agent reads: text, or blocks of text and images.",
-    "anyOf": [_TEXT, {"type": "array", "items": {"type": "object"}}],
+    "anyOf": [_TEXT, {"type": "array", "items": _ANY}],
 }
-_TOLD: Json = {"done": {"type": "boolean"}, "reward": _REWARD, "metadata": _METADATA}
+_ABOUT: Json = {
+    "done": _TRUTH,
+    "reward": {
+        "anyOf": [{"type": "number"}, _NULL],
+        "description": "0 until the end, then the episode's score; null where there is none.",
+    },
+    "metadata": _METADATA,
+}
+_MISTAKE = _closed({"error_type": {"enum": [*wire.FAULTS.values()]}, "message": _TEXT}, ["error_type", "message"])
 
-OBSERVATION: Json = {
-    "title": "Observation",
-    "type": "object",
-    "properties": {
-        **_TOLD,
+OBSERVATION = _closed(
+    {
+        **_ABOUT,
         "tool_name": {"type": "string", "description": "The tool that was called; empty after reset."},
         "result": _RESULT,
-        "error": {"anyOf": [_FAULT, {"type": "null"}]},
-        "tools": {"type": "array", "items": {"type": "object"}, "description": "After list_tools, and only then."},
+        "error": {"anyOf": [_MISTAKE, _NULL]},
+        "tools": {"type": "array", "items": _ANY, "description": "After list_tools, and only then."},
     },
-    "required": ["done", "reward", "metadata"],
-    "anyOf": [{"required": ["tool_name", "result", "error"]}, {"required": ["tools"]}],
-    "additionalProperties": False,
-}
+    [*_ABOUT],
+    title="Observation",
+    anyOf=[{"required": ["tool_name", "result", "error"]}, {"required": ["tools"]}],
+)
 
-RESET_OBSERVATION: Json = {
-    "title": "ResetObservation",
-    "type": "object",
-    "properties": {
-        **_TOLD,
+RESET_OBSERVATION = _closed(
+    {
+        **_ABOUT,
         "tool_name": {"const": ""},
         "result": {**_RESULT, "description": "All that the agent reads first."},
-        "error": {"type": "null"},
+        "error": _NULL,
     },
-    "required": ["done", "reward", "metadata", "tool_name", "result", "error"],
-    "additionalProperties": False,
-}
+    [*_ABOUT, "tool_name", "result", "error"],
+    title="ResetObservation",
+)
 
-STATE: Json = {
-    "title": "State",
-    "type": "object",
-    "properties": {
-        "episode_id": {"anyOf": [_TEXT, {"type": "null"}], "description": "null while there is no episode."},
+STATE = _closed(
+    {
+        "episode_id": {"anyOf": [_TEXT, _NULL], "description": "null while there is no episode."},
         "step_count": {"type": "integer", "minimum": 0},
-        "done": {"type": "boolean"},
+        "done": _TRUTH,
         "split": _TEXT,
         "task": _TEXT,
-        "seed": {"type": "integer"},
+        "seed": _WHOLE,
         "metadata": _METADATA,
     },
-    "required": ["episode_id", "step_count"],
-    "additionalProperties": False,
-}
+    ["episode_id", "step_count"],
+    title="State",
+)
 
 
 def metadata(env: Environment[Any]) -> Json:
-    """The answer to /metadata; the version names the author's code."""
+    """Returns the answer to /metadata; the version names the author's code."""
     return {
         "name": env.name,
         "description": inspect.getdoc(env.state) or f"The environment {env.name}.",
@@ -97,92 +100,62 @@ def metadata(env: Environment[Any]) -> Json:
 
 
 def schema(env: Environment[Any]) -> Json:
-    """The answer to /schema."""
-    return {
-        "action": action(env),
-        "observation": OBSERVATION,
-        "reset_observation": RESET_OBSERVATION,
-        "state": STATE,
-    }
+    """Returns the answer to /schema."""
+    observations = {"observation": OBSERVATION, "reset_observation": RESET_OBSERVATION}
+    return {"action": action(env), **observations, "state": STATE}
 
 
 def action(env: Environment[Any]) -> Json:
-    """The actions: each tool with the types of its arguments, the list of tools, and words.
+    """Returns the schema of actions: each tool with the types of its arguments, the list of tools, and words.
 
     The properties stand on top, too, for those who look there for the fields of a form.
     """
-    tools = wire.tools(env)
-    more: Json = {"metadata": {"type": "object"}}
-    calls = [
-        {
-            "type": "object",
-            "title": tool["name"],
-            "description": tool["description"],
-            "properties": {
-                "type": {"const": "call_tool"},
-                "tool_name": {"const": tool["name"]},
-                "arguments": _moved(tool["input_schema"], tool["name"]),
-                **more,
-            },
-            "required": ["tool_name", *(["arguments"] if tool["input_schema"].get("required") else [])],
-            "additionalProperties": False,
-        }
-        for tool in tools
-    ]
-    words = {"type": {"const": "answer"}, "text": _TEXT, **more}
-    listing = {"type": {"const": "list_tools"}, **more}
+    more: Json = {"metadata": _ANY}
+    calls: list[Json] = []
+    shared: Json = {}
+    for tool in wire.tools(env):
+        name, arguments = tool["name"], _moved(tool)
+        shared |= {f"{name}.{own}": one for own, one in arguments.pop("$defs", {}).items()}
+        fields = {"type": {"const": "call_tool"}, "tool_name": {"const": name}, "arguments": arguments, **more}
+        required = ["tool_name", "arguments"] if arguments.get("required") else ["tool_name"]
+        calls.append(_closed(fields, required, title=name, description=tool["description"]))
     found: Json = {
         "title": "Action",
         "type": "object",
         "properties": {
             "type": {"enum": ["call_tool", "list_tools", "answer"], "default": "call_tool"},
-            "tool_name": {"type": "string", "description": "For call_tool.", "enum": [tool["name"] for tool in tools]},
+            "tool_name": {"type": "string", "description": "For call_tool.", "enum": [call["title"] for call in calls]},
             "arguments": {"type": "object", "description": "For call_tool.", "default": {}},
             "text": {"type": "string", "description": "For answer: words without a call."},
             **more,
         },
         "oneOf": [
             *calls,
-            {"type": "object", "properties": words, "required": ["type", "text"], "additionalProperties": False},
-            {"type": "object", "properties": listing, "required": ["type"], "additionalProperties": False},
+            _closed({"type": {"const": "answer"}, "text": _TEXT, **more}, ["type", "text"]),
+            _closed({"type": {"const": "list_tools"}, **more}, ["type"]),
         ],
     }
-    shared = {name: one for tool in tools for name, one in _definitions(tool).items()}
     return {**found, "$defs": shared} if shared else found
 
 
-def _moved(schema: Any, tool: str) -> Any:
-    """Returns a tool's schema with its definitions under names that no other tool's definitions have."""
-    if _is_list(schema):
-        return [_moved(one, tool) for one in schema]
-    if not _is_object(schema):
-        return schema
-    return {
-        name: value.replace("#/$defs/", f"#/$defs/{tool}.") if name == "$ref" else _moved(value, tool)
-        for name, value in schema.items()
-        if name != "$defs"
-    }
-
-
-def _is_list(value: object) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
-
-
-def _is_object(value: object) -> TypeGuard[Json]:
-    return isinstance(value, dict)
-
-
-def _definitions(tool: Json) -> Json:
-    found: Json = tool["input_schema"].get("$defs", {})
-    return {f"{tool['name']}.{name}": _moved(one, tool["name"]) for name, one in found.items()}
+def _moved(tool: Json) -> Json:
+    """Returns a tool's schema with references to definitions under names that no other tool's definitions have."""
+    reference = b'"$ref":"#/$defs/'
+    moved: Json = msgspec.json.decode(
+        codec.json(tool["input_schema"]).replace(reference, reference + tool["name"].encode() + b".")
+    )
+    return moved
 
 
 def openapi(env: Environment[Any]) -> Json:
-    """The answer to /openapi.json."""
-    parts = schema(env)
+    """Returns the answer to /openapi.json."""
     # JSON schemas with references of their own would point elsewhere from within this document.
-    names = {"Action": {"type": "object", "description": "As /schema says."}, "Observation": parts["observation"]}
-    names |= {"State": parts["state"], "ResetObservation": parts["reset_observation"]}
+    names = {"Action": {"type": "object", "description": "As /schema says."}, "Observation": OBSERVATION}
+    names |= {"State": STATE, "ResetObservation": RESET_OBSERVATION}
+    paths = {path.format(env.name.lower()): _operation(*row) for path, *row in _OPERATIONS}
+    paths["/state"]["get"]["parameters"] = [
+        {"name": name, "in": "query", "required": False, "schema": _TEXT} for name in _NAMES
+    ]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -190,50 +163,19 @@ def openapi(env: Environment[Any]) -> Json:
             "version": API_VERSION,
             "description": metadata(env)["description"],
         },
-        "paths": {path: {method: operation} for path, method, operation in _operations(env)},
+        "paths": paths,
         "components": {"schemas": names},
     }
 
 
-def _operations(env: Environment[Any]) -> list[tuple[str, str, Json]]:
-    name = env.name.lower()
-    split: Json = {"split": _TEXT}
-    index: Json = {"index": {"type": "integer"}}
-    bounds: Json = {bound: {"anyOf": [{"type": "integer"}, {"type": "null"}]} for bound in ("start", "stop")}
-    return [
-        ("/health", "get", _operation("Whether the server is up")),
-        ("/metadata", "get", _operation("What the environment is")),
-        ("/schema", "get", _operation("Schemas of actions, observations and states")),
-        ("/list_environments", "get", _operation("The environment's name")),
-        ("/reset", "post", _operation("Begin an episode", body=_RESET)),
-        ("/step", "post", _operation("Take an action", body=_STEP, required=["action"])),
-        ("/state", "get", _operation("Where an episode stands", query=["session_id", "episode_id"])),
-        ("/mcp", "post", _operation("JSON-RPC: sessions and tools", body=_RPC, required=["jsonrpc", "method"])),
-        (f"/{name}/splits", "get", _operation("The splits")),
-        (f"/{name}/tasks", "post", _operation("All tasks of a split", body=split, required=["split"])),
-        (f"/{name}/num_tasks", "post", _operation("How many they are", body=split, required=["split"])),
-        (f"/{name}/task", "post", _operation("One of them", body={**split, **index}, required=["split", "index"])),
-        (f"/{name}/task_range", "post", _operation("Some of them", body={**split, **bounds}, required=["split"])),
-    ]
-
-
 _NAMES: Json = {"session_id": _TEXT, "episode_id": {"type": "string", "maxLength": 255}}
-_RESET: Json = {
-    **_NAMES,
-    "split": _TEXT,
-    "index": {"type": "integer"},
-    "task": _TEXT,
-    "seed": {"type": "integer", "minimum": 0},
-}
+_CHOICE: Json = {"split": _TEXT, "index": _WHOLE, "task": _TEXT, "seed": {"type": "integer", "minimum": 0}}
+_RESET = _NAMES | _CHOICE
 _STEP: Json = {
     **_NAMES,
     "action": {"$ref": "#/components/schemas/Action"},
     "timeout_s": {"type": "number", "exclusiveMinimum": 0, "description": "Then 504, and the step goes on."},
-    "request_id": {
-        "type": "string",
-        "maxLength": 255,
-        "description": "A step is done once under it.",
-    },
+    "request_id": {"type": "string", "maxLength": 255, "description": "A step is done once under it."},
 }
 _RPC: Json = {
     "jsonrpc": {"const": "2.0"},
@@ -241,16 +183,31 @@ _RPC: Json = {
     "params": {"type": "object"},
     "id": {"type": ["string", "integer", "null"]},
 }
+_BOUND: Json = {"anyOf": [_WHOLE, _NULL]}
+_SPLIT: Json = {"split": _TEXT}
+
+_OPERATIONS: list[tuple[Any, ...]] = [
+    ("/health", "Whether the server is up"),
+    ("/metadata", "What the environment is"),
+    ("/schema", "Schemas of actions, observations and states"),
+    ("/list_environments", "The environment's name"),
+    ("/reset", "Begin an episode", _RESET),
+    ("/step", "Take an action", _STEP, ["action"]),
+    ("/state", "Where an episode stands"),
+    ("/mcp", "JSON-RPC: sessions and tools", _RPC, ["jsonrpc", "method"]),
+    ("/{}/splits", "The splits"),
+    ("/{}/tasks", "All tasks of a split", _SPLIT, ["split"]),
+    ("/{}/num_tasks", "How many they are", _SPLIT, ["split"]),
+    ("/{}/task", "One of them", {**_SPLIT, "index": _WHOLE}, ["split", "index"]),
+    ("/{}/task_range", "Some of them", {**_SPLIT, "start": _BOUND, "stop": _BOUND}, ["split"]),
+]
+"""Paths with their summaries; those with a body are POST, and have its properties and the required ones of them."""
 
 
-def _operation(
-    summary: str, *, body: Json | None = None, required: list[str] | None = None, query: list[str] | None = None
-) -> Json:
+def _operation(summary: str, body: Json | None = None, required: tuple[str, ...] = ()) -> Json:
     found: Json = {"summary": summary, "responses": {"200": {"description": "OK"}}}
-    if body is not None:
-        form: Json = {"type": "object", "properties": body, "required": required or []}
-        form["additionalProperties"] = body is _RESET  # Others' fields are left alone there, and named.
-        found["requestBody"] = {"content": {"application/json": {"schema": form}}}
-    if query:
-        found["parameters"] = [{"name": one, "in": "query", "required": False, "schema": _TEXT} for one in query]
-    return found
+    if body is None:
+        return {"get": found}
+    form: Json = {"type": "object", "properties": body, "required": [*required]}
+    form["additionalProperties"] = body is _RESET  # Others' fields are left alone there, and named.
+    return {"post": {**found, "requestBody": {"content": {"application/json": {"schema": form}}}}}

@@ -42,26 +42,6 @@ class EnvSession:
         secrets: Secrets of all its episodes that begin from now on.
     """
 
-    __slots__ = (
-        "_closed",
-        "_host",
-        "_is_behind",
-        "_last",
-        "_lock",
-        "_number",
-        "attached",
-        "caller",
-        "closing",
-        "details",
-        "env",
-        "id",
-        "label",
-        "live",
-        "secrets",
-        "steps",
-        "touched",
-    )
-
     def __init__(self, host: Host, env: Environment[Any], caller: Caller, *, id: str) -> None:
         self.id = id
         self.env = env
@@ -82,25 +62,16 @@ class EnvSession:
         self._is_behind = False
 
     async def reset(self, wanted: Reset) -> Live:
-        """Begin an episode; the one before it is closed, even when this one cannot be had.
+        """Begins an episode; the one before it is closed, even when this one cannot be had.
 
-        Raises:
-            Refused, Unknown: No such split or task.
-            Full: A limit is reached.
-            Void: Its world could not be built.
-            Gone: It was closed meanwhile.
+        Raises as `Host.create`, Void if its world could not be built, and Gone if it was closed meanwhile.
         """
         async with self._lock:
             await self._drop()
             return await self._begin(wanted)
 
     async def ensure(self) -> Live:
-        """Returns the episode; in a session that was never reset, that of a `reset` without any choice.
-
-        Raises:
-            NoEpisode: The episode is gone, or could not begin.
-            Refused, Unknown, Full, Void, Gone: As for `reset`.
-        """
+        """Returns the episode; in a session that was never reset, that of a `reset` without any choice."""
         async with self._lock:
             if self.live is None and self._number == 0:
                 return await self._begin(Reset())
@@ -108,41 +79,34 @@ class EnvSession:
 
     @property
     def current(self) -> Live:
-        """The episode.
-
-        Raises:
-            NoEpisode: None was begun, or it is gone.
-        """
+        """The episode; raises NoEpisode if none was begun, or if it is gone."""
         if self.live is None:
             raise NoEpisode("no episode was begun here: reset begins one")
         if self.live.status == "closed":
             raise NoEpisode("the episode has expired or was closed: reset begins another")
         return self.live
 
-    async def act(self, move: AgentMove, *, key: str = "") -> CallAnswer:
-        """Call a tool of the episode, or say words in it.
+    @property
+    def is_playing(self) -> bool:
+        """True if the session has an episode that goes on."""
+        return self.live is not None and self.live.status in {"starting", "open"}
 
-        Raises:
-            NoEpisode: There is none.
-            Refused: The words are missing, or no record can hold the call.
-            Finished: It has ended.
-            Void: It has failed, now or before.
-            Gone: It was closed meanwhile.
-        """
+    async def act(self, move: AgentMove, *, key: str = "") -> CallAnswer:
+        """Calls a tool of the episode, or says words in it. Raises as `current` and `Live.call`."""
         live = self.current
-        if move.kind == "say":
-            answer = await live.answer(move.text, key=key)
-        elif move.name == answer_tool(self.env):
+        if move.kind == "call" and move.name == answer_tool(self.env):
             answer = await self._say(live, move.text, key)
-        else:
+        elif move.kind == "call":
             answer = await live.call(move.name, move.text, key=key)
+        else:
+            answer = await live.answer(move.text, key=key)
         if live is self.live and answer.seq > self._last:
             self._last = answer.seq
             self.steps += 1
         return answer
 
     async def _say(self, live: Live, arguments: str, key: str) -> CallAnswer:
-        """Say the words that a tool call has for arguments; where it has others, the agent reads what is wrong."""
+        """Says the words in the arguments of a call of `answer`; other arguments get an error to read."""
         try:
             text = answer_text(arguments)
         except Refused as error:
@@ -174,17 +138,13 @@ class EnvSession:
         }
 
     async def close(self, why: Stop = LEFT) -> None:
-        """Closes the episode; no other can begin in this session.
-
-        Args:
-            why: End of an episode that goes on.
-        """
+        """Closes the episode, which has this end if it goes on; no other can begin in this session."""
         self._closed = True
         async with self._lock:
             await self._drop(why)
 
     def resume(self, live: Live) -> None:
-        """Go on with an episode that was begun before this server was."""
+        """Goes on with an episode that was begun before this server was."""
         self.live = live
         self.secrets = live.secrets  # Those that are lost: its next episode must not read None for them.
         self.label = live.id
@@ -206,7 +166,7 @@ class EnvSession:
         return self.live is None or self.live.is_idle(seconds)
 
     async def catch_up(self) -> None:
-        """Wait until an episode that was begun before is where it was, and learn how many steps that is."""
+        """Waits until an episode that was begun before is where it was, and counts its steps."""
         if self._is_behind and self.live is not None:
             with contextlib.suppress(Void, Gone, Finished):  # The next step in it gets the failure.
                 await self.live.ready()
@@ -223,12 +183,8 @@ class EnvSession:
         host, env = self._host, self.env
         split = host.split(env, wanted.split or "")
         seed = wanted.seed or 0
-        task: str | int
-        if wanted.task is not None:
-            task = wanted.task
-        elif wanted.index is not None:
-            task = wanted.index
-        else:
+        task = wanted.index if wanted.task is None else wanted.task
+        if task is None:
             count = len(await host.tasks(env, split))
             if not count:
                 raise Refused(f"split {split!r} has no tasks")
@@ -261,12 +217,7 @@ class EnvSession:
 
 
 async def _begun(live: Live) -> None:
-    """Wait until an episode has begun.
-
-    Raises:
-        Void: It failed; maybe before its agent was asked anything, though there is a world.
-        Gone: It was closed meanwhile.
-    """
+    """Waits until an episode has begun; raises Void also if it failed before its agent was asked anything."""
     await live.ready()
     if live.failure is not None:
         raise Void(live.failure)

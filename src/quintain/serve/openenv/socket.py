@@ -12,7 +12,7 @@ from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve.episodes.actions import LEFT, LOST, SHUTDOWN, Stop
 from quintain.serve.episodes.request_secrets import brought
-from quintain.serve.errors import Finished, Full, Refused, Unavailable, Unknown, Void
+from quintain.serve.errors import Finished, Full, Refused, Unavailable, Unknown
 from quintain.serve.http.asgi import Event, HttpRequest, abreast
 from quintain.serve.http.keys import Caller
 from quintain.serve.http.problems import problems
@@ -21,7 +21,7 @@ from . import wire
 from .rpc import Rpc
 from .session import EnvSession, NoEpisode
 from .sessions import Sessions
-from .wire import CloseFrame, Frame, Reset, ResetFields, ResetFrame, RpcFrame, StateFrame, StepFrame
+from .wire import CloseFrame, Frame, Reset, ResetFrame, RpcFrame, StateFrame, StepFrame
 
 WATCH_S = 15.0
 """Most seconds between two looks at a socket, so that its episode does not expire."""
@@ -30,44 +30,29 @@ CLOSED = (1000, 1001, 1005)
 DEEP = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 
 _frames = msgspec.json.Decoder(Frame)
-_fields = msgspec.json.Decoder(ResetFields)
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 Answers = Callable[[EnvSession, Rpc, str], Awaitable[bytes | None]]
 
 
 class Socket:
-    """Accepted WebSocket.
-
-    Args:
-        sessions: Of the server.
-        env: The environment.
-        request: The request that opened the socket.
-        caller: Its caller.
-
-    Raises:
-        Refused: The secrets in the request cannot be read.
-    """
+    """Accepted WebSocket; raises Refused if the secrets in its request cannot be read."""
 
     def __init__(self, sessions: Sessions, env: Environment[Any], request: HttpRequest, *, caller: Caller) -> None:
         self._sessions = sessions
+        self._host = sessions.host
         self._env = env
         self._caller = caller
         self._secrets = brought(request, {})
         self._receive, self._send = request.receive, request.send
-        self._most = sessions.frame_bytes
-        self._watch_s = min(WATCH_S, sessions.idle_s / 4)
         self._watch: asyncio.TimerHandle | None = None
 
     async def episodes(self, id: str) -> None:
-        """Serve /ws until the client leaves.
-
-        Args:
-            id: A session to attach to; empty for one that ends with the socket.
-        """
+        """Serves /ws until the client leaves; without the id of a session, its own ends with the socket."""
         await self._serve(id, self._frame, begins=False)
 
     async def rpc(self, id: str) -> None:
-        """Serve /mcp, whose frames are JSON-RPC, until the client leaves."""
+        """Serves /mcp, whose frames are JSON-RPC, until the client leaves."""
         await self._serve(id, self._request, begins=True)
 
     async def _serve(self, id: str, answers: Answers, *, begins: bool) -> None:
@@ -83,10 +68,10 @@ class Socket:
         try:
             why = await self._loop(session, rpc, answers)
         except asyncio.CancelledError:
-            if not self._sessions.draining:
+            if not self._host.draining:
                 raise
         finally:
-            await self._leave(session, SHUTDOWN if why is LOST and self._sessions.draining else why, owned=not id)
+            await self._leave(session, SHUTDOWN if why is LOST and self._host.draining else why, owned=not id)
 
     async def _loop(self, session: EnvSession, rpc: Rpc, answers: Answers) -> Stop:
         """Answers frames until the socket is closed; returns the end of an episode that goes on."""
@@ -98,8 +83,10 @@ class Socket:
             text = event.get("text")
             if text is None:
                 answer: bytes | None = wire.error("INVALID_JSON", "Invalid JSON: this protocol has text frames only")
-            elif len(text) > self._most:
-                answer = wire.error("VALIDATION_ERROR", f"the frame is longer than {self._most} characters")
+            elif len(text) > self._host.limits.body_bytes:
+                answer = wire.error(
+                    "VALIDATION_ERROR", f"the frame is longer than {self._host.limits.body_bytes} characters"
+                )
             else:
                 answer = await answers(session, rpc, text)
             if answer is None:
@@ -110,7 +97,7 @@ class Socket:
                 return LOST
 
     async def _tell(self, event: Event) -> bool:
-        """Send; False where the client is gone, which a server says with an OSError."""
+        """Sends an event; False if the client is gone, which a server says with an OSError."""
         try:
             await self._send(event)
         except OSError:
@@ -144,8 +131,9 @@ class Socket:
             await self._sessions.close(session, LEFT if session.closing else why)
 
     def _look(self, session: EnvSession) -> None:
+        idle_s = self._host.limits.idle_s
         session.touch(session.caller)
-        self._watch = asyncio.get_running_loop().call_later(self._watch_s, self._look, session)
+        self._watch = asyncio.get_running_loop().call_later(min(WATCH_S, idle_s / 4), self._look, session)
 
     # -- one frame
 
@@ -164,7 +152,8 @@ class Socket:
         except Full as error:
             return self._full(error)
         except QuintainError as error:  # It failed, was closed meanwhile, or cannot go on; or tasks cannot be made.
-            return wire.error("EXECUTION_ERROR", str(error), **_about(error))
+            again = {"retry_after_s": error.retry_after_s} if isinstance(error, Unavailable) else {}
+            return wire.error("EXECUTION_ERROR", str(error), **again, **wire.void(error))
 
     async def _answer(self, session: EnvSession, rpc: Rpc, frame: Frame, *, text: str) -> bytes | None:
         match frame:
@@ -176,7 +165,8 @@ class Socket:
                 return wire.frame("observation", wire.listed(self._env, session.live))
             case ResetFrame():
                 live = await session.reset(frame.data)
-                details = session.details | wire.ignored(_fields.decode(text).data, Reset)
+                sent = _fields.decode(_fields.decode(text).get("data", b"{}"))
+                details = session.details | wire.ignored(sent, Reset)
                 return wire.frame("observation", wire.opened(live, details))
             case StateFrame():
                 return wire.frame("state", wire.encode(session.state()))
@@ -188,15 +178,7 @@ class Socket:
                 return None
 
     def _full(self, error: Full | Unavailable) -> bytes:
-        counts = {"active_sessions": len(self._sessions), "max_sessions": self._sessions.most}
-        return wire.error("CAPACITY_REACHED", str(error), **counts, retry_after_s=error.retry_after_s)
-
-
-def _about(error: QuintainError) -> dict[str, Any]:
-    """Returns the data of an error for programs."""
-    if isinstance(error, Void):
-        return {"metadata": wire.void(error.failure)}
-    return {"retry_after_s": error.retry_after_s} if isinstance(error, Unavailable) else {}
+        return wire.error("CAPACITY_REACHED", str(error), **self._sessions.counts, retry_after_s=error.retry_after_s)
 
 
 def _unreadable(text: str, error: Exception) -> bytes:

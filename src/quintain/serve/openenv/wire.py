@@ -9,14 +9,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from quintain.environment import Environment
-from quintain.errors import Failure
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.views import ANSWER_DESCRIPTION, ANSWER_SCHEMA, PREFIX, CallAnswer, answer_tool
-from quintain.serve.errors import Refused
-from quintain.tools import Tool
+from quintain.serve.errors import Refused, Void
 from quintain.trace import Content, Text
 
-_encode = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder().encode
 
 # -- what comes in
 
@@ -48,12 +46,6 @@ class ResetFrame(msgspec.Struct, tag_field="type", tag="reset", forbid_unknown_f
     """Begin an episode."""
 
     data: Reset = msgspec.field(default_factory=Reset)
-
-
-class ResetFields(msgspec.Struct):
-    """The same frame, for the names of all that stands in it."""
-
-    data: dict[str, msgspec.Raw] = {}
 
 
 class StepFrame(msgspec.Struct, tag_field="type", tag="step", forbid_unknown_fields=True):
@@ -150,55 +142,8 @@ def arguments(raw: msgspec.Raw) -> str:
 
 # -- what goes out
 
-
-class CallMistake(msgspec.Struct):
-    """Mistake of a call, in the reference's terms."""
-
-    error_type: Literal["tool_not_found", "invalid_args", "execution_error"]
-    message: str
-
-
-class CallResult(msgspec.Struct):
-    """Result of a call. The text of an error is in it, too, since the model reads it."""
-
-    tool_name: str
-    result: Any
-    error: CallMistake | None
-    metadata: msgspec.Raw
-
-
-class ToolList(msgspec.Struct):
-    """List of tools."""
-
-    tools: list[dict[str, Any]]
-    metadata: msgspec.Raw
-
-
-class StepResult(msgspec.Struct):
-    """Data of an observation; metadata are inside it and beside it, because clients read either."""
-
-    observation: CallResult | ToolList
-    reward: float | None
-    done: bool
-    metadata: msgspec.Raw
-
-
-class RpcSeen(msgspec.Struct):
-    """The same as the result of a tools/call."""
-
-    done: bool
-    reward: float | None
-    metadata: msgspec.Raw
-    tool_name: str
-    result: Any
-    error: CallMistake | None
-
-
-FAULTS: dict[str, Literal["tool_not_found", "invalid_args", "execution_error"]] = {
-    "not_found": "tool_not_found",
-    "input_validation": "invalid_args",
-    "": "execution_error",
-}
+FAULTS = {"not_found": "tool_not_found", "input_validation": "invalid_args", "": "execution_error"}
+"""Types of mistakes in the reference's terms, by the reason of an answer."""
 
 
 def paid(answer: CallAnswer) -> float | None:
@@ -210,25 +155,40 @@ def paid(answer: CallAnswer) -> float | None:
 
 
 def seen(name: str, answer: CallAnswer) -> bytes:
-    """The data of the observation that a call, or words, led to."""
-    metadata = msgspec.Raw(_encode(answer.metadata))
-    one = CallResult(name, readable(answer.content), _fault(answer), metadata)
-    return _encode(StepResult(one, paid(answer), answer.finished, metadata))
+    """Returns the data of the observation that a call, or words, led to."""
+    return _observed(_called(name, answer), answer.metadata, reward=paid(answer), done=answer.finished)
 
 
-def rpc_seen(name: str, answer: CallAnswer) -> RpcSeen:
-    """The result of a tools/call."""
-    metadata = msgspec.Raw(_encode(answer.metadata))
-    return RpcSeen(
-        answer.finished, paid(answer), metadata, tool_name=name, result=readable(answer.content), error=_fault(answer)
-    )
+def rpc_seen(name: str, answer: CallAnswer) -> dict[str, Any]:
+    """Returns the result of a tools/call."""
+    about = {"done": answer.finished, "reward": paid(answer), "metadata": answer.metadata}
+    return about | _called(name, answer)
 
 
 def opened(live: Live, details: dict[str, Any]) -> bytes:
-    """The data of the observation that begins an episode: its prompt, and the messages that it is made of."""
+    """Returns the data of the observation that begins an episode: its prompt, and the messages that it is made of."""
     messages = [{"role": one.role, "content": readable(one.content)} for one in live.first]
-    metadata = msgspec.Raw(_encode({**live.meta, **details, f"{PREFIX}messages": messages}))
-    return _encode(StepResult(CallResult("", _prompt(live), None, metadata), live.reward, live.finished, metadata))
+    metadata = {**live.meta, **details, f"{PREFIX}messages": messages}
+    prompt = {"tool_name": "", "result": _prompt(live), "error": None}
+    return _observed(prompt, metadata, reward=live.reward, done=live.finished)
+
+
+def _called(name: str, answer: CallAnswer) -> dict[str, Any]:
+    """Returns the result of a call. The text of an error is in it twice, because models read `result`."""
+    result = readable(answer.content)
+    mistake = None
+    if answer.is_error:
+        words = result if isinstance(result, str) else encode(result).decode()
+        mistake = {"error_type": FAULTS[answer.reason], "message": words}
+    return {"tool_name": name, "result": result, "error": mistake}
+
+
+def _observed(observation: dict[str, Any], metadata: dict[str, Any], *, reward: float | None, done: bool) -> bytes:
+    """Returns an observation as JSON; metadata are inside it and next to it, because clients read either."""
+    about = msgspec.Raw(encode(metadata))
+    return encode(
+        {"observation": {**observation, "metadata": about}, "reward": reward, "done": done, "metadata": about}
+    )
 
 
 def ignored(fields: Iterable[str], known: type[Reset]) -> dict[str, Any]:
@@ -238,17 +198,18 @@ def ignored(fields: Iterable[str], known: type[Reset]) -> dict[str, Any]:
 
 
 def listed(env: Environment[Any], live: Live | None) -> bytes:
-    """The data of the observation that lists the tools."""
-    metadata = msgspec.Raw(_encode(live.meta if live else {}))
+    """Returns the data of the observation that lists the tools."""
     done = live is not None and live.finished
     reward = None if live is None or done else 0.0
-    return _encode(StepResult(ToolList(tools(env, live), metadata), reward, done, metadata))
+    return _observed({"tools": tools(env, live)}, live.meta if live else {}, reward=reward, done=done)
 
 
 def tools(env: Environment[Any], live: Live | None = None) -> list[dict[str, Any]]:
     """Returns the tools of an environment, or of an episode, and last `answer`, as the reference lists them."""
-    answer = {"name": answer_tool(env), "description": ANSWER_DESCRIPTION, "input_schema": ANSWER_SCHEMA}
-    return [*map(_tool, env.tools_of("agent") if live is None else live.tools), answer]
+    own = env.tools_of("agent") if live is None else live.tools
+    listing = [(one.name, one.description, one.parameters) for one in own]
+    listing.append((answer_tool(env), ANSWER_DESCRIPTION, ANSWER_SCHEMA))
+    return [{"name": name, "description": about, "input_schema": schema} for name, about, schema in listing]
 
 
 def frame(kind: str, data: bytes) -> bytes:
@@ -256,21 +217,19 @@ def frame(kind: str, data: bytes) -> bytes:
     return b'{"type":"%s","data":%s}' % (kind.encode(), data)
 
 
-def void(failure: Failure) -> dict[str, Any]:
-    """The metadata of an episode that has failed: it is over, and has no reward."""
+def void(error: Exception) -> dict[str, Any]:
+    """Returns the metadata of a failed episode, which is over and has no reward; empty for other errors."""
+    if not isinstance(error, Void):
+        return {}
+    failure = error.failure
     details = {"part": failure.component, "kind": failure.kind, "stage": failure.stage, "message": failure.message}
     keys = {"finished": True, "reward": None, "validity": "invalid", "failure": details}
-    return {f"{PREFIX}{name}": value for name, value in keys.items()}
+    return {"metadata": {f"{PREFIX}{name}": value for name, value in keys.items()}}
 
 
 def error(code: str, message: str, **more: Any) -> bytes:
     """An error frame."""
-    return frame("error", _encode({"message": message, "code": code, **more}))
-
-
-def encode(value: Any) -> bytes:
-    """Any JSON value."""
-    return _encode(value)
+    return frame("error", encode({"message": message, "code": code, **more}))
 
 
 def readable(content: Content) -> Any:
@@ -287,22 +246,8 @@ def readable(content: Content) -> Any:
 
 def _prompt(live: Live) -> Any:
     """Returns all that the agent reads first, the system prompt included, as one text or list of blocks."""
-    contents = [one.content for one in live.first if one.content]
+    contents = [readable(one.content) for one in live.first if one.content]
     if all(isinstance(content, str) for content in contents):
-        return "\n\n".join(str(content) for content in contents)
-    blocks: list[Any] = []
-    for content in contents:
-        shown = readable(content)
-        blocks += [{"type": "text", "text": shown}] if isinstance(shown, str) else shown
-    return blocks
-
-
-def _fault(answer: CallAnswer) -> CallMistake | None:
-    if not answer.is_error:
-        return None
-    content = readable(answer.content)
-    return CallMistake(FAULTS[answer.reason], content if isinstance(content, str) else _encode(content).decode())
-
-
-def _tool(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+        return "\n\n".join(contents)
+    blocks = [[{"type": "text", "text": one}] if isinstance(one, str) else one for one in contents]
+    return [block for part in blocks for block in part]
