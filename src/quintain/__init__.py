@@ -1,4 +1,4 @@
-"""Training grounds for language agents: E = {T, H, V, S, C}."""
+"""Reinforcement-learning environments for language agents: E = {T, H, V, S, C}."""
 
 from typing import TYPE_CHECKING
 

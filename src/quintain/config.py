@@ -1,4 +1,4 @@
-"""C: the limits and dials of an episode, every one of them recorded in its trace."""
+"""Configuration (C): limits and settings of an episode, all recorded in its trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One actor's place in an episode: its context, how that becomes a branch of the message graph, and both frozen."""
+"""Context of an actor, its branch of the message graph, and snapshots of an episode as bytes."""
 
 from __future__ import annotations
 

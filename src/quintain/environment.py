@@ -1,4 +1,4 @@
-"""E = {T, H, V, S, C}: a value with five parts. It holds nothing that changes during an episode."""
+"""Environment: E = {T, H, V, S, C} as an immutable value, its fingerprint, and `Benchmark`."""
 
 from __future__ import annotations
 

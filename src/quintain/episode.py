@@ -1,4 +1,4 @@
-"""One life of a task: the only mutable object, and the only place where the world moves."""
+"""Episode: one attempt at a task, and the only place where a world changes."""
 
 from __future__ import annotations
 

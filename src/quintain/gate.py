@@ -1,4 +1,4 @@
-"""The failure gate: past a failure rate a run stops, because what is left over is a biased sample."""
+"""Failure gate: stops a run above a failure rate, because the valid episodes are then a biased sample."""
 
 from __future__ import annotations
 

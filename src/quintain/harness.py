@@ -1,4 +1,4 @@
-"""H: how a model meets the world. The harness owns the loop; it owns no knowledge of the task."""
+"""Harness (H): the loop between model and world, its system prompt and simulated user. It knows no task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names to things: environments and agents as a command line writes them, and what other packages register.
+"""Plugins: environments and agents by the names that a command line gives, and what other packages register.
 
 A package offers something by an entry point in one of the groups `quintain.environments`, `.models`, `.judges`,
 `.checks` and `.adapters`. What comes with Quintain is registered in the same way. Behind a name stands

@@ -1,4 +1,4 @@
-"""Many episodes at once: groups, days, concurrency, limits, the failure gate."""
+"""Many episodes at once: groups, task chains, concurrency, limits, the failure gate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S: the world as plain data, so that it can be copied, hashed, forked and replayed.
+"""State (S): the world as plain data, so that it can be copied, hashed, forked and replayed.
 
 Random numbers, time and identifiers are part of it. A world may hold *parts*: fields that are States themselves, usable
 alone; inside another they share its random stream, clock, identifiers and end.

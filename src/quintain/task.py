@@ -1,4 +1,4 @@
-"""T: what the agent is asked to do, and where the world stands when it begins."""
+"""Task (T): a prompt, the world in which it begins, and the truth that only the verifier sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools: typed methods of the state that an actor may call."""
+"""Tools: typed methods of the state that an actor may call. `executor` applies their time limit."""
 
 from __future__ import annotations
 

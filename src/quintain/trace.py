@@ -1,4 +1,4 @@
-"""The record of one episode. Plain data, and free of real time, so that it can replay to the byte.
+"""Trace: the record of one episode. It is plain data without real time, so that it replays to the byte.
 
 Its parts are `gc=False`: they cannot refer to themselves, and a server that holds many of them would look through all
 of them for garbage, again and again.

@@ -1,4 +1,7 @@
-"""Trajectory: what a trainer eats. One per trainable branch of each valid episode, never one of a failed episode."""
+"""Trajectory: tokens, mask, logprobs and advantage for a trainer.
+
+There is one for each trainable branch of a valid episode, and none of a failed episode.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V: maps what happened to rewards, at four levels. It works on copies, so judging cannot change the world."""
+"""Verifier (V): scoring functions at four levels, their ranges, and the weighted score."""
 
 from __future__ import annotations
 

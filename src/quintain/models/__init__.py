@@ -1,4 +1,13 @@
-"""Models answer requests; agents bring a model to each task, and are registered from `quintain.models.agents`."""
+"""Models answer requests; an agent brings a model to each task.
+
+agents              functions registered as `quintain.models` plugins: one agent for each name after `--agent`
+openai, endpoint    OpenAI-compatible endpoints: requests and retries; failures of HTTP
+wire                JSON of chat completions: messages to requests, and answers to replies with tool calls
+scripted            replies that are known beforehand, such as an oracle's
+baselines           agents that do nothing, or anything
+drawing, patterns   random values of a JSON schema, random text of a regular expression
+cast                several models in one episode
+"""
 
 from quintain.replay import ReplayModel as ReplayModel
 
