@@ -40,11 +40,10 @@ QUOTING = {"tests/language.py", "tests/test_tidy.py"}
 
 RATCHET: dict[str, dict[str, int]] = {
     # The violations of each law that a top folder may have. A count may shrink, and this table with it, never grow.
-    "is no": {"src": 55, "tests": 45},
-    "nobody": {"src": 21, "tests": 93, "bench": 1},
-    "sentence": {"tests": 2},
-    "subject": {"tests": 51},
-    "told": {"src": 23, "tests": 396, "bench": 2},
+    "is no": {"src": 55, "tests": 43},
+    "nobody": {"src": 21, "tests": 83, "bench": 1},
+    "subject": {"tests": 24},
+    "told": {"src": 23, "tests": 141, "bench": 2},
 }
 
 

@@ -54,7 +54,7 @@ def make(**parts: Any) -> qn.Environment[Desk]:
 
 
 class Loop:
-    """A harness that is no Struct."""
+    """Harness that is not a Struct."""
 
     def __init__(self, system: str, model: object = None) -> None:
         self.system = system

@@ -1,4 +1,4 @@
-"""Time limits: what is late is late, whoever noticed, and nobody else's alarm gets lost."""
+"""Time limits: late results are refused under every executor, and the author's own alarm is kept."""
 
 from __future__ import annotations
 

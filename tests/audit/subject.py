@@ -91,7 +91,7 @@ class Cached(Shop):
 
 
 class Sometimes(Shop):
-    """One process in a row of two sells."""
+    """Shop that sells in every second process."""
 
     def reset(self, task, seed):
         path = pathlib.Path(__file__).with_name("count")

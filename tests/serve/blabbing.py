@@ -14,7 +14,7 @@ SCRIPT = "you-are-a-grumpy-user"
 
 @dataclass
 class Sealed:
-    """What only the judge knows."""
+    """Data that only the judge knows."""
 
     word: str
 

@@ -47,7 +47,7 @@ class Gates:
         (self.folder / f"{name}.open").unlink(missing_ok=True)
 
     def entered(self, name: str) -> int:
-        """How often something went in."""
+        """Returns how often something went in."""
         log = self.folder / "log"
         return log.read_text().splitlines().count(name) if log.exists() else 0
 
@@ -77,7 +77,7 @@ class Gates:
 
 
 class Counter(qn.State):
-    """Something to count with, and things to read that a wire may damage."""
+    """World with a counter, and with values that a wire may damage."""
 
     count: int = 0
     given: int | None = None
@@ -289,7 +289,7 @@ class Rough(qn.State):
 
     @qn.tool
     def crash(self) -> str:
-        """Raise what nobody expects."""
+        """Raise an unexpected error."""
         raise RuntimeError("the world\nfell\r\n\r\napart")
 
     @qn.tool

@@ -1,4 +1,4 @@
-"""Where a secret stands that must stand nowhere."""
+"""Search for a secret in all places that must not have it."""
 
 from __future__ import annotations
 

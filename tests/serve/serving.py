@@ -53,12 +53,12 @@ class Served:
 
     @property
     def said(self) -> str:
-        """What it has written to its error stream."""
+        """Text that the server has written to its error stream."""
         return (self.folder / "stderr").read_text()
 
 
 def until(holds: Callable[[], object]) -> None:
-    """Wait for what happens in another thread or process, which nobody would tell.
+    """Wait until something has happened in another thread or process.
 
     Raises:
         AssertionError: It does not happen in time.

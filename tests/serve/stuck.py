@@ -11,7 +11,7 @@ PIPE = "pipe"
 
 
 class Stuck(qn.State):
-    """A pipe into which nobody writes."""
+    """Pipe into which nothing is written."""
 
     @qn.tool
     def read(self) -> str:

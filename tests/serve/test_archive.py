@@ -220,7 +220,7 @@ def test_after_a_kill_an_episode_is_there_once(tmp_path: Path) -> None:
     replays(tmp_path)
 
 
-def test_a_full_disk_is_told_and_ends_no_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_full_disk_is_logged_and_ends_no_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     class Full(RunFolder):
         def add(self, rollout: Any) -> None:
             raise PersistenceError("cannot write: no space left on device")
@@ -237,7 +237,7 @@ def test_a_full_disk_is_told_and_ends_no_call(tmp_path: Path, caplog: pytest.Log
     assert "is lost: cannot write: no space left" in caplog.text
 
 
-def test_a_run_that_is_played_again_is_told_its_own_numbers_and_kept_as_other_attempts(tmp_path: Path) -> None:
+def test_run_that_is_played_again_keeps_its_numbers_and_becomes_another_attempt(tmp_path: Path) -> None:
     """And an episode of a day is kept as one that began after the one of its own run."""
 
     async def play() -> None:

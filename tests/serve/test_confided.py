@@ -33,7 +33,7 @@ class Drawer(qn.State):
     """World with a key."""
 
     @qn.tool
-    def told(self) -> dict[str, list[str | None]]:
+    def listed(self) -> dict[str, list[str | None]]:
         """Tell it, in JSON."""
         return {"key": [secret("KEY")]}
 
@@ -136,9 +136,9 @@ def void(env: qn.Environment[Any], asked: ToolCall, **most: Any) -> Trace:
         host = Host([env], limits=Limits(**most), user=Mute() if isinstance(env.harness, Shrugs) else None)
         live = await host.create(EpisodeSpec(task=0), ANYONE, secrets=Secrets({"KEY": KEY}))
         await live.ready()
-        with pytest.raises(Void) as told:
+        with pytest.raises(Void) as raised:
             await live.call(asked.name, asked.arguments)
-        assert PART not in str(told.value)
+        assert PART not in str(raised.value)
         assert PART not in "".join(one.text for one in live.messages)
         host.executor.close()
         return live.trace
@@ -163,15 +163,15 @@ def test_only_what_is_too_long_to_stand_there_by_chance_is_looked_for(length: in
 
 
 @pytest.mark.parametrize("harness", [qn.ToolLoop(), Breaks(), Shrugs()])
-@pytest.mark.parametrize("tool", ["told", "shown"])
+@pytest.mark.parametrize("tool", ["listed", "shown"])
 def test_no_turn_is_kept_that_tells_it(harness: qn.ToolLoop, tool: str) -> None:
     trace = void(ENV.replace(harness=harness), call(tool))
     assert (len(trace.turns), trace.failure and trace.failure.message) == (0, f"{tool} returned a secret")
 
 
 def test_no_question_is_asked_that_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who looks at the episode meanwhile would read it."""
-    told: list[str] = []
+    """A client that looks at the episode meanwhile would read it."""
+    contents: list[str] = []
     begin, check = Live._begin, Secrets.check
     lives: list[Live] = []
 
@@ -180,20 +180,20 @@ def test_no_question_is_asked_that_tells_it(monkeypatch: pytest.MonkeyPatch) -> 
         await begin(live)
 
     def checked(secrets: Secrets, episode: Episode[Any]) -> None:
-        told.extend(one.text for live in lives if live.question for one in live.question.messages)
+        contents.extend(one.text for live in lives if live.question for one in live.question.messages)
         check(secrets, episode)
 
     monkeypatch.setattr(Live, "_begin", begun)
     monkeypatch.setattr(Secrets, "check", checked)
-    assert void(ENV, call("told")).failure is not None
-    assert told == ["Open it."]
+    assert void(ENV, call("listed")).failure is not None
+    assert contents == ["Open it."]
 
 
 def test_nor_where_the_harness_hangs_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "GRACE_S", 0.1)
     GATE.clear()
-    trace = void(ENV.replace(harness=Hangs()), call("told"))
-    assert (len(trace.turns), trace.failure and trace.failure.message) == (0, "told returned a secret")
+    trace = void(ENV.replace(harness=Hangs()), call("listed"))
+    assert (len(trace.turns), trace.failure and trace.failure.message) == (0, "listed returned a secret")
 
 
 def test_nor_where_the_record_is_too_long() -> None:

@@ -16,10 +16,10 @@ PROTOCOLS = ("ors", "openenv", "mcp", "control", "model")
 def test_every_module_stands_in_the_table() -> None:
     page = (ROOT / "design" / "serving.md").read_text()
     rows = re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)
-    told = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     modules = {path.stem for path in SERVE.glob("*.py")} - {"__init__"}
     packages = {f"{path.parent.name}/" for path in SERVE.glob("*/__init__.py")}
-    assert sorted(told) == sorted(modules | packages), "each has one row in the table of design/serving.md"
+    assert sorted(named) == sorted(modules | packages), "each has one row in the table of design/serving.md"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

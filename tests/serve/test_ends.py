@@ -32,7 +32,7 @@ TORN = Failure(
 
 
 async def again(env: qn.Environment[Any], trace: Trace) -> Trace:
-    """The record, if playing it once more gives the same bytes, and if it can be gone on with from every turn."""
+    """Replays a record to the same bytes, and rebuilds its episode at every turn."""
     env = env.replace(config=trace.config)
     task = env.task(trace.split, trace.task)
     for turns in range(len(trace.turns) + 1):
@@ -77,7 +77,7 @@ def test_an_end_from_outside_is_in_the_record_and_comes_again() -> None:
         assert (trace.reason, trace.interrupted, trace.validity) == (reason, True, "valid")
 
 
-def test_a_failure_that_was_told_from_outside_is_quoted() -> None:
+def test_failure_from_the_client_is_recorded_as_sent() -> None:
     trace = played(counter, blamed)
     assert (trace.failure, trace.interrupted, trace.score) == (TORN, True, None)
 
@@ -109,7 +109,7 @@ def test_an_episode_that_grew_too_large_replays() -> None:
     assert (trace.failure.kind, trace.interrupted) == ("provider_oom_killed", True)
 
 
-def test_an_episode_that_told_a_secret_replays_without_it() -> None:
+def test_episode_whose_tool_returned_a_secret_replays_without_it() -> None:
     async def tell(live: Live) -> None:
         with pytest.raises(Void, match="returned a secret"):
             await live.call("echo", '{"text": "open sesame"}')
@@ -233,7 +233,7 @@ def test_a_turn_of_a_program_that_made_half_its_calls_goes_on_at_a_server() -> N
     assert (trace.external_harness, trace.interrupted, trace.reason) == ("", msgspec.UNSET, "enough")
 
 
-def test_a_harness_that_asks_from_a_task_of_its_own_is_told_why_it_cannot() -> None:
+def test_harness_that_asks_from_its_own_task_fails_with_the_reason() -> None:
     class Both(qn.ToolLoop, frozen=True):
         async def play(self, session: qn.Session, model: Any) -> None:
             await asyncio.gather(model(session.request()), model(session.request()))

@@ -1,4 +1,4 @@
-"""What nobody asks for is closed in time; where something is being done, somebody waits for it."""
+"""Idle episodes are closed in time; those in which something runs are not."""
 
 from __future__ import annotations
 

@@ -24,19 +24,19 @@ TIMES = 200
 LONG = "x" * 4000
 
 
-class Told(NamedTuple):
+class Answer(NamedTuple):
     status: int
     session: str
     body: bytes
 
 
-Ask = Callable[..., Awaitable[Told]]
+Ask = Callable[..., Awaitable[Answer]]
 
 
 def asking(app: App) -> Ask:
     """Asks it without a client, which would keep something, too."""
 
-    async def post(path: str, body: Any = None, *, session: str = "") -> Told:
+    async def post(path: str, body: Any = None, *, session: str = "") -> Answer:
         events: list[Event] = []
         whole = {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}
 
@@ -49,9 +49,9 @@ def asking(app: App) -> Ask:
         headers = [(b"host", b"127.0.0.1"), *([(b"x-session-id", session.encode())] if session else [])]
         scope: Scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
         await app(scope, receive, send)
-        told = dict(events[0]["headers"])
+        headers_back = dict(events[0]["headers"])
         sent = b"".join(event["body"] for event in events[1:])
-        return Told(events[0]["status"], told.get(b"x-session-id", b"").decode(), sent)
+        return Answer(events[0]["status"], headers_back.get(b"x-session-id", b"").decode(), sent)
 
     return post
 
@@ -112,7 +112,7 @@ def test_answered_requests_leave_no_entries(kind: Callable[[Ask, int], Awaitable
 
 
 def test_unknown_mcp_addresses_do_not_load_the_sdk(tmp_path: Path) -> None:
-    """It would take as much memory again as the whole server."""
+    """The SDK takes as much memory again as the whole server."""
     with serve("counter", folder=tmp_path) as server:
         assert ask(server.port, "GET", "/health")[0] == 200
         before = server.memory

@@ -44,7 +44,7 @@ def test_closed_episodes_leave_no_objects(last_words: str) -> None:
 
 @pytest.mark.slow
 def test_answered_requests_leave_no_garbage() -> None:
-    """It looks rarely, and each request has brought as much as it may."""
+    """Garbage is collected rarely, and each request here is as large as it may be."""
     times = 20
 
     def play(port: int) -> None:

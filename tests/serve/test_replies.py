@@ -1,4 +1,4 @@
-"""What the agent is told of its reply: the turn that came of it, where its harness made one of it; and that once."""
+"""Answers to a reply: the turn that the harness made of it, if it made one, and only once."""
 
 from __future__ import annotations
 
@@ -127,9 +127,9 @@ def test_agent_reads_the_result_of_its_own_words_when_another_role_speaks_first(
         host = Host([ENV.replace(harness=Polite())], user=Looks())
         live = await opened(host)
         for number in range(2):
-            told = await live.call("knock", "{}", key=f"{number}")
-            assert (told.content, told.seq) == ("Who is there?", 2 * number)
-            assert (await live.again(f"{number}") or [])[0].content == told.content
+            answer = await live.call("knock", "{}", key=f"{number}")
+            assert (answer.content, answer.seq) == ("Who is there?", 2 * number)
+            assert (await live.again(f"{number}") or [])[0].content == answer.content
         assert [turn.role for turn in live.trace.turns] == ["user", "agent"] * 2
         host.executor.close()
 
@@ -148,8 +148,8 @@ def test_requests_of_one_key_are_done_once_when_the_first_was_refused() -> None:
         after = asyncio.create_task(live.act(good))
         with pytest.raises(Conflict):
             await first
-        told = [(await task)[0].content for task in (before, after, *rest)]
-        assert told == ["The count is 1.", "The count is 2.", "The count is 3.", "The count is 3."]
+        contents = [(await task)[0].content for task in (before, after, *rest)]
+        assert contents == ["The count is 1.", "The count is 2.", "The count is 3.", "The count is 3."]
         assert len(live.trace.turns) == 3
         host.executor.close()
 

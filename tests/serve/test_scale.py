@@ -199,7 +199,7 @@ def reply(n: int, *, name: str = "say", arguments: str = '{"size": 1}', id: str 
 
 
 def tokens(n: int) -> Tokens:
-    """Of a prompt that grows by 100 tokens beyond the reply before."""
+    """Returns tokens of a prompt that grows by 100 tokens beyond the reply before."""
     return Tokens([*range(1000, 1100 + 200 * n)], [*range(1100 + 200 * n, 1200 + 200 * n)])
 
 
@@ -216,7 +216,7 @@ SENT: dict[str, Callable[[int], Reply]] = {
     "logprobs": lambda n: reply(n, tokens=msgspec.structs.replace(tokens(n), logprobs=[-k / 3 for k in range(100)])),
     "calls": lambda n: Reply(Message("assistant", calls=tuple(ToolCall(f"{k}", "peek", "{}") for k in range(100)))),
 }
-TOLD: dict[str, Callable[[int], Change]] = {
+CHANGES: dict[str, Callable[[int], Change]] = {
     "a message": lambda n: Tell(0, (Message("user", f"{n}{LONG}"),)),
     "messages": lambda n: Tell(0, tuple(Message("user", f"{n} {k}") for k in range(100))),
     "to another actor": lambda n: Tell(1, (Message("user", f"{n}{LONG}"),)),
@@ -230,9 +230,9 @@ TALKING = ENV.replace(config=qn.Config(max_turns=10_000, max_calls=None))
 
 
 async def talking(host: Host, what: str) -> Live:
-    live = await host.create(EpisodeSpec(task=0, led=what in TOLD), ANYONE)
+    live = await host.create(EpisodeSpec(task=0, led=what in CHANGES), ANYONE)
     await live.ready()
-    if what in TOLD:
+    if what in CHANGES:
         await live.change((Join("user"),))
     return live
 
@@ -241,11 +241,11 @@ async def send(live: Live, what: str, n: int, *, steps: bool = False) -> None:
     if what in SENT:
         await live.act(SENT[what](n))
     elif steps:
-        change = TOLD[what](n)
+        change = CHANGES[what](n)
         thread = getattr(change, "thread", n + 2)
         await live.act(Move(Message("assistant"), before=(change,), thread=thread))
     else:
-        await live.change((TOLD[what](n),))
+        await live.change((CHANGES[what](n),))
 
 
 SAMPLE = {"words", "tokens", "calls", "a message", "many actors"}
@@ -256,7 +256,7 @@ SAMPLE = {"words", "tokens", "calls", "a message", "many actors"}
     "what",
     [
         pytest.param(what, marks=() if what in SAMPLE else pytest.mark.slow)
-        for what in (*SENT, *TOLD)
+        for what in (*SENT, *CHANGES)
         if what != "words of another script"  # Text weighs its UTF-8; Python may hold it in up to four times as much.
     ],
 )
@@ -281,7 +281,7 @@ def test_weighed_size_is_close_to_the_memory_held(what: str) -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("what", [*SENT, *TOLD])
+@pytest.mark.parametrize("what", [*SENT, *CHANGES])
 def test_too_large_messages_of_any_kind_void_the_episode(what: str) -> None:
     async def play() -> Live:
         host = Host([TALKING], limits=Limits(episode_bytes=200_000))
@@ -300,14 +300,14 @@ def test_too_large_messages_of_any_kind_void_the_episode(what: str) -> None:
 
 
 def test_a_copy_weighs_what_it_was_copied_from() -> None:
-    """What its turns have, and what was told since."""
+    """A copy weighs its turns, and the messages since the last turn."""
 
     async def play() -> None:
         host = Host([TALKING])
         live = await talking(host, "a message")
         for n in range(5):
-            await live.act(Move(Message("assistant", LONG), before=(TOLD["a message"](n),)))
-            await live.change((TOLD["to another actor"](n),))
+            await live.act(Move(Message("assistant", LONG), before=(CHANGES["a message"](n),)))
+            await live.change((CHANGES["to another actor"](n),))
         data = (await (await live.ready()).snapshot()).to_bytes()
         twin = await host.create(EpisodeSpec(task=0, led=True, origin=data), ANYONE)
         await twin.ready()

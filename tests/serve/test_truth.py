@@ -1,4 +1,4 @@
-"""What an agent's key can find out and do: everything that the server says to it, over every protocol."""
+"""Data and actions of an agent's key: everything that the server answers to it, over every protocol."""
 
 from __future__ import annotations
 
@@ -85,15 +85,15 @@ def test_an_agent_reads_no_truth(clients: dict[str, Client], plays: tuple[str, .
 
 
 def digests(clients: dict[str, Client]) -> set[bytes]:
-    """What names the task, and the world after a look."""
+    """Returns the digests of the task, and of the world after a look."""
     sid = clients["trainer"].open()
     assert clients["trainer"].call(sid, "look").count(b"state_digest") == 1
-    told = json.loads(clients["trainer"].ask("GET", f"/v1/episodes/{sid}")[1])
-    return {told["task_digest"].encode(), told["state_digest"].encode()} - {b""}
+    detail = json.loads(clients["trainer"].ask("GET", f"/v1/episodes/{sid}")[1])
+    return {detail["task_digest"].encode(), detail["state_digest"].encode()} - {b""}
 
 
 def test_nor_what_it_could_try_until_the_digest_fits(clients: dict[str, Client]) -> None:
-    """Who has the environment's code needs no more than a list of words for that."""
+    """An agent with the environment's code would need only a list of words for that."""
     found = digests(clients)
     assert len(found) == 2
     sid = clients["agent"].open()
@@ -142,7 +142,7 @@ def test_an_agent_reads_why_where_it_says_nothing_of_the_task(clients: dict[str,
 
 
 def rewards(said: bytes) -> list[dict[str, Any]]:
-    """What is told of them beside an answer of the Open Reward Standard."""
+    """Returns the rewards in the metadata of an answer of the Open Reward Standard."""
     found: list[dict[str, Any]] = result(said)["output"]["metadata"].get("dev.quintain/rewards", [])
     return found
 
@@ -163,8 +163,8 @@ def test_an_agent_reads_what_it_earned_when_nothing_can_be_done_about_it(clients
 
 
 def test_an_agents_program_does_not_read_at_its_address_what_its_steps_earn(clients: dict[str, Client]) -> None:
-    told = json.loads(clients["trainer"].ask("POST", "/v1/episodes", {"environment": "safe"})[1])
-    path = told["mcp_url"].partition("/e/")[2]
+    detail = json.loads(clients["trainer"].ask("POST", "/v1/episodes", {"environment": "safe"})[1])
+    path = detail["mcp_url"].partition("/e/")[2]
     headers = {"Accept": "application/json, text/event-stream", "MCP_Protocol_Version": "2025-11-25"}
     for number, (name, arguments) in enumerate((("look", {}), ("say", {"word": "xyzzy"}))):
         params = {"name": name, "arguments": arguments}

@@ -376,7 +376,7 @@ class Choices(Base):
 
 
 class PinkIsFine(Choices):
-    """One choice is right everywhere."""
+    """Choices of which pink is right in every task."""
 
     def score(self) -> float:
         return max(super().score(), float(self.world["said"] == "pink"))

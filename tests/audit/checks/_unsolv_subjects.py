@@ -85,14 +85,14 @@ class Garage:
 
 
 class NoPlate(Garage):
-    """One owner does not know the plate."""
+    """Garage in which one owner does not know the plate."""
 
     def details(self, number: int) -> dict[str, Any]:
         return {"name": self.owner(number)} if number == 2 else super().details(number)
 
 
 class NoPrice(Garage):
-    """One prompt lacks the price."""
+    """Garage with one prompt without the price."""
 
     def prompt(self, task: str) -> str:
         return super().prompt(task).replace(f", for {self.price(5)}", "")
@@ -154,7 +154,7 @@ class OneBad(Garage):
 
 
 class Misled(Garage):
-    """One prompt names another price than the one that is paid."""
+    """Garage with one prompt that names another price than the paid one."""
 
     def prompt(self, task: str) -> str:
         return super().prompt(task).replace(f"for {self.price(5)}", "for 98765")
@@ -211,7 +211,7 @@ class Late(Garage):
 
 
 class Moody(Garage):
-    """One session in four has a bad day."""
+    """Garage of which one session in four fails."""
 
     def reset(self, task: str, seed: int) -> str:
         self.mood = random.random() > 0.25
@@ -329,7 +329,7 @@ class Lenient(Marked):
 
 
 class Unfiled(Sums):
-    """One list is not there."""
+    """Sums of which one list is missing."""
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         is_there = arguments.get("name") != "L50"

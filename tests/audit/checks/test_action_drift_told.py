@@ -229,7 +229,7 @@ class Otherwise(Library):
 
 
 class Loose(Library):
-    """One tool takes what the others refuse."""
+    """Library in which one tool takes a shelf that the others refuse."""
 
     def call(self, name, arguments):
         if name == "move_book" and arguments.get("shelf") not in ("art", "law", "sea"):

@@ -56,7 +56,7 @@ class Club:
         return float(self.rows[self.task]["street"] == "New 3" and not damaged)
 
 class OwnRowsAreFree(Club):
-    """One that bears the member's name is taken for the member's."""
+    """Club that takes rows with the member's name for the member's rows."""
 
     def is_damage(self, key):
         names = [self.before[one]["name"].strip().lower() for one in (key, self.task)]

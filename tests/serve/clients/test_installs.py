@@ -1,4 +1,4 @@
-"""A client that could not be installed was not driven: that is a failure, unless there is no network."""
+"""Installation of clients: a client that cannot be installed is a failure, unless there is no network."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def registry() -> Iterator[str]:
 
 @pytest.fixture
 def nowhere() -> Iterator[str]:
-    """A port that is taken, and at which nobody listens."""
+    """Returns a port that is taken, and on which nothing listens."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}/"

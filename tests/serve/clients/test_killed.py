@@ -82,27 +82,27 @@ def test_ors_clients_go_on_through_kills_by_their_own_retries(
 ) -> None:
     venv = installed(steps)
     with mortal(tmp_path, "counter", before=DYING) as server, fatal(server, MOMENTS) as fate:
-        told = venv.facts("killed.py", sdk, f"http://127.0.0.1:{server.port}")
-    assert told["added"] == [f"The count is {number}." for number in range(1, 6)]
-    assert (told["last"]["reward"], told["last"]["finished"]) == (1.0, True)
+        seen = venv.facts("killed.py", sdk, f"http://127.0.0.1:{server.port}")
+    assert seen["added"] == [f"The count is {number}." for number in range(1, 6)]
+    assert (seen["last"]["reward"], seen["last"]["finished"]) == (1.0, True)
     assert fate.died == list(MOMENTS)
 
 
 def test_a_session_of_openenv_goes_on(installed: Install, tmp_path: Path) -> None:
     with mortal(tmp_path, "counter", before=DYING) as server, fatal(server, MOMENTS) as fate:
         url = f"http://127.0.0.1:{server.port}"
-        told = installed(OPENENV).facts("killed_openenv.py", url, "session")["session"]
-    assert told == {"steps": 6, "scores": [1.0]}
+        seen = installed(OPENENV).facts("killed_openenv.py", url, "session")["session"]
+    assert seen == {"steps": 6, "scores": [1.0]}
     assert fate.died == list(MOMENTS)
 
 
-def test_a_socket_of_openenv_is_told_that_its_episode_is_gone(installed: Install, tmp_path: Path) -> None:
+def test_openenv_socket_gets_an_error_when_its_episode_is_gone(installed: Install, tmp_path: Path) -> None:
     with mortal(tmp_path, "counter", before=DYING) as server, fatal(server, MOMENTS[1:5]) as fate:
         url = f"http://127.0.0.1:{server.port}"
-        told = installed(OPENENV).facts("killed_openenv.py", url, "socket")["socket"]
-    assert told["reward"] == 1.0
-    assert len(told["told"]) == len(fate.died) == 4
-    assert all("reset begins one" in words for words in told["told"])
+        seen = installed(OPENENV).facts("killed_openenv.py", url, "socket")["socket"]
+    assert seen["reward"] == 1.0
+    assert len(seen["refusals"]) == len(fate.died) == 4
+    assert all("reset begins one" in words for words in seen["refusals"])
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])

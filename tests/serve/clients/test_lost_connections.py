@@ -94,9 +94,9 @@ def test_calls_lost_after_their_key_are_made_once(
     installed: Install, served: Served, steps: Sequence[Sequence[str]], sdk: str, cuts: Sequence[int | None]
 ) -> None:
     with breaking(served.port, cuts) as proxy:
-        told = installed(steps).facts("lossy.py", sdk, proxy.url)
+        seen = installed(steps).facts("lossy.py", sdk, proxy.url)
         assert proxy.broken >= 3
-    assert told["added"]["text"] == "The count is 3."
-    assert told["large"] == hashlib.sha256(b"0123456789 " * 50_000).hexdigest()
-    assert (told["last"]["reward"], told["last"]["finished"]) == (1.0, True)
-    assert told["last"]["metadata"]["dev.quintain/seq"] == 2
+    assert seen["added"]["text"] == "The count is 3."
+    assert seen["large"] == hashlib.sha256(b"0123456789 " * 50_000).hexdigest()
+    assert (seen["last"]["reward"], seen["last"]["finished"]) == (1.0, True)
+    assert seen["last"]["metadata"]["dev.quintain/seq"] == 2

@@ -44,8 +44,8 @@ def test_openenv_clients_play_episodes(installed: Install, served: Served, relea
     tools = facts["tools"]
     assert (tools["listed"][:2], tools["schema"]["properties"]["by"]["maximum"]) == (["add", "submit"], 100)
     assert tools["begun"].endswith("Count to 2, then submit it.")
-    told = tools["called"] if release == "0.3" else tools["called"]["result"]
-    assert told == "The count is 2."
+    result = tools["called"] if release == "0.3" else tools["called"]["result"]
+    assert result == "The count is 2."
     assert "has ended" in tools["late"]
     assert tools["steps"] >= 2
 
@@ -92,13 +92,13 @@ def test_openenv_clients_send_secrets_in_a_header(installed: Install, tmp_path: 
 
 def test_trl_trains_over_ors(installed: Install, served: Served) -> None:
     """Two steps of GRPO over the class of TRL's documentation; its instances are used again."""
-    told = installed(TRL).facts("openenv_trainer.py", served.url, str(served.folder))
-    assert told["tools"] == ["add", "submit"]
-    assert told["rewards"] == [1.0, 0.0, 1.0, 0.0]
-    for log in told["log"]:
+    seen = installed(TRL).facts("openenv_trainer.py", served.url, str(served.folder))
+    assert seen["tools"] == ["add", "submit"]
+    assert seen["rewards"] == [1.0, 0.0, 1.0, 0.0]
+    for log in seen["log"]:
         assert (log["reward"], log["frac_reward_zero_std"], log["tools/failure_frequency"]) == (0.5, 0.0, 0.0)
         assert log["grad_norm"] > 0
-    assert told["late"].endswith("the episode is over")
+    assert seen["late"].endswith("the episode is over")
 
 
 def test_the_pages_blocks_for_the_client_work_when_pasted(installed: Install, tmp_path: Path) -> None:

@@ -33,87 +33,87 @@ def digests(names: Sequence[str]) -> dict[str, str]:
     return {name: hashlib.sha256((folder / name).read_text("utf-8").encode()).hexdigest() for name in names}
 
 
-def check_discovery(told: Facts) -> None:
-    assert told["splits"] == ["train", "validation", "test"]
-    assert told["tools"] == told["openai"] == [*TOOLS, "answer"]
-    assert (told["num_tasks"], told["tasks"]) == (5, 5)
-    assert told["task_is_listed"]
-    assert told["range_is_listed"]
-    assert "400, message=" in told["bad_split"]
-    assert "Invalid split" in told["bad_split"]
-    assert "Invalid index" in told["bad_index"]
+def check_discovery(seen: Facts) -> None:
+    assert seen["splits"] == ["train", "validation", "test"]
+    assert seen["tools"] == seen["openai"] == [*TOOLS, "answer"]
+    assert (seen["num_tasks"], seen["tasks"]) == (5, 5)
+    assert seen["task_is_listed"]
+    assert seen["range_is_listed"]
+    assert "400, message=" in seen["bad_split"]
+    assert "Invalid split" in seen["bad_split"]
+    assert "Invalid index" in seen["bad_index"]
 
 
-def check_episode(told: Facts) -> None:
-    assert told["prompt"] == "Be exact.Count to 3, then submit it."
-    assert told["task_tools"] == [*TOOLS, "answer"]
-    assert [told[name]["text"] for name in ("first", "default")] == ["The count is 2.", "The count is 3."]
-    assert [told[name]["reward"] for name in ("first", "default", "last")] == [None, None, 1.0]
-    assert [told[name]["finished"] for name in ("first", "default", "last")] == [False, False, True]
-    assert told["last"]["metadata"]["dev.quintain/validity"] == "valid"
-    assert told["bad_arguments"].startswith("ToolCallError: ")
-    assert "Tool input validation error" in told["bad_arguments"]
-    assert "'subtract' is not a valid tool" in told["unknown_tool"]
-    assert told["late"].startswith("ToolCallError: ")
+def check_episode(seen: Facts) -> None:
+    assert seen["prompt"] == "Be exact.Count to 3, then submit it."
+    assert seen["task_tools"] == [*TOOLS, "answer"]
+    assert [seen[name]["text"] for name in ("first", "default")] == ["The count is 2.", "The count is 3."]
+    assert [seen[name]["reward"] for name in ("first", "default", "last")] == [None, None, 1.0]
+    assert [seen[name]["finished"] for name in ("first", "default", "last")] == [False, False, True]
+    assert seen["last"]["metadata"]["dev.quintain/validity"] == "valid"
+    assert seen["bad_arguments"].startswith("ToolCallError: ")
+    assert "Tool input validation error" in seen["bad_arguments"]
+    assert "'subtract' is not a valid tool" in seen["unknown_tool"]
+    assert seen["late"].startswith("ToolCallError: ")
 
 
-def check_texts(told: Facts) -> None:
-    assert (told["spaces"], told["newlines"]) == (20_000, 20_000)
-    assert all(told["odd"])
-    assert told["large"] == hashlib.sha256(b"0123456789abcdef " * 300_000).hexdigest()
-    assert len(told["modules"]) > 100
-    assert told["modules"] == digests(list(told["modules"]))
+def check_texts(seen: Facts) -> None:
+    assert (seen["spaces"], seen["newlines"]) == (20_000, 20_000)
+    assert all(seen["odd"])
+    assert seen["large"] == hashlib.sha256(b"0123456789abcdef " * 300_000).hexdigest()
+    assert len(seen["modules"]) > 100
+    assert seen["modules"] == digests(list(seen["modules"]))
 
 
 def test_ors_sdk(installed: Install, served: Served) -> None:
-    told = installed(ORS).facts("ors_sdk.py", served.url)
-    check_discovery(told["discovery"])
-    check_episode(told["episode"])
-    check_texts(told["texts"])
-    assert told["upper_case"] == ["train", "validation", "test"]
-    assert "404" in told["unknown_environment"]
-    assert told["wrong"]["prompt"] == "Be exact.Count to 2, then submit it."
-    assert (told["wrong"]["last"]["reward"], told["wrong"]["last"]["finished"]) == (0.0, True)
-    assert told["many"]["rewards"] == [1.0] * 16
+    seen = installed(ORS).facts("ors_sdk.py", served.url)
+    check_discovery(seen["discovery"])
+    check_episode(seen["episode"])
+    check_texts(seen["texts"])
+    assert seen["upper_case"] == ["train", "validation", "test"]
+    assert "404" in seen["unknown_environment"]
+    assert seen["wrong"]["prompt"] == "Be exact.Count to 2, then submit it."
+    assert (seen["wrong"]["last"]["reward"], seen["wrong"]["last"]["finished"]) == (0.0, True)
+    assert seen["many"]["rewards"] == [1.0] * 16
 
 
 def test_openreward_sdk_plays_sessions(installed: Install, served: Served) -> None:
-    told = installed(OPENREWARD).facts("openreward_sdk.py", served.url)
-    check_discovery(told["discovery"])
-    check_episode(told["episode"])
-    check_texts(told["texts"])
-    assert told["discovery"]["environment_name"] == "counter"
-    assert told["episode"]["version"] == ["build_sha", "version"]
-    assert told["episode"]["roles"] == ["system", "user"]
-    assert told["episode"]["openai_messages"] == {"role": "user", "content": "Count to 3, then submit it."}
-    assert told["episode"]["terminal"] == "answer"
-    assert told["episode"]["score_group"].startswith("ScoreGroupUnsupported")
-    assert told["episode"]["late"].startswith("ToolCallError: episode_finished")
-    assert told["episode"]["unknown_tool"].startswith("ToolCallError: not_found")
-    assert told["episode"]["bad_arguments"].startswith("ToolCallError: input_validation")
-    assert all("400, message=" in refused for refused in told["refused"].values())
-    assert told["answered"]["final"] is True
-    assert (told["answered"]["last"]["reward"], told["answered"]["last"]["finished"]) == (1.0, True)
-    assert told["answered"]["late"].startswith("ToolCallError: episode_finished")
-    assert told["many"]["rewards"] == [1.0] * 16
+    seen = installed(OPENREWARD).facts("openreward_sdk.py", served.url)
+    check_discovery(seen["discovery"])
+    check_episode(seen["episode"])
+    check_texts(seen["texts"])
+    assert seen["discovery"]["environment_name"] == "counter"
+    assert seen["episode"]["version"] == ["build_sha", "version"]
+    assert seen["episode"]["roles"] == ["system", "user"]
+    assert seen["episode"]["openai_messages"] == {"role": "user", "content": "Count to 3, then submit it."}
+    assert seen["episode"]["terminal"] == "answer"
+    assert seen["episode"]["score_group"].startswith("ScoreGroupUnsupported")
+    assert seen["episode"]["late"].startswith("ToolCallError: episode_finished")
+    assert seen["episode"]["unknown_tool"].startswith("ToolCallError: not_found")
+    assert seen["episode"]["bad_arguments"].startswith("ToolCallError: input_validation")
+    assert all("400, message=" in refused for refused in seen["refused"].values())
+    assert seen["answered"]["final"] is True
+    assert (seen["answered"]["last"]["reward"], seen["answered"]["last"]["finished"]) == (1.0, True)
+    assert seen["answered"]["late"].startswith("ToolCallError: episode_finished")
+    assert seen["many"]["rewards"] == [1.0] * 16
 
 
-def alike(told: Facts) -> Facts:
+def alike(seen: Facts) -> Facts:
     """Returns the facts that must be equal on both servers."""
-    discovery = {**told["discovery"], "tools": sorted({*told["discovery"]["tools"]} - {"answer"})}
+    discovery = {**seen["discovery"], "tools": sorted({*seen["discovery"]["tools"]} - {"answer"})}
     for name in ("schema", "openai", "anthropic", "bad_split", "bad_index"):
         discovery.pop(name, None)
-    episode = {name: told["episode"][name] for name in ("prompt", "first", "default", "last", "unknown_tool")}
-    outputs = [episode[name] for name in ("first", "default", "last")] + [told["wrong"]["last"]]
+    episode = {name: seen["episode"][name] for name in ("prompt", "first", "default", "last", "unknown_tool")}
+    outputs = [episode[name] for name in ("first", "default", "last")] + [seen["wrong"]["last"]]
     for said in outputs:
         del said["metadata"]
     return {
         "discovery": discovery,
         "episode": episode,
-        "wrong": told["wrong"],
-        "many": told["many"]["rewards"],
-        "newlines": told["texts"]["newlines"],
-        "odd": told["texts"]["odd"],
+        "wrong": seen["wrong"],
+        "many": seen["many"]["rewards"],
+        "newlines": seen["texts"]["newlines"],
+        "odd": seen["texts"]["odd"],
     }
 
 
@@ -131,31 +131,31 @@ def test_a_client_sees_what_it_sees_at_home(
 
 
 def test_inspect_evaluates_over_ors(installed: Install, served: Served) -> None:
-    told = installed(INSPECT).facts("inspect_bridge.py", served.url)
-    assert (told["status"], told["errors"]) == ("success", [])
-    assert told["scores"] == [[1.0], [1.0], [0.0]]
-    assert told["finished"] == [True] * 3
-    assert told["asked"] == [f"Be exact.\nCount to {number}, then submit it." for number in (1, 2, 3)]
-    assert told["observed"] == [[f"The count is {number}.", "Handed in."] for number in (1, 2, 3)]
+    seen = installed(INSPECT).facts("inspect_bridge.py", served.url)
+    assert (seen["status"], seen["errors"]) == ("success", [])
+    assert seen["scores"] == [[1.0], [1.0], [0.0]]
+    assert seen["finished"] == [True] * 3
+    assert seen["asked"] == [f"Be exact.\nCount to {number}, then submit it." for number in (1, 2, 3)]
+    assert seen["observed"] == [[f"The count is {number}.", "Handed in."] for number in (1, 2, 3)]
 
 
 def test_trl_trains_over_ors(installed: Install, served: Served) -> None:
     """One step of GRPO: two tasks, two members each, of which one is right."""
-    told = installed(TRL).facts("trl_trainer.py", served.url)
-    assert set(told["tools"]) == {*TOOLS, "answer"}
-    assert told["rewards"] == [1.0, 0.0, 1.0, 0.0]
-    assert told["finished"] == [True] * 4
-    assert told["log"]["reward"] == 0.5
-    assert told["log"]["frac_reward_zero_std"] == 0.0
-    assert told["log"]["tools/failure_frequency"] == 0.0
-    assert told["log"]["grad_norm"] > 0
-    assert told["changed"]
-    assert [one[-1]["dev.quintain/validity"] for one in told["metadata"][1:]] == ["valid"] * 3
-    assert "episode_finished" in told["after_the_end"]
+    seen = installed(TRL).facts("trl_trainer.py", served.url)
+    assert set(seen["tools"]) == {*TOOLS, "answer"}
+    assert seen["rewards"] == [1.0, 0.0, 1.0, 0.0]
+    assert seen["finished"] == [True] * 4
+    assert seen["log"]["reward"] == 0.5
+    assert seen["log"]["frac_reward_zero_std"] == 0.0
+    assert seen["log"]["tools/failure_frequency"] == 0.0
+    assert seen["log"]["grad_norm"] > 0
+    assert seen["changed"]
+    assert [one[-1]["dev.quintain/validity"] for one in seen["metadata"][1:]] == ["valid"] * 3
+    assert "episode_finished" in seen["after_the_end"]
 
 
 @pytest.mark.parametrize(
-    ("name", "steps", "told"),
+    ("name", "steps", "seen"),
     [
         ("session.py", ORS, {"printed": ["The lamp is red. ['press', 'answer']", "1.0"]}),
         ("train.py", TRL, {"steps": 1, "tools": ["answer", "press"], "prompts": 3}),
@@ -163,12 +163,12 @@ def test_trl_trains_over_ors(installed: Install, served: Served) -> None:
     ],
 )
 def test_the_pages_blocks_for_clients_work_when_pasted(
-    installed: Install, tmp_path: Path, name: str, steps: Sequence[Sequence[str]], told: Facts
+    installed: Install, tmp_path: Path, name: str, steps: Sequence[Sequence[str]], seen: Facts
 ) -> None:
     found = {block.title: block.code for block in blocks(PAGE.read_text()) if block.title}
     (tmp_path / "panel.py").write_text(found["panel.py"])
     with serve("env", folder=tmp_path, file=tmp_path / "panel.py") as panel:
-        assert installed(steps).facts("ors_page.py", panel.url, name, found[name], folder=tmp_path) == told
+        assert installed(steps).facts("ors_page.py", panel.url, name, found[name], folder=tmp_path) == seen
 
 
 @pytest.mark.parametrize(("steps", "sdk"), [(ORS, "ors"), (OPENREWARD, "openreward")])
@@ -177,7 +177,7 @@ def test_a_key_is_asked_for(installed: Install, tmp_path: Path, steps: Sequence[
     made = quintain("keys", "add", keys, "trainer", "--role", "agent", cwd=tmp_path)
     key = made.stdout.split()[-1]
     with serve("counter", folder=tmp_path, options=("--keys", str(keys))) as server:
-        told = installed(steps).facts("keyed.py", sdk, server.url, key)
-    assert (told["right"]["reward"], told["right"]["finished"]) == (1.0, True)
-    assert told["wrong"].startswith("AuthenticationError")
-    assert told["none"].startswith("AuthenticationError")
+        seen = installed(steps).facts("keyed.py", sdk, server.url, key)
+    assert (seen["right"]["reward"], seen["right"]["finished"]) == (1.0, True)
+    assert seen["wrong"].startswith("AuthenticationError")
+    assert seen["none"].startswith("AuthenticationError")

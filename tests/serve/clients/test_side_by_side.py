@@ -86,8 +86,8 @@ def check(ours: dict[str, Shape], references: Sequence[dict[str, Shape]], otherw
     """Each request is answered as by one of the references, but those that are named."""
     apart = {name for name in ours if not any(alike(ours[name], theirs[name]) for theirs in references)}
     named = {name for name in ours if any(re.fullmatch(pattern, name) for pattern in otherwise)}
-    told = {name: (ours[name], *(theirs[name] for theirs in references)) for name in apart ^ named}
-    assert apart == named, "\n".join(f"{name}: {answers}" for name, answers in told.items())
+    differing = {name: (ours[name], *(theirs[name] for theirs in references)) for name in apart ^ named}
+    assert apart == named, "\n".join(f"{name}: {answers}" for name, answers in differing.items())
     stale = [pattern for pattern in otherwise if not any(re.fullmatch(pattern, name) for name in ours)]
     assert not stale
 
@@ -110,12 +110,12 @@ def test_wrong_requests_of_openenv(installed: Install, served: Served) -> None:
 
 
 def test_wrong_frames_of_openenv(installed: Install, served: Served) -> None:
-    def told(url: str) -> dict[str, Shape]:
+    def frames(url: str) -> dict[str, Shape]:
         return {name: frame_shape(url, frame) for name, frame in FRAMES.items()}
 
-    ours = told(f"{served.url}/openenv/counter")
+    ours = frames(f"{served.url}/openenv/counter")
     with installed(OPENENV).reference("openenv") as url:
-        check(ours, [told(url)], FRAMES_OTHERWISE)
+        check(ours, [frames(url)], FRAMES_OTHERWISE)
     assert {answer[-1] for answer in ours.values()} == {"open"}
 
 

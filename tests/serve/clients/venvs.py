@@ -86,8 +86,8 @@ class Venv:
         )
         lines = [line for line in done.stdout.splitlines() if line.startswith("FACTS ")]
         assert lines, f"{driver} ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
-        told: dict[str, Any] = json.loads(lines[-1].removeprefix("FACTS "))
-        return told
+        facts_read: dict[str, Any] = json.loads(lines[-1].removeprefix("FACTS "))
+        return facts_read
 
     @contextlib.contextmanager
     def reference(self, sdk: str) -> Generator[str]:
@@ -135,7 +135,7 @@ def _silence(registry: str) -> str:
 
 
 def pypi() -> str:
-    """The index that pip was told to ask."""
+    """Returns the package index of pip's configuration."""
     listed = _run([sys.executable, "-m", "pip", "config", "list"]).stdout
     found = re.search(r"^\S*\.index-url='(.+)'$", listed, re.MULTILINE)  # What the environment says comes first.
     return found[1] if found else PYPI

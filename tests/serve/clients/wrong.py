@@ -170,10 +170,12 @@ def _ways() -> dict[str, Asked]:
 
 ORS: dict[str, Asked] = _bodies() | _tasks() | _sessions() | _calls() | _ways()
 
-UNREAD = "what is no JSON is told alike, whether no text or too deep; the references answer 400, and 500 to NaN"
+UNREAD = (
+    "any malformed JSON gets the same answer, no text and too deep alike; the references answer 400, and 500 to NaN"
+)
 TYPED = "a body is JSON, whatever its type is called; pages of other sites are known by their Origin"
 STRICT = 'a place is an integer; "1", 1.0 and true are none'
-FITTING = "arguments fit their types, or the agent is told"
+FITTING = "arguments fit their types, or the agent gets an error"
 FIRST = "fields are looked at one after the other, and one that is not there comes first"
 WHO = "who asks comes before what is asked"
 FRAMEWORK = "the framework's own pages are no part of the protocol"
@@ -187,7 +189,7 @@ ORS_OTHERWISE: dict[str, str] = {
     r"/create: task_spec empty": "a task is named by its id, or its place",
     r"/counter/call: argument (unknown|to what takes none|that could be read as a number)": FITTING,
     r"/counter/call: long": "a body has a bound",
-    r"/create: X-Secrets": "what cannot be read is told; one reference leaves it, the other answers 500",
+    r"/create: X-Secrets": "an unreadable one is an error; one reference ignores it, the other answers 500",
     r"GET /(docs|redoc|openapi.json)": FRAMEWORK,
     r".*: as (text/plain|application/x-www-form-urlencoded|None|;;;)": TYPED,
 }

@@ -46,7 +46,7 @@ Journal._commit, ApiRoute.response = committing, saying
 
 
 class Mortal:
-    """It.
+    """Server that can be killed and started again.
 
     Args:
         folder: With its journal, its gates and its error stream.

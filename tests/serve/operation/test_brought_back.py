@@ -29,7 +29,7 @@ from quintain.trace import Message, Reply, ToolCall, Trace
 
 
 class Fate:
-    """What befalls the world the next time that it is played.
+    """Plan of what happens in the world the next time that it is played.
 
     Attributes:
         gate: The second draw of an episode waits for it.
@@ -263,7 +263,7 @@ def test_one_that_another_version_wrote_down_otherwise_hinders_no_start(
 
 
 class Slow:
-    """Thinks until he is told to speak.
+    """Thinks until the test lets him speak.
 
     Attributes:
         asked: Set once he is.

@@ -1,4 +1,4 @@
-"""What a server says of failures: on its error stream, in /metrics, and never so often that it says nothing else."""
+"""Reports of failures, on the error stream and in /metrics, and how often they are repeated."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def test_a_failure_is_said_with_its_episode(tmp_path: Path) -> None:
         assert f"episode {episode!r} of rough" in line
         assert r"S quintain:tool_bug: RuntimeError: 'the world\nfell" in line
         counted = 'quintain_failures_total{environment="rough",kind="quintain:tool_bug",part="S"} 1'
-        told = ask(served.port, "GET", "/metrics")[2].decode()
-        assert counted in told
-        assert 'quintain_episodes_begun_total{environment="rough"} 1' in told
+        text = ask(served.port, "GET", "/metrics")[2].decode()
+        assert counted in text
+        assert 'quintain_episodes_begun_total{environment="rough"} 1' in text
 
 
 def test_many_alike_are_said_a_few_times(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""The end of a server: in order when it is told once, at once when it is told twice."""
+"""The end of a server: in order after one signal, at once after two."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_calls_end_and_nothing_new_begins(tmp_path: Path) -> None:
         assert server.call("s", "mark", label="after")["output"]["blocks"][0]["text"] == "Marked 2."
 
 
-def test_told_twice_it_ends_at_once(tmp_path: Path) -> None:
+def test_server_ends_at_once_on_a_second_signal(tmp_path: Path) -> None:
     with mortal(tmp_path, "gated") as server:
         server.create("s", index=0)
         body = json.dumps({"name": "hold", "input": {"gate": "g"}})
@@ -94,7 +94,7 @@ MORE = {
 
 
 class Callers:
-    """One client of each protocol, each in a session of its own, and a call of each that lasts."""
+    """Clients, one of each protocol, each with a session and a call that lasts."""
 
     def __init__(self, server: Mortal) -> None:
         self.server = server
@@ -169,5 +169,5 @@ def test_a_call_of_each_protocol_is_answered_before_the_end(tmp_path: Path) -> N
         for line in idle:
             assert line.recv(65536) == b""
         assert "Traceback" not in server.said, server.said
-        told = re.findall(r"ending: waiting up to 10 s for (\d) calls?\n", server.said)
-        assert sum(map(int, told)) == 5, server.said
+        counts = re.findall(r"ending: waiting up to 10 s for (\d) calls?\n", server.said)
+        assert sum(map(int, counts)) == 5, server.said

@@ -29,13 +29,13 @@ UNIT = (DOCS / "examples" / "quintain.service").read_text()
 
 
 def instructions() -> dict[str, str]:
-    """What each instruction of the container file is told; of those that it has twice, the last."""
+    """Returns the arguments of each instruction of the container file; of repeated ones, the last."""
     plain = re.sub(r"^#.*\n", "", CONTAINER, flags=re.MULTILINE).replace("\\\n", "")
-    return {word: told.strip() for word, _, told in (line.partition(" ") for line in plain.splitlines())}
+    return {word: rest.strip() for word, _, rest in (line.partition(" ") for line in plain.splitlines())}
 
 
 def settings() -> dict[str, str]:
-    """What the unit sets."""
+    """Returns the settings of the unit."""
     return {name: value for name, equal, value in (line.partition("=") for line in UNIT.splitlines()) if equal}
 
 
@@ -60,7 +60,7 @@ class Machine(NamedTuple):
 
     @contextlib.contextmanager
     def serving(self) -> Generator[tuple[subprocess.Popen[str], int]]:
-        """It serves, and where; it is gone afterwards."""
+        """Yields the serving process and its port; ends the process afterwards."""
         process = subprocess.Popen(
             self.command, stdout=subprocess.PIPE, text=True, cwd=self.root / "srv", env=environment(self.root)
         )
@@ -95,7 +95,7 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
 
 
 def is_well(port: int) -> bool:
-    """What the container's engine finds, although its settings name a proxy."""
+    """Returns the health that a container engine finds, although its settings name a proxy."""
     words = [word.replace(f":{instructions()['EXPOSE']}/", f":{port}/") for word in health()]
     assert words[0] == "python"
     asked = subprocess.run(
@@ -127,39 +127,39 @@ def test_the_container_file_is_the_one_of_the_page() -> None:
 
 
 def test_the_container_file_agrees_with_itself() -> None:
-    told = instructions()
-    words = json.loads(told["CMD"])
+    image = instructions()
+    words = json.loads(image["CMD"])
     given = dict(zip(words[3::2], words[4::2], strict=True))
-    assert given["--port"] == told["EXPOSE"]
-    assert f":{told['EXPOSE']}/readyz" in health()[2]
-    assert Path(given["--journal"]).is_relative_to(told["VOLUME"])
-    assert Path(told["ENV"].partition("QUINTAIN_CACHE=")[2]).is_relative_to(told["VOLUME"])
+    assert given["--port"] == image["EXPOSE"]
+    assert f":{image['EXPOSE']}/readyz" in health()[2]
+    assert Path(given["--journal"]).is_relative_to(image["VOLUME"])
+    assert Path(image["ENV"].partition("QUINTAIN_CACHE=")[2]).is_relative_to(image["VOLUME"])
     (keys,) = re.findall(r"-v \./keys:(\S+):ro", PAGE)
     assert Path(given["--keys"]) == Path(keys) / "keys.jsonl"
-    assert f"-v served:{told['VOLUME']} " in PAGE
-    user, volume = told["USER"], told["VOLUME"]
+    assert f"-v served:{image['VOLUME']} " in PAGE
+    user, volume = image["USER"], image["VOLUME"]
     (number,) = re.findall(rf"useradd .*--uid (\d+) .* {user} && install -d -o {user} -m 700 {volume}\n", CONTAINER)
     assert f"chown {number} keys keys/keys.jsonl\n" in PAGE
 
 
 def test_the_container_has_the_environment_and_our_wheel_and_no_key() -> None:
     about = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    told = instructions()
-    environment_file, wheel, target = told["COPY"].split()
-    assert target == f"{told['WORKDIR']}/"
+    image = instructions()
+    environment_file, wheel, target = image["COPY"].split()
+    assert target == f"{image['WORKDIR']}/"
     beside = ["Dockerfile", "environment.py", "keys", f"{about['name']}-{about['version']}-py3-none-any.whl"]
     assert fnmatch.filter(beside, environment_file) == [beside[1]]
     assert fnmatch.filter(beside, wheel) == [beside[3]]
-    assert f'"$(echo {target}{wheel})[serve]"' in told["RUN"]
-    assert json.loads(told["CMD"])[2] == f"{environment_file}:env"
+    assert f'"$(echo {target}{wheel})[serve]"' in image["RUN"]
+    assert json.loads(image["CMD"])[2] == f"{environment_file}:env"
 
 
 def test_the_unit_keeps_what_it_writes_where_it_may() -> None:
-    told = settings()
-    words = shlex.split(told["ExecStart"])
-    assert words[words.index("--journal") + 1] == f"/var/lib/{told['StateDirectory']}"
-    assert told["Environment"] == f"QUINTAIN_CACHE=/var/cache/{told['CacheDirectory']}"
-    assert f"useradd --system {told['User']}\n" in PAGE
+    unit = settings()
+    words = shlex.split(unit["ExecStart"])
+    assert words[words.index("--journal") + 1] == f"/var/lib/{unit['StateDirectory']}"
+    assert unit["Environment"] == f"QUINTAIN_CACHE=/var/cache/{unit['CacheDirectory']}"
+    assert f"useradd --system {unit['User']}\n" in PAGE
     assert f"{words[0]} keys add {words[words.index('--keys') + 1]} " in PAGE
 
 

@@ -89,7 +89,7 @@ def test_calls_on_a_full_disk_are_refused_and_the_others_kept(tmp_path: Path, di
 
 
 @pytest.mark.slow
-def test_a_socket_of_openenv_is_told(tmp_path: Path, disk: Path) -> None:
+def test_full_disk_is_an_error_on_an_openenv_socket(tmp_path: Path, disk: Path) -> None:
     with mortal(tmp_path, "counter") as server, opened(f"http://127.0.0.1:{server.port}", "counter") as wire:
         episode = wire.ask("reset", split="train", index=0)["metadata"]["dev.quintain/episode"]
         ballast = fill(disk)
@@ -107,7 +107,7 @@ def test_a_socket_of_openenv_is_told(tmp_path: Path, disk: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_agent_of_mcp_is_told(tmp_path: Path, disk: Path) -> None:
+def test_full_disk_is_an_error_over_mcp(tmp_path: Path, disk: Path) -> None:
     async def add(url: str) -> str:
         async with Client(url) as client:
             try:
@@ -116,15 +116,15 @@ def test_an_agent_of_mcp_is_told(tmp_path: Path, disk: Path) -> None:
                 return str(error)
 
     with mortal(tmp_path, "counter") as server:
-        told = json.loads(server.ask("POST", "/v1/episodes", body={})[2])
+        episode = json.loads(server.ask("POST", "/v1/episodes", body={})[2])
         ballast = fill(disk)
-        full(server, told["id"])
+        full(server, episode["id"])
         refusal = "the journal cannot be written: No space left on device"
         count = 0
-        while (said := asyncio.run(add(told["mcp_url"]))) != refusal:  # A few may still fit.
+        while (said := asyncio.run(add(episode["mcp_url"]))) != refusal:  # A few may still fit.
             count += 1
             assert said == f"The count is {count}."
         server.again()
-        assert asyncio.run(add(told["mcp_url"])) == refusal
+        assert asyncio.run(add(episode["mcp_url"])) == refusal
         ballast.unlink()
-        assert asyncio.run(add(told["mcp_url"])) == f"The count is {count + 1}."
+        assert asyncio.run(add(episode["mcp_url"])) == f"The count is {count + 1}."

@@ -65,8 +65,8 @@ class Machine:
         part.write_text(f"{hours * 3600:+d}")
         part.replace(self.server.folder / "time")
         self.ask("POST", "/create", "look", {"env_name": "clock", "split": "train", "index": 0})
-        told = self.ask("POST", "/call", "look", {"name": "now", "input": {}})[1]
-        assert abs(float(told.partition(b'"text":"')[2].partition(b'"')[0]) - time.time() - hours * 3600) < 60
+        answer = self.ask("POST", "/call", "look", {"name": "now", "input": {}})[1]
+        assert abs(float(answer.partition(b'"text":"')[2].partition(b'"')[0]) - time.time() - hours * 3600) < 60
         assert self.ask("POST", "/delete", "look")[0] == 200
 
     def ask(self, method: str, path: str, session: str = "", body: Any = None, key: str = "") -> tuple[int, bytes]:
@@ -146,7 +146,7 @@ def test_rates_are_measured_by_a_monotonic_clock(tmp_path: Path) -> None:
             time.sleep(1)
 
 
-def until_told(served: Machine, key: str, status: int) -> None:
+def until_status(served: Machine, key: str, status: int) -> None:
     until(lambda: served.ask("GET", "/list_environments", key=key)[0] == status)
 
 
@@ -155,9 +155,9 @@ def test_keys_are_read_again(tmp_path: Path) -> None:
         for number, hours in enumerate(HOURS):
             served.set(hours)
             key = made.add(served.server.folder / "keys", f"new{number}", "agent")
-            until_told(served, key, 200)
+            until_status(served, key, 200)
             made.remove(served.server.folder / "keys", f"new{number}")
-            until_told(served, key, 401)
+            until_status(served, key, 401)
 
 
 def test_the_next_process_may_live_before_the_one_that_was_killed(tmp_path: Path) -> None:

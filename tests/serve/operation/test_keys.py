@@ -49,9 +49,11 @@ def test_malformed_keys_are_refused(tmp_path: Path, wrong: str) -> None:
     assert Keys(tmp_path / "keys").caller(wrong.format(number=number, secret=secret)) is None
 
 
-def test_a_number_that_nobody_has_is_not_told_by_its_digest(tmp_path: Path) -> None:
+def test_unknown_id_has_no_caller(tmp_path: Path) -> None:
     made.add(tmp_path / "keys", "lab", "admin")
-    assert Keys(tmp_path / "keys").caller("qn_") is None  # The line that stands for nobody is nobody's.
+    assert (
+        Keys(tmp_path / "keys").caller("qn_") is None
+    )  # The line that is compared for unknown ids belongs to no caller.
 
 
 def test_a_key_is_compared_in_a_time_that_does_not_depend_on_it() -> None:
@@ -206,7 +208,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 
 @pytest.mark.parametrize("path", ["/health", "/healthz", "/readyz"])
-def test_health_is_told_to_anybody(door: Door, path: str) -> None:
+def test_health_needs_no_key(door: Door, path: str) -> None:
     assert door.ask("GET", path)[0] == 200
 
 
@@ -236,10 +238,10 @@ def test_health_is_told_to_anybody(door: Door, path: str) -> None:
         {"authorization": "\xff\xfe"},
     ],
 )
-def test_without_a_key_nothing_is_told(door: Door, method: str, path: str, headers: dict[str, str]) -> None:
-    status, told, body = door.ask(method, path, headers=headers)
+def test_request_without_a_key_is_refused(door: Door, method: str, path: str, headers: dict[str, str]) -> None:
+    status, received, body = door.ask(method, path, headers=headers)
     assert status == 401
-    assert told["www-authenticate"].startswith("Bearer")
+    assert received["www-authenticate"].startswith("Bearer")
     assert b"Traceback" not in body
 
 
@@ -287,7 +289,7 @@ def test_episodes_of_other_keys_are_unknown(door: Door) -> None:
         ("GET", "/metrics", "tess"),
     ],
 )
-def test_a_key_of_the_wrong_role_is_told_so(door: Door, method: str, path: str, who: str) -> None:
+def test_key_of_the_wrong_role_is_refused(door: Door, method: str, path: str, who: str) -> None:
     assert door.ask(method, path, who)[0] == 403
 
 

@@ -95,10 +95,10 @@ class Client:
         self._asked: dict[str, list[Any]] = {}
 
     def play(self, steps: Sequence[Step]) -> list[Any]:
-        """What it was told."""
-        return [self._told(step, number) for number, step in enumerate(steps)]
+        """Returns the result of each step."""
+        return [self._answer(step, number) for number, step in enumerate(steps)]
 
-    def _told(self, step: Step, number: int) -> Any:
+    def _answer(self, step: Step, number: int) -> Any:
         moment = "" if self.shift is None else MOMENTS[(number + self.shift) % len(MOMENTS)]
         if step.method == "POST":
             self.server.wish(moment)
@@ -131,14 +131,14 @@ class Client:
     def _named(self, text: str) -> str:
         return re.sub(r"\{(\d)\}", lambda found: self._ids[int(found[1])], text)
 
-    def _whole(self, told: Any) -> Any:
+    def _whole(self, answer: Any) -> Any:
         """The answer with the whole question: what a server leaves out depends on what it remembers having said."""
-        question = told.get("question") if isinstance(told, dict) else None
+        question = answer.get("question") if isinstance(answer, dict) else None
         if not question:
-            return told
+            return answer
         known = self._asked.setdefault(question["role"], [])
         known[:] = [*known[: question["keep"]], *question["added"]]
-        return told | {"question": {**question, "keep": 0, "added": known}}
+        return answer | {"question": {**question, "keep": 0, "added": known}}
 
 
 def check(folder: Path, steps: Sequence[Step], shifts: Sequence[int]) -> set[tuple[str, str]]:
@@ -148,8 +148,8 @@ def check(folder: Path, steps: Sequence[Step], shifts: Sequence[int]) -> set[tup
         assert {status for status, _ in quiet} <= {200, 201}, quiet
         for shift in shifts:
             client = Client(server, f"shift-{shift}", shift)
-            told = client.play(steps)
-            for step, one, other in zip(steps, told, quiet, strict=True):
+            answers = client.play(steps)
+            for step, one, other in zip(steps, answers, quiet, strict=True):
                 assert one == other, (shift, step, client.died)
             died |= client.died
     return died
@@ -161,7 +161,7 @@ def test_a_join_that_comes_again_is_one(tmp_path: Path) -> None:
 
 
 def test_a_key_outlives_its_process_with_the_request_that_it_is_of(tmp_path: Path) -> None:
-    """Whatever was made or done under it, the same request gets the same answer, and another one none."""
+    """The same request under a key gets the same answer, and another request is refused."""
     path = "/v1/episodes/{0}"
     asked = (
         ("", {"environment": "counter"}, {"environment": "counter", "seed": 1}),
@@ -178,17 +178,17 @@ def test_a_key_outlives_its_process_with_the_request_that_it_is_of(tmp_path: Pat
             status, _, said = server.ask("POST", what, body=body, headers={"idempotency-key": f"key-{number}"})
             return status, json.loads(said)
 
-        told: list[Any] = []
+        answers: list[Any] = []
         for number, (_, first, _) in enumerate(asked):
-            told.append(ask(number, first))
-            assert told[-1][0] in {200, 201}, told
-            names += [told[0][1]["id"]] if not names else []
+            answers.append(ask(number, first))
+            assert answers[-1][0] in {200, 201}, answers
+            names += [answers[0][1]["id"]] if not names else []
         before = server.trace(names[0])
         for _ in range(2):
             for number, (_, first, other) in enumerate(asked):
                 status, said = ask(number, other)
                 assert (status, said["detail"]) == (409, "this Idempotency-Key was used for another request"), number
-                assert ask(number, first)[0] == told[number][0]
+                assert ask(number, first)[0] == answers[number][0]
             assert server.trace(names[0]) == before
             assert len(json.loads(server.ask("GET", "/v1/episodes")[2])["episodes"]) == 2
             server.again()

@@ -56,8 +56,8 @@ class Proxied(NamedTuple):
 
     def sessions(self) -> list[set[str]]:
         """Returns the ids of the episodes of each server."""
-        told = [json.loads(server.ask("GET", "/v1/episodes?limit=1000")[2]) for server in self.servers]
-        return [{one["id"] for one in each["episodes"]} for each in told]
+        lists = [json.loads(server.ask("GET", "/v1/episodes?limit=1000")[2]) for server in self.servers]
+        return [{one["id"] for one in each["episodes"]} for each in lists]
 
 
 @pytest.fixture(scope="module")
@@ -128,11 +128,11 @@ def test_episodes_of_openenv_stay_where_they_are(proxied: Proxied) -> None:
         headers = [{"X-Session-ID": http.post("/reset", json={}).headers["x-session-id"]} for _ in range(3)]
         for count in range(1, 4):
             for mine in headers:
-                told = http.post("/step", json=step, headers=mine).json()
-                assert told["observation"]["result"] == f"The count is {count}."
+                answer = http.post("/step", json=step, headers=mine).json()
+                assert answer["observation"]["result"] == f"The count is {count}."
         session = headers[0]["X-Session-ID"]  # A body says so, too.
-        told = http.post("/step", json={**step, "session_id": session}).json()
-        assert told["observation"]["result"] == "The count is 4."
+        answer = http.post("/step", json={**step, "session_id": session}).json()
+        assert answer["observation"]["result"] == "The count is 4."
     with contextlib.ExitStack() as closing:
         sockets = [closing.enter_context(opened(proxied.url, "counter")) for _ in range(12)]
         for wire in sockets:

@@ -51,7 +51,7 @@ def test_verdicts_stay_until_they_are_closed(tmp_path: Path) -> None:
             server.create(session)
             server.call(session, "submit", answer=answer)
         before = {name: server.trace(name) for name in ("good", "bad")}
-        told = {name: server.told(name) for name in ("good", "bad")}
+        details = {name: server.told(name) for name in ("good", "bad")}
         assert server.ask("POST", "/delete", "gone")[0] == 200
         for _ in range(2):
             server.again()
@@ -61,7 +61,7 @@ def test_verdicts_stay_until_they_are_closed(tmp_path: Path) -> None:
             }  # fmt: skip
             again = {name: server.told(name) for name in ("good", "bad")}
             assert {name: one["score"] for name, one in again.items()} == {"good": 0.0, "bad": 0.0} | {
-                name: one["score"] for name, one in told.items()
+                name: one["score"] for name, one in details.items()
             }
             assert server.ask("POST", "/ping", "gone")[0] == 404
 
@@ -220,7 +220,7 @@ def test_another_version_is_void_and_the_others_go_on(tmp_path: Path) -> None:
             assert server.told("ended")["score"] == 1.0
             assert output(server.call("other", "look")) == "ash"
             server.kill()
-            shutil.copy(ENVIRONMENTS, file)  # It was told to be void, and stays so.
+            shutil.copy(ENVIRONMENTS, file)  # Its client has read that it is void, and it stays so.
 
 
 def test_episodes_of_environments_not_served_stay_in_the_journal(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_a_world_that_is_not_what_it_was_is_a_failure(tmp_path: Path) -> None:
         assert b"quintain:replay_diverged" in said[2]
         failure = server.told("open")["failure"]
         assert (failure["part"], failure["kind"]) == ("S", "quintain:replay_diverged")
-        assert server.told("ended")["score"] == 1.0  # A verdict that was told stands.
+        assert server.told("ended")["score"] == 1.0  # A verdict that a client has read stands.
         assert server.ask("POST", "/call", "ended", body={"name": "draw", "input": {}})[0] == 409
         assert b'"score":1.0' in verdict
         assert "its verdict stands" in server.said

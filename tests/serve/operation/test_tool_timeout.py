@@ -57,7 +57,7 @@ HOLDS_S = 0.12
 
 
 class Door(qn.State):
-    """One that sticks for some time, or for good."""
+    """World whose tool hangs for some time, or for good."""
 
     @qn.tool(roles=("agent", "user"))
     def stick(self) -> str:

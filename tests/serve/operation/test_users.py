@@ -27,7 +27,7 @@ STEPS = (
 
 
 class Talk:
-    """One episode, whose requests are sent again until they are answered."""
+    """Episode whose requests are sent again until they are answered."""
 
     def __init__(self, server: Mortal, name: str, task: int = 3) -> None:
         self.server = server
@@ -43,9 +43,9 @@ class Talk:
         path = f"{self.path}/{what}" if what else self.path
         status, _, said = self.server.ask("POST", path, body=body, headers=headers)
         assert status in {200, 201}, said
-        told: dict[str, Any] = json.loads(said)
-        self.path = self.path if number else f"/v1/episodes/{told['id']}"
-        return told
+        detail: dict[str, Any] = json.loads(said)
+        self.path = self.path if number else f"/v1/episodes/{detail['id']}"
+        return detail
 
     def step(self, number: int) -> dict[str, Any]:
         """Make a step, again where the server died over it."""
@@ -76,8 +76,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
 def quiet(server: Mortal) -> bytes:
     """The record of a run in which nothing happens."""
     talk = Talk(server, "quiet")
-    told = [talk.step(number) for number in range(4)]
-    assert told[-1]["status"]["score"] == 1.0
+    results = [talk.step(number) for number in range(4)]
+    assert results[-1]["status"]["score"] == 1.0
     assert asked(server) == {f"user-{number}": 1 for number in range(4)}
     return talk.trace()
 
@@ -132,16 +132,16 @@ def test_killed_while_he_thinks(server: Mortal, quiet: bytes, step: int, time: i
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before Settled", "after Settled", "after Done"])
 def test_user_model_that_failed_is_not_asked_after_the_end(server: Mortal, moment: str) -> None:
-    """Only where nobody knows that he has left, because the server died before it could say so, is he asked again."""
+    """Only if the server died before it logged the failure is the user model asked again."""
     before = asked(server)
     talk = Talk(server, f"leaves {moment}", task=4)
     talk.step(0)
     server.wish(moment)
-    told = talk.step(1)
+    result = talk.step(1)
     assert not server.wishes
-    assert (told["status"]["failure"]["kind"], told["status"]["validity"]) == ("agent_request_failed", "invalid")
+    assert (result["status"]["failure"]["kind"], result["status"]["validity"]) == ("agent_request_failed", "invalid")
     trace = talk.trace()
     server.again()
-    assert talk.step(1)["status"] == told["status"]
+    assert talk.step(1)["status"] == result["status"]
     assert talk.trace() == trace
     assert asked(server) - before == {"user-0": 1, "user-1": 1, "user-2": 1 + (moment == "before Settled")}

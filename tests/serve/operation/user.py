@@ -25,12 +25,12 @@ class User:
     name = "user"
 
     def model(self, task: Task[Any], seed: int) -> Model:
-        """He leaves in the middle of the task of that name."""
+        """Returns a speaker, who leaves in the middle of the task train-4."""
         return Speaker(leaves=task.id == "train-4")
 
 
 class Speaker:
-    """He, in one episode."""
+    """Model of the user in one episode."""
 
     def __init__(self, *, leaves: bool) -> None:
         self.leaves = leaves

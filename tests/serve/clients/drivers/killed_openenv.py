@@ -61,14 +61,16 @@ def session() -> dict[str, Any]:
         for number in range(5):
             step(number, "add", by=1)
         step(5, "submit", answer=5)
-        with urllib.request.urlopen(f"{URL}/v1/episodes", timeout=30) as told:  # Its answer may have been the lost one.
-            scores = [one["score"] for one in json.load(told)["episodes"] if one["turns"] == 6]
+        with urllib.request.urlopen(
+            f"{URL}/v1/episodes", timeout=30
+        ) as listed:  # Its answer may have been the lost one.
+            scores = [one["score"] for one in json.load(listed)["episodes"] if one["turns"] == 6]
         return {"steps": made(), "scores": scores}
 
 
 def socket() -> dict[str, Any]:
-    """Episodes of a socket, which end with it: that is told, and another one begun, until one comes to its end."""
-    told = []
+    """Plays episodes of a socket until one ends; each loss of the socket is an error, after which the next begins."""
+    refusals = []
     with GenericEnvClient(base_url=f"{URL}/openenv/counter").sync() as client:
         for _ in range(20):
             stubborn(lambda: client.reset(split="train", index=4))
@@ -78,9 +80,9 @@ def socket() -> dict[str, Any]:
                 last = client.step(called("submit", answer=5))
             except Exception as lost:  # noqa: BLE001  # a connection that broke looks like anything
                 healthy()
-                told.append(f"{type(lost).__name__}, {error(lambda: client.step(called('add', by=1)))}")
+                refusals.append(f"{type(lost).__name__}, {error(lambda: client.step(called('add', by=1)))}")
                 continue
-            return {"reward": last.reward, "told": told}
+            return {"reward": last.reward, "refusals": refusals}
     raise RuntimeError("no episode came to its end")
 
 
