@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar
@@ -25,7 +24,7 @@ Some = Annotated[list[T], msgspec.Meta(min_length=1)]
 CONFIGURED = "the model is asked as the environment's configuration says"
 """Reason for which the format of replies is not an option."""
 
-_DATA_URL = re.compile(r"data:(?P<type>image/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
+_DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -72,17 +71,10 @@ class Part(msgspec.Struct):
 class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Request in any of the APIs.
 
-    Attributes:
-        model: Model name that the program gives; the reply repeats it.
-        messages: The context, oldest first.
-        tools: Tools that the model may call; empty if `tool_choice` is "none". Tools of a provider are left out.
-        stream: True if the reply is a stream of events.
-        max_tokens: Maximum length of the reply.
-        counted: True if the stream ends with the number of tokens.
-        instructions: System prompt for this request alone, before the other messages.
-        after: ID of the response that this request continues.
-        stop: Texts at which the reply ends.
-        tool_choice: Empty if the model may call a tool, "*" if it has to call any, else the tool that it has to call.
+    `messages` is the context, oldest first, and `instructions` its system prompt for this request alone. `after` is the
+    ID of the response that the request continues. `tools` lacks those of a provider. `tool_choice` is empty if the
+    model may call a tool, "*" if it has to call any, else the tool that it has to call. A `counted` stream ends with
+    the number of tokens.
     """
 
     model: str
@@ -113,27 +105,18 @@ class Refusal(Exception):
 
 
 class Format(Protocol):
-    """API of a model; the modules `chat`, `messages` and `responses` implement it."""
+    """API of a model; the modules `chat`, `messages` and `responses` implement it.
 
-    def read(self, data: bytes) -> ApiRequest:
-        """Returns the request in a body; raises Refusal if it is malformed or has an option that is not supported."""
-        ...
+    `read` raises Refusal for a body that is malformed or has an option that is not supported. `whole` returns a reply
+    as one document with this name, and `events` as the frames of a stream. `error` returns a refusal as a document,
+    and `broken` as the last frame of a stream that has begun.
+    """
 
-    def whole(self, asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
-        """Returns the reply as one document with this name."""
-        ...
-
-    def events(self, asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
-        """Yields the reply as the frames of a stream."""
-        ...
-
-    def error(self, refusal: Refusal) -> dict[str, Any]:
-        """Returns a refusal as a document."""
-        ...
-
-    def broken(self, refusal: Refusal) -> bytes:
-        """Returns a refusal as the last frame of a stream that has begun."""
-        ...
+    def read(self, data: bytes) -> ApiRequest: ...
+    def whole(self, asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]: ...
+    def events(self, asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]: ...
+    def error(self, refusal: Refusal) -> dict[str, Any]: ...
+    def broken(self, refusal: Refusal) -> bytes: ...
 
 
 def decoded(data: bytes, type_: type[T]) -> T:
@@ -145,11 +128,7 @@ def decoded(data: bytes, type_: type[T]) -> T:
 
 
 def refuse(*options: tuple[object, str, str]) -> None:
-    """Raises Refusal for the first option that is given.
-
-    Args:
-        options: Options that this endpoint does not support: a true value if it is given, its name and the reason.
-    """
+    """Raises Refusal for the first option that is given: a true value if it is, its name, and the reason."""
     for given, name, why in options:
         if given:
             raise unsupported(name, why)
@@ -175,25 +154,22 @@ def joined(blocks: Sequence[Block]) -> Content:
 
 def block(part: Part) -> Block:
     """Returns a text or an image; raises Refusal for other parts and for images outside the request."""
+    kind = part.type if part.type in part.types else ""
     url = part.image_url.url if isinstance(part.image_url, Url) else part.image_url
-    if part.type not in part.types:
-        raise unsupported(f"content of type {part.type!r}", part.supported)
-    if part.type in {"text", "input_text", "output_text", "refusal"}:
+    if kind and "image" not in kind:
         return Text(part.text or part.refusal)
-    if part.type in {"image_url", "input_image"} and url is not None:
+    if kind == "image" and part.source is not None and part.source.type == "base64":
+        media_type, data = part.source.media_type, part.source.data
+    elif kind in {"image_url", "input_image"} and url is not None:
         match = _DATA_URL.fullmatch(url)
         if match is None:
             raise Refusal("a picture must come within the request, as data:image/...;base64,...: nothing is fetched")
-        return _image(match["type"], match["data"])
-    if part.type == "image" and part.source is not None and part.source.type == "base64":
-        return _image(part.source.media_type, part.source.data)
-    raise unsupported(f"content of type {part.type!r}", part.supported)
-
-
-def _image(media_type: str, data: str) -> Image:
+        media_type, data = match.groups()
+    else:
+        raise unsupported(f"content of type {part.type!r}", part.supported)
     try:
         return Image(media_type, base64.b64decode(data, validate=True))
-    except binascii.Error as error:
+    except ValueError as error:
         raise Refusal(f"a picture that is not base64: {error}") from error
 
 

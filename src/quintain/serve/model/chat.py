@@ -107,21 +107,16 @@ def _message(one: _ChatMessage) -> Message:
     if one.role == "tool" and not one.tool_call_id:
         raise Refusal("a message of role 'tool' needs the tool_call_id that it answers")
     role = "system" if one.role == "developer" else one.role
-    thoughts = one.reasoning_content or one.reasoning or ""
-    return Message(
-        role,
-        api.content(one.content),
-        calls,
-        one.tool_call_id if role == "tool" else None,
-        thoughts if role == "assistant" else "",
-    )
+    call_id = one.tool_call_id if role == "tool" else None
+    thoughts = one.reasoning_content or one.reasoning or "" if role == "assistant" else ""
+    return Message(role, api.content(one.content), calls, call_id, thoughts)
 
 
 def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
     """Returns a reply as a `chat.completion`."""
     said = reply.message
-    message: dict[str, Any] = {"role": "assistant", "content": said.text or (None if said.calls else "")}
-    message["refusal"] = None
+    content = said.text or (None if said.calls else "")
+    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
     if said.reasoning:
         message["reasoning_content"] = said.reasoning
     if said.calls:
@@ -148,9 +143,7 @@ def _deltas(said: Message) -> Iterator[dict[str, Any]]:
     for text in api.pieces(said.text):
         yield {"content": text}
     for number, call in enumerate(said.calls):
-        opened = _wired(call)
-        opened["function"] = {"name": call.name, "arguments": ""}
-        yield {"tool_calls": [{"index": number} | opened]}
+        yield {"tool_calls": [{"index": number} | _wired(msgspec.structs.replace(call, arguments=""))]}
         for text in api.pieces(call.arguments):
             yield {"tool_calls": [{"index": number, "function": {"arguments": text}}]}
 

@@ -127,61 +127,47 @@ def _assistant(parts: Sequence[_Block]) -> Message:
 
 def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
     """Returns a reply as a `message`."""
-    return _head(asked, reply, name) | {
-        "content": [_full(kind, value) for kind, value in _said(reply.message)],
-        "stop_reason": _stop(reply),
-        "stop_sequence": None,
-    }
+    full: list[dict[str, Any]] = []
+    for block, text in _blocks(reply.message):
+        kind = block["type"]
+        filled = {"input": msgspec.json.decode(text.strip() or "{}")} if kind == "tool_use" else {kind: text}
+        full.append(block | filled)
+    return _head(asked, reply, name) | _ended(reply) | {"content": full}
 
 
 def events(asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
     """Yields the events from `message_start` to `message_stop`."""
     empty: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
-    opened = _head(asked, reply, name) | empty
-    yield _event("message_start", message=opened)
-    for number, (kind, value) in enumerate(_said(reply.message)):
-        yield _event("content_block_start", index=number, content_block=_empty(kind, value))
-        for delta in _deltas(kind, value):
+    yield _event("message_start", message=_head(asked, reply, name) | empty)
+    for number, (block, text) in enumerate(_blocks(reply.message)):
+        yield _event("content_block_start", index=number, content_block=block)
+        kind, field = _DELTAS[block["type"]]
+        deltas = [{"type": kind, field: piece} for piece in api.pieces(text)]
+        if "signature" in block:
+            deltas.append({"type": "signature_delta", "signature": ""})
+        for delta in deltas:
             yield _event("content_block_delta", index=number, delta=delta)
         yield _event("content_block_stop", index=number)
-    ended = {"stop_reason": _stop(reply), "stop_sequence": None}
-    yield _event("message_delta", delta=ended, usage={"output_tokens": reply.usage.completion})
+    yield _event("message_delta", delta=_ended(reply), usage={"output_tokens": reply.usage.completion})
     yield _event("message_stop")
 
 
-_Piece = tuple[Literal["thinking", "text", "tool_use"], "str | ToolCall"]
+_DELTAS = {
+    "thinking": ("thinking_delta", "thinking"),
+    "text": ("text_delta", "text"),
+    "tool_use": ("input_json_delta", "partial_json"),
+}
+"""Type and field of the events that fill a block, by the block's type."""
 
 
-def _said(message: Message) -> Iterator[_Piece]:
+def _blocks(message: Message) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yields the message's blocks, each empty, and the text that fills it."""
     if message.reasoning:
-        yield "thinking", message.reasoning
+        yield {"type": "thinking", "thinking": "", "signature": ""}, message.reasoning
     if message.text or not message.calls:
-        yield "text", message.text
+        yield {"type": "text", "text": ""}, message.text
     for call in message.calls:
-        yield "tool_use", call
-
-
-def _empty(kind: str, value: str | ToolCall) -> dict[str, Any]:
-    if isinstance(value, ToolCall):
-        return {"type": kind, "id": value.id, "name": value.name, "input": {}}
-    return {"type": kind, kind: ""} | ({"signature": ""} if kind == "thinking" else {})
-
-
-def _full(kind: str, value: str | ToolCall) -> dict[str, Any]:
-    if isinstance(value, ToolCall):
-        return _empty(kind, value) | {"input": msgspec.json.decode(value.arguments.strip() or "{}")}
-    return _empty(kind, value) | {kind: value}
-
-
-def _deltas(kind: str, value: str | ToolCall) -> Iterator[dict[str, str]]:
-    if isinstance(value, ToolCall):
-        for text in api.pieces(value.arguments):
-            yield {"type": "input_json_delta", "partial_json": text}
-        return
-    for text in api.pieces(value):
-        yield {"type": f"{kind}_delta", kind: text}
-    if kind == "thinking":
-        yield {"type": "signature_delta", "signature": ""}
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}, call.arguments
 
 
 def _event(kind: str, **fields: Any) -> bytes:
@@ -193,10 +179,9 @@ def _head(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
     return {"id": f"msg_{name}", "type": "message", "role": "assistant", "model": asked.model, "usage": usage}
 
 
-def _stop(reply: Reply) -> str:
-    if reply.message.calls:
-        return "tool_use"
-    return {"length": "max_tokens", "content_filter": "refusal"}.get(reply.finish_reason, "end_turn")
+def _ended(reply: Reply) -> dict[str, Any]:
+    reason = {"length": "max_tokens", "content_filter": "refusal"}.get(reply.finish_reason, "end_turn")
+    return {"stop_reason": "tool_use" if reply.message.calls else reason, "stop_sequence": None}
 
 
 def error(refusal: Refusal) -> dict[str, Any]:

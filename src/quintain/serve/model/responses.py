@@ -180,41 +180,40 @@ def _sequence(opened: dict[str, Any], ended: dict[str, Any]) -> Iterator[_Event]
     yield "response.created", {"response": opened}
     yield "response.in_progress", {"response": opened}
     for number, item in enumerate(ended["output"]):
-        yield "response.output_item.added", {"output_index": number, "item": _begun(item)}
-        yield from _grown(item, {"output_index": number, "item_id": item["id"]})
+        status = {"status": "in_progress"} if "status" in item else {}
+        field, *_ = _FIELDS[item["type"]]
+        begun = item | status | {field: "" if field == "arguments" else []}
+        yield "response.output_item.added", {"output_index": number, "item": begun}
+        for kind, fields in _grown(item):
+            yield f"response.{kind}", {"output_index": number, "item_id": item["id"]} | fields
         yield "response.output_item.done", {"output_index": number, "item": item}
     yield f"response.{ended['status']}", {"response": ended}
 
 
-def _begun(item: dict[str, Any]) -> dict[str, Any]:
-    empty: dict[str, dict[str, Any]] = {
-        "message": {"content": []},
-        "function_call": {"arguments": ""},
-        "reasoning": {"summary": []},
-    }
-    status = {"status": "in_progress"} if "status" in item else {}
-    return {**item, **empty[str(item["type"])], **status}
+_FIELDS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    "function_call": ("arguments", "", "function_call_arguments", {}),
+    "message": ("content", "content_part", "output_text", {"logprobs": []}),
+    "reasoning": ("summary", "reasoning_summary_part", "reasoning_summary_text", {}),
+}
+"""By an item's type: the field that events fill, the names of the events of its part and of its text, and a constant
+of the latter."""
 
 
-def _grown(item: dict[str, Any], place: dict[str, Any]) -> Iterator[_Event]:
+def _grown(item: dict[str, Any]) -> Iterator[_Event]:
     """Yields the events that fill one item, piece by piece."""
-    if item["type"] == "function_call":
-        for text in api.pieces(item["arguments"]):
-            yield "response.function_call_arguments.delta", place | {"delta": text}
-        done = {"arguments": item["arguments"], "name": item["name"]}
-        yield "response.function_call_arguments.done", place | done
+    field, part_event, text_event, more = _FIELDS[item["type"]]
+    if field == "arguments":
+        for text in api.pieces(item[field]):
+            yield f"{text_event}.delta", {"delta": text}
+        yield f"{text_event}.done", {"arguments": item[field], "name": item["name"]}
         return
-    thought = item["type"] == "reasoning"
-    (part,) = item["summary" if thought else "content"]
-    whole_of = "reasoning_summary_part" if thought else "content_part"
-    words = "reasoning_summary_text" if thought else "output_text"
-    place = place | {"summary_index" if thought else "content_index": 0}
-    more: dict[str, Any] = {} if thought else {"logprobs": []}
-    yield f"response.{whole_of}.added", place | {"part": part | {"text": ""}}
+    (part,) = item[field]
+    place = {f"{field}_index": 0}
+    yield f"{part_event}.added", place | {"part": part | {"text": ""}}
     for text in api.pieces(part["text"]):
-        yield f"response.{words}.delta", place | {"delta": text} | more
-    yield f"response.{words}.done", place | {"text": part["text"]} | more
-    yield f"response.{whole_of}.done", place | {"part": part}
+        yield f"{text_event}.delta", place | {"delta": text} | more
+    yield f"{text_event}.done", place | {"text": part["text"]} | more
+    yield f"{part_event}.done", place | {"part": part}
 
 
 def _items(said: Message, name: str, spaces: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -232,22 +231,11 @@ def _items(said: Message, name: str, spaces: Mapping[str, str]) -> Iterator[dict
 
 
 def _head(asked: ApiRequest, name: str) -> dict[str, Any]:
-    return {
-        "id": f"resp_{name}",
-        "object": "response",
-        "created_at": 0,  # Clients require it, and do not read it.
-        "error": None,
-        "incomplete_details": None,
-        "instructions": None,
-        "metadata": {},
-        "model": asked.model,
-        "parallel_tool_calls": True,
-        "previous_response_id": asked.after,
-        "temperature": None,
-        "tool_choice": "auto",
-        "tools": [],
-        "top_p": None,
-    }
+    unset: dict[str, Any] = dict.fromkeys(("error", "incomplete_details", "instructions", "temperature", "top_p"))
+    # Clients require `created_at`, and do not read it.
+    unset |= {"object": "response", "created_at": 0, "metadata": {}, "parallel_tool_calls": True, "tools": []}
+    own = {"id": f"resp_{name}", "model": asked.model, "previous_response_id": asked.after, "tool_choice": "auto"}
+    return unset | own
 
 
 def _usage(reply: Reply) -> dict[str, Any]:
