@@ -11,51 +11,39 @@ from mcp.server.lowlevel import Server
 import quintain
 from quintain.serve.errors import Refused
 from quintain.serve.http import mcp_sdk as sdk
-from quintain.serve.http.asgi import HttpRequest
 
 from .api import Refusal
-from .conversation import Conversation
+from .conversation import SCOPE_KEY, Conversation
 
 Context = ServerRequestContext[Any, Any]
 
-_CONVERSATION = "dev.quintain.conversation"
 
+def manager(most: int) -> sdk.Manager:
+    """Returns the SDK's manager for all programs of an event loop, without state of its own.
 
-class Actions:
-    """SDK server for the programs of all episodes in an event loop, without state of its own."""
-
-    def __init__(self, most: int) -> None:
-        server: Server[Any] = Server(
-            "quintain",
-            version=quintain.__version__,
-            get_tool_input_schema=sdk.without_headers,
-            on_list_tools=_list_tools,
-            on_call_tool=_call_tool,
-        )
-        self._manager = sdk.Manager(server, most=most)
-
-    async def handle(self, request: HttpRequest, conversation: Conversation) -> None:
-        """Answers a POST; raises Refusal for other methods, because the server has no streams and no sessions."""
-        if request.method != "POST":
-            raise Refusal("this takes POST", status=405, code="method_not_allowed")
-        scope = {**request.scope, _CONVERSATION: conversation}
-        await self._manager.handle(scope, request.receive, request.send)
-
-    async def aclose(self) -> None:
-        """Ends the SDK's session manager."""
-        await self._manager.aclose()
+    Args:
+        most: Bytes of a request's body.
+    """
+    server: Server[Any] = Server(
+        "quintain",
+        version=quintain.__version__,
+        get_tool_input_schema=sdk.without_headers,
+        on_list_tools=_list_tools,
+        on_call_tool=_call_tool,
+    )
+    return sdk.Manager(server, most=most)
 
 
 def _conversation(context: Context) -> Conversation:
     assert context.request is not None
-    found: Conversation = context.request.scope[_CONVERSATION]
+    found: Conversation = context.request.scope[SCOPE_KEY]
     return found
 
 
 async def _list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
     conversation = _conversation(context)
     conversation.listed = True
-    return types.ListToolsResult(tools=[sdk.tool(tool) for tool in conversation.tools])
+    return types.ListToolsResult(tools=[sdk.tool(tool) for tool in conversation.session.tools])
 
 
 async def _call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:

@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ from quintain.trace import Message, Reply, Trace
 
 from . import peers
 from .conversation import Conversation
-from .endpoint import Listener, ProgramHandlers, opened
+from .endpoint import Paths, ProgramHandlers
 
 _PASSED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME", "SHELL", "SSL_CERT_FILE")
 """Variables of this process that a program gets, without API keys and the user's home."""
@@ -48,38 +48,14 @@ class ProgramFailure(EpisodeError):
 
 
 class ProgramInput(NamedTuple):
-    """Input of a program.
-
-    Attributes:
-        prompt: The task, or the conversation so far.
-        system: The system prompt of the environment.
-        url: Address of the model's APIs, without the version.
-        key: API key for them.
-        tools: Address of the episode's tools, which speaks MCP.
-    """
+    """Input of a program: its texts, the address of the model's APIs without the version, their key, and its tools."""
 
     prompt: str
     system: str
     url: str
     key: str
     tools: str
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """Environment variables that clients of the APIs read."""
-        return {
-            "OPENAI_BASE_URL": f"{self.url}/v1",
-            "OPENAI_API_BASE": f"{self.url}/v1",
-            "OPENAI_API_KEY": self.key,
-            "ANTHROPIC_BASE_URL": self.url,
-            "ANTHROPIC_API_KEY": self.key,
-            "QUINTAIN_MCP_URL": self.tools,
-        }
-
-    @property
-    def whole(self) -> str:
-        """System prompt and prompt in one text, for a program without a system prompt."""
-        return f"{self.system}\n\n{self.prompt}" if self.system else self.prompt
+    """Address of the episode's tools, which speaks MCP."""
 
 
 class Program:
@@ -87,9 +63,7 @@ class Program:
 
     def __init__(self, process: asyncio.subprocess.Process, folder: Path, output: int) -> None:
         self.pid = process.pid
-        self._process = process
-        self._folder = folder
-        self._output = output
+        self._process, self._folder, self._output = process, folder, output
         self._tail = bytearray()
         os.set_blocking(output, False)
         asyncio.get_running_loop().add_reader(output, self._read)
@@ -105,7 +79,8 @@ class Program:
         """
         folder = Path(tempfile.mkdtemp(prefix="quintain-"))
         output, said = os.pipe()  # Not asyncio's, which waits until all writers have closed it.
-        prompt = given.prompt if "{system}" in command else given.whole
+        apart = "{system}" in command or not given.system
+        prompt = given.prompt if apart else f"{given.system}\n\n{given.prompt}"
         place = folder / "given"
         meant = {"system": given.system, "prompt": prompt, "given": place, "mcp_config": place / "mcp.json"}
         # All at once, because placeholders in a text are not filled.
@@ -199,10 +174,12 @@ def _close_ourselves() -> None:
 
 
 def _environment(folder: Path, given: ProgramInput, passed: Collection[str]) -> dict[str, str]:
-    ours: Mapping[str, str] = os.environ
-    kept = {name: ours[name] for name in (*_PASSED, *passed) if name in ours}
+    """Returns the program's variables: its folders, some of this process's, and those that clients of the APIs read."""
+    kept = {name: os.environ[name] for name in (*_PASSED, *passed) if name in os.environ}
     home = {"HOME": str(folder / "home"), "TMPDIR": str(folder / "work"), "QUINTAIN_GIVEN": str(folder / "given")}
-    return {**home, **kept, **given.variables}
+    openai = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), f"{given.url}/v1") | {"OPENAI_API_KEY": given.key}
+    anthropic = {"ANTHROPIC_BASE_URL": given.url, "ANTHROPIC_API_KEY": given.key}
+    return {**home, **kept, **openai, **anthropic, "QUINTAIN_MCP_URL": given.tools}
 
 
 class CommandHarness(msgspec.Struct, frozen=True):
@@ -256,11 +233,13 @@ class CommandHarness(msgspec.Struct, frozen=True):
         if self.bound and not peers.known():
             raise UsageError("only Linux says whose a connection is: set bound=False to let in who knows the secrets")
         listed = "{mcp_config}" in self.command if self.mcp is None else self.mcp
-        conversation = Conversation(_beside(session), model, self.tools, listed=listed)
-        async with opened() as listener:
-            stage = _Stage(self, conversation, listener)
+        if not isinstance(session, ActorSession) or session.episode.env.remote_begin is not None:
+            raise UsageError("a program plays beside its world, in one process: not through a session over a wire")
+        conversation = Conversation(session, model, self.tools, listed=listed)
+        async with Paths.served() as paths:
+            stage = _Stage(self, conversation, paths)
             if self.mcp is not False:
-                await listener.paths.load()
+                await paths.load()
 
             async def speak(request: Request) -> Reply:
                 return await (stage.speak(request) if request.role == session.role else model(request))
@@ -274,13 +253,6 @@ class CommandHarness(msgspec.Struct, frozen=True):
             raise stage.trouble
 
 
-def _beside(session: Session) -> ActorSession:
-    """Returns the session of an episode in this process; raises UsageError for one over a wire."""
-    if not isinstance(session, ActorSession) or session.episode.env.remote_begin is not None:
-        raise UsageError("a program plays beside its world, in one process: not through a session over a wire")
-    return session
-
-
 class _Over(BaseException):
     """End of the episode, not an Exception, so that a harness which catches those does not stop it."""
 
@@ -288,9 +260,9 @@ class _Over(BaseException):
 class _Stage:
     """Runs of the program in one episode; `trouble` is its failure, if any."""
 
-    def __init__(self, harness: CommandHarness, conversation: Conversation, listener: Listener) -> None:
+    def __init__(self, harness: CommandHarness, conversation: Conversation, paths: Paths) -> None:
         self.trouble: ProgramFailure | None = None
-        self._harness, self._conversation, self._listener = harness, conversation, listener
+        self._harness, self._conversation, self._paths = harness, conversation, paths
         self._heard: list[Message] = []
         self._reply: Reply | None = None
 
@@ -298,10 +270,7 @@ class _Stage:
         """Runs the program until it exits, and returns its last reply."""
         self._hear(request)
         try:
-            status, said = await self._run()
-            if self._conversation.session.ended:
-                raise _Over
-            _judge(status, said, replies=self._conversation.replies)
+            await self._run()
         except ProgramFailure as failure:
             self.trouble = failure
             raise _Over from failure
@@ -312,36 +281,50 @@ class _Stage:
         self._heard.append(self._reply.message)
         return self._reply
 
-    async def _run(self) -> tuple[int, str]:
-        """Runs the program once, and returns its status and the end of its output."""
+    async def _run(self) -> None:
+        """Runs the program once; raises ProgramFailure if it did not end well, _Over if the episode ended."""
         harness, conversation = self._harness, self._conversation
         handlers = ProgramHandlers(conversation, bound=harness.bound)
-        self._listener.paths.open(handlers)
+        self._paths.open(handlers)
         program = None
         try:
             program = await Program.start(harness.command, self._given(handlers), harness.passed)
             handlers.start(program.pid)
-            return await self._watched(program, handlers), _quoted(program.said, handlers)
+            status, said = await self._watched(program, handlers), program.said
         finally:
-            self._listener.paths.close(handlers)
+            self._paths.close(handlers)
             if program is not None:
                 await program.end()
+        if conversation.session.ended:
+            raise _Over
+        for secret in (handlers.key, handlers.token):  # The program may have printed them.
+            said = said.replace(secret, "***")
+        self._judge(status, f": …{said[-1500:]}" if said else "")
 
-    async def _watched(self, program: Program, handlers: ProgramHandlers) -> int:
-        """Returns the program's status; 0 if the episode ended first."""
+    async def _watched(self, program: Program, handlers: ProgramHandlers) -> int | None:
+        """Returns the program's status; 0 if the episode ended first, None if the program hung."""
         ended, over = asyncio.ensure_future(program.wait()), asyncio.ensure_future(self._conversation.over.wait())
         try:
             while (left := self._harness.idle_s - handlers.quiet_s) > 0:
                 done, _ = await asyncio.wait({ended, over}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
                 if done:
                     return ended.result() if ended.done() else 0
+            return None
         finally:
             ended.cancel()
             over.cancel()
-        said = _quoted(program.said, handlers)
-        raise ProgramFailure(
-            f"the program asked for nothing for {self._harness.idle_s:g} s{said}", kind="agent_timeout"
-        )
+
+    def _judge(self, status: int | None, said: str) -> None:
+        if status is None:
+            words = f"the program asked for nothing for {self._harness.idle_s:g} s{said}"
+            raise ProgramFailure(words, kind="agent_timeout")
+        if status == -signal.SIGKILL:
+            raise ProgramFailure(f"the program was killed from outside{said}", kind="kill_shaped")
+        if status:
+            ended = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+            raise ProgramFailure(f"the program {ended}{said}")
+        if not self._conversation.replies:
+            raise ProgramFailure(f"the program ended and never got a reply of its model{said}")
 
     def _hear(self, request: Request) -> None:
         """Collects the messages since the program's last reply, without its own context."""
@@ -355,29 +338,6 @@ class _Stage:
     def _given(self, handlers: ProgramHandlers) -> ProgramInput:
         talk = [one for one in self._heard if one.role != "system"]
         prompt = talk[0].text if len(talk) == 1 else "\n\n".join(f"{one.role}: {one.text}" for one in talk)
-        url = self._listener.url
-        return ProgramInput(
-            prompt=prompt,
-            system="\n\n".join(one.text for one in self._heard if one.role == "system"),
-            url=f"{url}/m/{handlers.token}",
-            key=handlers.key,
-            tools=f"{url}/e/{handlers.token}/mcp",
-        )
-
-
-def _judge(status: int, said: str, *, replies: int) -> None:
-    """Raises ProgramFailure if a program did not end well."""
-    if status == -signal.SIGKILL:
-        raise ProgramFailure(f"the program was killed from outside{said}", kind="kill_shaped")
-    if status:
-        ended = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        raise ProgramFailure(f"the program {ended}{said}")
-    if not replies:
-        raise ProgramFailure(f"the program ended and never got a reply of its model{said}")
-
-
-def _quoted(said: str, handlers: ProgramHandlers) -> str:
-    """Returns the end of the output without the secrets, which the program may have printed."""
-    for secret in (handlers.key, handlers.token):
-        said = said.replace(secret, "***")
-    return f": …{said[-1500:]}" if said else ""
+        system = "\n\n".join(one.text for one in self._heard if one.role == "system")
+        model, tools = (f"{self._paths.url}/{place}/{handlers.token}" for place in "me")
+        return ProgramInput(prompt, system, model, handlers.key, f"{tools}/mcp")

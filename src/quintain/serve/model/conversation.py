@@ -27,6 +27,8 @@ from .turn import OpenTurn, PendingReply, ToolAccess, gate, key
 
 T = TypeVar("T")
 
+SCOPE_KEY = "dev.quintain.conversation"
+"""Key of a request's ASGI scope under which the MCP server finds the conversation."""
 _PATIENCE_S = 5.0
 """Seconds that a tool may run after its program has ended."""
 _TURN_S = 30.0
@@ -34,13 +36,9 @@ _TURN_S = 30.0
 
 
 class Conversation:
-    """Conversation of one episode's program.
+    """Conversation of one episode's program; `over` is set when the episode has ended.
 
-    Attributes:
-        session: The agent's side of the episode.
-        listed: True if the program has taken the episode's tools over MCP, or is certain to; else they run here.
-        replies: Number of the model's replies.
-        over: Set when the episode has ended.
+    `listed` is true if the program has taken the episode's tools over MCP, or is certain to; else they run here.
     """
 
     def __init__(
@@ -61,17 +59,8 @@ class Conversation:
         self._running: set[asyncio.Task[Any]] = set()
         self._drawing: set[asyncio.Task[Any]] = set()
 
-    @property
-    def tools(self) -> Sequence[Tool]:
-        """Tools that the agent may call."""
-        return self.session.tools
-
     async def ask(self, asked: ApiRequest) -> tuple[Reply, str]:
-        """Returns the model's reply as the program sees it, and a name for it.
-
-        Raises:
-            Refusal: The episode has ended, the model failed, or the request is not allowed.
-        """
+        """Returns the model's reply as the program sees it, and a name for it; raises Refusal if there is none."""
         return await self._whole(self._ask(asked))
 
     async def call(self, name: str, arguments: str) -> Step:
@@ -89,11 +78,12 @@ class Conversation:
             if task.cancelled():
                 raise Refusal("the program is gone", status=403, code="episode_ended") from None
             raise
+        except Refusal:
+            raise
         except BROKEN as error:
-            if isinstance(error, Refusal):
-                raise
             self.session.episode.fail(error, component="H", kind="agent_run_error")
-            raise Refusal(f"this episode is broken: {error}", status=403, code="episode_ended") from error
+            code = error.kind if isinstance(error, EpisodeError) else "episode_ended"
+            raise Refusal(f"this episode is broken: {error}", status=403, code=code) from error
         finally:
             if self.session.ended:
                 self.over.set()
@@ -124,7 +114,7 @@ class Conversation:
 
     async def _drawn(self, asked: ApiRequest, context: list[Message]) -> tuple[Reply, list[Message]]:
         """Returns the first reply of which the program gets a part, and the context that ends with it."""
-        passed = self._gate(asked)
+        passed = gate(asked, self.session.tools, self._allowed, listed=self.listed)
         while True:
             reply = self._distinct(await self._reply(asked, context, passed.tools))
             self.replies += 1
@@ -148,21 +138,12 @@ class Conversation:
                 context = list(self.session.messages)
 
     async def _reply(self, asked: ApiRequest, context: Sequence[Message], tools: tuple[Tool, ...]) -> Reply:
-        request = self.session.request()
-        limits = [limit for limit in (request.max_tokens, asked.max_tokens) if limit is not None]
-        wanted = ProgramRequest(
-            messages=tuple(context),
-            tools=_choice(tools, asked.tool_choice),
-            role=request.role,
-            seed=request.seed,
-            temperature=request.temperature,
-            top_p=request.top_p,
-            max_tokens=min(limits, default=None),
-            stop=asked.stop,
-            tool_choice=asked.tool_choice,
-        )
+        request = msgspec.structs.asdict(self.session.request())
+        limits = [limit for limit in (request["max_tokens"], asked.max_tokens) if limit is not None]
+        request |= {"messages": tuple(context), "tools": _choice(tools, asked.tool_choice)}
+        request |= {"max_tokens": min(limits, default=None), "stop": asked.stop, "tool_choice": asked.tool_choice}
         try:
-            return _ended_at(await self._model(wanted), asked.stop)
+            return _ended_at(await self._model(ProgramRequest(**request)), asked.stop)
         except EpisodeError as error:
             raise Refusal(f"the model failed: {error}", status=403, code="model_failed") from error
 
@@ -202,28 +183,21 @@ class Conversation:
     async def _call(self, name: str, arguments: str) -> Step:
         async with self._lock:
             self._check()
-            call = None if self._open is None else self._open.match(name, arguments)
-            if self._open is None or call is None:
-                return await self._own_call(name, arguments)
-            step = await self._open.run(call)
-            if not self._open.pending or self.session.ended:
-                await self._close()
-            return step
-
-    async def _own_call(self, name: str, arguments: str) -> Step:
-        """Runs a call that the model did not make, as a turn without tokens."""
-        await self._settle()
-        self._check()
-        self._own_calls += 1
-        call = ToolCall(f"program_{self._own_calls}", name, arguments)
-        turn = await self.session.step(Reply(Message("assistant", calls=(call,)), Tokens([], [])))
-        return turn.steps[0]
+            if self._open is not None and (call := self._open.match(name, arguments)) is not None:
+                step = await self._open.run(call)
+                if not self._open.pending or self.session.ended:
+                    await self._close()
+                return step
+            # The model did not make this call, so it is a turn without tokens.
+            await self._settle()
+            self._check()
+            self._own_calls += 1
+            call = ToolCall(f"program_{self._own_calls}", name, arguments)
+            turn = await self.session.step(Reply(Message("assistant", calls=(call,)), Tokens([], [])))
+            return turn.steps[0]
 
     async def finish(self) -> Reply | None:
-        """Returns the last reply of a program that has exited, which is not recorded yet, with its context set.
-
-        The result is None if the episode is over, or the last reply is not an answer.
-        """
+        """Returns the answer of a program that has exited, with its context set; None if there is not one."""
         async with self._lock:  # No call is running, and those that wait are cancelled.
             self._dismiss()
             words = self._held.pop() if self._held and self._held[-1].answers else None
@@ -282,9 +256,8 @@ class Conversation:
         await self._close()
         held, self._held = self._held, []
         for one in held:
-            if self.session.ended:
-                return
-            await self._run_here(one.context, one.reply, calls=())
+            if not self.session.ended:
+                await self._run_here(one.context, one.reply, calls=())
 
     async def _close(self) -> None:
         turn, self._open = self._open, None
@@ -303,35 +276,22 @@ class Conversation:
 
     def _check(self) -> None:
         if self.session.ended:
-            reason = self.session.episode.trace.reason
-            raise Refusal(f"this episode has ended: {reason}", status=403, code="episode_ended")
+            words = f"this episode has ended: {self.session.episode.trace.reason}"
+            raise Refusal(words, status=403, code="episode_ended")
 
     def _restored(self, asked: ApiRequest) -> list[Message]:
         """Returns the context of a request, with replies as the model gave them and the steps that ran here."""
-        before: tuple[Message, ...] = ()
-        if asked.after is not None:
-            if asked.after not in self._stored:
-                raise Refusal(f"there is no response {asked.after!r} in this episode", status=404, code="not_found")
-            before = self._stored[asked.after]
-        first = [Message("system", asked.instructions)] if asked.instructions else []
-        restored = [*first, *before]
+        if asked.after is not None and asked.after not in self._stored:
+            raise Refusal(f"there is no response {asked.after!r} in this episode", status=404, code="not_found")
+        restored = [Message("system", asked.instructions)] if asked.instructions else []
+        restored += self._stored.get(asked.after or "", ())
         seen: Counter[bytes] = Counter()
         for message in asked.messages:
-            name = key(message)
-            said = self._said.get(name, ()) if message.role == "assistant" else ()
-            if not said:
-                restored.append(message)
-                continue
+            name = key(message) if message.role == "assistant" else b""
+            said = self._said.get(name) or [(message,)]
             restored += said[min(seen[name], len(said) - 1)]
             seen[name] += 1
         return restored
-
-    def _gate(self, asked: ApiRequest) -> ToolAccess:
-        try:
-            return gate(asked, self.session.tools, self._allowed, listed=self.listed)
-        except EpisodeError as error:
-            self.session.episode.fail(error, component=error.component, kind=error.kind)
-            raise Refusal(str(error), status=403, code=error.kind) from error
 
 
 def _choice(tools: tuple[Tool, ...], name: str) -> tuple[Tool, ...]:

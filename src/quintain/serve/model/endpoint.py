@@ -11,7 +11,7 @@ import secrets
 import socket
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from quintain import codec
 from quintain.errors import UsageError
@@ -21,13 +21,11 @@ from quintain.trace import Reply
 
 from . import chat, messages, responses
 from .api import ApiRequest, Format, Refusal
-from .conversation import Conversation
+from .conversation import SCOPE_KEY, Conversation
 from .peers import Guard
 
 if TYPE_CHECKING:
-    from .actions import Actions
-
-T = TypeVar("T")
+    from quintain.serve.http.mcp_sdk import Manager
 
 BODY_BYTES = 50_000_000
 """Bytes of the longest request."""
@@ -36,18 +34,13 @@ _QUIET_S = 10.0
 
 FORMATS: dict[str, Format] = {"chat/completions": chat, "responses": responses, "messages": messages}
 _NOWHERE = Refusal("there is no such path", status=404, code="not_found")
+_NOT_POST = Refusal("this takes POST", status=405, code="method_not_allowed")
 
 
 class ProgramHandlers:
-    """Handlers for one episode's program.
+    """Handlers for one episode's program, with `token` in its paths, and `key` as the API key that it must send.
 
-    Args:
-        conversation: The program's conversation with its model.
-        bound: Whether only the program itself may connect, even if another process has its secrets.
-
-    Attributes:
-        token: The unguessable part of its paths.
-        key: The API key that the program must send.
+    If they are `bound`, only the program itself may connect, even if another process has its secrets.
     """
 
     def __init__(self, conversation: Conversation, *, bound: bool) -> None:
@@ -56,7 +49,7 @@ class ProgramHandlers:
         self.conversation = conversation
         self._guards = {"m": Guard(), "e": Guard()} if bound else {}
         self._started = asyncio.Event()
-        self._left: dict[str, asyncio.Task[tuple[Reply, str]]] = {}
+        self._left: dict[bytes, asyncio.Task[tuple[Reply, str]]] = {}
         self._busy = 0
         self._last = asyncio.get_running_loop().time()
 
@@ -71,23 +64,26 @@ class ProgramHandlers:
             guard.session = session
         self._started.set()
 
-    async def handle(self, request: HttpRequest, actions: Callable[[], Awaitable[Actions]]) -> None:
-        """Answers a request below the token; `actions` returns the MCP server."""
+    async def handle(self, request: HttpRequest, tools: Callable[[], Awaitable[Manager]]) -> None:
+        """Answers a request below the token; `tools` returns the MCP server."""
         place, _, *path = request.segments
-        form = FORMATS.get("/".join(path[1:])) or (messages if request.header(b"anthropic-version") else chat)
+        known = FORMATS.get("/".join(path[1:]))
+        form = known or (messages if request.header(b"anthropic-version") else chat)
         self._busy += 1
         try:
             await self._started.wait()  # A request may come before the process ID is set.
             self._admit(request, place)
-            match [place, *path]:
-                case ["e", "mcp"]:
-                    await (await actions()).handle(request, self.conversation)
-                case ["m", "v1", "models", *name]:
-                    await _name_models(request, "/".join(name))
-                case ["m", "v1", *rest] if "/".join(rest) in FORMATS:
-                    await self._ask(request, form)
-                case _:
-                    await _refuse(request, _NOWHERE, form)
+            if [place, *path[:2]] == ["m", "v1", "models"]:
+                await _name_models(request, "/".join(path[2:]))
+            elif [place, *path] != ["e", "mcp"] and not (known and [place, path[0]] == ["m", "v1"]):
+                await _refuse(request, _NOWHERE, form)
+            elif request.method != "POST":
+                await _refuse(request, _NOT_POST, form)
+            elif place == "m":
+                await self._ask(request, form)
+            else:
+                scope = {**request.scope, SCOPE_KEY: self.conversation}
+                await (await tools()).handle(scope, request.receive, request.send)
         except Refusal as refusal:
             await _refuse(request, refusal, form)
         except ServeError as error:
@@ -108,78 +104,63 @@ class ProgramHandlers:
             return
         client, server = request.scope.get("client"), request.scope.get("server")
         if not client or not server or not self._guards[place].admits(client, server):
-            raise Refusal(
-                "this secret is bound to another process: the first of the program that used it",
-                status=403,
-                code="agent_command_not_allowed",
-            )
+            words = "this secret is bound to another process: the first of the program that used it"
+            raise Refusal(words, status=403, code="agent_command_not_allowed")
 
     async def _ask(self, request: HttpRequest, form: Format) -> None:
-        if request.method != "POST":
-            raise Refusal("this takes POST", status=405, code="method_not_allowed")
         body = await request.body(BODY_BYTES)
         asked = form.read(body)
-        asking = self._asked(f"{request.path} {hashlib.sha256(body).hexdigest()}", asked)
+        digest = hashlib.sha256(request.path.encode() + body).digest()
         if not asked.stream:
-            reply, name = await _while_there(request, asking)
-            self._spoken()
-            await request.reply(form.whole(asked, reply, name))
+            await request.reply(form.whole(asked, *await self._reply(request, asked, digest)))
             return
-        await self._stream(request, form, asked=asked, asking=asking)
-
-    async def _stream(
-        self,
-        request: HttpRequest,
-        form: Format,
-        *,
-        asked: ApiRequest,
-        asking: Callable[[], Awaitable[tuple[Reply, str]]],
-    ) -> None:
-        waiting = asyncio.ensure_future(_while_there(request, asking))
+        waiting = asyncio.ensure_future(self._reply(request, asked, digest))
         await asyncio.wait({waiting}, timeout=_QUIET_S)
         if waiting.done():
             waiting.result()  # A refusal at once has its own status.
         events = Events(request)
         await events.open(b": ready\n\n")
         try:
-            reply, name = await events.during(_result(waiting))
+            frames = b"".join(form.events(asked, *await events.during(asyncio.wait_for(waiting, None))))
         except Refusal as refusal:
-            await events.close(form.broken(refusal))
-            return
-        self._spoken()
-        await events.close(b"".join(form.events(asked, reply, name)))
+            frames = form.broken(refusal)
+        await events.close(frames)
 
-    def _asked(self, digest: str, asked: ApiRequest) -> Callable[[], Awaitable[tuple[Reply, str]]]:
-        """Returns the draw of a reply, which goes on if the client leaves, for the same request that comes again.
+    async def _reply(self, request: HttpRequest, asked: ApiRequest, digest: bytes) -> tuple[Reply, str]:
+        """Returns the reply, which is drawn on if the client leaves, for the same request that comes again.
 
         The same request beside a waiting one gets a reply of its own, because programs draw several so.
         """
-
-        async def asking() -> tuple[Reply, str]:
-            task = self._left.pop(digest, None)
-            if task is None:
-                task = asyncio.ensure_future(self.conversation.ask(asked))
-                task.add_done_callback(_heard)
-            try:
-                return await asyncio.shield(task)
-            except asyncio.CancelledError:
-                self._left[digest] = task
-                raise
-
-        return asking
-
-    def _spoken(self) -> None:
+        drawing = self._left.pop(digest, None) or asyncio.ensure_future(self.conversation.ask(asked))
+        drawing.add_done_callback(_heard)
+        leaving = asyncio.ensure_future(_left(request))
+        try:
+            await asyncio.wait({drawing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+            if not drawing.done():
+                self._left[digest] = drawing
+        if not drawing.done():
+            raise Refusal("the client left before its answer", status=499, code="client_left")
+        reply = drawing.result()
         for guard in self._guards.values():
             guard.spoken()
+        return reply
 
 
 class Paths:
-    """ASGI application that passes each request to the handlers that its token names."""
+    """ASGI application that passes each request to the handlers that its token names, and its server at `url`."""
+
+    _of_loops: ClassVar[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Paths]] = weakref.WeakKeyDictionary()
 
     def __init__(self) -> None:
+        self.url = ""
         self._handlers: dict[str, ProgramHandlers] = {}
-        self._actions: Actions | None = None
-        self._loading = asyncio.Lock()
+        self._tools: Manager | None = None
+        self._changing = asyncio.Lock()
+        self._users = 0
+        self._server: Any = None
+        self._serving: asyncio.Task[None] | None = None
 
     def open(self, handlers: ProgramHandlers) -> None:
         self._handlers[handlers.token] = handlers
@@ -194,26 +175,62 @@ class Paths:
         parts = request.segments
         handlers = self._handlers.get(parts[1]) if len(parts) > 1 and parts[0] in {"m", "e"} else None
         if handlers is None:
-            await _refuse(request, _NOWHERE, FORMATS["chat/completions"])
+            await _refuse(request, _NOWHERE, chat)
             return
         # The server cancels requests that run when it stops.
         with contextlib.suppress(asyncio.CancelledError):
             await handlers.handle(request, self.load)
 
-    async def aclose(self) -> None:
-        """Ends the SDK's session manager."""
-        actions, self._actions = self._actions, None
-        if actions is not None:
-            await actions.aclose()
-
-    async def load(self) -> Actions:
+    async def load(self) -> Manager:
         """Loads the MCP server, which takes a second, before programs need it."""
-        async with self._loading:
-            if self._actions is None:
+        async with self._changing:
+            if self._tools is None:
                 module = await asyncio.to_thread(importlib.import_module, f"{__package__}.actions")
-                made: Actions = module.Actions(BODY_BYTES)
-                self._actions = made
-            return self._actions
+                made: Manager = module.manager(BODY_BYTES)
+                self._tools = made
+            return self._tools
+
+    async def aclose(self) -> None:
+        """Ends the MCP server."""
+        tools, self._tools = self._tools, None
+        if tools is not None:
+            await tools.aclose()
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def served(cls) -> AsyncGenerator[Paths]:
+        """Yields the paths of the running event loop, served on loopback while at least one program has them.
+
+        Raises:
+            UsageError: The extra `serve` is not installed.
+        """
+        self = cls._of_loops.setdefault(asyncio.get_running_loop(), cls())
+        async with self._changing:
+            if not self._users:
+                self._start()
+            self._users += 1
+        try:
+            yield self
+        finally:
+            async with self._changing:
+                self._users -= 1
+                if not self._users:
+                    await self._stop()
+
+    def _start(self) -> None:
+        self._server = _server(self)
+        # asyncio sets TCP_NODELAY only on sockets whose protocol number is given.
+        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(1024)
+        self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        self._serving = asyncio.create_task(self._server.serve(sockets=[listening]))
+
+    async def _stop(self) -> None:
+        assert self._serving is not None
+        self._server.should_exit = self._server.force_exit = True  # No client is left.
+        await self._serving
+        await self.aclose()
 
 
 async def _name_models(request: HttpRequest, name: str) -> None:
@@ -229,26 +246,10 @@ def _heard(task: asyncio.Future[Any]) -> None:
         task.exception()
 
 
-async def _result(task: asyncio.Future[T]) -> T:
-    return await task
-
-
-async def _while_there(request: HttpRequest, asking: Callable[[], Awaitable[tuple[Reply, str]]]) -> tuple[Reply, str]:
-    """Returns the reply; raises Refusal if the client leaves first."""
-
-    async def left() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-
-    reply, leaving = asyncio.ensure_future(asking()), asyncio.ensure_future(left())
-    try:
-        await asyncio.wait({reply, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if reply.done():
-            return reply.result()
-        raise Refusal("the client left before its answer", status=499, code="client_left")
-    finally:
-        leaving.cancel()
-        reply.cancel()
+async def _left(request: HttpRequest) -> None:
+    """Waits until the client leaves."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _refuse(request: HttpRequest, refusal: Refusal, form: Format) -> None:
@@ -258,60 +259,6 @@ async def _refuse(request: HttpRequest, refusal: Refusal, form: Format) -> None:
         document = {"jsonrpc": "2.0", "id": None, "error": said}
     headers = [(b"content-type", b"application/json"), (b"x-should-retry", b"false")]
     await request.answer(refusal.status, codec.json(document), headers)
-
-
-class Listener:
-    """Server on loopback for all programs of an event loop, which runs while one of them does."""
-
-    def __init__(self) -> None:
-        self.paths = Paths()
-        self.url = ""
-        self._users = 0
-        self._changing = asyncio.Lock()
-        self._server: Any = None
-        self._serving: asyncio.Task[None] | None = None
-
-    async def enter(self) -> None:
-        async with self._changing:
-            if not self._users:
-                await self._start()
-            self._users += 1
-
-    async def leave(self) -> None:
-        async with self._changing:
-            self._users -= 1
-            if not self._users:
-                await self._stop()
-
-    async def _start(self) -> None:
-        server = self._server = _server(self.paths)
-        # asyncio sets TCP_NODELAY only on sockets whose protocol number is given.
-        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listening.bind(("127.0.0.1", 0))
-        listening.listen(1024)
-        self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        self._serving = asyncio.create_task(server.serve(sockets=[listening]))
-
-    async def _stop(self) -> None:
-        assert self._serving is not None
-        self._server.should_exit = True
-        self._server.force_exit = True  # No client is left.
-        await self._serving
-        await self.paths.aclose()
-
-
-_listeners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Listener] = weakref.WeakKeyDictionary()
-
-
-@contextlib.asynccontextmanager
-async def opened() -> AsyncGenerator[Listener]:
-    """Yields the listener of the running event loop; raises UsageError if the extra `serve` is not installed."""
-    listener = _listeners.setdefault(asyncio.get_running_loop(), Listener())
-    await listener.enter()
-    try:
-        yield listener
-    finally:
-        await listener.leave()
 
 
 def _server(paths: Paths) -> Any:

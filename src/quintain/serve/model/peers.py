@@ -6,11 +6,10 @@ On Linux, /proc/net/tcp has a socket's inode by its addresses, and /proc/PID/fd 
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
-import struct
+import socket
+import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -35,9 +34,7 @@ class Guard:
     """Check that admits the first process that connects, if it started before the model's first reply.
 
     A child that acts for the model starts after that reply, so the process that is admitted is the program itself.
-
-    Attributes:
-        session: Number of the POSIX session that the program leads; processes of others are refused.
+    `session` is the number of the POSIX session that the program leads; processes of others are refused.
     """
 
     def __init__(self) -> None:
@@ -69,20 +66,15 @@ class Guard:
             return False
         if self._bound is not None:
             return _process(self._bound.pid) == self._bound and inode in _inodes(self._bound.pid)
-        holders = [one for one in self._members() if inode in _inodes(one.pid)]
+        pids = [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal()]
+        members = [one for one in map(_process, pids) if one is not None and one.session == self.session]
         # A socket that children inherited is still the parent's.
+        holders = [one for one in members if inode in _inodes(one.pid)]
         first = min(holders, key=lambda one: one.started, default=None)
         if first is None or (self._spoken is not None and first.started >= self._spoken):
             return False
         self._bound = first
         return True
-
-    def _members(self) -> Iterator[Process]:
-        for entry in _PROC.iterdir():
-            if entry.name.isdecimal():
-                process = _process(int(entry.name))
-                if process is not None and process.session == self.session:
-                    yield process
 
 
 def known() -> bool:
@@ -112,17 +104,13 @@ def _inodes(pid: int) -> set[int]:
 
 def _inode(client: Address, server: Address) -> int | None:
     """Returns the inode of the client's end of a connection within this machine."""
-    wanted = [_hexadecimal(client), _hexadecimal(server)]
+    ends = [(int.from_bytes(socket.inet_aton(host), sys.byteorder), port) for host, port in (client, server)]
     # A socket that takes both families is in the second table, its addresses mapped into the longer one.
     for name, prefix in (("tcp", ""), ("tcp6", "0000000000000000FFFF0000")):
+        wanted = [f"{prefix}{host:08X}:{port:04X}" for host, port in ends]
         with contextlib.suppress(OSError), (_PROC / "net" / name).open() as table:
             for line in table:
                 fields = line.split()
-                if fields[1:3] == [prefix + one for one in wanted]:
+                if fields[1:3] == wanted:
                     return int(fields[9]) or None
     return None
-
-
-def _hexadecimal(address: Address) -> str:
-    (number,) = struct.unpack("=I", ipaddress.IPv4Address(address[0]).packed)
-    return f"{number:08X}:{address[1]:04X}"

@@ -30,12 +30,8 @@ class _Anything(msgspec.Struct):
 class ToolAccess(msgspec.Struct, frozen=True):
     """Tools of one request.
 
-    Attributes:
-        tools: Tools that the model is offered.
-        theirs: The program's name of each of the episode's tools, with the episode's name.
-        own: Names of the program's own tools that it may run.
-        ours: The episode's names of its tools.
-        listed: True if the program calls the episode's tools itself.
+    The model is offered `tools`. `theirs` maps the program's name of each of the episode's tools to the episode's name,
+    and `ours` has all of these. The program may run `own`, and also the episode's tools if it is `listed`.
     """
 
     tools: tuple[Tool, ...]
@@ -55,7 +51,7 @@ class ToolAccess(msgspec.Struct, frozen=True):
         there: list[ToolCall] = []
         for call in calls:
             known = self.theirs.get(call.name)
-            if (call.name in self.own or (self.listed and known)) and is_object(call.arguments):
+            if (call.name in self.own or (self.listed and known)) and parsed(call.arguments) is not None:
                 there.append(call)
             elif call.name in self.own:
                 refused.append(Message("tool", "error: the arguments are no JSON object", call_id=call.id))
@@ -96,13 +92,12 @@ def gate(asked: ApiRequest, tools: Sequence[Tool], allowed: Sequence[str], *, li
     return ToolAccess(tuple(passed), theirs, frozenset(own), frozenset(tool.name for tool in tools), listed)
 
 
-def is_object(arguments: str) -> bool:
-    """True if a call's arguments are a JSON object, or empty."""
+def parsed(arguments: str) -> dict[str, Any] | None:
+    """Returns a call's arguments, of which an empty text has none; None if they are not a JSON object."""
     try:
-        msgspec.json.decode(arguments.strip() or "{}", type=dict[str, object])
+        return msgspec.json.decode(arguments.strip() or "{}", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return False
-    return True
+        return None
 
 
 def _known(offered: Offered, tools: Sequence[Tool]) -> str | None:
@@ -121,27 +116,17 @@ def _known(offered: Offered, tools: Sequence[Tool]) -> str | None:
 
 
 def _tool(offered: Offered) -> Tool:
-    return Tool(
-        name=offered.name,
-        description=offered.description or "",
-        parameters=offered.schema,
-        roles=("agent",),
-        arguments=_Anything,
-        path=(),
-    )
+    fields: dict[str, Any] = {"description": offered.description or "", "parameters": offered.schema}
+    return Tool(name=offered.name, roles=("agent",), arguments=_Anything, path=(), **fields)
 
 
 class PendingReply(msgspec.Struct, frozen=True):
-    """Reply that the program has, and the record does not have yet.
-
-    Attributes:
-        context: The model's context.
-        aside: True for a request without tools by a program that has tools, such as one for a title or a summary.
-    """
+    """Reply that the program has, and the record does not have yet, after the model's context."""
 
     context: tuple[Message, ...]
     reply: Reply
     aside: bool
+    """True for a request without tools by a program that has tools, such as one for a title or a summary."""
 
     @property
     def answers(self) -> bool:
@@ -151,9 +136,8 @@ class PendingReply(msgspec.Struct, frozen=True):
 class OpenTurn:
     """Turn that waits for the program to make its calls.
 
-    Attributes:
-        pending: The episode's name of each tool, and the call as the model wrote it, for calls not made yet.
-        closed: Set when the turn is over.
+    `pending` has the calls not made yet as the model wrote them, with the episode's name of each tool. `closed` is set
+    when the turn is over.
     """
 
     def __init__(self, session: ActorSession, held: PendingReply, pending: list[tuple[str, ToolCall]]) -> None:
@@ -168,13 +152,13 @@ class OpenTurn:
 
         The arguments are those that the program sends, because it may fill in defaults.
         """
-        alike = [one for one in self.pending if one[0] == name]
+        given, alike = parsed(arguments), [one for one in self.pending if one[0] == name]
         if not alike:
             return None
-        found = next((one for one in alike if _same(one[1].arguments, arguments)), None)
-        chosen = found or alike[0]
+        equal = [one for one in alike if given is not None and parsed(one[1].arguments) == given]
+        chosen = (equal or alike)[0]
         self.pending.remove(chosen)
-        return ToolCall(chosen[1].id, name, chosen[1].arguments if found else arguments)
+        return ToolCall(chosen[1].id, name, chosen[1].arguments if equal else arguments)
 
     async def run(self, call: ToolCall) -> Step:
         """Makes a call."""
@@ -204,20 +188,8 @@ class OpenTurn:
         return await self._inbox.get()
 
 
-def _same(one: str, other: str) -> bool:
-    """True if two texts of arguments are the same JSON."""
-    return is_object(one) and is_object(other) and _parsed(one) == _parsed(other)
-
-
-def _parsed(arguments: str) -> Any:
-    return msgspec.json.decode(arguments.strip() or "{}")
-
-
 def key(message: Message) -> bytes:
     """Returns what a program repeats of an assistant's message: not its reasoning, nor spaces in JSON."""
-    calls = [(call.id, call.name, _plain(call.arguments)) for call in message.calls]
+    given = [(call, parsed(call.arguments)) for call in message.calls]
+    calls = [(call.id, call.name, call.arguments if value is None else codec.text(value)) for call, value in given]
     return codec.dumps([message.text.strip(), calls])
-
-
-def _plain(arguments: str) -> str:
-    return codec.text(_parsed(arguments)) if is_object(arguments) else arguments
