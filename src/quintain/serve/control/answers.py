@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from quintain.config import Config
-from quintain.environment import Environment
 from quintain.errors import Failure
-from quintain.harness import Request
 from quintain.trace import Content, End, Level, Message, Reward, Step, Turn
-from quintain.verifier import Criterion
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,10 +40,6 @@ class CriterionInfo(msgspec.Struct, frozen=True, kw_only=True):
     normalize: bool
     after: str | None
 
-    @classmethod
-    def of(cls, one: Criterion[Any]) -> CriterionInfo:
-        return cls(**{name: getattr(one, name) for name in cls.__struct_fields__})
-
 
 class EnvironmentInfo(msgspec.Struct, frozen=True, kw_only=True):
     """An environment, but for its tasks and its code.
@@ -65,22 +57,6 @@ class EnvironmentInfo(msgspec.Struct, frozen=True, kw_only=True):
     combine: Literal["sum", "product"]
     config: Config
     idle_s: float
-
-    @classmethod
-    def of(cls, env: Environment[Any], *, everything: bool, idle_s: float) -> EnvironmentInfo:
-        """Returns the description of an environment; with `everything`, also the tools of other roles."""
-        tools = env.tools.values() if everything else env.tools_of("agent")
-        return cls(
-            name=env.name,
-            splits=env.splits,
-            fingerprint=env.fingerprint,
-            tools_digest=env.tools_digest,
-            tools=tuple(ToolInfo(t.name, t.description, t.parameters, t.roles) for t in tools),
-            criteria=tuple(map(CriterionInfo.of, env.verifier.criteria)),
-            combine=env.verifier.combine,
-            config=env.config,
-            idle_s=idle_s,
-        )
 
 
 class EnvironmentList(msgspec.Struct, frozen=True):
@@ -122,25 +98,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float
     top_p: float
     max_tokens: int | None
-
-    @classmethod
-    def of(cls, request: Request, known: Sequence[Message], seed: int) -> Question:
-        """The question behind a request, for who knows some messages already."""
-        keep = 0
-        for old, new in zip(known, request.messages, strict=False):
-            if old is not new and old != new:
-                break
-            keep += 1
-        return cls(
-            role=request.role,
-            seed=seed,
-            keep=keep,
-            added=tuple(request.messages[keep:]),
-            tools=tuple(tool.name for tool in request.tools),
-            temperature=request.temperature,
-            top_p=request.top_p,
-            max_tokens=request.max_tokens,
-        )
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):

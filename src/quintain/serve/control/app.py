@@ -19,7 +19,7 @@ from quintain.serve.episodes.host import Host
 from quintain.serve.episodes.request_secrets import HEADER, brought
 from quintain.serve.errors import Finished, ServeError, Unknown, Void
 from quintain.serve.http.asgi import HttpRequest, again_headers, parsed
-from quintain.serve.http.keys import Caller
+from quintain.serve.http.keys import NOBODY, Caller
 
 from .answers import Problem
 from .bodies import Create
@@ -30,19 +30,11 @@ from .table import ROUTES
 
 SNAPSHOTS = 64
 """Longest body of a snapshot, as a multiple of other bodies: a snapshot holds a whole world."""
-NOBODY = Caller("", "agent")
-"""Caller of a route without a key."""
 METHODS = [str(method) for method in HTTPMethod]
 """All methods reach the endpoint of a path, which refuses those that the table lacks."""
 OPEN = frozenset(route.path for route in ROUTES if not route.role)
 
 _REQUEST, _CALLER = "quintain.request", "quintain.caller"
-
-
-class MediaError(ServeError):
-    """The body is of a media type that the route does not take."""
-
-    status = 415
 
 
 class Control:
@@ -68,12 +60,7 @@ class Control:
         self._app.router.redirect_slashes = False
 
     async def enter(self, request: HttpRequest, admit: Callable[[HttpRequest], Caller]) -> None:
-        """Answers a request.
-
-        Args:
-            request: The request.
-            admit: Returns the caller, or raises Denied; not called for a route without a key.
-        """
+        """Answers a request; `admit` returns its caller or raises Denied, unless the route needs no key."""
         try:
             caller = NOBODY if request.path in OPEN else admit(request)
             if request.scope["type"] != "http":
@@ -87,7 +74,8 @@ class Control:
     async def refuse(self, request: HttpRequest, error: ServeError) -> None:
         """Answers with a refusal."""
         response = _problem(error)
-        await request.answer(response.status_code, bytes(response.body), _headers(response))
+        headers = [pair for pair in response.raw_headers if pair[0] != b"content-length"]
+        await request.answer(response.status_code, bytes(response.body), headers)
 
     def _endpoint(self, routes: dict[str, ApiRoute]) -> Callable[[StarletteRequest], Awaitable[Response]]:
         async def endpoint(request: StarletteRequest) -> Response:
@@ -101,47 +89,38 @@ class Control:
 
     async def _answer(self, asked: StarletteRequest, route: ApiRoute) -> Response:
         request: HttpRequest = asked.scope[_REQUEST]
-        call = ApiCall(
-            self._host,
-            asked.scope[_CALLER],
-            request,
-            asked.path_params,
-            query=converted(asked.query_params, route.query),
-            body=None,
-            keyed=self._keyed,
-        )
+        query = converted(asked.query_params, route.query)
+        call = ApiCall(self._host, asked.scope[_CALLER], request, asked.path_params, query=query, keyed=self._keyed)
         if route.role:
             call.need(route.role, route.about.partition(".")[0].lower())
-        call = call._replace(body=await self._body(request, route))
+        most = self._host.limits.body_bytes * (SNAPSHOTS if route.body is bytes else 1)
+        call = call._replace(body=await _body(request, route, most))
         if route.confides:
             call = call._replace(secrets=brought(request, call.body.secrets if isinstance(call.body, Create) else {}))
         key = request.header(b"idempotency-key")
         if not key or request.method != "POST":
             return route.response(await route.handle(call))
         check(key)
-        body = await self._raw(request, route)
-        call = call._replace(name=f"{request.path} {key}", digest=_digest(call, body))
+        raw = await request.body(most)
+        call = call._replace(name=f"{request.path} {key}", digest=_digest(call, raw))
 
         async def work() -> Response:
             return route.response(await route.handle(call))
 
         # Secrets are in memory anyway, so that another value makes another request here.
-        whole = b"\n".join((call.digest.encode(), body, request.header(HEADER).encode()))
+        whole = b"\n".join((call.digest.encode(), raw, request.header(HEADER).encode()))
         return await self._once.do((call.caller.name, call.name), codec.digest(whole), work)
 
-    async def _raw(self, request: HttpRequest, route: ApiRoute) -> bytes:
-        most = self._host.limits.body_bytes
-        return await request.body(most * SNAPSHOTS if route.body is bytes else most)
 
-    async def _body(self, request: HttpRequest, route: ApiRoute) -> Any:
-        if route.body is None:
-            return None
-        wanted = OCTETS if route.body is bytes else "application/json"
-        given = request.header(b"content-type").partition(";")[0].strip().lower()
-        if given != wanted:
-            raise MediaError(f"the body must be {wanted}, not {given or 'without a type'}")
-        data = await self._raw(request, route)
-        return data if route.body is bytes else parsed(data, route.body)
+async def _body(request: HttpRequest, route: ApiRoute, most: int) -> Any:
+    if route.body is None:
+        return None
+    wanted = OCTETS if route.body is bytes else "application/json"
+    given = request.header(b"content-type").partition(";")[0].strip().lower()
+    if given != wanted:
+        raise HTTPException(415, f"the body must be {wanted}, not {given or 'without a type'}")
+    data = await request.body(most)
+    return data if route.body is bytes else parsed(data, route.body)
 
 
 def _digest(call: ApiCall, body: bytes) -> str:
@@ -178,7 +157,3 @@ def _problem(error: Exception) -> Response:
         status, words = 400, str(error)
     problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=words)
     return Response(codec.json(problem), status, headers, REFUSED)
-
-
-def _headers(response: Response) -> list[tuple[bytes, bytes]]:
-    return [(name, value) for name, value in response.raw_headers if name != b"content-length"]

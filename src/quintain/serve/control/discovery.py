@@ -12,7 +12,7 @@ from quintain.serve.errors import Unavailable, Unknown
 from quintain.task import Task
 
 from . import metrics, views
-from .answers import EnvironmentInfo, EnvironmentList, EpisodePage, Health, TaskInfo, TaskPage
+from .answers import CriterionInfo, EnvironmentInfo, EnvironmentList, EpisodePage, Health, TaskInfo, TaskPage, ToolInfo
 from .routes import ApiCall
 
 
@@ -64,7 +64,18 @@ async def get_metrics(call: ApiCall) -> Response:
 
 
 def _told(call: ApiCall, env: Environment[Any]) -> EnvironmentInfo:
-    return EnvironmentInfo.of(env, everything=call.has("trainer"), idle_s=call.host.limits.idle_s)
+    """Returns the description of an environment, for a trainer with the tools of other roles."""
+    tools = env.tools.values() if call.has("trainer") else env.tools_of("agent")
+    return EnvironmentInfo(
+        **{name: getattr(env, name) for name in ("name", "splits", "fingerprint", "tools_digest", "config")},
+        tools=tuple(ToolInfo(one.name, one.description, one.parameters, one.roles) for one in tools),
+        criteria=tuple(
+            CriterionInfo(**{name: getattr(one, name) for name in CriterionInfo.__struct_fields__})
+            for one in env.verifier.criteria
+        ),
+        combine=env.verifier.combine,
+        idle_s=call.host.limits.idle_s,
+    )
 
 
 def _named(task: Task[Any], _split: str, _place: int) -> TaskInfo:

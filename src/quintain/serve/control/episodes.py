@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,6 @@ from quintain import codec, resource
 from quintain.context import Snapshot
 from quintain.environment import Environment
 from quintain.episode import Episode
-from quintain.errors import ReplayDivergence
 from quintain.serve.episodes.actions import Change, Fail, Join, Move, Terminate, compared, fingerprint
 from quintain.serve.episodes.host import EpisodeSpec
 from quintain.serve.episodes.live import Live
@@ -39,21 +38,13 @@ async def create_episode(call: ApiCall) -> Detail:
     if (made := await _made(call)) is not None:
         return await _shown(call, made)
     after = call.host.get(body.after, call.caller) if body.after is not None else None
+    same = ("environment", "split", "seed", "attempt", "agent", "everyone", "config", "label")
     wanted = EpisodeSpec(
-        environment=body.environment,
-        split=body.split,
+        **{name: getattr(body, name) for name in same},
         task=body.task if body.task is not None else body.index,
-        id=_id(call),
-        request=call.digest,
-        seed=body.seed,
         member=after.trace.member if after is not None and body.member is None else body.member,
-        attempt=body.attempt,
-        agent=body.agent,
         led=body.harness == "client",
         led_by=_led_by(call.host.environment(body.environment), body),
-        everyone=body.everyone,
-        config=body.config,
-        label=body.label,
         after=(after.trace.task, after.trace.attempt) if after is not None else None,
         start=await _world(after) if after is not None else None,
     )
@@ -143,11 +134,7 @@ async def verify(call: ApiCall) -> Verdict:
 
 async def get_digest(call: ApiCall) -> StateDigest:
     """Returns the digest of the world, which is equal for worlds that behave alike."""
-
-    async def digest(episode: Episode[Any]) -> str:
-        return await resource.digest(episode.state)
-
-    return StateDigest(await (await _live(call)).work("digest", digest))
+    return StateDigest(await (await _live(call)).work("digest", lambda episode: resource.digest(episode.state)))
 
 
 async def snapshot(call: ApiCall) -> Response:
@@ -168,22 +155,13 @@ async def restore(call: ApiCall) -> Detail:
     env = call.host.environment(trace.environment)
     if frozen.fingerprint != env.fingerprint:
         raise Conflict(f"the snapshot is of another version of {env.name}: {frozen.fingerprint}")
-    wanted = EpisodeSpec(
-        environment=env.name,
+    wanted = _continued(
+        trace,
         split=await _split(call, env, trace),
-        task=trace.task,
-        id=_id(call),
-        request=call.digest,
         led=call.query.harness == "client",
         led_by="" if call.query.harness == "client" else None,
         everyone=call.query.everyone,
-        label=trace.split,
-        config=trace.config,
         origin=call.body,
-        seed=trace.seed,
-        member=trace.member,
-        attempt=trace.attempt,
-        agent=trace.agent,
     )
     return await _created(call, wanted, secrets=call.secrets.copy(lost=frozen.secrets))
 
@@ -194,24 +172,14 @@ async def fork(call: ApiCall) -> Detail:
         return await _shown(call, made)
     live = await _live(call)
     await live.ready(READY_S)
-    trace = live.trace
-    wanted = EpisodeSpec(
-        environment=live.env.name,
-        split=live.split,
-        task=live.task.id,
-        id=_id(call),
-        request=call.digest,
-        led=live.led,
-        led_by=None if trace.external_harness is msgspec.UNSET else trace.external_harness,
-        everyone=live.everyone,
-        label=trace.split,
-        config=trace.config,
-        **{name: getattr(trace, name) for name in ("seed", "member", "attempt", "agent")},
-    )
+    harness = live.trace.external_harness
+    led_by = None if harness is msgspec.UNSET else harness
+    wanted = _continued(live.trace, split=live.split, led=live.led, led_by=led_by, everyone=live.everyone)
     if call.host.log.keeps:  # A twin that must outlive the process begins from bytes.
         wanted = msgspec.structs.replace(wanted, origin=await live.work("snapshot", _frozen))
         return await _created(call, wanted, secrets=live.secrets)
-    return await _created(call, wanted, secrets=live.secrets, twin=await live.work("fork", _forked))
+    twin = await live.work("fork", lambda episode: episode.fork())
+    return await _created(call, wanted, secrets=live.secrets, twin=twin)
 
 
 async def replay(call: ApiCall) -> ReplayResult:
@@ -222,11 +190,8 @@ async def replay(call: ApiCall) -> ReplayResult:
     if trace.end is None:
         raise Conflict("the episode goes on; its record can be replayed when it has ended")
     start = episode.start if trace.continues else None
-
-    def again() -> Coroutine[Any, Any, ReplayDivergence | None]:
-        return compared(live.env, live.task, trace, start=start)
-
-    found = await call.host.apart((live.env.name, "replay"), again, secrets=live.secrets)
+    kind = (live.env.name, "replay")
+    found = await call.host.apart(kind, lambda: compared(live.env, live.task, trace, start=start), secrets=live.secrets)
     if found is None:
         return ReplayResult(agree=True, divergence=None)
     words = live.secrets.hidden(str(found))
@@ -279,7 +244,14 @@ def _id(call: ApiCall) -> str:
     return call.host.ids.named(codec.digest(whole.encode()))
 
 
+def _continued(trace: Trace, **more: Any) -> EpisodeSpec:
+    """Returns the description of an episode that goes on from another one's record."""
+    same = ("environment", "task", "config", "seed", "member", "attempt", "agent")
+    return EpisodeSpec(**{name: getattr(trace, name) for name in same}, label=trace.split, **more)
+
+
 async def _created(call: ApiCall, wanted: EpisodeSpec, *, secrets: Secrets, twin: Episode[Any] | None = None) -> Detail:
+    wanted = msgspec.structs.replace(wanted, id=_id(call), request=call.digest)
     try:
         live = await call.host.create(wanted, call.caller, twin=twin, secrets=secrets)
     except Refused as error:  # No such split, or no such place in it: here these are names like any other.
@@ -291,9 +263,8 @@ async def _made(call: ApiCall) -> Live | None:
     """Returns the episode that this very request made before the server died."""
     if not call.name:
         return None
-    name = _id(call)
     try:
-        live = call.host.get(name, call.caller)
+        live = call.host.get(_id(call), call.caller)
     except Unknown:
         return None
     if live.request != call.digest:
@@ -352,10 +323,6 @@ async def _changed(call: ApiCall, live: Live, changes: Sequence[Change]) -> None
         await live.change(tuple(changes), key=call.key)
 
 
-async def _forked(episode: Episode[Any]) -> Episode[Any]:
-    return await episode.fork()
-
-
 async def _frozen(episode: Episode[Any]) -> bytes:
     return msgspec.structs.replace(await episode.snapshot(), secrets=shown().names).to_bytes()
 
@@ -364,11 +331,7 @@ async def _world(live: Live) -> bytes:
     """The world that an episode left, as bytes."""
     if live.trace.end is None:
         raise Conflict("the episode after which this one is to begin goes on")
-
-    async def dumped(episode: Episode[Any]) -> bytes:
-        return await resource.dump(episode.state)
-
-    return await live.work("dump", dumped)
+    return await live.work("dump", lambda episode: resource.dump(episode.state))
 
 
 async def _split(call: ApiCall, env: Environment[Any], trace: Trace) -> str:

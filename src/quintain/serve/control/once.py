@@ -34,15 +34,9 @@ class Once:
         self._bytes = 0
 
     async def do(self, name: tuple[str, str], digest: str, work: Callable[[], Awaitable[Response]]) -> Response:
-        """Does what a request asks for, unless that was done already.
+        """Does what a request asks for, unless that was done already; raises Conflict if another one had the name.
 
-        Args:
-            name: Name of the caller, and the path with the key.
-            digest: Of all that the request says.
-            work: Does it; an error goes to all requests that wait meanwhile, and is not kept.
-
-        Raises:
-            Conflict: The key was used for another request.
+        An error goes to all requests that wait meanwhile, and is not kept.
         """
         before, found = self._known.get(name) or self._running.get(name) or (digest, None)
         if before != digest:
@@ -53,16 +47,14 @@ class Once:
         self._running[name] = (digest, answer)
         try:
             response = await work()
-        except BaseException as error:
-            if isinstance(error, Exception):
-                answer.set_exception(error)
-                answer.exception()  # Seen: nobody need be waiting.
-            else:
-                answer.cancel()
+            answer.set_result(response)
+        except Exception as error:
+            answer.set_exception(error)
+            answer.exception()  # Retrieved: maybe no other request waits.
             raise
         finally:
+            answer.cancel()  # If this request was; what is done stays as it is.
             del self._running[name]
-        answer.set_result(response)
         self._known[name] = (digest, response)
         self._bytes += len(response.body)
         while len(self._known) > MOST or self._bytes > MOST_BYTES:

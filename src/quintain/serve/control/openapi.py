@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -29,18 +29,21 @@ _ALWAYS = (400, 403, 405, 422, 429, 500, 503)
 """Statuses of all routes: 403 is for foreign origins, 500 for an author's code that raises outside of calls."""
 _UNREAD = (400, 503)
 """Answers of the HTTP server, to a request that cannot be read or a connection too many, in plain text."""
+_AGAIN = ("Retry-After", "integer", "Seconds to wait.")
+_HEADERS = {
+    401: ("WWW-Authenticate", "string", "How to say who asks."),
+    405: ("Allow", "string", "The methods that there are."),
+    429: _AGAIN,
+    503: _AGAIN,
+}
+"""Headers of refusals: name, type and description."""
 _OWN = {"properties": {"role": {"const": "assistant"}, "call_id": {"type": "null"}}}
 """Schema of a model's own message, which has the assistant's role and answers no call."""
 
 
 @functools.cache
 def document(routes: tuple[ApiRoute, ...], *, keyed: bool) -> bytes:
-    """The document as JSON.
-
-    Args:
-        routes: What can be asked.
-        keyed: Whether the server asks for keys.
-    """
+    """Returns the document of a server, which asks for keys if `keyed`, as JSON."""
     structs = {type_ for route in routes for type_ in (route.body, route.answer) if not _is_plain(type_)}
     types = [Problem, *sorted(structs, key=str)]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
@@ -66,7 +69,7 @@ def document(routes: tuple[ApiRoute, ...], *, keyed: bool) -> bytes:
 
 
 def _bound(components: dict[str, Any]) -> None:
-    """Say of values what their types do not: which ones are taken."""
+    """Adds the bounds of values that their types lack."""
     components["Failure"]["properties"]["kind"]["enum"] = sorted(KINDS)
     config = components["Config"]["properties"]
     for name, low in AT_LEAST.items():
@@ -110,81 +113,66 @@ def _links(routes: tuple[ApiRoute, ...]) -> dict[str, Any]:
 
 
 def _operation(route: ApiRoute, known: dict[Any, Any], *, keyed: bool) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    answer = {"description": HTTPStatus(route.status).phrase, **_content(route.answer, known)}
+    about: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.about.partition(".")[0],
         "description": route.about,
-        "parameters": [*_in_path(route), *_in_query(route), *_in_header(route)],
-        "responses": {str(route.status): _answer(route, known)}
-        | {str(status): _refusal(status) for status in sorted(_statuses(route))},
+        "parameters": [*_parameters(route)],
+        "responses": {str(route.status): answer} | {str(status): _refusal(status) for status in _statuses(route)},
         "security": [{"bearer": []}, {"header": []}] if keyed and route.role else [],
     }
-    if route.body is bytes:
-        content: dict[str, Any] = {OCTETS: {"schema": {}}}
-        told["requestBody"] = {"required": True, "content": content}
-    elif route.body is not None:
-        told["requestBody"] = {"required": True, "content": {"application/json": {"schema": known[route.body]}}}
-    return told
+    if route.body is not None:
+        about["requestBody"] = {"required": True, **_content(route.body, known)}
+    return about
 
 
 def _statuses(route: ApiRoute) -> set[int]:
-    """Every status of a refusal that the route may give."""
-    found = {*_ALWAYS, *route.errors}
-    found |= {401} if route.role else set()
-    found |= {413} if route.method == "POST" else set()
-    found |= {415} if route.body is not None else set()
-    return found
+    """Returns every status of a refusal that the route may give."""
+    if_so = {401: bool(route.role), 413: route.method == "POST", 415: route.body is not None}
+    return {*_ALWAYS, *route.errors, *(status for status, may in if_so.items() if may)}
 
 
-def _answer(route: ApiRoute, known: dict[Any, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = {"description": HTTPStatus(route.status).phrase}
-    if route.answer is bytes:
-        told["content"] = {OCTETS: {"schema": {}}}
-    elif isinstance(route.answer, str):
-        told["content"] = {route.answer.partition(";")[0]: {"schema": {"type": "string"}}}
-    elif route.answer is not None:
-        schema = {"type": "object"} if route.answer is dict else known[route.answer]
-        told["content"] = {"application/json": {"schema": schema}}
-    return told
+def _content(type_: Any, known: dict[Any, Any]) -> dict[str, Any]:
+    """Returns the content of a body or an answer, by the type in the table of routes."""
+    if type_ is None:
+        return {}
+    if type_ is bytes:
+        return {"content": {OCTETS: {"schema": {}}}}
+    if isinstance(type_, str):
+        return {"content": {type_.partition(";")[0]: {"schema": {"type": "string"}}}}
+    return {"content": {"application/json": {"schema": {"type": "object"} if type_ is dict else known[type_]}}}
 
 
 def _refusal(status: int) -> dict[str, Any]:
-    headers: dict[str, Any] = {}
-    if status in {429, 503}:
-        headers["Retry-After"] = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
-    if status == 405:
-        headers["Allow"] = {"schema": {"type": "string"}, "description": "The methods that there are."}
-    if status == 401:
-        headers["WWW-Authenticate"] = {"schema": {"type": "string"}, "description": "How to say who asks."}
     content: dict[str, Any] = {REFUSED: {"schema": {"$ref": _REF.format(name="Problem")}}}
     if status in _UNREAD:
         content["text/plain"] = {"schema": {"type": "string"}}
-    return {"description": HTTPStatus(status).phrase, "content": content} | ({"headers": headers} if headers else {})
+    found = {"description": HTTPStatus(status).phrase, "content": content}
+    if status in _HEADERS:
+        name, kind, about = _HEADERS[status]
+        found["headers"] = {name: {"schema": {"type": kind}, "description": about}}
+    return found
 
 
-def _in_path(route: ApiRoute) -> Iterable[dict[str, Any]]:
+def _parameters(route: ApiRoute) -> Iterator[dict[str, Any]]:
+    def row(place: str, name: str, schema: Any, **more: Any) -> dict[str, Any]:
+        return {"name": name, "in": place, "required": place == "path", "schema": schema, **more}
+
     for name in re.findall(r"{(\w+)}", route.path):
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-
-
-def _in_query(route: ApiRoute) -> Iterable[dict[str, Any]]:
-    if route.query is None:
-        return
-    (_,), components = msgspec.json.schema_components([route.query], ref_template=_REF)
-    for name, schema in components[route.query.__name__]["properties"].items():
-        yield {"name": name, "in": "query", "required": False, "schema": schema}
-
-
-def _in_header(route: ApiRoute) -> Iterable[dict[str, Any]]:
-    if route.method != "POST":
-        return
+        yield row("path", name, {"type": "string", "minLength": 1})
+    if route.query is not None:
+        _, components = msgspec.json.schema_components([route.query], ref_template=_REF)
+        for name, schema in components[route.query.__name__]["properties"].items():
+            yield row("query", name, schema)
     if route.confides:
         about = 'Secrets as base64 of JSON, {"NAME": {"value": "..."}}. They are in no answer, and not written down.'
         secrets = {"type": "string", "contentEncoding": "base64", "writeOnly": True}
-        yield {"name": "X-Secrets", "in": "header", "required": False, "description": about, "schema": secrets}
-    about = "The same request under the same key is done once, and answered the same."
-    schema = {"type": "string", "maxLength": 255, "pattern": "^[!-~]*$"}
-    yield {"name": "Idempotency-Key", "in": "header", "required": False, "description": about, "schema": schema}
+        yield row("header", "X-Secrets", secrets, description=about)
+    if route.method == "POST":
+        about = "The same request under the same key is done once, and answered the same."
+        schema = {"type": "string", "maxLength": 255, "pattern": "^[!-~]*$"}
+        yield row("header", "Idempotency-Key", schema, description=about)
 
 
 def _is_plain(type_: Any) -> bool:

@@ -38,8 +38,8 @@ class ApiCall(NamedTuple):
     request: HttpRequest
     names: dict[str, str]
     query: Any
-    body: Any
     keyed: bool
+    body: Any = None
     secrets: Secrets = NOTHING
     name: str = ""
     digest: str = ""

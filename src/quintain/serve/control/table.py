@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from starlette.responses import Response
 
 from quintain.serve.episodes.actions import Change
@@ -14,6 +16,7 @@ from . import metrics, openapi
 from .routes import ApiCall, ApiRoute
 
 EPISODES = "/v1/episodes"
+RESTORE = f"{EPISODES}/restore"
 ONE = f"{EPISODES}/{{id}}"
 ENVIRONMENTS = "/v1/environments"
 ENVIRONMENT = f"{ENVIRONMENTS}/{{environment}}"
@@ -24,9 +27,8 @@ async def get_openapi(call: ApiCall) -> Response:
     return Response(openapi.document(ROUTES, keyed=call.keyed), media_type="application/json")
 
 
-_DONE = (404, 409, 410)
-"""Statuses of routes of an episode: it is unknown to this caller, it is in another state, or it was closed meanwhile.
-"""
+_of = functools.partial(ApiRoute, errors=(404, 409, 410))
+"""Row of an episode, which may be unknown to the caller, in another state, or closed meanwhile."""
 
 ROUTES = (
     ApiRoute("GET", "/healthz", d.get_health, a.Health, role=""),
@@ -37,42 +39,32 @@ ROUTES = (
     ApiRoute("GET", ENVIRONMENT, d.get_environment, a.EnvironmentInfo, errors=(404,)),
     ApiRoute("GET", f"{ENVIRONMENT}/tasks", d.list_tasks, a.TaskPage, query=b.TasksQuery, errors=(404,)),
     ApiRoute("GET", EPISODES, d.list_episodes, a.EpisodePage, query=b.EpisodesQuery),
-    ApiRoute(
+    _of("POST", EPISODES, e.create_episode, a.Detail, body=b.Create, status=201, confides=True),
+    _of(
         "POST",
-        EPISODES,
-        e.create_episode,
-        a.Detail,
-        body=b.Create,
-        status=201,
-        errors=_DONE,
-        confides=True,
-    ),
-    ApiRoute(
-        "POST",
-        f"{EPISODES}/restore",
+        RESTORE,
         e.restore,
         a.Detail,
         body=bytes,
         query=b.RestoreQuery,
         role="trainer",
         status=201,
-        errors=_DONE,
         confides=True,
     ),
-    ApiRoute("GET", ONE, e.get_episode, a.Detail, query=b.DetailQuery, errors=_DONE),
+    _of("GET", ONE, e.get_episode, a.Detail, query=b.DetailQuery),
     ApiRoute("DELETE", ONE, e.delete_episode, None, status=204, errors=(404,)),
-    ApiRoute("POST", f"{ONE}/calls", e.call_tool, a.ReplyResult, body=b.CallBody, errors=_DONE),
-    ApiRoute("POST", f"{ONE}/answer", e.give_answer, a.ReplyResult, body=b.AnswerBody, errors=_DONE),
-    ApiRoute("POST", f"{ONE}/replies", e.give_reply, a.ReplyResult, body=b.ReplyBody, errors=_DONE),
-    ApiRoute("POST", f"{ONE}/step", e.make_step, a.ReplyResult, body=b.StepBody, role="trainer", errors=_DONE),
-    ApiRoute("POST", f"{ONE}/join", e.join, a.OpenedThread, body=b.JoinBody, role="trainer", errors=_DONE),
-    ApiRoute("POST", f"{ONE}/changes", e.change, a.Detail, body=list[Change], role="trainer", errors=_DONE),
-    ApiRoute("POST", f"{ONE}/terminate", e.terminate, a.Detail, body=b.TerminateBody, errors=_DONE),
-    ApiRoute("POST", f"{ONE}/verify", e.verify, a.Verdict, body=b.VerifyBody, errors=_DONE),
-    ApiRoute("POST", f"{ONE}/snapshot", e.snapshot, bytes, role="trainer", errors=_DONE),
-    ApiRoute("POST", f"{ONE}/fork", e.fork, a.Detail, role="trainer", status=201, errors=_DONE),
-    ApiRoute("POST", f"{ONE}/replay", e.replay, a.ReplayResult, role="trainer", errors=_DONE),
-    ApiRoute("GET", f"{ONE}/trace", e.get_trace, dict, role="trainer", errors=_DONE),
-    ApiRoute("GET", f"{ONE}/digest", e.get_digest, a.StateDigest, role="trainer", errors=_DONE),
-    ApiRoute("GET", f"{ONE}/journal", e.get_journal, a.CallLog, role="trainer", errors=_DONE),
+    _of("POST", f"{ONE}/calls", e.call_tool, a.ReplyResult, body=b.CallBody),
+    _of("POST", f"{ONE}/answer", e.give_answer, a.ReplyResult, body=b.AnswerBody),
+    _of("POST", f"{ONE}/replies", e.give_reply, a.ReplyResult, body=b.ReplyBody),
+    _of("POST", f"{ONE}/step", e.make_step, a.ReplyResult, body=b.StepBody, role="trainer"),
+    _of("POST", f"{ONE}/join", e.join, a.OpenedThread, body=b.JoinBody, role="trainer"),
+    _of("POST", f"{ONE}/changes", e.change, a.Detail, body=list[Change], role="trainer"),
+    _of("POST", f"{ONE}/terminate", e.terminate, a.Detail, body=b.TerminateBody),
+    _of("POST", f"{ONE}/verify", e.verify, a.Verdict, body=b.VerifyBody),
+    _of("POST", f"{ONE}/snapshot", e.snapshot, bytes, role="trainer"),
+    _of("POST", f"{ONE}/fork", e.fork, a.Detail, role="trainer", status=201),
+    _of("POST", f"{ONE}/replay", e.replay, a.ReplayResult, role="trainer"),
+    _of("GET", f"{ONE}/trace", e.get_trace, dict, role="trainer"),
+    _of("GET", f"{ONE}/digest", e.get_digest, a.StateDigest, role="trainer"),
+    _of("GET", f"{ONE}/journal", e.get_journal, a.CallLog, role="trainer"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -83,13 +84,7 @@ def _turn(turn: Turn, trace: Trace, caller: Caller) -> Turn:
 
 def verdict(trace: Trace, caller: Caller) -> Verdict:
     """Returns the verdict of the criteria."""
-    return Verdict(
-        validity=trace.validity,
-        failure=trace.failure and blamed(trace.failure, caller),
-        score=trace.score,
-        rewards=visible_rewards(trace.every_reward(), trace, caller),
-        state_digest=_state_digest(trace, caller),
-    )
+    return Verdict(rewards=visible_rewards(trace.every_reward(), trace, caller), **_judged(trace, caller))
 
 
 def journal(trace: Trace) -> CallLog:
@@ -112,38 +107,47 @@ def journal(trace: Trace) -> CallLog:
 
 def _standing(live: Live, caller: Caller) -> dict[str, Any]:
     trace = live.trace
+    same = ("seed", "member", "attempt", "agent", "end", "reason")
     return {
+        **{name: getattr(trace, name) for name in same},
+        **_judged(trace, caller),
         "id": live.id,
         "status": live.status,
         "environment": live.env.name,
         "split": live.split,
         "task": live.task.id,
-        "seed": trace.seed,
-        "member": trace.member,
-        "attempt": trace.attempt,
-        "agent": trace.agent,
         "harness": "client" if live.led else "server",
         "turns": len(trace.turns),
-        "end": trace.end,
-        "reason": trace.reason,
-        "validity": trace.validity,
-        "failure": trace.failure and blamed(trace.failure, caller),
-        "score": trace.score,
-        "state_digest": _state_digest(trace, caller),
         "task_digest": named(trace.task_digest, caller),
     }
 
 
-def _state_digest(trace: Trace, caller: Caller) -> str:
-    return named(trace.turns[-1].state_digest, caller) if trace.turns else ""
+def _judged(trace: Trace, caller: Caller) -> dict[str, Any]:
+    return {
+        "validity": trace.validity,
+        "failure": trace.failure and blamed(trace.failure, caller),
+        "score": trace.score,
+        "state_digest": named(trace.turns[-1].state_digest, caller) if trace.turns else "",
+    }
 
 
 def _question(live: Live, known: Mapping[str, Sequence[Message]]) -> Question | None:
+    """Returns the open question for a caller that has the known messages of its role already."""
     request = live.question
     if request is None or live.led:
         return None
-    seed = request.seed or live.seed  # A question that is call here has none until somebody wants it.
-    return Question.of(request, known.get(request.role, ()), seed)
+    pairs = zip(known.get(request.role, ()), request.messages, strict=False)
+    keep = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs))
+    return Question(
+        role=request.role,
+        seed=request.seed or live.seed,  # A question that is asked here has none until somebody wants it.
+        keep=keep,
+        added=tuple(request.messages[keep:]),
+        tools=tuple(tool.name for tool in request.tools),
+        temperature=request.temperature,
+        top_p=request.top_p,
+        max_tokens=request.max_tokens,
+    )
 
 
 def _mcp_url(call: ApiCall, live: Live) -> str:

@@ -12,8 +12,8 @@ from quintain.serve.control.app import Control
 from quintain.serve.episodes.host import Host
 from quintain.serve.errors import ServeError, Unavailable
 from quintain.serve.http.asgi import JSON, App, HttpRequest, Receive, Scope, Send, again_headers
-from quintain.serve.http.auth import NOBODY, Auth, HostCheck, KeyAuth, RateLimit
-from quintain.serve.http.keys import Caller
+from quintain.serve.http.auth import Auth, HostCheck, KeyAuth, RateLimit
+from quintain.serve.http.keys import NOBODY, Caller
 from quintain.serve.mcp import Mcp
 from quintain.serve.names import CONTROL, reachable
 from quintain.serve.openenv import OpenEnv

@@ -14,12 +14,10 @@ from typing import Protocol
 from quintain.errors import UsageError
 from quintain.serve.errors import Denied, Full
 from quintain.serve.http.asgi import Event, HttpRequest, Receive
-from quintain.serve.http.keys import ANYONE, Caller, Keys
+from quintain.serve.http.keys import ANYONE, NOBODY, Caller, Keys
 
 FREE = frozenset({"health", "healthz", "readyz"})
 """Paths without a key; their answers say nothing of an episode."""
-NOBODY = Caller("", "agent")
-"""Caller of a path without a key."""
 
 _PLACE = frozenset({b"host", b"origin"})
 _LOCAL = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})

@@ -52,6 +52,9 @@ class Caller(msgspec.Struct, frozen=True):
 ANYONE = Caller("anyone", "admin")
 """Caller of all requests to a server without keys, which listens on loopback alone."""
 
+NOBODY = Caller("", "agent")
+"""Caller of a path without a key."""
+
 
 class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One key, as it stands in the file.
@@ -73,7 +76,7 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return hmac.compare_digest(_hash(self.salt, key), self.hash)
 
 
-_NOBODY = Line("", "agent", "", "00" * 16, "00" * 32)
+_NO_LINE = Line("", "agent", "", "00" * 16, "00" * 32)
 
 
 class Keys:
@@ -98,8 +101,8 @@ class Keys:
         """Returns the owner of a key; None for an unknown key."""
         if time.monotonic() - self._looked > LOOK_S:
             self.look()
-        line = self._lines.get(key.partition(".")[0].removeprefix("qn_"), _NOBODY)
-        return Caller(line.name, line.role) if line.fits(key) and line is not _NOBODY else None
+        line = self._lines.get(key.partition(".")[0].removeprefix("qn_"), _NO_LINE)
+        return Caller(line.name, line.role) if line.fits(key) and line is not _NO_LINE else None
 
     def look(self) -> None:
         """Reads the file if it has changed; an unreadable file is logged and changes nothing."""
