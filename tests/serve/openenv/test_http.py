@@ -33,7 +33,7 @@ def test_discovery_paths_answer(client: httpx.Client, served: Served) -> None:
     about = client.get("/metadata").json()
     assert (about["name"], about["description"]) == (
         "counter",
-        "Something to count with, and things to read that a wire may damage.",
+        "World with a counter, and with values that a wire may damage.",
     )
     assert client.get("/list_environments").json() == ["counter"]
     assert client.get("/counter/splits").json() == [
