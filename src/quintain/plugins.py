@@ -110,6 +110,20 @@ def attribute(spec: str) -> Any:
     return found
 
 
+def package(name: str, *, extra: str) -> Any:
+    """Returns an optional third-party module.
+
+    Raises:
+        UsageError: The module is not installed; the message is the line that installs it.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+        raise UsageError(f"this needs {error.name}: pip install 'quintain[{extra}]'") from error
+
+
 def module(path: Path) -> ModuleType:
     """Imports a Python file as a module.
 

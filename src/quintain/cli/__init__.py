@@ -23,6 +23,7 @@ from . import console, exits
 from .audit import audit
 from .conform import conform
 from .demo import demo
+from .export import export
 from .keys import keys
 from .listing import list_
 from .new import new
@@ -40,7 +41,7 @@ def program() -> None:
     """Training and evaluation environments for language agents: E = {T, H, V, S, C}."""
 
 
-for command in (list_, run, serve, keys, show, replay, audit, replay_finding, triage, new, conform, demo):
+for command in (list_, run, serve, keys, show, export, replay, audit, replay_finding, triage, new, conform, demo):
     program.add_command(command)
 
 

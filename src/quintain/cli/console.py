@@ -49,9 +49,15 @@ class Invocation(NamedTuple):
 
 def print_json(value: Any) -> None:
     """Prints one indented JSON document on stdout."""
+    write([msgspec.json.format(codec.json(value), indent=2).decode() + "\n"])
+
+
+def write(texts: Iterable[str]) -> None:
+    """Writes texts to the standard output that the program was started with."""
     stdout = click.get_current_context().ensure_object(Invocation).stdout
     try:
-        stdout.write(msgspec.json.format(codec.json(value), indent=2).decode() + "\n")
+        for text in texts:
+            stdout.write(text)
         stdout.flush()
     except BrokenPipeError:
         # Whoever reads has gone. Nor may the interpreter find the pipe broken when it flushes at its end.

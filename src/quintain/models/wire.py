@@ -11,6 +11,7 @@ import msgspec
 
 from quintain import codec
 from quintain.harness import Request
+from quintain.tools import Tool
 from quintain.trace import Content, Image, Message, Reply, Text, Tokens, ToolCall, Usage, plain
 
 
@@ -22,7 +23,7 @@ def body(name: str, request: Request) -> dict[str, Any]:
     """Returns the fields that every server knows. The seed is cut to 31 bits, the most that all of them take."""
     fields: dict[str, Any] = {
         "model": name,
-        "messages": list(_messages(request.messages)),
+        "messages": list(messages(request.messages)),
         "temperature": request.temperature,
         "top_p": request.top_p,
         "seed": request.seed % 2**31,
@@ -30,19 +31,36 @@ def body(name: str, request: Request) -> dict[str, Any]:
     if request.max_tokens is not None:
         fields["max_tokens"] = request.max_tokens
     if request.tools:
-        fields["tools"] = [
-            {
-                "type": "function",
-                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-            }
-            for tool in request.tools
-        ]
+        fields["tools"] = functions(request.tools)
     if stop := getattr(request, "stop", ()):  # Of an agent program, see serve.model.api.ProgramRequest.
         fields["stop"] = list(stop)
     if choice := getattr(request, "tool_choice", ""):
         forced = {"type": "function", "function": {"name": choice}}
         fields["tool_choice"] = "required" if choice == "*" else forced
     return fields
+
+
+def functions(tools: Sequence[Tool]) -> list[dict[str, Any]]:
+    """Returns the schemas of tools as the field `tools` holds them."""
+    described = ({"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools)
+    return [{"type": "function", "function": function} for function in described]
+
+
+def messages(context: Sequence[Message]) -> Iterator[dict[str, Any]]:
+    """Yields messages as the field `messages` holds them.
+
+    Tool messages may hold only text, so the pictures of a turn's observations follow as the words of a user.
+    """
+    pictures: list[Image] = []
+    for message in context:
+        if message.role != "tool" and pictures:
+            yield {"role": "user", "content": [_block(one) for one in pictures]}
+            pictures = []
+        yield _message(message)
+        if message.role == "tool" and not isinstance(message.content, str):
+            pictures += [block for block in message.content if isinstance(block, Image)]
+    if pictures:
+        yield {"role": "user", "content": [_block(one) for one in pictures]}
 
 
 def reply(data: bytes, request: Request, *, insist: bool = False) -> Reply:
@@ -150,20 +168,6 @@ def _version(completion: _Completion) -> int | None:
         if isinstance(found, int) or (isinstance(found, str) and re.fullmatch(r"[0-9]{1,18}", found)):
             return int(found)
     return None
-
-
-def _messages(messages: Sequence[Message]) -> Iterator[dict[str, Any]]:
-    """Tool messages may hold only text, so the pictures of a turn's observations follow as the words of a user."""
-    pictures: list[Image] = []
-    for message in messages:
-        if message.role != "tool" and pictures:
-            yield {"role": "user", "content": [_block(one) for one in pictures]}
-            pictures = []
-        yield _message(message)
-        if message.role == "tool" and not isinstance(message.content, str):
-            pictures += [block for block in message.content if isinstance(block, Image)]
-    if pictures:
-        yield {"role": "user", "content": [_block(one) for one in pictures]}
 
 
 def _message(message: Message) -> dict[str, Any]:

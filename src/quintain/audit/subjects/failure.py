@@ -1,11 +1,10 @@
-"""Errors of adapters: a broken subject, and a missing package."""
+"""Error of adapters: a broken subject."""
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-from quintain.errors import Component, UsageError
+from quintain.errors import Component
 
 
 class SubjectFailure(Exception):
@@ -30,17 +29,3 @@ class SubjectFailure(Exception):
 
 def _again(message: str, kind: str, part: Component) -> SubjectFailure:
     return SubjectFailure(message, kind=kind, part=part)
-
-
-def package(name: str, *, extra: str) -> Any:
-    """Returns an optional third-party module.
-
-    Raises:
-        UsageError: The module is not installed; the message is the line that installs it.
-    """
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name.partition(".")[0]:
-            raise
-        raise UsageError(f"this needs {error.name}: pip install 'quintain[{extra}]'") from error

@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from quintain.errors import UsageError
+from quintain.plugins import package
 
 from . import spaces
-from .failure import SubjectFailure, package
+from .failure import SubjectFailure
 
 TASK = "episode"
 STATIC = frozenset(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from quintain.errors import UsageError
+from quintain.plugins import package
 
-from .failure import SubjectFailure, package
+from .failure import SubjectFailure
 
 if TYPE_CHECKING:
     import httpx

@@ -19,8 +19,9 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quintain.errors import UsageError
+from quintain.plugins import package
 
-from .failure import SubjectFailure, package
+from .failure import SubjectFailure
 
 if TYPE_CHECKING:
     from mcp import Client

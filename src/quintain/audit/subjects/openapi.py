@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from quintain.errors import UsageError
+from quintain.plugins import package
 
 from . import http, operations
 from .operations import Operation
@@ -179,7 +180,6 @@ def _document(source: str) -> dict[str, Any]:
 
 
 def _yaml(source: str, text: str) -> Any:
-    from .failure import package
 
     yaml = package("yaml", extra="audit-openapi")
     try:

@@ -17,9 +17,10 @@ from typing import Any
 import msgspec
 
 from quintain.errors import UsageError
+from quintain.plugins import package
 
 from . import http
-from .failure import SubjectFailure, package
+from .failure import SubjectFailure
 from .matching import sealed
 from .shapes import is_dict, is_list, series, table
 

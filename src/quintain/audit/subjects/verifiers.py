@@ -19,9 +19,10 @@ from types import ModuleType
 from typing import Any
 
 from quintain.errors import UsageError
+from quintain.plugins import package
 
 from . import loops, spaces
-from .failure import SubjectFailure, package
+from .failure import SubjectFailure
 from .matching import sealed
 
 MAX_TASKS = 1000
