@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,10 @@ from quintain.serve.errors import Unavailable, Unknown
 from quintain.serve.http.asgi import JSON, HttpRequest
 
 if TYPE_CHECKING:
-    from .http import Address
+    from quintain.serve.http.mcp_sdk import Manager
+
+TARGET = "dev.quintain.target"
+"""Name in the scope of a request for its episode and its idempotency key."""
 
 
 class Mcp:
@@ -29,7 +33,7 @@ class Mcp:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._address: Address | None = None
+        self._manager: Manager | None = None
         self._loading = asyncio.Lock()
 
     async def handle(self, request: HttpRequest) -> None:
@@ -40,7 +44,8 @@ class Mcp:
         if words := too_old():
             raise Unavailable(words)
         try:
-            live = self._host.by_token(_token(request))
+            token = "".join(request.segments[1:2])
+            live = self._host.by_token(token if request.segments == ["e", token, "mcp"] else "")
         except Unknown:  # Before the SDK is loaded: who knows no address has no use of it.
             await _refuse(request, 404, "Not Found")
             return
@@ -50,16 +55,21 @@ class Mcp:
         if request.method != "POST":  # The server has neither streams of its own nor sessions that a client could end.
             await _refuse(request, 405, "Method Not Allowed")
             return
-        await (await self._loaded()).handle(request, live)
+        manager = await self._loaded()
+        key = request.header(b"idempotency-key")
+        headers = [(name, value.strip(b" \t")) for name, value in request.scope["headers"]]
+        target = (live, codec.digest(key.encode()) if key else "")
+        scope = {**request.scope, "headers": headers, TARGET: target}
+        await manager.handle(scope, request.receive, request.send)
 
-    async def _loaded(self) -> Address:
+    async def _loaded(self) -> Manager:
         async with self._loading:
-            if self._address is None:
-                await asyncio.to_thread(_load)
-                from .http import Address
+            if self._manager is None:
+                await asyncio.to_thread(importlib.import_module, f"{__name__}.handlers")
+                from .handlers import manager
 
-                self._address = Address(self._host.limits.body_bytes)
-            return self._address
+                self._manager = manager(self._host.limits.body_bytes)
+            return self._manager
 
 
 @functools.cache
@@ -74,18 +84,6 @@ def too_old() -> str:
     )
 
 
-def _token(request: HttpRequest) -> str:
-    match request.segments:
-        case ["e", token, "mcp"]:
-            return token
-        case _:
-            return ""
-
-
 async def _refuse(request: HttpRequest, status: int, words: str) -> None:
     body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": words}}
     await request.answer(status, codec.json(body), (JSON, (b"allow", b"POST")) if status == 405 else (JSON,))
-
-
-def _load() -> None:
-    from . import http as http

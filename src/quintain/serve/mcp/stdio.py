@@ -76,10 +76,7 @@ async def play(
 
 
 async def _end(live: Live) -> None:
-    """Ends the episode: as invalid if the client vanished, else by the rules of the game.
-
-    A client closes its side properly by closing stdin while it still reads stdout, after it has made a call.
-    """
+    """Ends the episode: as invalid if the client vanished without a call or reads no more, else by the rules."""
     if not live.has_calls:
         await live.abandon("the client left before it made a call")
     elif _is_unread(sys.stdout.fileno()):
@@ -89,7 +86,6 @@ async def _end(live: Live) -> None:
 
 
 def _is_unread(file: int) -> bool:
-    """True if the other end of a pipe or socket is closed."""
     poll = select.poll()
     poll.register(file, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
@@ -122,12 +118,10 @@ async def _sort(
 
 
 def _mistake(found: Sequence[ErrorDetails]) -> types.JSONRPCError:
-    if any(one["type"] == "json_invalid" for one in found):
-        said = types.ErrorData(code=types.PARSE_ERROR, message="Parse error")
-    else:
-        said = types.ErrorData(code=types.INVALID_REQUEST, message="Invalid request")
+    is_json = all(one["type"] != "json_invalid" for one in found)
+    code, words = (types.INVALID_REQUEST, "Invalid request") if is_json else (types.PARSE_ERROR, "Parse error")
     name = next((name for one in found if (name := _id(one["input"])) is not None), None)
-    return types.JSONRPCError(jsonrpc="2.0", id=name, error=said)
+    return types.JSONRPCError(jsonrpc="2.0", id=name, error=types.ErrorData(code=code, message=words))
 
 
 def _id(said: Any) -> types.RequestId | None:
