@@ -1,6 +1,8 @@
 # Every target sets itself up: `make run` or `make test` may be the first command in a fresh clone.
 .DELETE_ON_ERROR:
 .PHONY: run test test-all test-core test-rest bench check lint mypy pyright clean
+# Images of containers set it, and then each of the many programs that tests start would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 VENV := .venv

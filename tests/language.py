@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 import sys
 from collections import Counter, defaultdict
@@ -22,8 +21,6 @@ _SUBJECTLESS = (
 )
 SUBJECTLESS = frozenset(_SUBJECTLESS.split())
 """Words that no docstring and no test name may begin with: pronouns, question words and prepositions."""
-
-_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 SENTENCE_WORDS = 20
 """The longest first sentence of a docstring, in words."""
@@ -59,14 +56,6 @@ class Violation(NamedTuple):
         return f"{self.path}:{self.line}: {self.law}: {self.words}"
 
 
-@functools.cache
-def documented(source: Source) -> tuple[tuple[ast.AST, str, str], ...]:
-    """Returns (node, name, docstring) for the module, its classes and its functions."""
-    nodes = (node for node in source.nodes if isinstance(node, _DOCUMENTED))
-    texts = ((node, getattr(node, "name", "<module>"), ast.get_docstring(node)) for node in nodes)
-    return tuple((node, name, text) for node, name, text in texts if text is not None)
-
-
 def first_sentence(text: str) -> str:
     """Returns the text up to its first full stop, colon or blank line."""
     paragraph = text.split("\n\n", maxsplit=1)[0].replace("\n", " ")
@@ -76,7 +65,7 @@ def first_sentence(text: str) -> str:
 def subject(tree: Sequence[Source]) -> Iterator[Violation]:
     """A docstring begins with a noun, a verb or an identifier, never with a pronoun or a question word."""
     for source in tree:
-        for node, name, text in documented(source):
+        for node, name, text in source.documented:
             if re.match(r"\w*", text)[0].lower() in SUBJECTLESS:  # type: ignore[index]
                 yield Violation("subject", source.path, getattr(node, "lineno", 1), f"{name}: {first_sentence(text)}")
 
@@ -84,7 +73,7 @@ def subject(tree: Sequence[Source]) -> Iterator[Violation]:
 def fragment(tree: Sequence[Source]) -> Iterator[Violation]:
     """A docstring of the package has at least three words; docstrings of test fixtures are texts for models."""
     for source in tree:
-        for node, name, text in documented(source):
+        for node, name, text in source.documented:
             if source.unit and len(text.split()) < 3:
                 yield Violation("fragment", source.path, getattr(node, "lineno", 1), f"{name}: {text}")
 
@@ -92,7 +81,7 @@ def fragment(tree: Sequence[Source]) -> Iterator[Violation]:
 def sentence(tree: Sequence[Source]) -> Iterator[Violation]:
     """The first sentence of a docstring has at most 20 words."""
     for source in tree:
-        for node, name, text in documented(source):
+        for node, name, text in source.documented:
             count = len(first_sentence(text).split())
             if count > SENTENCE_WORDS:
                 yield Violation("sentence", source.path, getattr(node, "lineno", 1), f"{name}: {count} words")
@@ -109,7 +98,7 @@ def vocabulary(tree: Sequence[Source]) -> Iterator[Violation]:
 def name_of_test(tree: Sequence[Source]) -> Iterator[Violation]:
     """A test is called `test_<thing>_<does what>`: its second word names a thing."""
     for source in tree:
-        for node in source.nodes:
+        for node in source.statements:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
                 parts = node.name.split("_")
                 if parts[1] in SUBJECTLESS | {"nothing"} or len(parts) < 3:
@@ -125,7 +114,7 @@ def class_name(tree: Sequence[Source]) -> Iterator[Violation]:
         folder = str(PurePosixPath(source.path).parent)
         for target in imported(source, modules):
             imports[folder].add(str(PurePosixPath(target).parent))
-        for node in source.nodes:
+        for node in source.statements:
             if isinstance(node, ast.ClassDef):
                 places[node.name.lstrip("_")].append((source, node))
     for found in places.values():
@@ -146,7 +135,7 @@ def modules_of(tree: Sequence[Source]) -> dict[str, Source]:
 
 def imported(source: Source, modules: dict[str, Source]) -> Iterator[str]:
     """Yields the path of each module of the package that a source imports."""
-    for node in source.nodes:
+    for node in source.statements:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import io
+import itertools
 import re
 import sys
 import tokenize
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # the fields of a node that hold statements
 
 # --- the tables ---
 
@@ -93,6 +95,18 @@ class Source:
     def nodes(self) -> tuple[ast.AST, ...]:
         """All nodes of the tree, each before its children."""
         return tuple(ast.walk(self.tree))
+
+    @functools.cached_property
+    def statements(self) -> tuple[ast.AST, ...]:
+        """The module, its statements, handlers and cases, each before its own: a twelfth of the nodes."""
+        return (self.tree, *_statements(self.tree))
+
+    @functools.cached_property
+    def documented(self) -> tuple[tuple[ast.AST, str, str], ...]:
+        """(node, name, docstring) of the module, its classes and its functions."""
+        nodes = (node for node in self.statements if isinstance(node, ast.Module | ast.ClassDef | Function))
+        texts = ((node, getattr(node, "name", "<module>"), ast.get_docstring(node)) for node in nodes)
+        return tuple((node, name, text) for node, name, text in texts if text is not None)
 
     @functools.cached_property
     def functions(self) -> tuple[tuple[str, Function, bool], ...]:
@@ -196,7 +210,7 @@ def _may_import(unit: str, target: str) -> bool:
 
 def _own_imports(source: Source) -> Iterator[tuple[ast.AST, str]]:
     """Yields (node, unit) for each import from this package."""
-    for node in source.nodes:
+    for node in source.statements:
         if isinstance(node, ast.Import):
             modules = [tuple(alias.name.split(".")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -213,7 +227,7 @@ def _own_imports(source: Source) -> Iterator[tuple[ast.AST, str]]:
 def _foreign_names(source: Source) -> Iterator[tuple[ast.AST, str]]:
     """Yields (node, dotted name) for each absolute import, and for each attribute of an imported module."""
     aliases: dict[str, str] = {}
-    for node in source.nodes:
+    for node in source.statements:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
@@ -280,7 +294,7 @@ def _code_lines(source: Source) -> int:
     for token in source.tokens:
         if token.type not in silent:
             held |= set(range(token.start[0], token.end[0] + 1))
-    for node in source.nodes:
+    for node in source.statements:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             held -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(held)
@@ -296,8 +310,19 @@ def _ratchet(key: str, place: str, size: int, limit: int, unit: str = "lines") -
         yield f"{place}: {size} {unit}; " + (f"lower RATCHET to {size}" if size > limit else "take it out of RATCHET")
 
 
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields the statements, handlers and cases directly in a node."""
+    return itertools.chain.from_iterable(getattr(node, block, ()) for block in BLOCKS)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    for child in _children(node):
+        yield child
+        yield from _statements(child)
+
+
 def _functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function, bool]]:
-    for child in ast.iter_child_nodes(node):
+    for child in _children(node):
         name = f"{prefix}{child.name}" if isinstance(child, Function | ast.ClassDef) else ""
         if isinstance(child, Function):
             yield name, child, isinstance(node, ast.ClassDef) and "staticmethod" not in _decorators(child)
@@ -367,7 +392,7 @@ def words(tree: Sequence[Source]) -> Iterator[str]:
 def handlers(tree: Sequence[Source]) -> Iterator[str]:
     """Yields each handler that swallows an error."""
     for source in tree:
-        for node in (node for node in source.nodes if isinstance(node, ast.ExceptHandler)):
+        for node in (node for node in source.statements if isinstance(node, ast.ExceptHandler)):
             if node.type is None:
                 yield source.at(node, "a bare except catches Ctrl-C too; name what you expect")
             if all(isinstance(line, ast.Pass) or _is_docstring(line) for line in node.body):
