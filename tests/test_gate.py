@@ -12,11 +12,17 @@ import quintain as qn
 from quintain.episode import blank
 from quintain.errors import Failure, RunStopped
 from quintain.gate import Gate, Z, enough, wilson
-from quintain.trace import Trace
+from quintain.record import EpisodeRecord
+from quintain.trace import Timing, Trace
 
 from .worlds import environment, first_task
 
 ENV = environment()
+
+
+def records(failed: int, episodes: int) -> list[EpisodeRecord]:
+    """Records of the same episodes."""
+    return [EpisodeRecord(trace, Timing()) for trace in traces(failed, episodes)]
 
 
 def traces(failed: int, episodes: int) -> list[Trace]:
@@ -29,11 +35,11 @@ def traces(failed: int, episodes: int) -> list[Trace]:
     return made
 
 
-def watch(gate: Gate, episodes: list[Trace]) -> int | None:
+def watch(gate: Gate, episodes: list[EpisodeRecord]) -> int | None:
     """Counts the episodes until the gate stopped the run; None if it did not."""
-    for number, trace in enumerate(episodes, 1):
+    for number, record in enumerate(episodes, 1):
         try:
-            gate.observe(trace)
+            gate.observe(record)
         except RunStopped:
             return number
     return None
@@ -67,17 +73,17 @@ def test_enough_requires_half_of_a_group(size: int, least: int) -> None:
 
 
 def test_one_in_ten_goes_on_and_twelve_in_a_hundred_stop() -> None:
-    assert watch(Gate(qn.Config()), traces(1, 10)) is None
-    assert watch(Gate(qn.Config()), traces(12, 100)) is not None
-    assert watch(Gate(qn.Config()), traces(5, 100)) is None
-    assert watch(Gate(qn.Config(gate_rate=None)), traces(100, 100)) is None
+    assert watch(Gate(qn.Config()), records(1, 10)) is None
+    assert watch(Gate(qn.Config()), records(12, 100)) is not None
+    assert watch(Gate(qn.Config()), records(5, 100)) is None
+    assert watch(Gate(qn.Config(gate_rate=None)), records(100, 100)) is None
 
 
 def test_the_gate_stops_at_the_minimum_number_of_episodes() -> None:
-    assert watch(Gate(qn.Config(gate_minimum=20)), traces(20, 20)) == 20
-    mostly = traces(19, 19) + traces(0, 1)
+    assert watch(Gate(qn.Config(gate_minimum=20)), records(20, 20)) == 20
+    mostly = records(19, 19) + records(0, 1)
     assert watch(Gate(qn.Config(gate_minimum=20)), mostly) == 20, "a success at the minimum hides nothing"
-    assert watch(Gate(qn.Config(gate_minimum=50, gate_window=10)), traces(50, 50)) == 10
+    assert watch(Gate(qn.Config(gate_minimum=50, gate_window=10)), records(50, 50)) == 10
 
 
 @given(st.lists(st.booleans(), max_size=80), st.integers(1, 40), st.integers(1, 40), st.floats(0.01, 1))
@@ -89,7 +95,7 @@ def test_the_gate_stops_exactly_at_the_wilson_bound(fails: list[bool], window: i
         if wilson(sum(recent), len(recent))[0] > rate:
             expected = seen
             break
-    episodes = [trace for failed in fails for trace in traces(int(failed), 1)]
+    episodes = [record for failed in fails for record in records(int(failed), 1)]
     assert watch(Gate(config), episodes) == expected
 
 
@@ -125,13 +131,13 @@ def test_a_run_of_which_nothing_succeeded_was_none() -> None:
 
 def test_the_report_names_letter_kind_and_task() -> None:
     gate = Gate(qn.Config(gate_rate=None))
-    for trace in traces(3, 5):
-        gate.observe(trace)
+    for record in records(3, 5):
+        gate.observe(record)
     (other,) = traces(1, 1)
     other.task = "t2"
     assert other.failure is not None
     other.failure = Failure(component="H", kind="agent_timeout", stage="agent", type="X", message="slow", turn=0)
-    gate.observe(other)
+    gate.observe(EpisodeRecord(other, Timing()))
     assert gate.report().splitlines() == [
         "  S  quintain:tool_bug: 3, in test-0 (3); e.g. KeyError: x",
         "  H  agent_timeout: 1, in t2 (1); e.g. X: slow",

@@ -96,7 +96,8 @@ def test_failure_by_length_compares_the_shorter_with_the_longer_half(episodes: l
 def test_the_order_of_the_groups_does_not_matter(groups: list[list[float | None]]) -> None:
     one, other = to_dict(summary(*groups)), to_dict(summary(*reversed(groups)))
     assert one.keys() == other.keys()
-    for name in one.keys() - {"seconds", "failures", "by", "pass_hat_k", "mean_reward_bounds", "failed_tasks"}:
+    nested = {"seconds", "failures", "by", "pass_hat_k", "mean_reward_bounds", "failed_tasks", "failure_examples"}
+    for name in one.keys() - nested:
         assert one[name] == pytest.approx(other[name], abs=1e-7), name
     assert one["failures"] == other["failures"]
     assert one["failed_tasks"].keys() == other["failed_tasks"].keys()
@@ -120,6 +121,10 @@ def test_everything_is_counted() -> None:
         "pass_hat_k": {"1": 0.5, "2": 0.0},
         "failed": 3,
         "failures": {"H": {"session_lost": 1, "agent_timeout": 2}},
+        "failure_examples": [
+            {"component": "H", "kind": "session_lost", "text": "X: "},
+            {"component": "H", "kind": "agent_timeout", "text": "X: "},
+        ],
         "failure_rate_short": 0.75,
         "failure_rate_long": 0.0,
         "failed_tasks": {"test-0": {"episodes": 5, "mean_reward": 0.5, "mean_reward_bounds": [0.2, 0.8]}},

@@ -31,9 +31,8 @@ CORE: tuple[tuple[str, ...], ...] = (
         "context",
         "scoring",
         "episode",
-        "gate",
         "record",
-        "trajectory",
+        "gate",
         "rollout",
         "replay",
         "chain",
@@ -43,9 +42,9 @@ CORE: tuple[tuple[str, ...], ...] = (
 ROOT = "__init__"  # the public names; extensions and applications may import it
 EXTENSIONS = (  # 5: each may import the core, and nothing of another extension
     "resources", "harnesses", "models", "judges", "tasks", "audit", "serve", "train", "adapters", "distributed",
-    "studio", "authoring", "testing", "report", "plugins",
+    "studio", "authoring", "testing", "report", "trajectory", "plugins",
 )  # fmt: skip
-CLIENT = "serve"  # the only extension with a public name in the root, `connect`, which loads nothing until a call
+IN_ROOT = {"serve", "trajectory"}  # extensions with public names in the root; those names load nothing until a call
 REGISTRY = "plugins"  # the only extension that the others may import: it finds plugins by name
 APPLICATIONS = ("environments", "cli", "__main__")  # 6: in this order
 
@@ -202,7 +201,7 @@ def _may_import(unit: str, target: str) -> bool:
     if unit in ORDER:
         return target in ORDER and ORDER[target] < ORDER[unit]
     if unit == ROOT:
-        return target in {*ORDER, CLIENT}
+        return target in {*ORDER, *IN_ROOT}
     if unit in APPLICATIONS:
         return target not in APPLICATIONS or APPLICATIONS.index(target) <= APPLICATIONS.index(unit)
     return target in ORDER or target in {ROOT, unit, REGISTRY}

@@ -13,7 +13,7 @@ from . import codec, resource
 from .config import Config
 from .context import Context, Snapshot
 from .environment import Environment
-from .errors import Component, Failure, Stage, ToolError, UsageError, blame
+from .errors import Component, Failure, Frame, Stage, ToolError, UsageError, author_frames, blame
 from .executor import DeadlineExceeded
 from .harness import CallSource, Request
 from .noise import Fault, sample_fault
@@ -64,6 +64,7 @@ class Episode(Generic[S]):
         trace: The record so far.
         session: The agent's side of it.
         timing: Where the seconds went.
+        frames: Lines of the author's code that led to the failure, outermost first.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Episode(Generic[S]):
         self.start = start
         self.trace = trace
         self.timing = Timing()
+        self.frames: tuple[Frame, ...] = ()
         self.sessions = [ActorSession(self, context) for context in contexts]
         self._progress = progress or Progress.of(trace)
         self._in_turn = False  # Stays True when a turn is broken off: then the world moved, and no record says how.
@@ -138,6 +140,8 @@ class Episode(Generic[S]):
 
     def fail(self, error: BaseException, *, component: Component, kind: str, stage: Stage = "agent") -> None:
         """End the episode because something broke; the first failure is kept, and it outweighs any other end."""
+        if self.trace.failure is None:
+            self.frames = author_frames(error)
         self.set_failure(blame(error, component=component, kind=kind, stage=stage, turn=len(self.trace.turns)))
 
     def set_failure(self, failure: Failure) -> None:

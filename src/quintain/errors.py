@@ -20,6 +20,8 @@ from __future__ import annotations
 import re
 import sys
 import traceback
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -50,6 +52,9 @@ WALL_CLOCK_KINDS = frozenset(
 )
 """Failures decided by a real clock: a replay cannot be asked to meet them again."""
 
+
+post_mortem: ContextVar[Callable[[BaseException], None]] = ContextVar("post_mortem", default=lambda error: None)
+"""Callback that receives the exception of each failure where it happens, such as a debugger."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # The repr of an object names where it lies in memory; a replay lies elsewhere.
@@ -157,8 +162,41 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"kind must be one of {sorted(KINDS)}, got {self.kind!r}")
 
 
+class Frame(msgspec.Struct, frozen=True):
+    """One line of the author's code in a traceback.
+
+    Attributes:
+        file: Path of the source file on the machine of the episode.
+        line: Number of the line, from 1.
+        function: Name of the function.
+        code: The line of source, without indentation; empty if the file cannot be read.
+    """
+
+    file: str
+    line: int
+    function: str
+    code: str
+
+
+def author_frames(error: BaseException) -> tuple[Frame, ...]:
+    """Returns the frames outside this package, outermost first, of an exception, else of the one that caused it.
+
+    An EpisodeError is raised on purpose, so its cause is not searched.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        walk = traceback.walk_tb(cause.__traceback__)
+        stack = [(frame, line) for frame, line in walk if not is_framework(frame.f_globals.get("__package__"))]
+        if stack:
+            read = traceback.StackSummary.extract(iter(stack))
+            return tuple(Frame(f.filename, f.lineno or 0, f.name, f.line or "") for f in read)
+        cause = None if isinstance(cause, EpisodeError) else cause.__cause__
+    return ()
+
+
 def blame(error: BaseException, *, component: Component, kind: str, stage: Stage, turn: int) -> Failure:
     """The failure that `error` means. An EpisodeError brings its own component and kind."""
+    post_mortem.get()(error)
     if isinstance(error, EpisodeError):
         component, kind = error.component, error.kind
     # File names, line numbers, our own plumbing and the frames of comprehensions (gone since Python 3.12) would differ

@@ -98,8 +98,8 @@ class Alarm(Plain):
                 return function(*args, **kwargs)
             finally:
                 self._is_armed = False  # An alarm from here on is too late to count.
-        except _Interrupt:
-            raise DeadlineExceeded(limit_s) from None
+        except _Interrupt as interrupt:
+            raise DeadlineExceeded(limit_s) from interrupt
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             self._is_busy = self._is_armed = nested

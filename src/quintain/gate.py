@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from .config import Config
 from .errors import Failure, RunStopped
+from .record import EpisodeRecord
 from .trace import Trace
 
 PATIENCE = 3
@@ -41,24 +42,25 @@ class Gate:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._window: deque[tuple[str, Failure | None]] = deque(maxlen=config.gate_window)
+        self._window: deque[tuple[str, Failure | None, str]] = deque(maxlen=config.gate_window)
         self._minimum = min(config.gate_minimum, config.gate_window)
         self._barren = 0
         self._fruitful = False
 
-    def observe(self, trace: Trace) -> None:
+    def observe(self, done: EpisodeRecord) -> None:
         """Count one finished episode.
 
         Raises:
             RunStopped: Too many failed.
         """
-        self._window.append((trace.task, trace.failure))
+        trace = done.trace
+        self._window.append((trace.task, trace.failure, done.failure_text))
         limit = self._config.gate_rate
         if limit is None or len(self._window) < self._minimum:
             return
         if trace.failure is None and len(self._window) > self._minimum:
             return  # A success raises no rate; only the first judgement of all may come with one.
-        failed, seen = sum(failure is not None for _, failure in self._window), len(self._window)
+        failed, seen = sum(failure is not None for _, failure, _ in self._window), len(self._window)
         low, high = wilson(failed, seen)
         if low > limit:
             raise RunStopped(
@@ -90,13 +92,12 @@ class Gate:
 
     def report(self) -> str:
         """Failures by component, kind and task, most frequent first; one line each, with an example."""
-        kinds: dict[tuple[str, str], list[tuple[str, Failure]]] = {}
-        for task, failure in self._window:
+        kinds: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for task, failure, text in self._window:
             if failure is not None:
-                kinds.setdefault((failure.component, failure.kind), []).append((task, failure))
+                kinds.setdefault((failure.component, failure.kind), []).append((task, text))
         lines: list[str] = []
         for (component, kind), failed in sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0])):
             often = ", ".join(f"{task} ({n})" for task, n in Counter(task for task, _ in failed).most_common(3))
-            example = f"{failed[0][1].type}: {failed[0][1].message[:300]}"
-            lines.append(f"  {component}  {kind}: {len(failed)}, in {often}; e.g. {example}")
+            lines.append(f"  {component}  {kind}: {len(failed)}, in {often}; e.g. {failed[0][1]}")
         return "\n".join(lines)

@@ -3,6 +3,7 @@
 * `run.json`      what is being run; a run is continued only if this is identical
 * `traces.jsonl`  one finished episode a line, written and synced before its result counts
 * `timings.jsonl` where its seconds went, line by line beside it
+* `failures.jsonl` lines of the author's code that led to each failure; made by the first one
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
 
 import msgspec
 
 from . import codec
-from .errors import QuintainError, TraceError, UsageError
+from .errors import Frame, QuintainError, TraceError, UsageError
 from .trace import Timing, Trace
 
 Key = tuple[str, int, int]
@@ -25,14 +26,40 @@ Key = tuple[str, int, int]
 
 
 class EpisodeRecord(msgspec.Struct, frozen=True):
-    """A finished episode: its record, and its seconds beside it."""
+    """A finished episode: its record, its seconds, and where its failure arose; only the record is reproducible.
+
+    Attributes:
+        trace: The record.
+        timing: Where the seconds went.
+        frames: Lines of the author's code that led to the failure, outermost first; empty if there are none.
+    """
 
     trace: Trace
     timing: Timing
+    frames: tuple[Frame, ...] = ()
 
     @property
     def key(self) -> Key:
         return self.trace.task, self.trace.member, self.trace.attempt
+
+    @property
+    def failure_text(self) -> str:
+        """Type, message and place of the failure, such as "KeyError: 'x' in lend (a.py, line 3)"; empty if none."""
+        failure = self.trace.failure
+        return describe(f"{failure.type}: {failure.message[:300]}", self.frames) if failure else ""
+
+
+def describe(error: str, frames: Sequence[Frame]) -> str:
+    """Returns the text of an error with function and line in the author's code, if there are frames.
+
+    The function is the outermost one, such as the tool; the line is the last one in the folder of its file, because a
+    library that it calls is not where the author looks.
+    """
+    if not frames:
+        return error
+    folder, here = str(Path(frames[0].file).parent), f"{Path.cwd()}{os.sep}"
+    place = [frame for frame in frames if frame.file.startswith(folder)][-1]
+    return f"{error} in {frames[0].function} ({place.file.removeprefix(here)}, line {place.line})"
 
 
 class PersistenceError(QuintainError):
@@ -88,10 +115,14 @@ class RunFolder:
         task, member, attempt = rollout.key
         if rollout.key in self._places:
             raise UsageError(f"{self.path} holds member {member}, attempt {attempt} of task {task!r} already")
-        row = {"task": task, "member": member, "attempt": attempt, **msgspec.structs.asdict(rollout.timing)}
+        names = {"task": task, "member": member, "attempt": attempt}
+        row = names | msgspec.structs.asdict(rollout.timing)
         try:
             self._places[rollout.key] = self._traces.append(rollout.trace.to_json() + b"\n")
             self._timings.append(codec.json(row) + b"\n")
+            if rollout.frames:
+                with _Lines(self.path / "failures.jsonl") as failures:
+                    failures.append(codec.json(names | {"frames": rollout.frames}) + b"\n")
         except OSError as error:
             raise PersistenceError(
                 f"cannot write to {self.path}: {error.strerror}. {len(self)} finished episodes are safe there; "

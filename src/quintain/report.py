@@ -44,7 +44,8 @@ class Summary:
     Attributes:
         all: Sums over all episodes, those of dropped attempts included.
         by_tag: The same by tag and value: `by_tag["family"]["clean duplicates"]`.
-        failures: Episodes by letter and kind.
+        failures: Episodes by component and kind.
+        examples: Type, message and place of the first failure of each component and kind.
         failed_tasks: The same sums by id, for each task of which an episode failed.
         dropped: Groups of which too few episodes were valid.
         turns, calls, tokens: Totals over all episodes.
@@ -55,6 +56,7 @@ class Summary:
         self.all = Slice()
         self.by_tag: dict[str, dict[str, Slice]] = {}
         self.failures: dict[str, Counter[str]] = {}
+        self.examples: dict[tuple[str, str], str] = {}
         self.failed_tasks: dict[str, Slice] = {}
         self.dropped = 0
         self.turns = self.calls = self.tokens = 0
@@ -89,6 +91,7 @@ class Summary:
             self.by_tag.setdefault(tag, {}).setdefault(value, Slice()).add(trace)
         if trace.failure is not None:
             self.failures.setdefault(trace.failure.component, Counter())[trace.failure.kind] += 1
+            self.examples.setdefault((trace.failure.component, trace.failure.kind), one.failure_text)
             self._failed_lengths[len(trace.turns)] += 1
         self._lengths[len(trace.turns)] += 1
         self.turns += len(trace.turns)

@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar, cast
 from . import codec
 from .environment import Environment
 from .episode import BROKEN, Episode, blank
-from .errors import EpisodeError, ModelError, blame
+from .errors import EpisodeError, ModelError, author_frames, blame
 from .executor import DeadlineExceeded, within
 from .harness import Agent, Model, Request
 from .record import EpisodeRecord
@@ -53,11 +53,12 @@ async def play_episode(
         trace = blank(env, task, **names)
         trace.failure = blame(error, component="T", kind="quintain:reset_failed", stage="seed", turn=0)
         trace.end, trace.reason = End.FAILED, trace.failure.kind
-        return EpisodeResult(EpisodeRecord(trace, Timing(total_s=time.perf_counter() - started)), None)
+        timing = Timing(total_s=time.perf_counter() - started)
+        return EpisodeResult(EpisodeRecord(trace, timing, author_frames(error)), None)
     await _drive(episode, chosen)
     await episode.verify()
     episode.timing.total_s = time.perf_counter() - started
-    return EpisodeResult(EpisodeRecord(episode.trace, episode.timing), episode.state)
+    return EpisodeResult(EpisodeRecord(episode.trace, episode.timing, episode.frames), episode.state)
 
 
 async def _drive(episode: Episode[S], model: Model) -> None:

@@ -241,7 +241,7 @@ class _Pipeline(Generic[S]):
         return done
 
     async def _finish(self, one: _Open[S], member: int, done: EpisodeRecord) -> None:
-        self._gate.observe(done.trace)
+        self._gate.observe(done)
         one.results[member] = done
         if len(one.results) < one.size:
             return

@@ -25,9 +25,11 @@ class Server:
         self._actions = actions
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.writers: list[asyncio.StreamWriter] = []
         self.url = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
         with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
@@ -56,6 +58,9 @@ async def serving(*actions: Action) -> AsyncGenerator[Server]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in server.writers:
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
 
 def raw(data: bytes) -> Action:

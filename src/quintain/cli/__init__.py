@@ -34,6 +34,8 @@ from .serve import serve
 from .show import show
 from .triage import triage
 
+__framework__ = True
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="quintain")

@@ -11,14 +11,19 @@ from typing import Any
 import msgspec
 
 from quintain.environment import Environment
-from quintain.errors import UsageError
-from quintain.record import RunFolder
+from quintain.errors import Frame, UsageError
+from quintain.record import Key, RunFolder
 from quintain.task import Task
 from quintain.trace import Trace
 
 from . import programs, selection
 
 MANIFEST = "run.json"
+ADJUSTABLE = (
+    "concurrency", "retries", "model_timeout_s", "tool_timeout_s", "verifier_timeout_s", "episode_timeout_s",
+    "gate_rate", "gate_window", "gate_minimum",
+)  # fmt: skip
+"""Settings that do not change what is played."""
 
 
 class Manifest(msgspec.Struct, kw_only=True):
@@ -118,12 +123,15 @@ def latest(environment: str, agent: str) -> Path:
 
 
 def opened(path: Path, manifest: Manifest, *, resume: bool = False) -> RunFolder:
-    """Opens a run folder for new episodes.
+    """Opens a run folder for new episodes. A resumed run may change the settings in `ADJUSTABLE`.
 
     Raises:
         UsageError: It holds another run, or cannot be written to.
         TraceError: A trace in it is damaged.
     """
+    if resume and (before := Manifest.read(path)) is not None:
+        kept = {name: before.config[name] for name in ADJUSTABLE if name in before.config}
+        manifest = msgspec.structs.replace(manifest, config=manifest.config | kept)
     try:
         return RunFolder(path, msgspec.to_builtins(manifest), resume=resume)
     except OSError as error:
@@ -147,6 +155,23 @@ def environment_of(path: Path, spec: str | None) -> Environment[Any]:
     options = manifest.options if manifest is not None else {}
     env = plugins.environment(spec or manifest.environment if manifest else str(spec), **options)
     return programs.played_by(env, manifest.harness if manifest is not None else {})
+
+
+def frames_by_episode(path: Path) -> dict[Key, tuple[Frame, ...]]:
+    """Returns the lines of the author's code that led to each failure of a run, where they were recorded."""
+    file = (path if path.is_dir() else path.parent) / "failures.jsonl"
+    lines = file.read_bytes().splitlines() if file.is_file() else []
+    rows = [msgspec.json.decode(line, type=_FailureRow) for line in lines]
+    return {(row.task, row.member, row.attempt): row.frames for row in rows}
+
+
+class _FailureRow(msgspec.Struct):
+    """Line of failures.jsonl."""
+
+    task: str
+    member: int
+    attempt: int
+    frames: tuple[Frame, ...]
 
 
 def task_of(env: Environment[Any], trace: Trace) -> Task[Any]:

@@ -15,9 +15,12 @@ from quintain.harness import Agent
 from quintain.task import Task
 
 from . import folders, options, programs, selection
+from .oracle import check_solutions
 
 ORACLE = "oracle"
 """Default agent; it plays the solutions of the tasks."""
+CHECKED = 200
+"""Tasks whose solutions are checked before the first episode; those of others are checked as they are played."""
 
 
 class RunArguments(msgspec.Struct, kw_only=True):
@@ -43,6 +46,8 @@ class RunArguments(msgspec.Struct, kw_only=True):
     twin: str | None = None
     options: tuple[str, ...] = ()
     out: Path | None = None
+    debug: bool = False
+    allow_partial: bool = False
     resume: bool = False
     as_json: bool = False
 
@@ -92,6 +97,9 @@ def plan(wanted: RunArguments) -> Plan:
         )
     split = selection.split_of(env, wanted.split)
     tasks = selection.tasks_of(env, split, wanted.tasks)
+    first = list(selection.made(tasks[:CHECKED]))
+    if wanted.agent == ORACLE:
+        check_solutions(env, first)
     names = ("tasks", "agent", "user", "base_url", "group", "seed")
     fields = {name: getattr(wanted, name) for name in names}
     manifest = folders.Manifest.of(env, wanted.env, made_with, harness=program, split=split, **fields)

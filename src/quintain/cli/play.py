@@ -16,6 +16,8 @@ from quintain.task import Task
 from quintain.trace import Timing
 
 from . import console
+from .folders import frames_by_episode
+from .selection import made
 
 
 class Watcher(Protocol):
@@ -56,7 +58,7 @@ async def play(
     summary = Summary()
     seen: set[str] = set()
     try:
-        async for group in rollouts(env, agent, tasks, folder=folder, **names):
+        async for group in rollouts(env, agent, made(tasks), folder=folder, **names):
             seen.add(group.task)
             summary.add(group.rollouts, group.earlier, kept=group.kept)
             watcher(len(group.rollouts), summary)
@@ -73,10 +75,12 @@ async def play(
 
 def _add_rest(summary: Summary, folder: RunFolder, seen: set[str]) -> None:
     """Adds the finished episodes of groups that were still open."""
+    frames = frames_by_episode(folder.path)
     rest: dict[tuple[str, int], list[EpisodeRecord]] = {}
     for trace in read_traces(folder.path):
         if trace.task not in seen:
-            rest.setdefault((trace.task, trace.attempt), []).append(EpisodeRecord(trace, Timing()))
+            done = EpisodeRecord(trace, Timing(), frames.get((trace.task, trace.member, trace.attempt), ()))
+            rest.setdefault((trace.task, trace.attempt), []).append(done)
     for members in rest.values():
         summary.add(members)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shlex
 import time
 from pathlib import Path
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 @options.twin
 @options.made_with
 @click.option("--out", type=options.PATH, metavar="DIR", help="Run folder.  [default: runs/ENV-AGENT-N]")
+@click.option("--debug", is_flag=True, help="Open the first failure in pdb.")
+@click.option("--allow-partial", is_flag=True, help="Accept solutions that do not reach full marks.")
 @click.option("--resume", is_flag=True, help="Continue the run in --out, or the latest run of ENV and AGENT.")
 @options.json
 @click.pass_obj
@@ -62,12 +65,14 @@ def run(invocation: console.Invocation, /, **given: Any) -> None:
     (http://HOST:PORT/NAME). Each finished episode is on disk before it counts: a run that was interrupted, or even
     killed, goes on with --resume.
     """
-    from .plan import RunArguments, plan
+    from . import oracle
+    from .plan import ORACLE, RunArguments, plan
 
     chosen = plan(RunArguments(**given))
     place = chosen.place()
     started = time.perf_counter()
     played, before = _play(chosen, place, invocation.arguments)
+    unsolved = oracle.unsolved(place) if chosen.wanted.agent == ORACLE else []
     facts = {
         "environment": chosen.env.name,
         "split": chosen.split,
@@ -84,16 +89,20 @@ def run(invocation: console.Invocation, /, **given: Any) -> None:
         from .summary import to_dict
 
         stopped = played.stopped and {"reason": str(played.stopped).partition("\n")[0], "report": played.stopped.report}
-        console.print_json(facts | to_dict(played.summary) | {"stopped": stopped})
+        console.print_json(facts | to_dict(played.summary) | {"unsolved": unsolved, "stopped": stopped})
     else:
         _print(played, facts)
     if played.stopped is not None:
         raise played.stopped
+    if unsolved and not chosen.wanted.allow_partial:
+        click.echo(oracle.explain(unsolved), err=True)
+        raise click.exceptions.Exit(exits.FAILED)
 
 
 def _play(chosen: Plan, place: Path, arguments: list[str]) -> tuple[RunResult, int]:
     """Plays the run and returns its result with the number of episodes that existed before."""
     from .folders import opened
+    from .interruption import debugger, interruptible
     from .play import play, progress
 
     wanted = chosen.wanted
@@ -103,7 +112,8 @@ def _play(chosen: Plan, place: Path, arguments: list[str]) -> tuple[RunResult, i
             with progress(len(chosen.tasks) * wanted.group, f"{chosen.env.name}, {chosen.agent.name}") as watcher:
                 names = {"group": wanted.group, "seed": wanted.seed, "split": chosen.split}
                 running = play(chosen.env, chosen.agent, chosen.tasks, folder=folder, watcher=watcher, **names)
-                return asyncio.run(running), before
+                with debugger() if wanted.debug else contextlib.nullcontext():
+                    return asyncio.run(interruptible(running)), before
         except KeyboardInterrupt:
             safe = console.plural(len(folder), "finished episode")
             click.echo(f"\nInterrupted. {safe} saved in {place}; continue with\n  {_again(arguments, place)}", err=True)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from quintain import plugins
 from quintain.config import Config, read
 from quintain.environment import Environment
-from quintain.errors import UsageError
+from quintain.errors import DefinitionError, UsageError, author_frames
 from quintain.harness import Agent
 from quintain.models import Company
+from quintain.record import describe
 from quintain.task import Task
 
 from . import options
@@ -37,6 +38,21 @@ def split_of(env: Environment[Any], wanted: str | None) -> str:
         return "test" if "test" in env.splits else env.splits[-1]
     env.tasks(wanted)
     return wanted
+
+
+def made(tasks: Iterable[Task[Any]]) -> Iterator[Task[Any]]:
+    """Yields the tasks.
+
+    Raises:
+        DefinitionError: The code that makes a task raised; the message names its function, file and line.
+    """
+    try:
+        yield from tasks
+    except (DefinitionError, UsageError):
+        raise
+    except Exception as error:
+        text = describe(f"{type(error).__name__}: {error}", author_frames(error))
+        raise DefinitionError(f"T: a task cannot be made: {text}") from error
 
 
 def tasks_of(env: Environment[Any], split: str, wanted: str | None) -> Sequence[Task[Any]]:

@@ -34,6 +34,7 @@ def show(
 
     What a step changed is found by playing the trace once more, so it needs the environment.
     """
+    from .folders import frames_by_episode
     from .transcript import print_transcript
 
     if as_list:
@@ -41,10 +42,11 @@ def show(
         return
     place, trace = _pick(path, index, task)
     watched, reason = _watch(path, env, trace)
+    frames = frames_by_episode(path).get((trace.task, trace.member, trace.attempt), ())
     if as_json:
-        console.print_json(_to_dict(trace, place, watched, reason=reason))
+        console.print_json(_to_dict(trace, place, watched, reason=reason) | {"frames": frames})
         return
-    print_transcript(console.stdout(), trace, watched=watched, reason=reason, full=full)
+    print_transcript(console.stdout(), trace, watched=watched, reason=reason, frames=frames, full=full)
     if index is None and task is None:
         click.echo("This is the first trace; choose another with --index or --task, see all with --list.", err=True)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from quintain.report import Slice, Summary
 
-from .console import difficulty, grid, number, plural, seconds
+from .console import difficulty, grid, number, plural, safe, seconds
 
 FAILED_TASKS = 5
 """Tasks with failures that are shown."""
@@ -39,6 +39,9 @@ def to_dict(summary: Summary) -> dict[str, Any]:
         "pass_hat_k": {str(k): value for k, value in summary.pass_hat_k.items()},
         "failed": summary.failed,
         "failures": {part: dict(kinds) for part, kinds in sorted(summary.failures.items())},
+        "failure_examples": [
+            {"component": part, "kind": kind, "text": text} for (part, kind), text in summary.examples.items()
+        ],
         "failure_rate_short": short,
         "failure_rate_long": long,
         "failed_tasks": {
@@ -65,6 +68,7 @@ def _blocks(summary: Summary) -> Iterator[RenderableType]:
     if summary.failed:
         rows = [(part, kind, n) for part, kinds in sorted(summary.failures.items()) for kind, n in kinds.most_common()]
         yield grid("component", "failure", ">episodes", rows=rows)
+        yield Text("\n".join(f"first {kind}: {safe(text)}" for (_, kind), text in summary.examples.items()))
         yield _by_failed_task(summary)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
 from quintain import codec
+from quintain.errors import Frame
 from quintain.trace import Content, End, Level, Message, Reward, Step, ToolCall, Trace, Turn, plain
 
 from .changes import WorldChange, shown
@@ -26,7 +27,15 @@ Row = tuple[str, Text]
 """A label, and what it labels."""
 
 
-def print_transcript(console: Console, trace: Trace, *, watched: StepChanges | None, reason: str, full: bool) -> None:
+def print_transcript(
+    console: Console,
+    trace: Trace,
+    *,
+    watched: StepChanges | None,
+    reason: str,
+    frames: Sequence[Frame] = (),
+    full: bool,
+) -> None:
     """Everything about one trace.
 
     Args:
@@ -34,6 +43,7 @@ def print_transcript(console: Console, trace: Trace, *, watched: StepChanges | N
         trace: Which.
         watched: What its steps changed, where that is known.
         reason: Why it is not.
+        frames: Lines of the author's code that led to the failure.
         full: Cut nothing short.
     """
     _print_head(console, trace)
@@ -42,6 +52,9 @@ def print_transcript(console: Console, trace: Trace, *, watched: StepChanges | N
         _print_rows(console, _turn_rows(turn, watched, full=full))
     console.rule(Text("verdict", style="bold"), align="left", style="dim")
     _print_verdict(console, trace, watched.best if watched is not None else {})
+    for frame in frames:
+        place = Text(f"  {safe(frame.file)}, line {frame.line}, in {safe(frame.function)}", style="dim")
+        console.print(place.append(f"\n    {safe(frame.code)}", style="not dim"), soft_wrap=True)
     if watched is None:
         console.print(Text(f"Changes of each step are not shown: {reason}", style="yellow"))
     elif watched.diverged is not None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
+
+import msgspec
 
 from quintain.errors import UsageError
 from quintain.harness import Agent, Model
@@ -51,6 +54,44 @@ class Oracle:
         return Scripted.calls(task.solution, task.answer)
 
 
+class EpisodeScript(msgspec.Struct, forbid_unknown_fields=True):
+    """One episode of a script file: calls, one per turn, then an answer."""
+
+    calls: tuple[tuple[str, dict[str, Any]], ...]
+    answer: str = "done"
+
+
+class Script:
+    """Agent that plays calls from a JSON file, from the start in each episode.
+
+    Args:
+        path: An object of `{"calls": [["tool", {"argument": value}]], "answer": "done"}` by task id; "*" stands for
+            every task that is not named.
+
+    Raises:
+        UsageError: The file cannot be read, or has another form.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.name = f"script:{path}"
+        try:
+            self._episodes = msgspec.json.decode(Path(path).read_bytes(), type=dict[str, EpisodeScript])
+        except (OSError, msgspec.DecodeError) as error:
+            form = '{"TASK, or *": {"calls": [["TOOL", {"ARGUMENT": VALUE}]], "answer": "TEXT"}}'
+            raise UsageError(f"cannot read the script {path!r}: {error}; its form is {form}") from error
+
+    def model(self, task: Task[Any], seed: int) -> Model:
+        """Returns the script of an episode of the task.
+
+        Raises:
+            UsageError: The file has no script for it.
+        """
+        episode = self._episodes.get(task.id) or self._episodes.get("*")
+        if episode is None:
+            raise UsageError(f"{self.name} has scripts for {', '.join(self._episodes)}; task {task.id!r} has none")
+        return Scripted.calls(episode.calls, episode.answer)
+
+
 class Company:
     """Every role its own agent, such as a policy and a simulated user: `Company(agent=policy, user=simulator)`."""
 
@@ -75,6 +116,11 @@ def oracle() -> Agent:
 def noop() -> Agent:
     """Says nothing and calls nothing."""
     return Fixed(Noop(), "noop")
+
+
+def script(path: str) -> Agent:
+    """Plays the calls in a JSON file."""
+    return Script(path)
 
 
 def random(*, calls: int = 8) -> Agent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from quintain import codec
+from quintain.errors import ModelError
 from quintain.harness import Request
 from quintain.task import Call
 from quintain.trace import Message, Reply, ToolCall
@@ -19,6 +20,7 @@ class Scripted:
 
     def __init__(self, replies: Iterable[Reply]) -> None:
         self._replies = iter(tuple(replies))
+        self._roles: set[str] = set()
 
     @classmethod
     def calls(cls, solution: Sequence[Call], answer: str = "done") -> Scripted:
@@ -34,4 +36,13 @@ class Scripted:
         return cls(Reply(message) for message in [*turns, Message("assistant", answer)])
 
     async def __call__(self, request: Request) -> Reply:
+        """Returns the next reply.
+
+        Raises:
+            ModelError: A second episode begins: the context of a role that was answered before has no reply.
+        """
+        answered = not request.messages or any(message.role == "assistant" for message in request.messages)
+        if request.role in self._roles and not answered:
+            raise ModelError("a Scripted plays one episode and was asked in a second one; make one for each episode")
+        self._roles.add(request.role)
         return next(self._replies, Reply(Message("assistant")))
