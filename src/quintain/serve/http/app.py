@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from typing import Protocol
 
 from quintain import codec
 from quintain.serve.control.app import Control
@@ -23,24 +22,10 @@ _SECRET = re.compile(r"^(/+[em]/+)[^/]+")
 _log = logging.getLogger(__name__)
 
 
-class Mount(Protocol):
-    """Protocol behind one path of the server."""
-
-    async def handle(self, request: HttpRequest, caller: Caller) -> None:
-        """Answers a request; for a WebSocket the type of the scope is "websocket"."""
-        ...
-
-
 def build(host: Host, door: Auth, places: HostCheck | None = None) -> App:
-    """Returns the ASGI application.
+    """Returns the ASGI application; without `places` it accepts the hosts and origins of a server on loopback.
 
-    Args:
-        host: The environments and episodes.
-        door: Admits callers.
-        places: Checks hosts and origins; None for a server on loopback.
-
-    Raises:
-        UsageError: The name of an environment is a path of the server's own.
+    Raises UsageError if the name of an environment is a path of the server's own.
     """
     reachable(host.environments)
     return _Front(host, door, places or HostCheck("127.0.0.1"))
@@ -55,8 +40,7 @@ class _Front:
         self._door = door
         self._places = places
         self._paces = None if rate is None else RateLimit(rate)
-        self._root: Mount = Ors(host)
-        self._mounts: dict[str, Mount] = {"openenv": OpenEnv(host)}
+        self._ors, self._openenv = Ors(host), OpenEnv(host)
         self._mcp = Mcp(host)
         self._control = Control(host, keyed=isinstance(door, KeyAuth))
 
@@ -89,19 +73,26 @@ class _Front:
         if first == "e":  # Below this, the address itself is the credential.
             owner = self._host.owner("".join(request.segments[1:2]))
             if owner is not None:
-                _pace(self._paces, request, owner.name)
+                self._pace(request, owner.name)
             await self._mcp.handle(request)
         elif first in CONTROL:  # The control plane has refusals of its own format.
             await self._control.enter(request, self._admit)
         else:
             caller = self._admit(request)
-            await self._mounts.get(first, self._root).handle(request, caller)
+            await (self._openenv if first == "openenv" else self._ors).handle(request, caller)
 
     def _admit(self, request: HttpRequest) -> Caller:
         caller = self._door.admit(request)
         if caller is not NOBODY:
-            _pace(self._paces, request, caller.name)
+            self._pace(request, caller.name)
         return caller
+
+    def _pace(self, request: HttpRequest, name: str) -> None:
+        """Holds a caller to the rate limit; raises Full over it."""
+        if self._paces is not None:
+            self._paces.take(name)
+            if request.scope["type"] == "websocket":
+                request.receive = self._paces.slowed(name, request.receive)
 
 
 def _first(request: HttpRequest) -> str:
@@ -112,15 +103,3 @@ def _first(request: HttpRequest) -> str:
 def _shown(path: str) -> str:
     """Returns a path for the log, without the secret of an episode's address."""
     return _SECRET.sub(r"\1***", path)
-
-
-def _pace(paces: RateLimit | None, request: HttpRequest, name: str) -> None:
-    """Holds a caller to the rate limit.
-
-    Raises:
-        Full: The caller is over the limit.
-    """
-    if paces is not None:
-        paces.take(name)
-        if request.scope["type"] == "websocket":
-            request.receive = paces.slowed(name, request.receive)

@@ -56,11 +56,7 @@ class HostCheck:
         self._known: set[tuple[tuple[bytes, bytes], ...]] = set()
 
     def check(self, request: HttpRequest) -> None:
-        """Nothing, if this request may be answered.
-
-        Raises:
-            Denied: It comes from somewhere else.
-        """
+        """Raises Denied if a request is for another host, or from pages of another origin."""
         sent = tuple(pair for pair in request.scope["headers"] if pair[0] in _PLACE)
         if sent in self._known:
             return
@@ -85,34 +81,21 @@ class Auth(Protocol):
     """Authentication of requests."""
 
     def admit(self, request: HttpRequest) -> Caller:
-        """Returns the caller of a request.
-
-        Raises:
-            Denied: The request has no valid key.
-        """
+        """Returns the caller of a request; raises Denied without a valid key."""
         ...
 
     def look(self) -> None:
-        """See whether the keys have changed."""
+        """Reads the keys again if they have changed."""
         ...
 
 
 class KeyAuth:
-    """Lets in who has a key.
-
-    Args:
-        keys: They.
-    """
+    """Authentication by a file of keys."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
 
     def admit(self, request: HttpRequest) -> Caller:
-        """Returns the caller of a request.
-
-        Raises:
-            Denied: The request has no valid key.
-        """
         if request.path.strip("/") in FREE:  # The whole of it: what is below may be an environment's.
             return NOBODY
         caller = self._keys.caller(presented(request))
@@ -121,19 +104,17 @@ class KeyAuth:
         return caller
 
     def look(self) -> None:
-        """See whether the keys have changed."""
         self._keys.look()
 
 
 class NoAuth:
-    """Lets everybody in; for servers that only this machine can reach."""
+    """Authentication that accepts all requests, for a server that only this machine can reach."""
 
     def admit(self, request: HttpRequest) -> Caller:
-        """Returns the caller of all requests."""
         return ANYONE
 
     def look(self) -> None:
-        """Does nothing, for a server without keys."""
+        pass
 
 
 class RateLimit:
@@ -150,11 +131,7 @@ class RateLimit:
         """Time at which the whole burst is available again, by key."""
 
     def take(self, name: str) -> None:
-        """Counts a request.
-
-        Raises:
-            Full: The key is over its rate.
-        """
+        """Counts a request; raises Full if the key is over its rate."""
         wait = self._wait(name)
         if wait:
             raise Full(f"more than {self._rate:g} requests per second", retry_after_s=math.ceil(wait))

@@ -82,11 +82,7 @@ _NO_LINE = Line("", "agent", "", "00" * 16, "00" * 32)
 class Keys:
     """The keys of a file, which is read again when it has changed.
 
-    Args:
-        path: As `add` writes it.
-
-    Raises:
-        UsageError: It is not there, holds something else or no key, or others may change it.
+    Raises UsageError if the file is not there, holds something else or no key, or if others may change it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -117,11 +113,7 @@ class Keys:
 
 
 def read(path: Path) -> list[Line]:
-    """The lines of a file.
-
-    Raises:
-        UsageError: It is not there, or holds something else.
-    """
+    """Returns the lines of a file; raises UsageError if it is not there, or holds something else."""
     try:
         lines = [msgspec.json.decode(text, type=Line) for text in path.read_bytes().splitlines() if text.strip()]
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -129,18 +121,17 @@ def read(path: Path) -> list[Line]:
     for line in lines:
         _checked(line.name)
     for what in ("name", "number"):
-        twice = [one for one, count in Counter(getattr(line, what) for line in lines).items() if count > 1]
-        if twice:
-            raise UsageError(f"{path} has two keys of {what} {twice[0]!r}")
+        for value, count in Counter(getattr(line, what) for line in lines).items():
+            if count > 1:
+                raise UsageError(f"{path} has two keys of {what} {value!r}")
     return lines
 
 
 def add(path: Path, name: str, role: Role) -> str:
     """Makes a key, writes its line, and returns the key, which the file does not hold.
 
-    Raises:
-        UsageError: The name is taken, or has characters other than letters, digits and ``._-``; or the file cannot be
-            written.
+    Raises UsageError if the name is taken or has characters other than letters, digits and ``._-``, or if the file
+    cannot be written.
     """
     _checked(name)
     number, salt = secrets.token_hex(6), secrets.token_hex(16)
@@ -154,11 +145,7 @@ def add(path: Path, name: str, role: Role) -> str:
 
 
 def remove(path: Path, name: str) -> None:
-    """Take a key's line out; a running server notices within a second or so.
-
-    Raises:
-        UsageError: There is none of that name; or the file cannot be written.
-    """
+    """Removes a key's line, which a running server notices within a second or so; raises UsageError."""
     with _held(path):
         lines = read(path)
         if all(line.name != name for line in lines):
@@ -167,11 +154,7 @@ def remove(path: Path, name: str) -> None:
 
 
 def _checked(name: str) -> None:
-    """Checks the name of a key.
-
-    Raises:
-        UsageError: The name has other characters, is too long, or is reserved.
-    """
+    """Raises UsageError if the name of a key has other characters, is too long, or is reserved."""
     if not re.fullmatch(r"[\w.-]{1,64}", name, re.ASCII) or name == ANYONE.name:
         raise UsageError(f"a key's name has 1 to 64 letters, digits or ._-, and is not {ANYONE.name!r}; got {name!r}")
 
@@ -197,11 +180,7 @@ def _makes_one(path: Path) -> str:
 
 
 def _guarded(path: Path) -> dict[str, Line]:
-    """Returns the lines of a file by their ids. Only the owner may write the file, since each line gives access.
-
-    Raises:
-        UsageError: The file holds something else, or others may change it.
-    """
+    """Returns the lines of a file by their ids, if only its owner may write it: each line gives access."""
     lines = {line.number: line for line in read(path)}
     mode = _found(path).st_mode
     if mode & (stat.S_IWGRP | stat.S_IWOTH):  # To read it is no help: its hashes are of keys that nobody can guess.

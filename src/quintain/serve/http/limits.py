@@ -50,11 +50,7 @@ class Room:
         self._open: Counter[str] = Counter()
 
     def enter(self, what: str, key: str) -> None:
-        """Counts one more of "episodes" or "sessions".
-
-        Raises:
-            Full: The server or the key has as many as it may.
-        """
+        """Counts one more of "episodes" or "sessions"; raises Full if the server or the key has as many as it may."""
         most, each = self._limits.episodes, self._limits.episodes_per_key
         if self._open[what] >= most:
             raise Full(f"all {most} {what} of this server are open", retry_after_s=5)

@@ -46,15 +46,7 @@ SPARE = 256
 
 
 def listen(address: str, port: int) -> tuple[socket.socket, str]:
-    """Returns a listening socket, and its URL.
-
-    Args:
-        address: Of this machine.
-        port: 0 for any free one.
-
-    Raises:
-        OSError: The address cannot be listened on.
-    """
+    """Returns a socket that listens at an address of this machine, and its URL; port 0 is any free one."""
     family, _, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     line = socket.create_server(where[:2], family=family, backlog=BACKLOG)
     name, number = line.getsockname()[:2]
@@ -163,15 +155,9 @@ async def _served(
 
 
 class Leaving:
-    """An orderly end: no new episodes, then the calls that run, then all connections.
+    """An orderly end: no new episodes, then half of the seconds for running calls, and half for connections.
 
-    Args:
-        server: uvicorn's.
-        host: The episodes.
-        seconds: At most, one half for calls, the other for connections.
-
-    Attributes:
-        status: Exit status of the process.
+    `status` is the exit status of the process.
     """
 
     def __init__(self, server: Any, host: Host, seconds: float) -> None:
@@ -231,10 +217,7 @@ async def expire(host: Host) -> None:
 
 
 async def _leave(host: Host) -> None:
-    """Closes what does not outlive the process, and keeps what is to be kept.
-
-    No client is left to read the result of what still runs, so it ends here, and no record waits for it.
-    """
+    """Ends what still runs, since no client is left to read it, and closes the episodes that no journal keeps."""
     for task in asyncio.all_tasks() - host.closing - {asyncio.current_task()}:
         task.cancel()
     for live in () if host.log.keeps else host.lives(ANYONE):
