@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -21,14 +22,13 @@ def text(host: Host) -> bytes:
     return generate_latest(now) + generate_latest(host.counts.registry)
 
 
-class _Now:
+class _Now(NamedTuple):
     """Collector of the gauges."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    host: Host
 
     def collect(self) -> Iterator[Metric]:
-        host = self._host
+        host = self.host
         episodes = GaugeMetricFamily(
             "quintain_episodes", "Episodes that the server holds.", labels=["environment", "status"]
         )

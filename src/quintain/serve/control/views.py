@@ -45,14 +45,10 @@ def detail(call: ApiCall, live: Live) -> Detail:
 def played(
     call: ApiCall, live: Live, *, first: int, answers: Sequence[CallAnswer], answered: Request | None
 ) -> ReplyResult:
-    """Returns the result of a reply: the turns from a first one on.
+    """Returns the result of a reply: its answers, and the turns from a first one on.
 
-    Args:
-        call: The request with the reply.
-        live: The episode.
-        first: Index of the first turn.
-        answers: Answers to the calls of the reply.
-        answered: Question of the reply; None if the reply was made before, so that it is unknown what the client has.
+    `answered` is the question of the reply; None if the reply was made before, so that it is unknown what the client
+    has.
     """
     known = _known.setdefault(live, {})
     if answered is not None:

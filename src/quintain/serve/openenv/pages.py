@@ -7,7 +7,8 @@ X-Session-ID that /reset answers with, or the episode_id that it was given. What
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import inspect
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -64,10 +65,8 @@ class OpenEnv:
         socket = Socket(self.sessions, self.host.environment(name), request, caller=caller)
         session = request.query("session_id")
         match rest:
-            case ["ws"]:
-                await socket.episodes(session)
-            case ["mcp"]:
-                await socket.rpc(session)
+            case ["ws" | "mcp" as kind]:
+                await socket.serve(session, only_rpc=kind == "mcp")
             case _:
                 raise Unknown("there is no WebSocket here: /ws plays episodes, /mcp calls tools")
 
@@ -88,9 +87,11 @@ class OpenEnv:
         if request.method != method:
             await request.reply({"detail": "Method Not Allowed"}, 405, [JSON, (b"allow", method.encode())])
             return
-        answer = await page(PageRequest(self, request, caller, env))
-        if answer is not None:
-            await request.reply(answer)
+        value = page(PageRequest(self, request, caller, env))
+        if inspect.isawaitable(value):
+            value = await value
+        if value is not None:
+            await request.reply(value)
 
 
 class PageRequest(NamedTuple):
@@ -126,22 +127,6 @@ class PageRequest(NamedTuple):
         await self.request.answer(200, body, (JSON, (SESSION, session.id.encode())))
 
 
-# -- documents and tasks
-
-
-def _document(describe: Callable[[Environment[Any]], Any]) -> Page:
-    """Returns the page of a document about an environment."""
-
-    async def page(call: PageRequest) -> Any:
-        return describe(call.env)
-
-    return "GET", page
-
-
-async def _tasks(call: PageRequest) -> Any:
-    return await _shown(call, (await call.body(lists.Split)).split, slice(None))
-
-
 async def _num_tasks(call: PageRequest) -> Any:
     return {"num_tasks": len(await call.all.host.tasks(call.env, (await call.body(lists.Split)).split))}
 
@@ -151,13 +136,10 @@ async def _task(call: PageRequest) -> Any:
     return {"task": shown, "env_name": call.env.name.lower()}
 
 
-async def _task_range(call: PageRequest) -> Any:
-    wanted = await call.body(lists.Range)
-    return await _shown(call, wanted.split, slice(wanted.start, wanted.stop))
-
-
-async def _shown(call: PageRequest, split: str, part: slice) -> Any:
-    shown = await lists.shown(call.all.host, call.env, split, part=part, describe=_shown_task)
+async def _shown(call: PageRequest, type: type[lists.Split | lists.Range]) -> Any:
+    wanted = await call.body(type)
+    part = slice(wanted.start, wanted.stop) if isinstance(wanted, lists.Range) else slice(None)
+    shown = await lists.shown(call.all.host, call.env, wanted.split, part=part, describe=_shown_task)
     return {"tasks": shown, "env_name": call.env.name.lower()}
 
 
@@ -165,9 +147,6 @@ def _shown_task(task: Task[Any], split: str, index: int) -> dict[str, Any]:
     """Returns a task for a list: its names and prompt, never its truth."""
     prompt = wire.readable(task.prompt)
     return {"id": task.id, "split": split, "index": index, "prompt": prompt, "tags": task.tags or None}
-
-
-# -- episodes
 
 
 async def _reset(call: PageRequest) -> None:
@@ -235,15 +214,15 @@ def _key(name: str) -> str:
     return f"openenv:{name}" if name else ""
 
 
-Page = tuple[str, Callable[[PageRequest], Awaitable[Any]]]
+Page = tuple[str, Callable[[PageRequest], Any]]
 """Method of a page, and its handler, which returns JSON, or None if it has answered."""
 
 _PAGES: dict[str, Page] = {
-    "health": _document(lambda _: {"status": "healthy"}),
-    "metadata": _document(schemas.metadata),
-    "schema": _document(schemas.schema),
-    "openapi.json": _document(schemas.openapi),
-    "list_environments": _document(lambda env: [env.name.lower()]),
+    "health": ("GET", lambda call: {"status": "healthy"}),
+    "metadata": ("GET", lambda call: schemas.metadata(call.env)),
+    "schema": ("GET", lambda call: schemas.schema(call.env)),
+    "openapi.json": ("GET", lambda call: schemas.openapi(call.env)),
+    "list_environments": ("GET", lambda call: [call.env.name.lower()]),
     "reset": ("POST", _reset),
     "step": ("POST", _step),
     "state": ("GET", _state),
@@ -251,9 +230,9 @@ _PAGES: dict[str, Page] = {
 }
 
 _TASKS: dict[str, Page] = {
-    "splits": _document(lists.splits),
-    "tasks": ("POST", _tasks),
+    "splits": ("GET", lambda call: lists.splits(call.env)),
+    "tasks": ("POST", lambda call: _shown(call, lists.Split)),
     "num_tasks": ("POST", _num_tasks),
     "task": ("POST", _task),
-    "task_range": ("POST", _task_range),
+    "task_range": ("POST", lambda call: _shown(call, lists.Range)),
 }

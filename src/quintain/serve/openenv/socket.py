@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -32,7 +33,7 @@ DEEP = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 _frames = msgspec.json.Decoder(Frame)
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
-Answers = Callable[[EnvSession, Rpc, str], Awaitable[bytes | None]]
+Answers = Callable[[str], Awaitable[bytes | None]]
 
 
 class Socket:
@@ -47,34 +48,31 @@ class Socket:
         self._receive, self._send = request.receive, request.send
         self._watch: asyncio.TimerHandle | None = None
 
-    async def episodes(self, id: str) -> None:
-        """Serves /ws until the client leaves; without the id of a session, its own ends with the socket."""
-        await self._serve(id, self._frame, begins=False)
+    async def serve(self, id: str, *, only_rpc: bool) -> None:
+        """Serves /ws, or /mcp with JSON-RPC alone, until the client leaves.
 
-    async def rpc(self, id: str) -> None:
-        """Serves /mcp, whose frames are JSON-RPC, until the client leaves."""
-        await self._serve(id, self._request, begins=True)
-
-    async def _serve(self, id: str, answers: Answers, *, begins: bool) -> None:
+        Without the id of a session, the socket's own ends with it.
+        """
         await self._receive()  # That it wants to connect.
         await self._tell({"type": "websocket.accept"})
         session = await self._session(id)
         if session is None:
             return
         session.secrets = self._secrets if self._secrets.names else session.secrets
-        rpc = Rpc(self._sessions, self._env, self._caller, own=session, begins=begins)
+        rpc = Rpc(self._sessions, self._env, self._caller, own=session, begins=only_rpc)
         self._look(session)
         why: Stop = LOST
         try:
-            why = await self._loop(session, rpc, answers)
+            why = await self._loop(rpc.answer if only_rpc else functools.partial(self._frame, session, rpc))
         except asyncio.CancelledError:
             if not self._host.draining:
                 raise
         finally:
             await self._leave(session, SHUTDOWN if why is LOST and self._host.draining else why, owned=not id)
 
-    async def _loop(self, session: EnvSession, rpc: Rpc, answers: Answers) -> Stop:
+    async def _loop(self, answers: Answers) -> Stop:
         """Answers frames until the socket is closed; returns the end of an episode that goes on."""
+        most = self._host.limits.body_bytes
         while True:
             event = await self._receive()
             if event["type"] != "websocket.receive":
@@ -83,12 +81,10 @@ class Socket:
             text = event.get("text")
             if text is None:
                 answer: bytes | None = wire.error("INVALID_JSON", "Invalid JSON: this protocol has text frames only")
-            elif len(text) > self._host.limits.body_bytes:
-                answer = wire.error(
-                    "VALIDATION_ERROR", f"the frame is longer than {self._host.limits.body_bytes} characters"
-                )
+            elif len(text) > most:
+                answer = wire.error("VALIDATION_ERROR", f"the frame is longer than {most} characters")
             else:
-                answer = await answers(session, rpc, text)
+                answer = await answers(text)
             if answer is None:
                 await self._tell({"type": "websocket.close", "code": 1000})
                 return LEFT
@@ -136,9 +132,6 @@ class Socket:
         self._watch = asyncio.get_running_loop().call_later(min(WATCH_S, idle_s / 4), self._look, session)
 
     # -- one frame
-
-    async def _request(self, session: EnvSession, rpc: Rpc, text: str) -> bytes:
-        return await rpc.answer(text)
 
     async def _frame(self, session: EnvSession, rpc: Rpc, text: str) -> bytes | None:
         try:
