@@ -264,6 +264,35 @@ def test_an_alarm_of_somebody_else_rings_between_two_calls(alarms: list[float]) 
     asyncio.run(law())
 
 
+def test_the_timer_of_an_ended_call_interrupts_neither_the_next_call_nor_its_owner(alarms: list[float]) -> None:
+    async def law() -> None:
+        await ALARM.call(SHORT, lambda: "done")
+        assert await ALARM.call(60, spin, 2 * SHORT) == "done"
+        await ALARM.call(SHORT, lambda: "done")
+        spin(2 * SHORT)
+        with pytest.raises(DeadlineExceeded):
+            await ALARM.call(SHORT, spin)
+
+    asyncio.run(law())
+    assert not alarms
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_an_alarm_that_somebody_else_sets_between_two_calls_rings_after_the_second(alarms: list[float]) -> None:
+    async def law() -> None:
+        await ALARM.call(60, lambda: "done")
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        assert await ALARM.call(60, lambda: (spin(0.1), list(alarms))[1]) == []
+        while not alarms:
+            spin(0.001)
+        await ALARM.call(60, lambda: "done")
+        signal.setitimer(signal.ITIMER_REAL, 60)
+
+    asyncio.run(law())
+    assert len(alarms) == 1
+    assert signal.getitimer(signal.ITIMER_REAL)[0] > 50
+
+
 def test_an_alarm_that_somebody_else_ignores_is_ignored_between_two_calls(alarms: list[float]) -> None:
     async def law() -> None:
         ring = signal.signal(signal.SIGALRM, signal.SIG_IGN)

@@ -10,7 +10,6 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from . import codec, resource
-from .config import Config
 from .context import Context, Snapshot
 from .environment import Environment
 from .errors import Component, Failure, Frame, Stage, ToolError, UsageError, author_frames, blame
@@ -365,6 +364,7 @@ class ActorSession:
     def __init__(self, episode: Episode[Any], context: Context) -> None:
         self.episode = episode
         self.context = context
+        self.config = episode.env.config
 
     @property
     def role(self) -> str:
@@ -377,10 +377,6 @@ class ActorSession:
     @property
     def tools(self) -> Sequence[Tool]:
         return self.episode.env.tools_of(self.context.role)
-
-    @property
-    def config(self) -> Config:
-        return self.episode.env.config
 
     @property
     def ended(self) -> bool:

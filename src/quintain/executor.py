@@ -31,6 +31,10 @@ end: contextvars.ContextVar[float] = contextvars.ContextVar("end", default=math.
 """When the running tool or criterion must have ended, in seconds of `time.monotonic()`; infinite outside of one."""
 
 
+_OURS = 2.0**24
+"""Interval of the timer that an `Alarm` sets, in seconds: another owner's timer has another one."""
+
+
 class _Interrupt(BaseException):
     """Breaks into blocking code; not an Exception, so that `except Exception` in that code doesn't swallow it."""
 
@@ -75,44 +79,51 @@ class Plain:
 class Alarm(Plain):
     """Executor that also interrupts a function that blocks the main thread, by SIGALRM.
 
-    To take the signal and to give it back costs more than most calls, so it is kept until the event loop goes on.
+    To take signal and timer and to give them back costs more than most calls, so they are kept until the event loop
+    goes on. The timer of a call that ended goes on for the next call, and is set anew when it rings too early for it.
     """
 
     def __init__(self) -> None:
-        # Armed: a call is to be interrupted. Busy: an alarm may be ours, not another owner's. Kept: the event loop will
-        # give the signal back.
-        self._is_armed = self._is_busy = self._is_kept = self._is_taken = False
+        self._deadline = math.inf  # Of the running call.
+        self._rings = math.inf  # When the timer rings, if it is ours.
+        self._is_kept = self._is_taken = False  # Kept: the event loop will give the signal back.
         self._other_handler: Any = None
 
     def _start(self, limit_s: float | None, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         if limit_s is None or threading.current_thread() is not threading.main_thread():
             return function(*args, **kwargs)
-        started = time.monotonic()
-        left, interval = signal.setitimer(signal.ITIMER_REAL, 0)  # Another owner's alarm waits until the call is done.
-        nested = self._is_busy
-        self._take()
+        started, outer, left, interval = time.monotonic(), self._deadline, 0.0, 0.0
+        if signal.getitimer(signal.ITIMER_REAL)[1] != _OURS:
+            self._rings = math.inf
+            left, interval = signal.setitimer(signal.ITIMER_REAL, 0)  # Another owner's alarm waits for the call's end.
+        if not self._is_taken:
+            self._take()
         try:
-            self._is_busy = self._is_armed = True
-            signal.setitimer(signal.ITIMER_REAL, limit_s)
             try:
+                self._deadline = started + limit_s
+                self._wind()
                 return function(*args, **kwargs)
             finally:
-                self._is_armed = False  # An alarm from here on is too late to count.
+                self._deadline = math.inf  # An alarm from here on is too late to count.
         except _Interrupt as interrupt:
             raise DeadlineExceeded(limit_s) from interrupt
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            self._is_busy = self._is_armed = nested
-            if not nested and (left or not self._is_kept):
+            self._deadline = outer
+            self._wind()
+            if outer == math.inf and (left or not self._is_kept):
                 self._give_back()
             if left:
                 signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - started), 1e-6), interval)
 
+    def _wind(self) -> None:
+        """Sets the timer, unless it rings by the deadline anyway."""
+        if self._rings > self._deadline:
+            self._rings = self._deadline
+            signal.setitimer(signal.ITIMER_REAL, max(self._deadline - time.monotonic(), 1e-6), _OURS)
+
     def _take(self) -> None:
         import asyncio  # 30 ms that `import quintain` need not take
 
-        if self._is_taken:
-            return
         self._other_handler, self._is_taken = signal.signal(signal.SIGALRM, self._ring), True
         with contextlib.suppress(RuntimeError):  # No loop is running.
             asyncio.get_running_loop().call_soon(self._give_back)
@@ -121,12 +132,21 @@ class Alarm(Plain):
     def _give_back(self) -> None:
         if self._is_taken:
             self._is_kept = self._is_taken = False
+            if signal.getitimer(signal.ITIMER_REAL)[1] == _OURS:
+                signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, self._other_handler)
 
     def _ring(self, number: int, frame: FrameType | None) -> None:
-        if self._is_armed:
+        now = time.monotonic()
+        is_ours = now >= self._rings
+        if is_ours:
+            self._rings = math.inf
+        if now >= self._deadline:
+            self._deadline = math.inf  # It is raised once.
             raise _Interrupt
-        if callable(self._other_handler) and not self._is_busy:
+        if is_ours:
+            self._wind()
+        elif callable(self._other_handler):
             self._other_handler(number, frame)
 
 
@@ -144,11 +164,10 @@ async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
     import asyncio  # 30 ms that `import quintain` need not take
 
     began = time.monotonic()
-    scope = None
     try:
         started = _Started(awaitable)
         if not started.done:  # What never waits needs no timer, which would cost more than the rest.
-            async with asyncio.timeout(seconds) as scope:
+            async with asyncio.timeout(seconds):
                 await started
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
@@ -156,10 +175,10 @@ async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
             raise
         raise RuntimeError("it was cancelled, and nobody asked for that") from error
     except Exception as error:
-        if seconds is not None and ((scope and scope.expired()) or time.monotonic() - began > seconds):
+        if seconds is not None and time.monotonic() - began > seconds:
             raise DeadlineExceeded(seconds) from error
         raise
-    if seconds is not None and ((scope and scope.expired()) or time.monotonic() - began > seconds):
+    if seconds is not None and time.monotonic() - began > seconds:
         raise DeadlineExceeded(seconds)
     return started.result
 

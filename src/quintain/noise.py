@@ -21,42 +21,37 @@ class Fault(msgspec.Struct, frozen=True):
     Attributes:
         kind: Name in the record.
         weight: Its share among all faults; the shares add up to 1.
-        runs: Whether the call still reaches the tool and only the answer suffers.
+        error: Message that the actor reads while the call does not reach the tool; empty if it does.
+        rest: Share of the tool's answer that the actor reads, from its beginning.
     """
 
     kind: str
     weight: float
-    runs: bool
+    error: str = ""
+    rest: float = 0.0
+
+    @property
+    def runs(self) -> bool:
+        """True if the call reaches the tool and only the answer suffers."""
+        return not self.error
 
     def corrupt(self, observation: Content) -> tuple[str, bool]:
         """Returns the text that the actor reads instead, and whether it is marked as an error."""
         text = plain(observation)
-        match self.kind:
-            case "timeout":
-                return "error: the request timed out", True
-            case "unavailable":
-                return "error: 503 service unavailable", True
-            case "rate_limited":
-                return "error: 429 too many requests, try again", True
-            case "truncated":
-                return text[: len(text) // 2], False
-            case _:
-                return "", False
+        return self.error or text[: int(len(text) * self.rest)], not self.runs
 
 
 FAULTS = (
-    Fault("timeout", 0.30, runs=False),
-    Fault("unavailable", 0.20, runs=False),
-    Fault("rate_limited", 0.15, runs=False),
-    Fault("truncated", 0.20, runs=True),
-    Fault("empty", 0.15, runs=True),
+    Fault("timeout", 0.30, error="error: the request timed out"),
+    Fault("unavailable", 0.20, error="error: 503 service unavailable"),
+    Fault("rate_limited", 0.15, error="error: 429 too many requests, try again"),
+    Fault("truncated", 0.20, rest=0.5),
+    Fault("empty", 0.15),
 )
 
 
 def sample_fault(config: Config, *, seed: int, task: str, call: int) -> Fault | None:
     """The fault that call number `call` of a task meets, if any; a pure function of its arguments."""
-    if not config.noise_rate:
-        return None
     block = hashlib.blake2b(f"{seed}/{task}/{call}".encode(), digest_size=16).digest()
     if int.from_bytes(block[:8], "little") >= config.noise_rate * 2**64:
         return None

@@ -140,9 +140,7 @@ async def digest(world: object, *, is_copy: bool = False) -> str:
 
 async def ready(world: Any) -> None:
     """Await what the resources of a freshly loaded world still have to do."""
-    for resource in split(world).held:
-        if hasattr(resource, "ready"):
-            await settle(resource.ready())
+    await each("ready", (one for one in split(world).held if hasattr(one, "ready")))
 
 
 async def loaded(type_: type[T], data: bytes) -> T:

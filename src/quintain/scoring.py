@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -83,12 +83,11 @@ class Scoring(Generic[S]):
         self.watches_turns = bool(verifier.at(Level.TURN) or verifier.at(Level.PHASE))
         self.reached = set[str]() if reached is None else reached
 
-    def digest(self, world: S) -> Awaitable[str]:
+    async def digest(self, world: S) -> str:
         """Returns the digest of a world, from its view if there will be one."""
-        return self._view_digest(world) if self.watches_steps or self.watches_turns else resource.digest(world)
-
-    async def _view_digest(self, world: S) -> str:
-        return await (await self._moment(world)).digest()
+        if self.watches_steps or self.watches_turns:
+            return await (await self._moment(world)).digest()
+        return await resource.digest(world)
 
     async def moment(self, world: S) -> Moment[S]:
         """Returns the moment in which a world is; the same one as before if nothing changed.
@@ -188,6 +187,8 @@ class Scoring(Generic[S]):
         self.unchecked.append((criterion, make, moments))
         view = make(moments[0].view, moments[1].view)
         reward = criterion.reward(await self._run(criterion, view), **where)
+        if type(reward.reason) is str and not reward.reason:
+            return reward
         return codec.loads(codec.dumps(reward), Reward)  # A record can hold its reason.
 
     async def _run(self, criterion: Criterion[S], view: Any) -> Any:

@@ -204,10 +204,9 @@ class Shared:
     __slots__ = ("clock", "counters", "finished", "rng")
 
     def __init__(self, packed: _PackedShared | None = None) -> None:
-        self.rng = packed.rng if packed else Rng()
-        self.clock = Clock(packed.now, packed.timers, packed.count) if packed else Clock()
-        self.counters: dict[str, int] = packed.counters if packed else {}
-        self.finished: str | None = packed.finished if packed else None
+        packed = packed or _PackedShared(Rng(), 0.0, [], 0, {}, None)
+        self.clock = Clock(packed.now, packed.timers, packed.count)
+        self.rng, self.counters, self.finished = packed.rng, packed.counters, packed.finished
 
     def pack(self) -> bytes:
         return codec.dumps(_PackedShared(self.rng, *self.clock.pack(), self.counters, self.finished))
