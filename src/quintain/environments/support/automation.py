@@ -41,12 +41,17 @@ class Automations(Ticketing):
         if not is_idle and not late:
             return
         with self.db.transaction():
+            touched: list[int] = []
             for one in self.rows(Automation, "is_active = 1") if is_idle else ():
                 idle, tag = self._idle(one.idle_hours), one.actions.get("tag", "")
                 for ticket in self.rows(Ticket, f"status = ? AND updated <= ? AND {_UNTAGGED}", one.status, idle, tag):
                     self.act(ticket.id, one.actions, actor="automation")
-            # An automation may have kept, stopped or moved a promise.
-            for clock in self.rows(SlaClock, f"due < ? AND {_RUNNING}", self.now) if is_idle else late:
+                    touched.append(ticket.id)
+            if touched:  # An automation may have kept, stopped or moved a promise.
+                theirs = f"ticket_id IN ({', '.join('?' * len(touched))}) AND due < ? AND {_RUNNING}"
+                others = [clock for clock in late if clock.ticket_id not in touched]
+                late = sorted([*others, *self.rows(SlaClock, theirs, *touched, self.now)], key=lambda clock: clock.id)
+            for clock in late:
                 self._escalate(clock)
 
     def _pending(self) -> _Pending:

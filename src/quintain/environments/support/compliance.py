@@ -55,10 +55,11 @@ def breaches(task: qn.Task[Any], world: Desk) -> Breaches:
     """Returns the rules broken so far. Words about others and money beyond the limit are forbidden."""
     start = task.world()
     found = _KNOWN.get(task, world.db.digest(), lambda: _breaches(task.truth, start, world))
+    begun, now = start.now, world.now
     late = [
         f"ticket {clock.ticket_id} got no reply before {clock.due}"
         for clock in found.promises
-        if start.now < clock.due < (clock.met or world.now)
+        if begun < clock.due < (clock.met or now)
     ]
     return Breaches(found.acts.forbidden, [*found.acts.careless, *late, *found.words])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -12,7 +12,7 @@ import msgspec
 import quintain as qn
 from quintain.environments.faults import Faulty, reach
 from quintain.resources.database import Database
-from quintain.resources.database.rows import insertion, table_name
+from quintain.resources.database.rows import insertion, reader, table_name
 from quintain.resources.schedule import Jobs, Timers
 
 from .schema.desk import AuditEntry, Script
@@ -93,15 +93,18 @@ class Desk(Faulty):
         Raises:
             ToolError: There is none.
         """
-        found = self.db.one(kind, _select("*", kind, "id = ?"), id)
-        if found is None:
+        found = self._read(kind, "id = ?", id)
+        if not found:
             raise qn.ToolError(f"there is no row {id} in {table_name(kind)}")
-        return found
+        return found[0]
 
     def rows(self, kind: type[W], where: str, *values: Any) -> list[W]:
         """Rows by a condition, which may end in ORDER BY and LIMIT; without that they come by number."""
-        order = "" if "ORDER BY" in where else " ORDER BY id"
-        return self.db.all(kind, _select("*", kind, where + order), *values)
+        return self._read(kind, where if "ORDER BY" in where else f"{where} ORDER BY id", *values)
+
+    def _read(self, kind: type[W], where: str, *values: Any) -> list[W]:
+        read = _reader(kind)
+        return [read(row) for row in self.db.execute(_select(_columns(kind), kind, where), *values)]
 
     def count(self, kind: type[Row], where: str, *values: Any) -> int:
         """Returns the number of rows that fulfil a condition."""
@@ -110,9 +113,9 @@ class Desk(Faulty):
 
     def add(self, kind: type[W], /, **fields: Any) -> W:
         """A new row, with the next number."""
-        ((last,),) = self.db.execute(_select("coalesce(max(id), 0)", kind, "1"))
-        row = kind(id=last + 1, **fields)
-        self.db.execute(*_insertion(row))
+        row = kind(id=0, **fields)
+        sql, (_, *values) = insertion(row)
+        ((row.id,),) = self.db.execute(_numbered(kind, sql), *values)
         return row
 
     def change(self, kind: type[Row], id: int, /, **fields: Any) -> None:
@@ -145,9 +148,21 @@ def _select(what: str, kind: type[Row], where: str) -> str:
     return f"SELECT {what} FROM {table_name(kind)} WHERE {where}"  # noqa: S608 (all of it is ours)
 
 
-def _insertion(row: Row) -> tuple[Any, ...]:
-    sql, values = insertion(row)
-    return sql, *values
+@functools.cache
+def _columns(kind: type[Row]) -> str:
+    return ", ".join(f'"{name}"' for name in kind.__struct_fields__)
+
+
+@functools.cache
+def _reader(kind: type[W]) -> Callable[[Sequence[Any]], W]:
+    return reader(kind, kind.__struct_fields__)
+
+
+@functools.cache
+def _numbered(kind: type[Row], sql: str) -> str:
+    """Returns an insertion whose first value, the id, is the next one."""
+    following = f"(SELECT coalesce(max(id), 0) + 1 FROM {table_name(kind)})"  # noqa: S608 (all of it is ours)
+    return f"{sql.replace('?', following, 1)} RETURNING id"
 
 
 def shown(row: msgspec.Struct, *hidden: str) -> dict[str, Any]:

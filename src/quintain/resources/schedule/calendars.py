@@ -53,7 +53,8 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     dates: dict[str, Day] = {}
 
     def __post_init__(self) -> None:
-        _ = self._compiled
+        if self.hours or self.dates or self.zone != "UTC":  # The default, which worlds often hold, needs no check.
+            _ = self._compiled
 
     def is_open(self, at: float) -> bool:
         """True during the opening hours."""

@@ -61,7 +61,7 @@ class Ticketing(Desk):
         if "priority" in changed:
             self._promise(ticket_id)
         if actor != "trigger":
-            self._pull(ticket_id, "update")
+            self._pull(msgspec.structs.replace(ticket, **changed | more), "update")
         return list(changed)
 
     def comment(self, ticket_id: int, author: Literal["customer", "agent", "system"], **facts: Any) -> Comment:
@@ -96,7 +96,7 @@ class Ticketing(Desk):
     def welcome(self, ticket_id: int) -> None:
         """Sets the promises of a new ticket, and pulls its triggers."""
         self._promise(ticket_id)
-        self._pull(ticket_id, "create")
+        self._pull(self.need(Ticket, ticket_id), "create")
 
     def hear(self, ticket_id: int, body: str, sender: str | None = None) -> None:
         """A customer writes on a ticket: it opens again, unless it is closed."""
@@ -159,11 +159,11 @@ class Ticketing(Desk):
 
     # -- triggers
 
-    def _pull(self, ticket_id: int, on: Literal["create", "update"]) -> None:
+    def _pull(self, ticket: Ticket, on: Literal["create", "update"]) -> None:
         for trigger in self.rows(Trigger, '"on" = ? AND is_active = 1', on):
-            ticket = self.need(Ticket, ticket_id)
             if self._fits(ticket, trigger.conditions):
-                self.act(ticket_id, trigger.actions, actor="trigger")
+                self.act(ticket.id, trigger.actions, actor="trigger")
+                ticket = self.need(Ticket, ticket.id)
 
     def _fits(self, ticket: Ticket, conditions: dict[str, str]) -> bool:
         facts = msgspec.structs.asdict(ticket)
