@@ -79,7 +79,8 @@ class Journal(Log):
         self._rows: dict[str, array[int]] = {}
         self._dead = array("q")
         self._batch: list[tuple[Entry, asyncio.Future[int] | None]] = []
-        self._pasts: dict[str, tuple[Created, bytes | None, bool]] = {}
+        self._outcomes: list[tuple[asyncio.Future[int], int | Unavailable]] = []
+        self._pasts: dict[str, Past] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -88,7 +89,7 @@ class Journal(Log):
             raise UsageError(f"the journal in {folder} cannot be used: {error}") from error
         try:
             self._open(sync=sync)
-            self._last = self._read()
+            self._last = self._found = self._read()
         except (sqlite3.Error, UsageError) as error:
             self._database.close()
             if isinstance(error, UsageError):
@@ -103,10 +104,7 @@ class Journal(Log):
 
     def pasts(self) -> list[Past]:
         """Returns the episodes that were open when the journal was read."""
-        return [
-            Past(created, settled, is_new, functools.partial(self._entries, self._rows[name][1:]))
-            for name, (created, settled, is_new) in self._pasts.items()
-        ]
+        return list(self._pasts.values())
 
     def write(self, entry: Entry) -> None:
         """Commits an entry, with all that waits, from any thread; raises Unavailable if the disk is full or broken.
@@ -159,15 +157,11 @@ class Journal(Log):
         execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
         (version,) = execute("PRAGMA user_version").fetchone()
         if version not in (0, VERSION):
-            raise UsageError(
-                f"{self.path} was written by another version ({version}, this is {VERSION}): go on with that one, or "
-                "move the file away"
-            )
+            raise self._foreign(f"{version}, this is {VERSION}")
         if not version:
             execute("BEGIN IMMEDIATE")
-            execute(
-                "CREATE TABLE IF NOT EXISTS events (number INTEGER PRIMARY KEY, episode TEXT, kind TEXT, body BLOB)"
-            )
+            columns = "number INTEGER PRIMARY KEY, episode TEXT, kind TEXT, body BLOB"
+            execute(f"CREATE TABLE IF NOT EXISTS events ({columns})")
             execute(f"PRAGMA user_version = {VERSION}")
             execute("COMMIT")
 
@@ -175,16 +169,16 @@ class Journal(Log):
         """Learns which episodes are open; returns the number of the last row."""
         number = 0
         for number, name, kind, body in self._database.execute("SELECT * FROM events ORDER BY number"):
+            self._count(number, name, kind)
             if kind == "created":
-                self._pasts[name] = (self._decoded(body, Created), None, True)
+                read = functools.partial(self._entries, self._rows[name])
+                self._pasts[name] = Past(self._decoded(body, Created), None, is_new=True, entries=read)
             elif kind == "closed":
                 self._pasts.pop(name, None)
-            elif kind == "settled" and name in self._pasts:
-                created, _, is_new = self._pasts[name]
-                self._pasts[name] = (created, self._decoded(body, Settled).trace, is_new)
-            elif kind in {"acted", "ended"} and name in self._pasts:
-                self._pasts[name] = (*self._pasts[name][:2], False)
-            self._count(number, name, kind)
+            elif (past := self._pasts.get(name)) and kind == "settled":
+                self._pasts[name] = msgspec.structs.replace(past, settled=self._decoded(body, Settled).trace)
+            elif past and kind in {"acted", "ended"}:
+                self._pasts[name] = msgspec.structs.replace(past, is_new=False)
         if self._dead:
             self._insert([])
         (pages,), (free,) = (self._database.execute(f"PRAGMA {what}_count").fetchone() for what in ("page", "freelist"))
@@ -203,8 +197,17 @@ class Journal(Log):
             self._dead += self._rows.pop(name, array("q"))
 
     def _flush(self) -> None:
+        """Commits what waits and ends all waits, also for what another thread has committed."""
         with self._guard:
             self._commit()
+            outcomes, self._outcomes = self._outcomes, []
+        for waiting, outcome in outcomes:
+            if waiting.done():
+                continue
+            if isinstance(outcome, int):
+                waiting.set_result(outcome)
+            else:
+                waiting.set_exception(outcome)
 
     def _commit(self, *more: tuple[Entry, None]) -> None:
         """Writes all that waits, and more, in one transaction."""
@@ -216,30 +219,32 @@ class Journal(Log):
         self._batch = []
         if not batch:
             return
-        entries = [entry for entry, _ in batch]
         rows = [
-            (number, entry.id, entry.__struct_config__.tag, codec.dumps(entry))
-            for number, entry in enumerate(entries, self._last + 1)
+            (number, entry.id, str(entry.__struct_config__.tag), codec.dumps(entry))
+            for number, (entry, _) in enumerate(batch, self._last + 1)
         ]
         failure: Unavailable | None = None
         try:
             self._insert(rows)
         except sqlite3.Error as error:
-            failure = _unavailable(_reason(error))
-            for entry in entries:
+            full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+            reason = os.strerror(errno.ENOSPC) if full else str(error)
+            failure = _unavailable(reason)
+            for entry, _ in batch:
                 if type(entry) in _DONE:
-                    _log.warning("%s lacks that an episode was %s: %s", self.path, _DONE[type(entry)], _reason(error))
+                    _log.warning("%s lacks that an episode was %s: %s", self.path, _DONE[type(entry)], reason)
         else:
             self._last += len(rows)
             for number, name, kind, _ in rows:
-                self._count(number, name, str(kind))
-        for number, (entry, waiting) in enumerate(batch, self._last + 1 - len(batch)):
+                self._count(number, name, kind)
+        for (entry, waiting), (number, *_) in zip(batch, rows, strict=True):
+            refusal = None if type(entry) in _DONE else failure
             if waiting is not None:
-                _settle(waiting, number if failure is None or type(entry) in _DONE else failure)
-        if failure is not None and any(type(entry) not in _DONE for entry, _ in more):
-            raise failure
+                self._outcomes.append((waiting, refusal or number))
+            elif refusal is not None:
+                raise refusal
 
-    def _insert(self, rows: Sequence[tuple[int, str, Any, bytes]]) -> None:
+    def _insert(self, rows: Sequence[tuple[int, str, str, bytes]]) -> None:
         dead = self._dead if len(self._dead) >= DELETED_AT_ONCE or not rows else array("q")
         self._database.execute("BEGIN IMMEDIATE")
         try:
@@ -254,46 +259,24 @@ class Journal(Log):
             self._dead = array("q")
 
     def _entries(self, rows: array[int]) -> list[Entry]:
+        """Returns the entries of an episode after the first that an earlier process wrote."""
+        query = "SELECT body FROM events WHERE number = ?"
+        earlier = [row for row in rows[1:] if row <= self._found]
         with self._guard:
-            found = (
-                self._database.execute("SELECT body FROM events WHERE number = ?", (row,)).fetchone() for row in rows
-            )
+            found = (self._database.execute(query, (row,)).fetchone() for row in earlier)
             return [self._decoded(row[0], _ENTRY) for row in found if row is not None]
 
     def _decoded(self, body: bytes, type_: Any) -> Any:
         try:
             return codec.loads(body, type_)
         except msgspec.DecodeError as error:
-            raise UsageError(
-                f"{self.path} was written by another version: go on with that one, or move the file away: {error}"
-            ) from error
+            raise self._foreign(str(error)) from error
 
-
-def _settle(waiting: asyncio.Future[int], outcome: int | Unavailable) -> None:
-    """Ends the wait for a commit, which another thread may have made."""
-
-    def settle() -> None:
-        if waiting.done():
-            return
-        if isinstance(outcome, int):
-            waiting.set_result(outcome)
-        else:
-            waiting.set_exception(outcome)
-
-    try:
-        is_here = asyncio.get_running_loop() is waiting.get_loop()
-    except RuntimeError:
-        is_here = False
-    if is_here:
-        settle()
-    else:
-        waiting.get_loop().call_soon_threadsafe(settle)
+    def _foreign(self, why: str) -> UsageError:
+        return UsageError(
+            f"{self.path} was written by another version ({why}): go on with that one, or move the file away"
+        )
 
 
 def _unavailable(reason: str) -> Unavailable:
     return Unavailable(f"the journal cannot be written: {reason}")
-
-
-def _reason(error: sqlite3.Error) -> str:
-    full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-    return os.strerror(errno.ENOSPC) if full else str(error)

@@ -286,4 +286,5 @@ def _way(path: str) -> tuple[str, Handler | None, str]:
     if len(parts) not in (1, 2):
         return "", None, ""
     routes = _OF_ENVIRONMENT if len(parts) == 2 else _ROOT | _OF_ENVIRONMENT
-    return *routes.get(parts[-1], ("", None)), parts[0] if len(parts) == 2 else ""
+    method, handler = routes.get(parts[-1], ("", None))
+    return method, handler, parts[0] if len(parts) == 2 else ""
