@@ -20,6 +20,8 @@ from collections.abc import Callable, Coroutine, Generator, Hashable
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from .secrets import NOTHING, Secrets, shown
 
 T = TypeVar("T")
@@ -48,8 +50,6 @@ class ToolTimeout(TimeoutError):
 
 class Affinity:
     """Event loop to which the work of one episode, with its secrets, is bound once it has waited there."""
-
-    __slots__ = ("on_loop", "secrets", "thread")
 
     def __init__(self, secrets: Secrets = NOTHING) -> None:
         self.secrets = secrets if secrets.names else NOTHING
@@ -97,7 +97,9 @@ class EpisodeExecutor:
         pace = self._paces.get(kind) or self._paces.setdefault(kind, _Pace())
         if not (affinity.on_loop or (affinity.thread is None and pace.is_quick)):
             return await self._run_on_thread(affinity, work, pace=pace, limit=_Timeout(limit_s, paused=paused))
-        watched = _MeasuredWork(work, pace, self._watchdog, named=(kind, limit_s))
+        if self._watchdog.ident is None:
+            self._watchdog.start()
+        watched = _MeasuredWork(work, pace, self._watchdog, (kind, limit_s))
         try:
             return await watched
         finally:
@@ -121,13 +123,16 @@ class EpisodeExecutor:
         try:
             while not future.done():
                 await asyncio.wait({future}, timeout=limit.check_s)
-                if limit.is_over and not future.done():
-                    self._abandon(thread)
+                if time.monotonic() >= limit.until and not future.done():
+                    self._withdraw(thread)
+                    if not thread.is_abandoned:
+                        thread.is_abandoned = True
+                        self._abandoned.append(thread)
+                    _stop(thread.loop)
                     raise ToolTimeout("it did not end in time")
         except asyncio.CancelledError:
             future.cancel()
-            if thread in self._threads:  # The work may block; no other work may wait for it.
-                self._threads.remove(thread)
+            self._withdraw(thread)  # The work may block; no other work may wait for it.
             raise
         finally:
             thread.load -= 1
@@ -142,7 +147,7 @@ class EpisodeExecutor:
     @property
     def abandoned(self) -> int:
         """Number of threads that hang in work which exceeded its limit."""
-        self._abandoned = [thread for thread in self._abandoned if thread.is_alive]
+        self._abandoned = [thread for thread in self._abandoned if thread.thread.is_alive()]
         return len(self._abandoned)
 
     @property
@@ -161,7 +166,7 @@ class EpisodeExecutor:
         """Drops threads that have been idle for long, except a few and those that an episode is bound to."""
         before = time.monotonic() - IDLE_S
         busy = [thread for thread in self._threads if thread.load or thread.used > before]
-        idle = [thread for thread in self._threads if not (thread.load or thread.used > before)]
+        idle = [thread for thread in self._threads if thread not in busy]
         self._threads = busy + idle[: max(0, MIN_THREADS - len(busy))]
 
     def _free_thread(self) -> _WorldThread:
@@ -171,41 +176,24 @@ class EpisodeExecutor:
             self._threads.append(best)
         return best
 
-    def _abandon(self, thread: _WorldThread) -> None:
-        if thread in self._threads:
-            self._threads.remove(thread)
-        if not thread.is_abandoned:
-            thread.is_abandoned = True
-            self._abandoned.append(thread)
-        _stop(thread.loop)
+    def _withdraw(self, thread: _WorldThread) -> None:
+        """Gives a thread no other work."""
+        self._threads = [other for other in self._threads if other is not thread]
 
 
 class _Timeout:
     """Time limit of work on a thread, paused while the model of another role is awaited."""
 
     def __init__(self, seconds: float | None, *, paused: bool) -> None:
-        self._seconds = seconds
-        self._until = math.inf if seconds is None or paused else time.monotonic() + seconds
-        self._waits = 0
-
-    @property
-    def is_over(self) -> bool:
-        return time.monotonic() >= self._until
+        self.seconds = seconds
+        self.until = math.inf if seconds is None or paused else time.monotonic() + seconds
+        self.waits = 0
 
     @property
     def check_s(self) -> float | None:
         """Seconds after which it may be over, at the earliest; None if it has no limit."""
-        until = self._until
-        return self._seconds if math.isinf(until) else max(until - time.monotonic(), 0.001)
-
-    def pause(self) -> None:
-        self._waits += 1
-        self._until = math.inf
-
-    def resume(self, seconds: float | None) -> None:
-        self._waits -= 1
-        if not self._waits and seconds is not None:
-            self._until = time.monotonic() + seconds
+        until = self.until
+        return self.seconds if math.isinf(until) else max(until - time.monotonic(), 0.001)
 
 
 _timeout: ContextVar[_Timeout | None] = ContextVar("timeout", default=None)
@@ -214,25 +202,24 @@ _timeout: ContextVar[_Timeout | None] = ContextVar("timeout", default=None)
 @contextlib.contextmanager
 def unlimited(then_s: Callable[[], float | None]) -> Generator[None]:
     """Pauses the limit of the running work within; afterwards `then_s` returns the seconds that it may take."""
-    timeout = _timeout.get()
-    if timeout is not None:
-        timeout.pause()
+    timeout = _timeout.get() or _Timeout(None, paused=True)
+    timeout.waits += 1
+    timeout.until = math.inf
     try:
         yield
     finally:
-        if timeout is not None:
-            timeout.resume(then_s())
+        timeout.waits -= 1
+        if not timeout.waits and (seconds := then_s()) is not None:
+            timeout.until = time.monotonic() + seconds
 
 
-class _Pace:
+class _Pace(msgspec.Struct):
     """Seconds that work of one kind takes, and whether any of it waited."""
 
-    __slots__ = ("average_s", "is_slow", "runs", "waits")
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.average_s = 0.0
-        self.waits = self.is_slow = False
+    runs: int = 0
+    average_s: float = 0.0
+    waits: bool = False
+    is_slow: bool = False
 
     @property
     def is_quick(self) -> bool:
@@ -252,13 +239,9 @@ class _WorldThread:
         self.is_abandoned = False
         self.load = 0
         self.used = time.monotonic()
-        self._thread = threading.Thread(target=_run_loop, args=(self.loop,), name="quintain-world", daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=_run_loop, args=(self.loop,), name="quintain-world", daemon=True)
+        self.thread.start()
         weakref.finalize(self, _stop, self.loop).atexit = False
-
-    @property
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
@@ -278,29 +261,24 @@ def _stop(loop: asyncio.AbstractEventLoop) -> None:
         loop.call_soon_threadsafe(loop.stop)
 
 
-class Watchdog:
+class Watchdog(threading.Thread):
     """Thread that reports work which blocks the event loop, and exits the process after the work's limit if it may.
 
     `held` says since when, by `time.monotonic()`, which kind of work runs on the event loop, and its limit.
     """
 
     def __init__(self, *, exits: bool) -> None:
+        super().__init__(name="quintain-watchdog", daemon=True)
         self.held: tuple[float, Hashable, float | None] = _NOT_HELD
         self._exits = exits
         self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Starts the thread, unless it runs."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._watch, name="quintain-watchdog", daemon=True)
-            self._thread.start()
 
     def close(self) -> None:
         """Ends the thread."""
         self._ended.set()
 
-    def _watch(self) -> None:
+    def run(self) -> None:
+        """Watches until `close`."""
         reported = math.inf
         while not self._ended.wait(STALL_S / 2):
             since, kind, limit_s = self.held
@@ -318,34 +296,24 @@ class Watchdog:
 _NOT_HELD = (math.inf, None, None)
 
 
-class _MeasuredWork(Generic[T]):
+class _MeasuredWork(msgspec.Struct, Generic[T]):
     """Awaitable that measures the longest time for which work held its thread, and whether it waited."""
 
-    def __init__(
-        self,
-        work: Callable[[], Coroutine[Any, Any, T]],
-        pace: _Pace,
-        watchdog: Watchdog | None = None,
-        *,
-        named: tuple[Hashable, float | None] = (None, None),
-    ) -> None:
-        self._begin = work
-        self._pace = pace
-        self._watchdog = watchdog
-        self._named = named
-        self.held_s = 0.0
-        self.waited = False
-        if watchdog is not None:
-            watchdog.start()
+    work: Callable[[], Coroutine[Any, Any, T]]
+    pace: _Pace
+    watchdog: Watchdog | None = None
+    named: tuple[Hashable, float | None] = (None, None)
+    held_s: float = 0.0
+    waited: bool = False
 
     def __await__(self) -> Generator[Any, Any, T]:
-        work = self._begin().__await__()  # Here, because work that is cancelled before must not be begun.
+        work = self.work().__await__()  # Here, because work that is cancelled before must not be begun.
         resume: Callable[[Any], Any] = work.send
         value: Any = None
         while True:
             started = time.monotonic()
-            if self._watchdog is not None:
-                self._watchdog.held = (started, *self._named)
+            if self.watchdog is not None:
+                self.watchdog.held = (started, *self.named)
             try:
                 pending = resume(value)
             except StopIteration as end:
@@ -358,10 +326,10 @@ class _MeasuredWork(Generic[T]):
                 # Nothing that an author's code raises may end a thread or the server.
                 raise RuntimeError(f"{type(error).__name__} was raised, which is not an Exception: {error}") from error
             finally:
-                if self._watchdog is not None:
-                    self._watchdog.held = _NOT_HELD
+                if self.watchdog is not None:
+                    self.watchdog.held = _NOT_HELD
                 self.held_s = max(self.held_s, time.monotonic() - started)
-            self.waited = self._pace.waits = True
+            self.waited = self.pace.waits = True
             try:
                 value = yield pending
                 resume = work.send

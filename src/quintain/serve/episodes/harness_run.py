@@ -12,6 +12,8 @@ import types
 from collections.abc import Generator, Sequence
 from typing import Any, overload
 
+import msgspec
+
 from quintain.episode import BROKEN, ActorSession
 from quintain.errors import EpisodeError, ModelError
 from quintain.harness import Harness, Model, Request
@@ -51,7 +53,14 @@ class HarnessRun:
     async def _model(self, request: Request) -> Reply:
         shown().check(self._episode)  # A tool may have shown a secret to this role.
         if self._role in {None, request.role}:
-            self._check_place()
+            if asyncio.current_task() is not self._task:
+                raise EpisodeError(
+                    "the harness asks its model from a task of its own, as asyncio.gather makes one, and only what is "
+                    "awaited directly can wait for an answer over a wire: await the model in `play` itself, or have "
+                    "the environment played by `quintain run`",
+                    component="H",
+                    kind="agent_run_error",
+                )
             return await _AgentQuestion(request)
         episode = self._episode
         model = episode.recall if isinstance(episode, ResumedEpisode) and episode.is_behind else self._others
@@ -71,17 +80,6 @@ class HarnessRun:
                 raise ModelError(f"the {request.role}: {type(error).__name__}: {error}") from error
             calls = len(reply.message.calls)
         return reply
-
-    def _check_place(self) -> None:
-        """Raises EpisodeError if a question does not suspend the harness but a task beside it."""
-        if asyncio.current_task() is not self._task:
-            raise EpisodeError(
-                "the harness asks its model from a task of its own, as asyncio.gather makes one, and only what is "
-                "awaited directly can wait for an answer over a wire: await the model in `play` itself, or have the "
-                "environment played by `quintain run`",
-                component="H",
-                kind="agent_run_error",
-            )
 
     @types.coroutine
     def resume(self, reply: Reply | None = None) -> Generator[Any, Any, None]:
@@ -149,13 +147,10 @@ class _Until(Sequence[Message]):
         return self._messages[: self._count][index]
 
 
-class _AgentQuestion:
+class _AgentQuestion(msgspec.Struct):
     """Awaitable that suspends the harness at a question to the agent."""
 
-    __slots__ = ("request",)
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
+    request: Request
 
     def __await__(self) -> Generator[Any, Any, Reply]:
         reply = yield self
