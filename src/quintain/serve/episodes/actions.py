@@ -6,7 +6,6 @@ episode stands, so that a copy of the episode can go on from there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -16,7 +15,7 @@ from quintain.context import Context
 from quintain.environment import Environment, settings, sources
 from quintain.episode import ActorSession, Episode
 from quintain.errors import EpisodeError, Failure, ReplayDivergence
-from quintain.harness import CallSource, Harness, Request
+from quintain.harness import CallSource, Harness, Model
 from quintain.replay import ReplayModel, find_divergence, replay_env, trace_metadata
 from quintain.rollout import play_episode
 from quintain.serve.errors import Conflict, Finished, Refused
@@ -88,15 +87,11 @@ class Move(Reply, frozen=True, omit_defaults=True):
 def checked(episode: Episode[Any], move: Move) -> Move:
     """Returns the move if it can be made; raises Conflict for an unknown conversation, Finished after the end."""
     threads, ended = len(episode.sessions), episode.ended
-    for change in move.before:
-        if isinstance(change, Join):
-            threads += 1
-        elif isinstance(change, Tell | Rewrite) and change.thread >= threads:
-            raise Conflict(f"there is no conversation {change.thread}; there are {threads}")
-        elif isinstance(change, Terminate | Fail):
-            ended = True
-    if move.plays and move.thread >= threads:
-        raise Conflict(f"there is no conversation {move.thread}; there are {threads}")
+    for what in (*move.before, *((move,) if move.plays else ())):
+        if isinstance(what, Tell | Rewrite | Move) and what.thread >= threads:
+            raise Conflict(f"there is no conversation {what.thread}; there are {threads}")
+        threads += isinstance(what, Join)
+        ended = ended or isinstance(what, Terminate | Fail)
     if move.plays and ended:
         raise Finished(f"the episode has ended: {episode.trace.reason}")
     return move
@@ -147,8 +142,6 @@ Stop = Change | EpisodeError
 """An end from outside: a change that a client sent, or a failure."""
 LEFT = Terminate("the agent left")
 """End of an episode that its client closes while it goes on."""
-LOST = EpisodeError("the client's connection was lost", component="C", kind="transport_peer_drop")
-"""End of an episode whose client vanishes, so that it is unknown whether the agent was done."""
 SHUTDOWN = EpisodeError("the server was shut down", component="C", kind="shutdown")
 """End of an episode that does not outlive its server."""
 
@@ -156,6 +149,10 @@ SHUTDOWN = EpisodeError("the server was shut down", component="C", kind="shutdow
 def abandoned(reason: str) -> EpisodeError:
     """Returns the end of an episode whose client left without closing it: a failure, so that it has no score."""
     return EpisodeError(reason, component="C", kind="transport_peer_drop")
+
+
+LOST = abandoned("the client's connection was lost")
+"""End of an episode whose client vanishes, so that it is unknown whether the agent was done."""
 
 
 def cut(episode: Episode[Any], why: Stop) -> None:
@@ -179,12 +176,15 @@ async def move(episode: Episode[Any], what: Move, *, led: bool) -> None:
 
 
 class ResumedEpisode(Episode[S]):
-    """Episode whose turns, `known`, are played from its record; its world is the one that they left."""
+    """Episode whose turns, `known`, are played from its record; its world is the one that they left.
+
+    `recall` returns the recorded reply to a request, or raises ModelError if the record has none for its role.
+    """
 
     def __init__(self, env: Environment[S], task: Task[S], *, state: S, start: S, trace: Trace) -> None:
         super().__init__(env, task, state=state, start=start, trace=trace)
-        self.known: Sequence[Turn] = tuple(trace.turns)
-        self._recorded = ReplayModel(trace)
+        self.known = tuple(trace.turns)
+        self.recall: Model = ReplayModel(trace)
         self.trace = msgspec.structs.replace(trace, turns=[])
         prompt = [Message("user", task.prompt)] if task.prompt else []
         self.sessions.append(ActorSession(self, Context("agent", 0, prompt)))
@@ -193,10 +193,6 @@ class ResumedEpisode(Episode[S]):
     def is_behind(self) -> bool:
         """True if the record has turns that the harness has not reached."""
         return len(self.trace.turns) < len(self.known)
-
-    async def recall(self, request: Request) -> Reply:
-        """Returns the recorded reply to a request; raises ModelError if the record has none for this role."""
-        return await self._recorded(request)
 
     async def play(self, context: Context, reply: Reply, call_source: CallSource | None = None) -> Turn:
         """Returns the turn of the record, or plays a new one after its end.

@@ -22,6 +22,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from quintain.errors import EpisodeError
+
 from .secrets import NOTHING, Secrets, shown
 
 T = TypeVar("T")
@@ -44,8 +46,11 @@ _WEIGHT = 1 / 16
 _log = logging.getLogger(__name__)
 
 
-class ToolTimeout(TimeoutError):
+class ToolTimeout(EpisodeError):
     """Work that exceeded its limit and was abandoned with its thread."""
+
+    def __init__(self) -> None:
+        super().__init__("it did not end in time", component="S", kind="quintain:tool_timeout")
 
 
 class Affinity:
@@ -129,7 +134,7 @@ class EpisodeExecutor:
                         thread.is_abandoned = True
                         self._abandoned.append(thread)
                     _stop(thread.loop)
-                    raise ToolTimeout("it did not end in time")
+                    raise ToolTimeout
         except asyncio.CancelledError:
             future.cancel()
             self._withdraw(thread)  # The work may block; no other work may wait for it.

@@ -209,6 +209,12 @@ class Host:
         self._latest.append(task)
         return task
 
+    async def resolve(self, wanted: EpisodeSpec) -> tuple[Environment[Any], str, Task[Any]]:
+        """Returns environment, split and task of a description; raises as `environment`, `split` and `task`."""
+        env = self.environment(wanted.environment)
+        split = self.split(env, wanted.split)
+        return env, split, await self.task(env, split, wanted.task)
+
     async def create(
         self, wanted: EpisodeSpec, caller: Caller, *, twin: Episode[Any] | None = None, secrets: Secrets = NOTHING
     ) -> Live:
@@ -224,9 +230,7 @@ class Host:
             Full: A limit is reached.
             Unavailable: As for `check`.
         """
-        env = self.environment(wanted.environment)
-        split = self.split(env, wanted.split)
-        task = await self.task(env, split, wanted.task)
+        env, split, task = await self.resolve(wanted)
         self.check()
         if wanted.id in self._lives:
             raise Conflict("Session already exists")
@@ -268,12 +272,12 @@ class Host:
             created = past.created
             try:
                 wanted = codec.loads(created.wanted, EpisodeSpec)
-                env = self.environment(wanted.environment)
+                env, _, task = await self.resolve(wanted)
                 live = RecoveredEpisode(
                     self,
                     wanted,
                     env=env,
-                    task=await self.task(env, wanted.split, wanted.task),
+                    task=task,
                     token=created.token,
                     owner=created.owner,
                     secrets=Secrets(lost=wanted.secrets),

@@ -115,10 +115,10 @@ class Live:
         limit_s = patience_s(self.env.config, 1)
         try:
             await self._host.executor.run(self._affinity, kind, self._begin, limit_s=limit_s, paused=True)
-        except ToolTimeout as error:  # By a tool of a role that speaks before the agent.
-            self._fail(error, component="S", kind="quintain:tool_timeout")
         except BROKEN as error:
-            self._fail(error, component="T", kind="quintain:reset_failed", stage="seed")
+            # A tool that times out is one of a role that speaks before the agent.
+            stage: Stage = "agent" if isinstance(error, ToolTimeout) else "seed"
+            self._fail(error, component="T", kind="quintain:reset_failed", stage=stage)
         await self._verify_start()
 
     async def _verify_start(self) -> None:
@@ -418,8 +418,6 @@ class Live:
         limit_s = patience_s(self.env.config, len(calls))
         try:
             await self._host.executor.run(self._affinity, kind, lambda: self._drive(reply), limit_s=limit_s)
-        except ToolTimeout as error:
-            self._fail(error, component="S", kind="quintain:tool_timeout")
         except BROKEN as error:
             self._fail(error, component="H", kind="agent_run_error")
         if self.trace.end is not None:

@@ -103,7 +103,7 @@ class RecoveredEpisode(Live):
                 self._fail(error, component="S", kind="quintain:replay_diverged")
                 await self._verify()
             else:
-                self._lose(str(error))
+                self._adopt(self._settled, lost=str(error))
         self._is_behind = False
         if self._is_due:
             await self._verify()
@@ -129,8 +129,9 @@ class RecoveredEpisode(Live):
                 case Ended() if self._episode is not None:
                     cut(self._episode, Terminate(entry.reason))
                     await self._finish()
-                case Settled():
-                    self._adopt()
+                case Settled() if self._settled is not None and self._episode is not None:
+                    same = codec.dumps(self._episode.trace.turns) == codec.dumps(self._settled.turns)
+                    self._adopt(self._settled, lost="" if same else "its turns are not what they were")
                 case _:
                     continue
 
@@ -150,25 +151,18 @@ class RecoveredEpisode(Live):
         if self.trace.failure is not None:
             self.broken = entry.key
 
-    def _adopt(self) -> None:
-        """Takes the scored record over, if the replayed world is the one that it speaks of."""
-        if self._settled is None or self._episode is None:
-            return
-        if codec.dumps(self._episode.trace.turns) != codec.dumps(self._settled.turns):
-            self._lose("its turns are not what they were")
-            return
-        self._episode.trace = self.trace = self._settled
-        self._settled = None
-        self._is_due = False
+    def _adopt(self, settled: Trace, *, lost: str) -> None:
+        """Takes the scored record over, with the replayed world unless it is `lost`."""
+        self.trace = settled
         self._mark_ended()
         self._close_run()
-
-    def _lose(self, why: str) -> None:
-        _log.warning("the world of episode %s cannot be built again, but its verdict stands: %s", self.id, why)
-        if self._settled is not None:
-            self.trace = self._settled
-        self._episode = None
-        self._mark_ended()
+        if lost:
+            _log.warning("the world of episode %s cannot be built again, but its verdict stands: %s", self.id, lost)
+            self._episode = None
+        elif self._episode is not None:
+            self._episode.trace = settled
+            self._settled = None
+            self._is_due = False
 
     async def _verify(self) -> None:
         """Scores it after the replay, because what follows may show that the replay went another way."""

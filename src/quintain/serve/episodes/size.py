@@ -11,7 +11,7 @@ from quintain.errors import EpisodeError
 from quintain.table import Table
 from quintain.trace import Message, Reply, Turn
 
-from .actions import Join, Move, Rewrite, Tell
+from .actions import Join, Move, Rewrite, Tell, cut
 
 EVERY = 8
 """Turns after which a world is weighed again. Its digest, which every turn needs, costs about as much as that."""
@@ -29,8 +29,6 @@ class SizeLimit:
     Args:
         most: Bytes of all together; None for any number.
     """
-
-    __slots__ = ("_most", "_record", "_seen", "_turns", "_world")
 
     def __init__(self, most: int | None) -> None:
         self._most = most
@@ -64,17 +62,14 @@ class SizeLimit:
             if self._turns % EVERY == 0 or self._turns & (self._turns - 1) == 0:
                 self._world = _weight(episode.state)
         if self.record + self._world > self._most:
-            episode.trace.interrupted = True
             words = f"a record of {self.record:,} bytes, a world of {self._world:,}: an episode may have {self._most:,}"
-            error = EpisodeError(words, component="S", kind="provider_oom_killed")
-            episode.fail(error, component=error.component, kind=error.kind)
+            cut(episode, EpisodeError(words, component="S", kind="provider_oom_killed"))
 
 
 def _weight(world: object) -> int:
     plain, held = resource.split(world)
-    tables = (len(one.dump()) for one in held if isinstance(one, Table))
     own: list[int] = [one.weight() for one in held if hasattr(one, "weight")]
-    return len(plain) + sum(tables) + sum(own)
+    return len(plain) + sum(own) + sum(len(one.dump()) for one in held if isinstance(one, Table))
 
 
 def _turn(turn: Turn) -> int:

@@ -31,17 +31,15 @@ class Split(msgspec.Struct, forbid_unknown_fields=True):
     split: str
 
 
-class Index(msgspec.Struct, forbid_unknown_fields=True):
+class Index(Split):
     """A task by its index in a split; negative from the end."""
 
-    split: str
     index: int
 
 
-class Range(msgspec.Struct, forbid_unknown_fields=True):
+class Range(Split):
     """Tasks by a slice of a split, by Python's rules."""
 
-    split: str
     start: int | None = None
     stop: int | None = None
 
@@ -56,22 +54,19 @@ async def shown(host: Host, env: Environment[Any], split: str, *, part: slice, d
     """Returns descriptions of the tasks in a part of a split; raises Refused for an unknown split."""
     tasks = await host.tasks(env, split)
     known = _descriptions.setdefault(host, {})
-    keys: list[tuple[str, str, Describe[T], int]] = [
-        (env.name, split, describe, place) for place in range(len(tasks))[part]
-    ]
+    keys = [(env.name, split, describe, place) for place in range(len(tasks))[part]]
     # A task is a pure function of its place, and many clients ask for the whole list each time that they come.
     found: dict[tuple[object, ...], T] = {key: known[key] for key in keys if key in known}
     missing = [key for key in keys if key not in found]
 
-    async def show() -> list[T]:
-        return [describe(tasks[place], split, place) for *_, place in missing]
+    async def show() -> dict[tuple[object, ...], T]:
+        return {key: describe(tasks[key[-1]], split, key[-1]) for key in missing}
 
     if missing:
         # Tasks may be made as they are listed: a few say nothing about how long it takes to make all.
         made = await host.apart((env.name, "list", len(missing).bit_length()), show)
-        new: dict[tuple[object, ...], T] = dict(zip(missing, made, strict=True))
-        found |= new
-        known |= new
+        found |= made
+        known |= made
         while len(known) > KEPT:
             del known[next(iter(known))]
     return [found[key] for key in keys]

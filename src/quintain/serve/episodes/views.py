@@ -74,19 +74,14 @@ def about(id: str, trace: Trace, caller: Caller) -> dict[str, Any]:
         _REWARD: reward(trace),
         _VALIDITY: trace.validity,
     }
-    if trace.turns:
-        found |= _world(trace.turns[-1], caller)
+    if trace.turns and caller.role != "agent":
+        found[STATE_DIGEST] = trace.turns[-1].state_digest
     if trace.end is not None:
-        found[f"{PREFIX}reason"] = trace.reason
-        found[f"{PREFIX}end"] = trace.end.value
+        found |= {f"{PREFIX}reason": trace.reason, f"{PREFIX}end": trace.end.value}
     if trace.failure is not None:
         why = blamed(trace.failure, caller)
         found[FAILURE] = {"part": why.component, "kind": why.kind, "stage": why.stage, "message": why.message}
     return found
-
-
-def _world(last: Turn, caller: Caller) -> dict[str, str]:
-    return {} if caller.role == "agent" else {STATE_DIGEST: last.state_digest}
 
 
 def named(digest: str, caller: Caller) -> str:
@@ -117,10 +112,12 @@ def answers(live: Live, *, index: int, context: Sequence[Message]) -> list[CallA
     if turn is None:  # The harness made no turn of the reply: it ended the episode, or asks again.
         text, meta = _text_since(live, index, context), live.meta | {_SEQ: index}
         return [CallAnswer(index, text, meta=meta, finished=live.finished, reward=live.reward)]
-    # Other roles may have spoken after the turn, before it is answered.
+    # Other roles may have spoken after the turn, before it is answered, and a late answer is of the time before.
     next_own = next((other for other in trace.turns[turn.index + 1 :] if other.thread == turn.thread), None)
-    meta = live.meta if next_own is None else _meta_then(live, trace.turns[next_own.index - 1])
-    meta[_SEQ] = index
+    then = trace
+    if next_own is not None:
+        then = msgspec.structs.replace(trace, turns=trace.turns[: next_own.index], end=None, failure=None)
+    meta = about(live.id, then, live.owner) | {_SEQ: index}
     if turn.rewards and (rewards := visible_rewards(turn.rewards, trace, live.owner)):
         meta[REWARDS] = msgspec.to_builtins(rewards)
     found = [
@@ -129,15 +126,9 @@ def answers(live: Live, *, index: int, context: Sequence[Message]) -> list[CallA
         )
         for step in turn.steps
     ] or [CallAnswer(index, _text_after(trace, turn, context), meta=meta)]
-    if next_own is None and trace.end is not None:
+    if then.end is not None:
         found[-1] = msgspec.structs.replace(found[-1], finished=True, reward=reward(trace))
     return found
-
-
-def _meta_then(live: Live, last: Turn) -> dict[str, Any]:
-    """Returns the metadata of an episode that went on, as of its turn `last`."""
-    going = {_EPISODE: live.id, _FINISHED: False, _REWARD: None, _VALIDITY: "unknown"}
-    return going | _world(last, live.owner)
 
 
 def visible_rewards(rewards: Iterable[Reward], trace: Trace, caller: Caller) -> tuple[Reward, ...]:

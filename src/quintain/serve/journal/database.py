@@ -90,17 +90,16 @@ class Journal(Log):
         try:
             self._open(sync=sync)
             self._last = self._found = self._read()
-        except (sqlite3.Error, UsageError) as error:
-            self._database.close()
-            if isinstance(error, UsageError):
-                raise
+        except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
                 words = f"another server writes the journal in {folder}: end it, or name another folder"
-                raise UsageError(words) from error
-            raise UsageError(
-                f"the journal in {folder} cannot be used: {self.path} is damaged, or of another version: go on with "
-                f"the version that wrote it, or move the file away to begin without what it holds: {error}"
-            ) from error
+            else:
+                words = f"the journal in {folder} cannot be used: {self._foreign(str(error))}"
+            self._database.close()
+            raise UsageError(words) from error
+        except UsageError:
+            self._database.close()
+            raise
 
     def pasts(self) -> list[Past]:
         """Returns the episodes that were open when the journal was read."""
@@ -133,14 +132,12 @@ class Journal(Log):
     def room(self, size: int) -> None:
         """Raises Unavailable if the disk is full, or if the process may not write files of this size."""
         disk = os.statvfs(self._folder)
-        largest = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-        if disk.f_bavail * disk.f_frsize < size + ROOM or (largest >= 0 and self._size + size + ROOM > largest):
+        most, largest = disk.f_bavail * disk.f_frsize, resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        if largest >= 0:
+            files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+            most = min(most, largest - max(file.stat().st_size for file in files if file.exists()))
+        if most < size + ROOM:
             raise _unavailable(os.strerror(errno.ENOSPC))
-
-    @property
-    def _size(self) -> int:
-        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
-        return max(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:
         """Commits what waits and closes the file; nothing can be written any more."""
@@ -274,7 +271,8 @@ class Journal(Log):
 
     def _foreign(self, why: str) -> UsageError:
         return UsageError(
-            f"{self.path} was written by another version ({why}): go on with that one, or move the file away"
+            f"{self.path} is damaged, or was written by another version ({why}): go on with that one, or move the file "
+            "away to begin without what it holds"
         )
 
 

@@ -181,9 +181,7 @@ async def _was_begun(host: Host, wanted: EpisodeSpec, caller: Caller, *, secrets
         return False
     if not live.is_new:
         return False
-    env = host.environment(wanted.environment)
-    split = host.split(env, wanted.split)
-    task = await host.task(env, split, wanted.task)
+    env, split, task = await host.resolve(wanted)
     same = (live.env.name, live.split, live.task.id) == (env.name, split, task.id)
     if same and secrets.names:  # Those of before are gone with the process, so it begins once more.
         await host.close(wanted.id, caller)
