@@ -8,8 +8,7 @@ import pytest
 
 from quintain.errors import EpisodeError
 from quintain.harness import Request
-from quintain.serve.journal.entries import FORGETFUL, Said
-from quintain.serve.journal.user_model_log import UserModelLog
+from quintain.serve.journal.entries import FORGETFUL, Said, UserModelLog
 from quintain.trace import Message, Reply
 
 

@@ -60,9 +60,8 @@ class Archive:
                     one = codec.loads(past.created.wanted, _Numbered)
                     self._take(one.environment, one.task, one.member)
         for trace in (codec.loads(past.settled, Trace) for past in pasts if past.settled is not None):
-            folder = self._folders.get(trace.environment)
-            if folder is not None and not self._has(folder, trace):
-                self._add(EpisodeRecord(trace, Timing()))
+            if trace.environment in self._folders:
+                self._add(EpisodeRecord(trace, Timing()), is_again=True)
 
     async def add(self, id: str, trace: Trace, timing: Timing) -> None:
         """Writes the record of an episode to disk; a failure is logged."""
@@ -72,35 +71,26 @@ class Archive:
         except PersistenceError as error:
             _log.error("the record of episode %r, task %r, is lost: %s", id, trace.task, error)
 
-    def _has(self, folder: RunFolder, trace: Trace) -> bool:
-        """True if a record is in the folder, under any attempt."""
-        number = trace.attempt
-        while (known := folder.find((trace.task, trace.member, number))) is not None:
-            if _same(known, trace):
-                self._note(trace, number)
-                return True
-            number += 1
-        return False
-
-    def _note(self, trace: Trace, number: int) -> None:
-        if number != trace.attempt:
-            self._moved[trace.environment, (trace.task, trace.member, trace.attempt)] = number
-
-    def _add(self, done: EpisodeRecord) -> None:
-        """Writes a record, as another attempt if its number is taken, such as by an earlier run.
+    def _add(self, done: EpisodeRecord, *, is_again: bool = False) -> None:
+        """Writes a record, as another attempt if its number is taken, unless one that comes again is there.
 
         Its reference to the episode that it continues follows the attempt under which that one was written.
         """
         trace, folder = done.trace, self._folders[done.trace.environment]
-        attempt = self._moved.get((trace.environment, (trace.task, trace.member, trace.attempt)), trace.attempt)
-        while folder.find((trace.task, trace.member, attempt)) is not None:
+        place = (trace.environment, (trace.task, trace.member, trace.attempt))
+        attempt = trace.attempt if is_again else self._moved.get(place, trace.attempt)
+        while (known := folder.find((trace.task, trace.member, attempt))) is not None:
+            if is_again and _same(known, trace):
+                break
             attempt += 1
-        changed: dict[str, Any] = {"attempt": attempt}
-        if trace.continues:
-            before = (trace.environment, (trace.continues[0], trace.member, trace.continues[1]))
-            changed["continues"] = (trace.continues[0], self._moved.get(before, trace.continues[1]))
-        self._note(trace, attempt)
-        folder.add(EpisodeRecord(msgspec.structs.replace(trace, **changed), done.timing))
+        if attempt != trace.attempt:
+            self._moved[place] = attempt
+        if known is None:
+            changed: dict[str, Any] = {"attempt": attempt}
+            if trace.continues:
+                before = (trace.environment, (trace.continues[0], trace.member, trace.continues[1]))
+                changed["continues"] = (trace.continues[0], self._moved.get(before, trace.continues[1]))
+            folder.add(EpisodeRecord(msgspec.structs.replace(trace, **changed), done.timing))
 
 
 def _same(known: Trace, trace: Trace) -> bool:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import types
 from collections.abc import Generator, Sequence
-from typing import Any, overload
+from typing import Any
 
 import msgspec
 
@@ -42,7 +42,8 @@ class HarnessRun:
         self._episode = session.episode
         self._others = others
         self._task: asyncio.Task[Any] | None = None
-        self._play: Generator[Any, Any, None] = harness.play(_Side(session), self._model).__await__()
+        side = _Side(session.episode, session.context)
+        self._play: Generator[Any, Any, None] = harness.play(side, self._model).__await__()
 
     def close(self) -> None:
         """Closes the harness, and drops what it raises; one that runs on an abandoned thread is left to that thread."""
@@ -112,9 +113,6 @@ class _Side(ActorSession):
     They have no seed, because the client's model draws by itself.
     """
 
-    def __init__(self, session: ActorSession) -> None:
-        super().__init__(session.episode, session.context)
-
     def request(self) -> Request:
         config = self.config
         return Request(
@@ -139,11 +137,7 @@ class _Until(Sequence[Message]):
     def __len__(self) -> int:
         return self._count
 
-    @overload
-    def __getitem__(self, index: int) -> Message: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Message]: ...
-    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+    def __getitem__(self, index: Any) -> Any:
         return self._messages[: self._count][index]
 
 

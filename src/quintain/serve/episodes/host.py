@@ -23,8 +23,7 @@ from quintain.serve.http.keys import Caller
 from quintain.serve.http.limits import Limits, Room
 from quintain.serve.http.metrics import Metrics
 from quintain.serve.journal.database import Past
-from quintain.serve.journal.entries import FORGETFUL, Closed, Created, Log
-from quintain.serve.journal.user_model_log import UserModelLog
+from quintain.serve.journal.entries import FORGETFUL, Created, Log, UserModelLog
 from quintain.serve.names import Ids, named
 from quintain.task import Task
 
@@ -314,9 +313,6 @@ class Host:
         live = self.get(id, caller)
         del self._lives[live.id], self._tokens[live.token]
         self.room.add("episodes", live.owner.name, -1)
-        if isinstance(live, RecoveredEpisode):
-            live.recall()
-        self.log.write(Closed(live.id))
         live.close()
         is_busy = live.is_busy
         task = asyncio.create_task(live.unwind(why))

@@ -18,7 +18,7 @@ from quintain.harness import Request
 from quintain.serve.errors import Finished, Gone, Starting, Void
 from quintain.serve.http.keys import Caller
 from quintain.serve.http.limits import patience_s
-from quintain.serve.journal.entries import FORGETFUL, Acted, Done, Ended, Settled, digest
+from quintain.serve.journal.entries import FORGETFUL, Acted, Closed, Done, Ended, Settled, digest
 from quintain.task import Task
 from quintain.tools import Tool
 from quintain.trace import End, Message, Reply, ToolCall, Trace
@@ -269,6 +269,7 @@ class Live:
 
     def close(self) -> None:
         """Refuses everything from now on. What runs cannot be undone, but nothing of it is written."""
+        self._log.write(Closed(self.id))
         self.status = "closed"
         self._log = FORGETFUL  # Another episode may get its name.
         if self._others is not None:

@@ -17,8 +17,7 @@ from quintain.episode import BROKEN, Episode
 from quintain.errors import EpisodeError
 from quintain.serve.errors import Finished, Gone, Void
 from quintain.serve.journal.database import Past
-from quintain.serve.journal.entries import Acted, Done, Ended, Entry, Said, Settled, digest
-from quintain.serve.journal.user_model_log import diverged
+from quintain.serve.journal.entries import Acted, Done, Ended, Entry, Said, Settled, digest, diverged
 from quintain.trace import Reply, Trace
 
 from .actions import Move, Stop, Terminate, cut
@@ -74,11 +73,12 @@ class RecoveredEpisode(Live):
         name, _, request = key.rpartition(" ")
         return self._requests.get(name, request) != request
 
-    def recall(self) -> None:
-        """Reads its journal, whose rows are about to be deleted, if its record is to be archived."""
+    def close(self) -> None:
+        """Refuses everything from now on; first reads its journal if its record is to be archived."""
         is_over = self._settled is not None or self._started.is_set()
         if self._entries is None and self._host.counts.keeps and not (is_over or self.is_new):
             self._entries = self._past.entries()
+        super().close()
 
     async def unwind(self, why: Stop) -> None:
         """Drops the world as a Live does; first replays an episode whose record is archived."""

@@ -41,8 +41,6 @@ def packed(secrets: Mapping[str, str]) -> str:
 class Secrets:
     """Secrets of one episode; those of the names `lost` went with an earlier process or episode."""
 
-    __slots__ = ("_checked", "_sought", "_values", "names")
-
     def __init__(self, values: Mapping[str, str] | None = None, *, lost: Iterable[str] = ()) -> None:
         self._values = dict(values or {})
         self._sought = _forms(value for value in self._values.values() if len(value) >= SOUGHT)
@@ -80,9 +78,8 @@ class Secrets:
         Turns are answered before the end of the episode, so stars replace secrets in reasons at once.
         """
         if (error := self.found(episode)) is not None:
-            episode.fail(
-                error, component=error.component, kind=error.kind
-            )  # The harness may take what is raised for no end.
+            # The harness may take what is raised for no end.
+            episode.fail(error, component=error.component, kind=error.kind)
             raise error
 
     def found(self, episode: Episode[Any]) -> EpisodeError | None:
@@ -118,19 +115,18 @@ class Secrets:
         if not self._values:
             return
         trace.reason = self.hidden(trace.reason)
-        trace.rewards = [self._struck(one) for one in trace.rewards]
+        trace.rewards = list(self._struck(trace.rewards))
         self._cover(trace.turns, 0)
         if trace.failure is not None:
             trace.failure = msgspec.structs.replace(trace.failure, message=self._cleared(trace.failure.message))
 
     def _cover(self, turns: list[Turn], since: int) -> None:
         for index, turn in enumerate(turns[since:], since):
-            rewards = tuple(self._struck(one) for one in turn.rewards)
-            if rewards != turn.rewards:
-                turns[index] = msgspec.structs.replace(turn, rewards=rewards)
+            if turn.rewards:
+                turns[index] = msgspec.structs.replace(turn, rewards=self._struck(turn.rewards))
 
-    def _struck(self, reward: Reward) -> Reward:
-        return msgspec.structs.replace(reward, reason=self.hidden(reward.reason))
+    def _struck(self, rewards: Iterable[Reward]) -> tuple[Reward, ...]:
+        return tuple(msgspec.structs.replace(one, reason=self.hidden(one.reason)) for one in rewards)
 
     def hidden(self, words: str) -> str:
         """Returns text with stars in place of secrets."""

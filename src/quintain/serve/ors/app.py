@@ -112,18 +112,17 @@ class Ors:
 
 
 async def _tasks(asked: OrsRequest) -> Any:
-    body = await asked.body(lists.Split)
-    return await _list(asked, body.split, part=slice(None))
+    return await _list(asked, await asked.body(lists.Split), slice(None))
 
 
 async def _task_range(asked: OrsRequest) -> Any:
     body = await asked.body(lists.Range)
-    return await _list(asked, body.split, part=slice(body.start, body.stop))
+    return await _list(asked, body, slice(body.start, body.stop))
 
 
-async def _list(asked: OrsRequest, split: str, *, part: slice) -> Any:
+async def _list(asked: OrsRequest, body: lists.Split, part: slice) -> Any:
     env = asked.environment
-    shown = await lists.shown(asked.host, env, split, part=part, describe=wire.task)
+    shown = await lists.shown(asked.host, env, body.split, part=part, describe=wire.task)
     return {"tasks": shown, "env_name": asked.env or env.name.lower()}
 
 
