@@ -1,7 +1,7 @@
 """Serving: environments behind the protocols of trainers and agents.
 
 episodes/   open episodes, whatever protocol plays them: all of them in `host`, one in `live`
-journal/    the log from which a killed server continues, with the simulated user's replies in `user_model_log`
+journal/    the log from which a killed server continues: its entries, and SQLite in `database`
 http/       one port for all protocols: the server, its keys, its limits
 control/    JSON under /v1; `once` answers a repeated `Idempotency-Key`
 ors/        Open Reward Standard: sessions in `app`, tool calls in `calling`

@@ -138,7 +138,8 @@ class _Until(Sequence[Message]):
         return self._count
 
     def __getitem__(self, index: Any) -> Any:
-        return self._messages[: self._count][index]
+        messages: Any = self._messages[: self._count]
+        return messages[index]
 
 
 class _AgentQuestion(msgspec.Struct):

@@ -471,14 +471,14 @@ class Live:
             self.status = "ended"
 
     def _fail(self, error: BaseException, *, component: Any, kind: str, stage: Stage = "agent") -> None:
-        if self._episode is not None:
-            self._episode.fail(self.secrets.found(self._episode) or error, component=component, kind=kind, stage=stage)
-            self._episode.trace.interrupted = True  # The harness did not end it.
+        if (episode := self._episode) is None:
+            self.trace.failure = blame(error, component=component, kind=kind, stage=stage, turn=0)
+            self.trace.end, self.trace.reason = End.FAILED, self.trace.failure.kind
+        else:
+            episode.fail(self.secrets.found(episode) or error, component=component, kind=kind, stage=stage)
+            episode.trace.interrupted = True  # The harness did not end it.
             # An abandoned thread may still change that record, but not this one.
-            self.trace = msgspec.structs.replace(self._episode.trace, turns=list(self._episode.trace.turns))
-            return
-        self.trace.failure = blame(error, component=component, kind=kind, stage=stage, turn=0)
-        self.trace.end, self.trace.reason = End.FAILED, self.trace.failure.kind
+            self.trace = msgspec.structs.replace(episode.trace, turns=list(episode.trace.turns))
 
     @property
     def _failure(self) -> Failure:

@@ -23,7 +23,6 @@ from quintain.serve.episodes import task_lists as lists
 from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.request_secrets import brought
-from quintain.serve.episodes.secrets import Secrets
 from quintain.serve.errors import Refused, ServeError, Starting, Unknown
 from quintain.serve.http.asgi import JSON, HttpRequest, again_headers, parsed
 from quintain.serve.http.keys import Caller
@@ -161,31 +160,13 @@ async def _create(asked: OrsRequest) -> Any:
         split = await _split_of(host, body.env_name or "", place)
     wanted = EpisodeSpec(environment=body.env_name or "", split=split, task=place, id=name)
     try:
-        secrets = brought(asked.http, body.secrets or {})
-        if not await _was_begun(host, wanted, asked.caller, secrets=secrets):
-            await host.create(wanted, asked.caller, secrets=secrets)
+        await host.create(wanted, asked.caller, secrets=brought(asked.http, body.secrets or {}))
     except ServeError as error:
         # The standard's own servers say 400 instead of 409.
         if error.status == 409 or (isinstance(error, Unknown) and by_place and body.env_name is None):
             raise Refused(str(error)) from error
         raise
     return {"sid": name}
-
-
-async def _was_begun(host: Host, wanted: EpisodeSpec, caller: Caller, *, secrets: Secrets) -> bool:
-    """True if this very request made the session, in a process that was killed before its answer."""
-    try:
-        live = host.get(wanted.id, caller)
-    except Unknown:
-        return False
-    if not live.is_new:
-        return False
-    env, split, task = await host.resolve(wanted)
-    same = (live.env.name, live.split, live.task.id) == (env.name, split, task.id)
-    if same and secrets.names:  # Those of before are gone with the process, so it begins once more.
-        await host.close(wanted.id, caller)
-        return False
-    return same
 
 
 async def _split_of(host: Host, env: str, id: str) -> str:
@@ -215,7 +196,8 @@ async def _prompt(asked: OrsRequest) -> Any:
 
 
 async def _messages(asked: OrsRequest) -> Any:
-    return [wire.message(one) for one in await _begun(asked.live())]
+    messages = await _begun(asked.live())
+    return [{"role": one.role, "blocks": wire.blocks(one.content), "detail": None} for one in messages]
 
 
 async def _begun(live: Live) -> list[Message]:

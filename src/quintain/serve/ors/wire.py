@@ -10,7 +10,7 @@ from quintain.environment import Environment
 from quintain.serve.episodes.views import ANSWER_ARGUMENT, ANSWER_DESCRIPTION, ANSWER_SCHEMA, answer_tool
 from quintain.task import Task
 from quintain.tools import Tool
-from quintain.trace import Content, Message, Text, plain
+from quintain.trace import Content, Text, plain
 
 
 class Create(msgspec.Struct, forbid_unknown_fields=True):
@@ -81,11 +81,6 @@ def blocks(content: Content) -> list[TextBlock | ImageBlock]:
         TextBlock(block.text) if isinstance(block, Text) else ImageBlock(block.data, block.media_type)
         for block in content
     ]
-
-
-def message(one: Message) -> dict[str, Any]:
-    """Returns a message of the agent's context before its first reply."""
-    return {"role": one.role, "blocks": blocks(one.content), "detail": None}
 
 
 def spec(tool: Tool) -> dict[str, Any]:
