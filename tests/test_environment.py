@@ -79,6 +79,16 @@ class Bigger(Desk):
         ({"name": "my desk"}, "an environment's name must be an identifier, got 'my desk'"),
         ({"name": ""}, "an environment's name must be an identifier, got ''"),
         ({"splits": ()}, "environment 'desk' has no splits"),
+        (
+            {"tasks": [1]},
+            "tasks of environment 'desk' must be a function from the name of a split to its tasks, got [1]",
+        ),
+        (
+            {"harness": qn.ToolLoop},
+            "harness of environment 'desk' must be an object, as ToolLoop(), got <class 'quintain.harness.ToolLoop'>",
+        ),
+        ({"verifier": 1}, "verifier of environment 'desk' must be a Verifier, got 1"),
+        ({"state": int}, "state of environment 'desk' must be a subclass of State, got <class 'int'>"),
     ],
 )
 def test_mismatched_components_are_refused(parts: dict[str, Any], says: str) -> None:

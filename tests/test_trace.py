@@ -252,7 +252,7 @@ def test_a_changed_trace_shows_both_digests() -> None:
     with pytest.raises(TraceError) as raised:
         Trace.from_json(changed)
     written = line[11:43].decode()
-    assert str(raised.value).startswith(f"a corrupted trace: it was written with digest {written}, it has ")
+    assert str(raised.value).startswith(f"a corrupted trace: its digest was {written} when it was written, and is ")
 
 
 def test_bytes_are_the_same_in_every_process() -> None:

@@ -204,8 +204,15 @@ def test_criteria_are_found_by_level_in_order() -> None:
 @pytest.mark.parametrize(
     ("build", "says"),
     [
-        (qn.Verifier, "nothing judges the whole trajectory; criteria: []"),
-        (lambda: qn.Verifier(criterion("a", Level.TURN)), "nothing judges the whole trajectory; criteria: ['a']"),
+        (qn.Verifier, "nothing judges the whole trajectory, as a @reward does; criteria: []"),
+        (
+            lambda: qn.Verifier(cast(Any, len)),
+            "a verifier takes functions decorated with @reward or @phase, got <built-in function len>",
+        ),
+        (
+            lambda: qn.Verifier(criterion("a", Level.TURN)),
+            "nothing judges the whole trajectory, as a @reward does; criteria: ['a']",
+        ),
         (lambda: qn.Verifier(criterion("a"), criterion("a")), "criteria need distinct names, got ['a', 'a']"),
         (
             lambda: qn.Verifier(criterion("a"), criterion("b", Level.TURN), criterion("b", Level.STEP)),

@@ -68,6 +68,7 @@ class Environment(Generic[S]):
             raise DefinitionError(f"an environment's name must be an identifier, got {name!r}")
         if not splits:
             raise DefinitionError(f"environment {name!r} has no splits")
+        _check_parts(name, tasks, harness=harness, verifier=verifier, state=state)
         self.name = name
         self.harness = harness
         self.verifier = verifier
@@ -205,6 +206,22 @@ class Benchmark(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def digest(self) -> str:
         return codec.digest(codec.dumps(self))
+
+
+def _check_parts(name: str, tasks: object, *, harness: object, verifier: object, state: object) -> None:
+    """Checks the kinds of the parts, for authors without a type checker.
+
+    Raises:
+        DefinitionError: A part is of another kind.
+    """
+    for what, given, is_right, wanted in (
+        ("tasks", tasks, callable(tasks), "a function from the name of a split to its tasks"),
+        ("harness", harness, hasattr(harness, "play") and not isinstance(harness, type), "an object, as ToolLoop()"),
+        ("verifier", verifier, isinstance(verifier, Verifier), "a Verifier"),
+        ("state", state, isinstance(state, type) and issubclass(state, State), "a subclass of State"),
+    ):
+        if not is_right:
+            raise DefinitionError(f"{what} of environment {name!r} must be {wanted}, got {given!r}")
 
 
 def _classes(state: type[State]) -> Iterator[type]:

@@ -166,7 +166,7 @@ class RunFolder:
             if old.get(name) != new.get(name)
         ]
         if differ:
-            head = f"{self.path} holds another run and cannot be continued by this one:"
+            head = f"{self.path} holds another run and cannot be continued by this one; choose another folder:"
             raise UsageError("\n".join([head, *differ]))
 
     def _index(self, number: int, place: int, line: bytes) -> None:

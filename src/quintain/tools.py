@@ -127,13 +127,10 @@ def collect(type_: type[State], prefix: tuple[str, ...] = ()) -> dict[str, Tool]
     Raises:
         DefinitionError: A tool without docstring, type or `Args:` line, a name that is taken or that no wire accepts.
     """
-    found: dict[str, Tool] = {}
     members: dict[str, Any] = {}
     for cls in reversed(type_.__mro__):
         members |= {name: member for name, member in vars(cls).items() if getattr(member, _MARK, None)}
-    for member in members.values():
-        one = _describe(type_, member, prefix)
-        found[one.name] = one
+    found = {one.name: one for one in (_describe(type_, member, prefix) for member in members.values())}
     for name, part in parts(type_).items():
         for one in collect(part, (*prefix, name)).values():
             if one.name in found:
@@ -179,9 +176,8 @@ def _fields(name: str, method: Callable[..., Any], documented: dict[str, str]) -
             raise DefinitionError(f"tool {name!r}: {parameter.name!r} is {kind.description}; a call names each")
         if parameter.name not in hints or parameter.name not in documented:
             raise DefinitionError(f"tool {name!r}: parameter {parameter.name!r} needs a type and a line under Args:")
-        required = parameter.default is parameter.empty
-        field = (parameter.name, hints[parameter.name])
-        fields.append(field if required else (*field, parameter.default))
+        default = () if parameter.default is parameter.empty else (parameter.default,)
+        fields.append((parameter.name, hints[parameter.name], *default))
     return fields
 
 

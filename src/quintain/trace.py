@@ -317,7 +317,7 @@ class Trace(msgspec.Struct, kw_only=True):
             raise TraceError(f"this trace has schema version {version}, this program reads version {SCHEMA}")
         found = codec.digest(bytes(envelope.trace))
         if found != envelope.digest:
-            raise TraceError(f"a corrupted trace: it was written with digest {envelope.digest}, it has {found}")
+            raise TraceError(f"a corrupted trace: its digest was {envelope.digest} when it was written, and is {found}")
         try:
             return msgspec.json.decode(envelope.trace, type=cls)
         except msgspec.DecodeError as error:

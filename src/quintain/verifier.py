@@ -175,16 +175,18 @@ class Verifier(Generic[S]):
         combine: "sum" adds value * weight, "product" multiplies the values; skipped criteria count in neither.
 
     Raises:
-        DefinitionError: Names repeat, nothing judges the trajectory, a phase follows an unknown one, or a weight
-            is given where values are multiplied.
+        DefinitionError: A function lacks its decorator, names repeat, nothing judges the trajectory, a phase follows
+            an unknown one, or a weight is given where values are multiplied.
     """
 
     def __init__(self, *criteria: Criterion[S], combine: Literal["sum", "product"] = "sum") -> None:
+        if wrong := [c for c in cast(tuple[object, ...], criteria) if not isinstance(c, Criterion)]:
+            raise DefinitionError(f"a verifier takes functions decorated with @reward or @phase, got {wrong[0]!r}")
         names = [c.name for c in criteria]
         if len(set(names)) != len(names):
             raise DefinitionError(f"criteria need distinct names, got {names}")
         if not any(c.level is Level.TRAJECTORY for c in criteria):
-            raise DefinitionError(f"nothing judges the whole trajectory; criteria: {names}")
+            raise DefinitionError(f"nothing judges the whole trajectory, as a @reward does; criteria: {names}")
         earlier: set[str] = set()
         for c in criteria:
             if c.after is not None and c.after not in earlier:

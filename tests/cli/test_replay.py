@@ -80,6 +80,7 @@ def test_another_version_of_the_code_diverges_where_it_shows_first(desk: Path, c
     assert "turn 0, step 0, observation" in ended.out
     assert "a is 1" in ended.out
     assert "a = 1" in ended.out
+    assert "code has changed since these traces were made" in ended.out
     (desk / "comment.py").write_text(source + "\n# The same, but for this line.\n")
     ended = call("replay", "here", "--here", "--env", "comment.py:env")
     assert ended.status == 1

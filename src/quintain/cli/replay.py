@@ -41,6 +41,8 @@ class DivergenceExcerpt(msgspec.Struct, kw_only=True):
     field: str
     trace: str
     replay: str
+    same_code: bool = True
+    """Whether the environment has the fingerprint of the trace."""
 
     @property
     def place(self) -> str:
@@ -136,7 +138,7 @@ async def replay_here(paths: Sequence[Path], spec: str | None) -> ReplayResult:
             if diverged is not None:
                 verdict.diverged += 1
                 if len(verdict.first) < NAMED:
-                    verdict.first.append(_named(path, trace, diverged))
+                    verdict.first.append(_named(path, trace, diverged, same_code=trace.fingerprint == env.fingerprint))
     if not verdict.episodes:
         raise UsageError(f"found no episode to replay in {', '.join(map(str, paths))}")
     verdict.wall_s = time.perf_counter() - started
@@ -155,7 +157,7 @@ async def _replay(env: Environment[Any], days: TaskChain[Any], trace: Trace) -> 
     return None
 
 
-def _named(path: Path, trace: Trace, diverged: ReplayDivergence) -> DivergenceExcerpt:
+def _named(path: Path, trace: Trace, diverged: ReplayDivergence, *, same_code: bool) -> DivergenceExcerpt:
     expected, found = sides(_text(diverged.expected), _text(diverged.found))
     return DivergenceExcerpt(
         path=str(path),
@@ -167,6 +169,7 @@ def _named(path: Path, trace: Trace, diverged: ReplayDivergence) -> DivergenceEx
         field=diverged.field,
         trace=expected,
         replay=found,
+        same_code=same_code,
     )
 
 
@@ -211,7 +214,7 @@ def print_verdicts(verdicts: Sequence[ReplayResult]) -> None:
         for name, side in (("trace", one.trace), ("replay", one.replay)):
             text = Text().append(f"{name:<7} ", style="dim").append(console.safe(side))
             out.print(Padding(text, (0, 0, 0, 2), expand=False))
-    if any(one.field in {"fingerprint", "tools_digest"} for one in named.values()):
+    if not all(one.same_code for one in named.values()):
         out.print("\nThe environment's code has changed since these traces were made.")
 
 
