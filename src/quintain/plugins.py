@@ -30,6 +30,8 @@ from .errors import QuintainError, UsageError
 from .harness import Agent
 
 GROUPS = ("environments", "models", "judges", "checks", "adapters")
+DATA = (".jsonl", ".csv", ".parquet")
+"""Suffixes of files with a prompt and an answer per row."""
 
 
 def names(group: str) -> tuple[str, ...]:
@@ -66,7 +68,7 @@ def environment(spec: str, **options: Any) -> Environment[Any]:
 
     Args:
         spec: A registered name ("sales"), "package.module:attr", "path/to/file.py:attr" (`env` without ":attr"), or
-            "ADAPTER:TEXT" such as "tau2:retail".
+            "ADAPTER:TEXT" such as "tau2:retail", or a file with a suffix in `DATA`, see `quintain.tasks.from_file`.
         options: Keyword arguments for the function that the name leads to.
 
     Raises:
@@ -161,13 +163,19 @@ def _find(kind: _PluginKind, spec: str, options: dict[str, Any]) -> Any:
         found = _attribute(_from_file(Path(match[1])), match[2] or kind.attribute, kind)
     elif colon and head in names(kind.texts):
         return _made(kind, spec, load(kind.texts, head), text, **options)
+    elif kind is _ENVIRONMENT and Path(spec).suffix in DATA:
+        return _made(kind, spec, attribute("quintain.tasks:from_file"), spec, **options)
     elif not colon and spec in names(kind.plain):
         found = load(kind.plain, spec)
     elif colon and (module := _module(head)) is not None:
         found = _attribute(module, text, kind)
     else:
         known = [*names(kind.plain), *(f"{name}:..." for name in names(kind.texts))]
-        forms = ["package.module:attr", "path/to/file.py:attr"]
+        forms = [
+            "package.module:attr",
+            "path/to/file.py:attr",
+            *(["path/to/data.jsonl"] if kind is _ENVIRONMENT else []),
+        ]
         raise UsageError(_unknown(kind.noun.lower(), spec, [*known, *forms]))
     if not kind.is_one(found) and callable(found):
         return _made(kind, spec, found, **options)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from quintain.cli.new import TEMPLATES
 from tests.cli.conftest import Call
 from tests.cli.program import document, quintain
 
@@ -26,8 +27,9 @@ def install(package: Path, site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_new_package_passes_its_own_tests_and_runs_by_its_name(tmp_path: Path) -> None:
-    made = quintain("new", "my_desk", cwd=tmp_path)
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_new_package_passes_its_own_tests_and_runs_by_its_name(tmp_path: Path, template: str) -> None:
+    made = quintain("new", "my_desk", "--template", template, cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     assert "pytest" in made.stdout
     package = tmp_path / "my_desk"
@@ -61,10 +63,36 @@ def test_a_new_package_passes_its_own_tests_and_runs_by_its_name(tmp_path: Path)
     assert "my_desk" in quintain("list", cwd=tmp_path, PYTHONPATH=path).stdout
 
 
-def test_the_new_environment_is_one_page(tmp_path: Path, call: Call) -> None:
-    call("new", "small", "--path", tmp_path)
-    lines = (tmp_path / "small" / "src" / "small" / "environment.py").read_text().splitlines()
-    assert len(lines) <= 50
+@pytest.mark.parametrize(
+    ("template", "lines", "words"),
+    [("qa", 15, "from_rows"), ("tools", 50, "transfer"), ("database", 70, "Database")],
+)
+def test_a_template_is_one_page_that_its_oracle_solves(
+    tmp_path: Path, call: Call, template: str, lines: int, words: str
+) -> None:
+    name = f"small_{template}"
+    call("new", name, "--template", template, "--path", tmp_path)
+    file = tmp_path / name / "src" / name / "environment.py"
+    assert sum(bool(line.strip()) for line in file.read_text().splitlines()) <= lines
+    assert words in file.read_text()
+    extra = "[database]" if template == "database" else ""
+    assert f'dependencies = ["quintain{extra}>=' in (tmp_path / name / "pyproject.toml").read_text()
+    for agent, mean in (("oracle", 1.0), ("noop", 0.0)):
+        out = ("--out", tmp_path / agent, "--json")
+        assert document(call("run", file, "--tasks", 3, "--agent", agent, *out).out)["mean_reward"] == mean
+
+
+def test_tools_is_the_default_template(tmp_path: Path, call: Call) -> None:
+    for name, options in (("one", ()), ("two", ("--template", "tools"))):
+        call("new", "desk", "--path", tmp_path / name, *options)
+    one, two = ((tmp_path / name / "desk/src/desk/environment.py").read_text() for name in ("one", "two"))
+    assert one == two
+
+
+def test_an_unknown_template_is_refused(tmp_path: Path, call: Call) -> None:
+    ended = call("new", "desk", "--path", tmp_path, "--template", "chess")
+    assert ended.status == 2
+    assert "'qa', 'tools', 'database'" in ended.err
 
 
 @pytest.mark.parametrize("name", ["My_Desk", "my-desk", "2desks", "class", "json", "quintain", "a b", "../up"])

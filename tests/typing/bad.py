@@ -1,6 +1,7 @@
 """Mistakes of an author that both type checkers must report."""
 
 import quintain as qn
+from quintain.tasks import from_rows
 from tests.typing.good import Shelf, Shop, sold_exactly, tasks
 
 
@@ -47,3 +48,4 @@ qn.Environment("e", tasks=tasks, harness=loop, verifier=qn.Verifier(of_another_w
 qn.Environment("e", tasks=tasks, harness=loop, verifier=qn.Verifier(sold_exactly), state=Shelf)  # expect-error
 qn.Environment("e", tasks=tasks, harness="loop", verifier=qn.Verifier(sold_exactly), state=Shop)  # expect-error
 qn.Environment("e", tasks=["a task"], harness=loop, verifier=qn.Verifier(sold_exactly), state=Shop)  # expect-error
+from_rows("sums", [{"question": "1 + 1?", "answer": 2}], scorer="numeric")  # expect-error

@@ -3,6 +3,8 @@
 from typing import assert_type
 
 import quintain as qn
+from quintain.judges import numeric
+from quintain.tasks import Question, from_rows
 
 
 class Shelf(qn.State):
@@ -93,3 +95,12 @@ env = qn.Environment(
 assert_type(env, qn.Environment[Shop])
 assert_type(env.tasks("test")[0], qn.Task[Shop])
 assert_type(Shop(shelf=Shelf()).copy(), Shop)
+
+
+def close(answer: str, truth: int) -> float:
+    return 1 / (1 + abs(int(answer) - truth))
+
+
+rows = [{"question": "1 + 1?", "answer": 2}]
+assert_type(from_rows("sums", rows, scorer=close), qn.Environment[Question])
+assert_type(from_rows("sums", {"train": rows, "test": rows}, scorer=numeric()), qn.Environment[Question])

@@ -57,16 +57,14 @@ made_with = click.option(
 )
 
 
-def environment_options(
-    further: Iterable[str], *, data: str | None = None, nl_assertions: str | None = None, twin: str | None = None
-) -> dict[str, str]:
-    """Returns the options to make an environment with; folders become absolute paths.
+def environment_options(further: Iterable[str], *, data: str | None = None, **named: str | None) -> dict[str, str]:
+    """Returns the options to make an environment with, those in `named` that are not None; `data` becomes absolute.
 
     Raises:
         UsageError: An option has no value.
     """
     where = str(Path(data).absolute()) if data is not None else None
-    given = {"data": where, "nl_assertions": nl_assertions, "twin": twin}
+    given = {"data": where, **named}
     return {name: value for name, value in given.items() if value is not None} | pairs("--option", further)
 
 

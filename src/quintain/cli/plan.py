@@ -44,6 +44,9 @@ class RunArguments(msgspec.Struct, kw_only=True):
     data: str | None = None
     nl_assertions: str | None = None
     twin: str | None = None
+    scorer: str | None = None
+    prompt_column: str | None = None
+    answer_column: str | None = None
     options: tuple[str, ...] = ()
     out: Path | None = None
     debug: bool = False
@@ -74,6 +77,13 @@ class Plan(NamedTuple):
         return choose(self.env.name, self.agent.name)
 
 
+def _made_with(wanted: RunArguments) -> dict[str, str]:
+    """Returns the options of the environment."""
+    names = ("data", "nl_assertions", "twin", "prompt_column", "answer_column")
+    scorer = selection.anchored(wanted.scorer) if wanted.scorer is not None else None
+    return options.environment_options(wanted.options, scorer=scorer, **{name: getattr(wanted, name) for name in names})
+
+
 def plan(wanted: RunArguments) -> Plan:
     """Resolves all arguments, so that wrong usage fails before the first episode.
 
@@ -81,9 +91,7 @@ def plan(wanted: RunArguments) -> Plan:
         UsageError: A name or a value that does not exist.
         DefinitionError: The environment is broken.
     """
-    made_with = options.environment_options(
-        wanted.options, data=wanted.data, nl_assertions=wanted.nl_assertions, twin=wanted.twin
-    )
+    made_with = _made_with(wanted)
     env = plugins.environment(wanted.env, **made_with)
     env = env.replace(config=selection.config_of(env, wanted.config, wanted.settings, concurrency=wanted.concurrency))
     program = programs.wanted(

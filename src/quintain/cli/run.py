@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 @options.data
 @options.nl_assertions
 @options.twin
+@click.option("--scorer", metavar="SCORER", help="Scorer of a data file: exact, numeric, or path/to/file.py:fn.")
+@click.option("--prompt-column", metavar="NAME", help="Column with the prompt.  [default: prompt, question or input]")
+@click.option("--answer-column", metavar="NAME", help="Column with the answer.  [default: answer or target]")
 @options.made_with
 @click.option("--out", type=options.PATH, metavar="DIR", help="Run folder.  [default: runs/ENV-AGENT-N]")
 @click.option("--debug", is_flag=True, help="Open the first failure in pdb.")
@@ -61,9 +64,9 @@ if TYPE_CHECKING:
 def run(invocation: console.Invocation, /, **given: Any) -> None:
     """Play the tasks of ENV (sales, if left out) and say how it went.
 
-    ENV is a registered name, package.module:attr, path/to/file.py:attr, tau2:DOMAIN, or the URL of a served environment
-    (http://HOST:PORT/NAME). Each finished episode is on disk before it counts: a run that was interrupted, or even
-    killed, goes on with --resume.
+    ENV is a registered name, package.module:attr, path/to/file.py:attr, tau2:DOMAIN, the URL of a served environment
+    (http://HOST:PORT/NAME), or a JSONL, CSV or Parquet file, whose rows --scorer scores. Each finished episode is on
+    disk before it counts: a run that was interrupted, or even killed, goes on with --resume.
     """
     from . import oracle
     from .plan import ORACLE, RunArguments, plan
