@@ -269,10 +269,8 @@ async def _made(call: ApiCall) -> Live | None:
         return None
     if live.request != call.digest:
         raise Conflict(USED)
-    if call.secrets.names and live.is_new:
-        await call.host.close(live.id, call.caller)  # Its secrets are gone with the process, so it begins once more.
-        return None
-    return live
+    # The secrets of a new one are gone with that process, so the host begins it once more.
+    return None if call.secrets.names and live.is_new else live
 
 
 async def _shown(call: ApiCall, live: Live) -> Detail:

@@ -21,6 +21,9 @@ from quintain.serve.http.keys import Caller
 
 from .wire import AgentMove, Reset
 
+Label = tuple[str, str, str]
+"""Names of key, environment and episode."""
+
 
 class NoEpisode(ServeError):
     """Nothing was begun here, or what was begun is gone."""
@@ -38,6 +41,7 @@ class EnvSession:
         steps: Number of answered steps of the episode.
         attached: True while a socket holds the session, which does not expire then.
         closing: True if the session is to be closed when the socket lets go.
+        key: Label under which others find the session; empty names if it has none.
         details: Chosen parameters of the episode, for its metadata.
         secrets: Secrets of all its episodes that begin from now on.
     """
@@ -48,6 +52,7 @@ class EnvSession:
         self.caller = caller
         self.live: Live | None = None
         self.label = ""
+        self.key: Label = ("", "", "")
         self.steps = 0
         self.attached = False
         self.closing = False

@@ -14,10 +14,7 @@ from quintain.serve.episodes.host import Host
 from quintain.serve.errors import Conflict, Unavailable, Unknown
 from quintain.serve.http.keys import Caller
 
-from .session import EnvSession
-
-Label = tuple[str, str, str]
-"""Names of key, environment and episode."""
+from .session import EnvSession, Label
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 """Number of an episode in its session, at the end of its id. Ids of clients may look the same."""
@@ -34,7 +31,6 @@ class Sessions:
         self.host = host
         self._known: dict[str, EnvSession] = {}
         self._labelled: dict[Label, EnvSession] = {}
-        self._labels: dict[str, Label] = {}
         self._taking: dict[Label, list[EnvSession]] = {}
         self._is_sweeping = False
 
@@ -109,7 +105,7 @@ class Sessions:
         if session.id in self._known:
             self._drop_label(session)
             label = (session.caller.name, session.env.name, session.label)
-            self._labelled[label], self._labels[session.id] = session, label
+            self._labelled[label], session.key = session, label
 
     async def close(self, session: EnvSession, why: Stop = LEFT) -> None:
         """Closes a session and its episode, which has this end if it goes on."""
@@ -147,9 +143,8 @@ class Sessions:
             self.host.room.add("sessions", session.caller.name, -1)
 
     def _drop_label(self, session: EnvSession) -> None:
-        label = self._labels.pop(session.id, None)
-        if label is not None and self._labelled.get(label) is session:  # Another session may have the label by now.
-            del self._labelled[label]
+        if self._labelled.get(session.key) is session:  # Another session may have the label by now.
+            del self._labelled[session.key]
 
     def _sweep(self) -> None:
         """Forgets idle sessions, at intervals while there are any."""
