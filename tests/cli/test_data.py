@@ -71,6 +71,13 @@ def test_a_run_of_data_resumes_and_replays_from_any_folder(data: Path, call: Cal
     assert "options.scorer" in ended.err
 
 
+def test_audit_reads_a_file_with_a_scorer_as_an_environment(data: Path, call: Call) -> None:
+    ended = call("audit", "sums.jsonl", "--option", "scorer=numeric", "--check", "x.task_set", "--json")
+    assert ended.status == 0, ended.err
+    assert [check["status"] for check in document(ended.out)["checks"]] == ["checked"]
+    assert "can be read" in call("audit", "sums.jsonl").err, "without a scorer, a file of records"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

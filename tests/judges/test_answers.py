@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,6 +100,16 @@ def test_exact_compares_letter_by_letter(said: str, truth: Any, value: float) ->
     found = reward(exact(), said, truth)
     assert found.value == value
     assert "expected" in found.reason
+
+
+def test_numeric_agrees_with_every_published_verdict_on_gsm8k(reference_data: Path) -> None:
+    with gzip.open(reference_data / "gsm8k" / "dev" / "model_solutions.jsonl.gz") as lines:
+        cases = [json.loads(line) for line in lines]
+    assert len(cases) > 2_000
+    score: Any = numeric().fn
+    for case in cases:
+        view = SimpleNamespace(answer=case["solution"], task=SimpleNamespace(id="", truth=case["ground_truth"]))
+        assert score(view).value == case["reference_is_correct"], case
 
 
 def test_tolerance_is_part_of_the_fingerprint() -> None:

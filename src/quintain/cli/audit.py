@@ -59,8 +59,8 @@ def audit(**given: Any) -> None:
 
     ENV is a registered name, package.module:attr, path/to/file.py:attr (an Environment, or a function that returns a
     plain object with tasks, tools, reset, call and score), gymnasium:ID, verifiers:MODULE, openenv:URL, ors:URL,
-    openapi:URL, mcp:URL, the URL of a served environment (http://HOST:PORT/NAME), with --cases a scoring function, or a
-    folder of traces. Ends with status 1 when an error is proven, 4 when the subject cannot be run.
+    openapi:URL, mcp:URL, the URL of a served environment (http://HOST:PORT/NAME), with --option scorer=NAME a data file,
+    with --cases a scoring function, or a folder of traces. Ends with status 1 when an error is proven, 4 when the subject cannot be run.
     """
     from quintain.audit.auditor import audit as run
     from quintain.audit.kernel.child import SubjectBroken
@@ -75,7 +75,7 @@ def audit(**given: Any) -> None:
             _still_holds(subject, given["certificate"], as_json=given["as_json"])
             return
         names = {name: given[name] for name in ("tasks", "seed", "budget", "limit")}
-        if _is_traces(given["env"]):
+        if _is_traces(given):
             report = audit_traces(Path(given["env"]), chosen, seed=given["seed"])
         else:
             with console.progress("loading", len(chosen), shows_elapsed=True) as update:
@@ -107,10 +107,10 @@ def _subject(given: dict[str, Any]) -> Subject:
     return Subject(anchored(given["env"]), made_with, cases)
 
 
-def _is_traces(env: str) -> bool:
-    """True if ENV is a folder or a file of records rather than an environment."""
-    path = Path(env)
-    return path.is_dir() or (path.suffix in (".json", ".jsonl") and path.is_file())
+def _is_traces(given: dict[str, Any]) -> bool:
+    """True if ENV is a folder or a file of records rather than an environment, such as a data file with a scorer."""
+    path, is_data = Path(given["env"]), "scorer" in options.pairs("--option", given["options"])
+    return path.is_dir() or (path.suffix in (".json", ".jsonl") and path.is_file() and not is_data)
 
 
 def _checks(given: dict[str, Any]) -> list[Check]:
@@ -118,7 +118,7 @@ def _checks(given: dict[str, Any]) -> list[Check]:
     from quintain.audit.mutants import checks as mutants
     from quintain.audit.traces import checks_of_traces
 
-    if _is_traces(given["env"]):
+    if _is_traces(given):
         return check.chosen(checks_of_traces(), given["checks"], given["classes"])
     further = [one for path in given["plugin"] for one in check.from_file(path)]
     further += mutants.CHECKS if given["mutate"] else ()
