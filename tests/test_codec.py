@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quintain import codec
-from quintain.replay import fresh_processes
+from quintain.testing.elsewhere import fresh_processes
 
 ANYTHING: Any = Any
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary(max_size=8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,45 +14,53 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quintain import codec
-from quintain.config import _TYPES, AT_LEAST, WITHIN, Config
+from quintain.config import Config
 from quintain.errors import UsageError
 
 NEAR = 1e-9
 
 
-def edges() -> Iterator[tuple[str, Any, str]]:
-    """(field, value, what is said of it; nothing when it is allowed) on both sides of every edge."""
-    for name, low in AT_LEAST.items():
-        yield name, low - 1, f"{name} must be >= {low}, got {low - 1}"
-        yield name, low, ""
-        yield name, 2**63, f"{name} must be < 2**63, got {2**63}"
-    for name, (low, high, closed) in WITHIN.items():
+RANGES: dict[str, tuple[float, float, str]] = (
+    dict.fromkeys(("max_turns", "max_calls", "max_tokens", "context_tokens", "max_observation_bytes"), (1, 2**63, "[)"))
+    | dict.fromkeys(("max_reply_tokens", "concurrency", "gate_window", "gate_minimum"), (1, 2**63, "[)"))
+    | dict.fromkeys(("retries", "group_retries", "noise_budget"), (0, 2**63, "[)"))
+    | dict.fromkeys(("model_timeout_s", "tool_timeout_s", "verifier_timeout_s"), (0.0, math.inf, "()"))
+    | {"episode_timeout_s": (0.0, math.inf, "()"), "temperature": (0.0, math.inf, "[)")}
+    | {"top_p": (0.0, 1.0, "(]"), "gate_rate": (0.0, 1.0, "(]"), "noise_rate": (0.0, 1.0, "[)")}
+)
+"""Smallest and largest value of each number; a square bracket takes the bound in."""
+
+
+def edges() -> Iterator[tuple[str, Any, bool]]:
+    """(field, value, True if it is allowed) on both sides of every edge."""
+    for name, (low, high, closed) in RANGES.items():
+        if isinstance(low, int):
+            yield from ((name, low - 1, False), (name, low, True), (name, high - 1, True), (name, high, False))
+            continue
         for value, is_allowed in (
             (low - NEAR, False),
-            (float(low), closed[0] == "["),
+            (low, closed[0] == "["),
             (low + NEAR, True),
             (min(high, 1e300) * (1 - NEAR), True),
-            (float(high), closed[1] == "]"),
+            (high, closed[1] == "]"),
             (high * 1.1, False),
             (math.nan, False),
         ):
-            said = f"{name} must be in {closed[0]}{low}, {high}{closed[1]}, got {value}"
-            yield name, value, "" if is_allowed else said
+            yield name, value, is_allowed
 
 
 EDGES = list(edges())
-TOO_FAR = [edge for edge in EDGES if edge[2]]
-JUST_RIGHT = [edge[:2] for edge in EDGES if not edge[2]]
+TOO_FAR = [edge[:2] for edge in EDGES if not edge[2]]
+JUST_RIGHT = [edge[:2] for edge in EDGES if edge[2]]
 
 
-@pytest.mark.parametrize(("name", "value", "says"), TOO_FAR)
-def test_a_value_out_of_range_is_shown_beside_the_range(name: str, value: Any, says: str) -> None:
-    with pytest.raises(UsageError) as raised:
+@pytest.mark.parametrize(("name", "value"), TOO_FAR)
+def test_a_value_out_of_range_is_shown_beside_the_range(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=r"^\w+=\S+: Expected `(int|float)` [<>]=? ") as raised:
         Config(**{name: value})
-    assert str(raised.value) == says
-    with pytest.raises(UsageError) as raised:
+    assert str(raised.value).startswith(f"{name}={value}: ")
+    with pytest.raises(UsageError, match=rf"^{name}='\S+': Expected `(int|float)` [<>]=? "):
         Config().override({name: str(value)})
-    assert says in str(raised.value)
 
 
 @pytest.mark.parametrize(("name", "value"), JUST_RIGHT)
@@ -62,7 +71,7 @@ def test_the_edge_of_a_range_is_as_written(name: str, value: Any) -> None:
 
 def test_every_number_has_a_range() -> None:
     words = {"arguments"}
-    assert set(Config.__struct_fields__) == {*AT_LEAST, *WITHIN, *words}
+    assert set(Config.__struct_fields__) == {*RANGES, *words}
 
 
 def test_every_field_is_documented() -> None:
@@ -73,11 +82,11 @@ def test_every_field_is_documented() -> None:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"max_turns": 2.5}, "max_turns: Expected `int`, got `float`"),
-        ({"max_turns": "8"}, "max_turns: Expected `int`, got `str`"),
-        ({"max_turns": True}, "max_turns: Expected `int`, got `bool`"),
-        ({"max_turns": None}, "max_turns: Expected `int`, got `null`"),
-        ({"arguments": "lenien"}, "arguments: Invalid enum value 'lenien'"),
+        ({"max_turns": 2.5}, "max_turns=2.5: Expected `int`, got `float`"),
+        ({"max_turns": "8"}, "max_turns='8': Expected `int`, got `str`"),
+        ({"max_turns": True}, "max_turns=True: Expected `int`, got `bool`"),
+        ({"max_turns": None}, "max_turns=None: Expected `int`, got `null`"),
+        ({"arguments": "lenien"}, "arguments='lenien': Invalid enum value 'lenien'"),
     ],
 )
 def test_a_value_of_another_type_is_refused(fields: dict[str, Any], says: str) -> None:
@@ -98,8 +107,13 @@ VALUES = {
     int | None: st.none() | st.integers(1, 10**6),
     float | None: st.none() | st.floats(0.01, 0.99),
 }
+HINTS = typing.get_type_hints(Config)
 FIELDS = st.fixed_dictionaries(
-    {}, optional={name: VALUES.get(kind, st.sampled_from(["strict", "lenient"])) for name, kind in _TYPES.items()}
+    {},
+    optional={
+        name: VALUES.get(kind, st.sampled_from(["strict", "lenient"]))
+        for name, kind in typing.get_type_hints(Config).items()
+    },
 )
 
 
@@ -124,11 +138,11 @@ def test_a_configuration_survives_its_record(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("soon", "config: Expected `int`, got `str` - at `$.max_turns`"),
-        ("1.5", "config: Expected `int`, got `str` - at `$.max_turns`"),
-        ("true", "config: Expected `int`, got `str` - at `$.max_turns`"),
-        ("none", "config: Expected `int`, got `null` - at `$.max_turns`"),
-        ("", "config: Expected `int`, got `str` - at `$.max_turns`"),
+        ("soon", "max_turns='soon': Expected `int`, got `str`"),
+        ("1.5", "max_turns='1.5': Expected `int`, got `str`"),
+        ("true", "max_turns='true': Expected `int`, got `str`"),
+        ("none", "max_turns=None: Expected `int`, got `null`"),
+        ("", "max_turns='': Expected `int`, got `str`"),
     ],
 )
 def test_text_that_is_no_number_is_refused(text: str, says: str) -> None:
@@ -161,7 +175,7 @@ def test_a_file_is_read_and_overridden(tmp_path: Path) -> None:
         (b"max_turns = ", "cannot read the configuration"),
         (b"\xff", "cannot read the configuration"),
         (b"max_tuns = 3", "did you mean 'max_turns'"),
-        (b"max_turns = 0", "max_turns must be >= 1, got 0"),
+        (b"max_turns = 0", "max_turns=0: Expected `int` >= 1"),
         (b"[max_turns]\nx = 1", "Expected `int`, got `object`"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -87,7 +88,7 @@ class Bigger(Desk):
             {"harness": qn.ToolLoop},
             "harness of environment 'desk' must be an object, as ToolLoop(), got <class 'quintain.harness.ToolLoop'>",
         ),
-        ({"verifier": 1}, "verifier of environment 'desk' must be a Verifier, got 1"),
+        ({"verifier": 1}, "verifier of environment 'desk' must be a Verifier, as Verifier(criterion), got 1"),
         ({"state": int}, "state of environment 'desk' must be a subclass of State, got <class 'int'>"),
     ],
 )
@@ -152,7 +153,7 @@ def test_tasks_that_raise_are_their_authors_mistake() -> None:
 
     with pytest.raises(qn.DefinitionError) as raised:
         make(tasks=broken).tasks("test")
-    assert str(raised.value) == "tasks('test') of desk raised KeyError: 'no file'"
+    assert re.fullmatch(r"tasks\('test'\) of desk raised KeyError: 'no file', in broken \(.*\)", str(raised.value))
 
 
 # --- benchmarks

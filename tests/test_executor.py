@@ -131,6 +131,34 @@ def test_async_code_that_swallows_its_cancellation_is_late_all_the_same() -> Non
             asyncio.run(within(SHORT, function()))
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_async_code_that_blocks_the_main_thread_is_interrupted(waits: bool) -> None:
+    async def blocks() -> str:
+        if waits:
+            await asyncio.sleep(0.01)
+        return spin()
+
+    started = time.monotonic()
+    with pytest.raises(DeadlineExceeded, match=r"took longer than 0\.05 s"):
+        run(SHORT, blocks)
+    assert time.monotonic() - started < 5
+
+
+def test_cancelled_async_code_may_clean_up() -> None:
+    cleaned: list[float] = []
+
+    async def careful() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            spin(SHORT)
+            cleaned.append(SHORT)
+
+    with pytest.raises(DeadlineExceeded):
+        run(SHORT, careful)
+    assert cleaned == [SHORT]
+
+
 def test_async_code_that_blocks_is_noticed_afterwards() -> None:
     async def blocks() -> str:
         return spin(2 * SHORT)

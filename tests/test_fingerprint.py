@@ -15,7 +15,7 @@ import msgspec
 import quintain as qn
 from quintain import environment
 from quintain.harness import Dialogue, Model
-from quintain.replay import fresh_processes
+from quintain.testing.elsewhere import fresh_processes
 from quintain.trace import Level
 from quintain.verifier import Criterion
 from tests.test_environment import Bigger, Loop, desk, make, tasks, took_one

@@ -20,7 +20,8 @@ import quintain as qn
 from quintain.errors import ModelError, ReplayDivergence, UsageError
 from quintain.harness import Dialogue
 from quintain.record import read_traces
-from quintain.replay import ReplayModel, find_divergence, fresh_processes, rebuild
+from quintain.replay import ReplayModel, find_divergence, rebuild
+from quintain.testing.elsewhere import fresh_processes
 from quintain.trace import End, Step, Trace
 
 from .golden.environment import Folding, environment_of

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from quintain import codec
 from quintain.config import Config
 from quintain.errors import KINDS, Failure, TraceError
-from quintain.replay import fresh_processes
+from quintain.testing.elsewhere import fresh_processes
 from quintain.trace import (
     SCHEMA,
     End,
@@ -227,7 +227,7 @@ def signed(body: bytes) -> bytes:
         (b'{"version":1}', WRONG + "Object missing required field `environment`"),
         (
             codec.json(SAMPLE).replace(b'"max_turns":50', b'"max_turns":0'),
-            WRONG + "max_turns must be >= 1, got 0 - at `$.config`",
+            WRONG + "Expected `int` >= 1 - at `$.config.max_turns`",
         ),
         (
             codec.json(SAMPLE).replace(b'"max_turns":50', b'"max_moons":50'),

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import math
+import sys
 import typing
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
+from msgspec import Meta
 
 from .errors import UsageError
+
+MAX_FLOAT = sys.float_info.max
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Positive = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Seconds = Annotated[float, Meta(gt=0, le=MAX_FLOAT)]
+Share = Annotated[float, Meta(gt=0, le=1)]
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,45 +47,31 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         gate_minimum: Episodes before the gate judges.
     """
 
-    max_turns: int = 50
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    context_tokens: int | None = None
-    max_observation_bytes: int = 10_000_000
+    max_turns: Positive = 50
+    max_calls: Positive | None = None
+    max_tokens: Positive | None = None
+    context_tokens: Positive | None = None
+    max_observation_bytes: Positive = 10_000_000
     arguments: Literal["strict", "lenient"] = "strict"
-    temperature: float = 1.0
-    top_p: float = 1.0
-    max_reply_tokens: int | None = None
-    model_timeout_s: float | None = 600.0
-    tool_timeout_s: float | None = 60.0
-    verifier_timeout_s: float | None = 300.0
-    episode_timeout_s: float | None = None
-    concurrency: int = 64
-    retries: int = 4
-    group_retries: int = 2
-    noise_rate: float = 0.0
-    noise_budget: int | None = None
-    gate_rate: float | None = 0.05
-    gate_window: int = 500
-    gate_minimum: int = 20
+    temperature: Annotated[float, Meta(ge=0, le=MAX_FLOAT)] = 1.0
+    top_p: Share = 1.0
+    max_reply_tokens: Positive | None = None
+    model_timeout_s: Seconds | None = 600.0
+    tool_timeout_s: Seconds | None = 60.0
+    verifier_timeout_s: Seconds | None = 300.0
+    episode_timeout_s: Seconds | None = None
+    concurrency: Positive = 64
+    retries: Count = 4
+    group_retries: Count = 2
+    noise_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    noise_budget: Count | None = None
+    gate_rate: Share | None = 0.05
+    gate_window: Positive = 500
+    gate_minimum: Positive = 20
 
     def __post_init__(self) -> None:
-        for name, declared in _TYPES.items():
-            try:
-                value = msgspec.convert(getattr(self, name), declared)
-            except msgspec.ValidationError as error:
-                raise UsageError(f"{name}: {error}") from error
-            msgspec.structs.force_setattr(self, name, value)  # A float has other bytes in a trace than its int.
-        for name, low in AT_LEAST.items():
-            value = getattr(self, name)
-            if value is not None and not low <= value < 2**63:
-                raise UsageError(f"{name} must be {f'>= {low}' if value < low else '< 2**63'}, got {value}")
-        for name, (low, high, edges) in WITHIN.items():
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if not (low < value < high or (value == low and edges[0] == "[") or (value == high and edges[1] == "]")):
-                raise UsageError(f"{name} must be in {edges[0]}{low}, {high}{edges[1]}, got {value}")
+        for name in _TYPES:  # A float has other bytes in a trace than its int.
+            msgspec.structs.force_setattr(self, name, _convert(name, getattr(self, name), strict=True))
 
     @classmethod
     def load(cls, path: str | Path, overrides: Mapping[str, str] | None = None) -> Self:
@@ -104,10 +97,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 hint = f"did you mean {near[0]!r}? " if near else ""
                 raise UsageError(f"unknown config field {name!r}; {hint}known: {', '.join(known)}")
         texts = {name: None if value == "none" else value for name, value in fields.items()}
-        try:
-            return msgspec.convert(msgspec.structs.asdict(self) | texts, type(self), strict=False)
-        except msgspec.ValidationError as error:
-            raise UsageError(f"config: {error}") from error
+        return msgspec.structs.replace(self, **{name: _convert(name, texts[name], strict=False) for name in texts})
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -124,32 +114,11 @@ def read(path: str | Path) -> dict[str, Any]:
         raise UsageError(f"cannot read the configuration {str(path)!r}: {error}") from error
 
 
-_TYPES = typing.get_type_hints(Config)
+_TYPES = typing.get_type_hints(Config, include_extras=True)
 
-AT_LEAST: dict[str, float] = {
-    "max_turns": 1,
-    "max_calls": 1,
-    "max_tokens": 1,
-    "context_tokens": 1,
-    "max_observation_bytes": 1,
-    "max_reply_tokens": 1,
-    "concurrency": 1,
-    "retries": 0,
-    "group_retries": 0,
-    "noise_budget": 0,
-    "gate_window": 1,
-    "gate_minimum": 1,
-}
-"""The smallest value of a field; the largest is 2**63 - 1."""
 
-WITHIN: dict[str, tuple[float, float, str]] = {
-    "temperature": (0, math.inf, "[)"),
-    "top_p": (0, 1, "(]"),
-    "noise_rate": (0, 1, "[)"),
-    "gate_rate": (0, 1, "(]"),
-    "model_timeout_s": (0, math.inf, "()"),
-    "tool_timeout_s": (0, math.inf, "()"),
-    "verifier_timeout_s": (0, math.inf, "()"),
-    "episode_timeout_s": (0, math.inf, "()"),
-}
-"""The values between which a field lies; a square bracket takes the bound in."""
+def _convert(name: str, value: Any, *, strict: bool) -> Any:
+    try:
+        return msgspec.convert(value, _TYPES[name], strict=strict)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{name}={value!r}: {error}") from error

@@ -7,15 +7,16 @@ import copy
 import functools
 import sys
 import types
+import typing
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar, cast
 
 import msgspec
 
-from . import codec
+from . import codec, resource
 from .config import Config
-from .errors import DefinitionError, UsageError, is_framework
+from .errors import DefinitionError, UsageError, author_frames, describe, is_framework, short
 from .executor import ALARM, Executor
 from .harness import Harness
 from .state import State, parts
@@ -68,7 +69,7 @@ class Environment(Generic[S]):
             raise DefinitionError(f"an environment's name must be an identifier, got {name!r}")
         if not splits:
             raise DefinitionError(f"environment {name!r} has no splits")
-        _check_parts(name, tasks, harness=harness, verifier=verifier, state=state)
+        _check_parts(name, tasks, harness=harness, verifier=verifier, state=state, config=config)
         self.name = name
         self.harness = harness
         self.verifier = verifier
@@ -125,11 +126,14 @@ class Environment(Generic[S]):
             raise UsageError(f"{self.name} has no split {split!r}; it has {', '.join(self.splits)}")
         if split not in self._tasks:
             try:
-                made = self._make(split)
-                self._tasks[split] = made if isinstance(made, Sequence) else tuple(made)
+                made: object = self._make(split)
+                if isinstance(made, Iterable):
+                    self._tasks[split] = made if isinstance(made, Sequence) else tuple(cast(Iterable[Task[S]], made))
             except Exception as error:
-                cause = f"{type(error).__name__}: {error}"
+                cause = describe(f"{type(error).__name__}: {error}", author_frames(error))
                 raise DefinitionError(f"tasks({split!r}) of {self.name} raised {cause}") from error
+            if split not in self._tasks:
+                raise DefinitionError(f"tasks({split!r}) of {self.name} returned {short(made)}, expected Tasks")
         return self._tasks[split]
 
     def task(self, split: str, id: str) -> Task[S]:
@@ -208,20 +212,25 @@ class Benchmark(msgspec.Struct, frozen=True, kw_only=True):
         return codec.digest(codec.dumps(self))
 
 
-def _check_parts(name: str, tasks: object, *, harness: object, verifier: object, state: object) -> None:
+def _check_parts(name: str, tasks: object, *, harness: object, verifier: object, state: Any, config: object) -> None:
     """Checks the kinds of the parts, for authors without a type checker.
 
     Raises:
-        DefinitionError: A part is of another kind.
+        DefinitionError: A part is of another kind, or a field of the state cannot be stored.
     """
     for what, given, is_right, wanted in (
         ("tasks", tasks, callable(tasks), "a function from the name of a split to its tasks"),
         ("harness", harness, hasattr(harness, "play") and not isinstance(harness, type), "an object, as ToolLoop()"),
-        ("verifier", verifier, isinstance(verifier, Verifier), "a Verifier"),
+        ("verifier", verifier, isinstance(verifier, Verifier), "a Verifier, as Verifier(criterion)"),
         ("state", state, isinstance(state, type) and issubclass(state, State), "a subclass of State"),
+        ("config", config, isinstance(config, Config | None), "a Config"),
     ):
         if not is_right:
-            raise DefinitionError(f"{what} of environment {name!r} must be {wanted}, got {given!r}")
+            raise DefinitionError(f"{what} of environment {name!r} must be {wanted}, got {short(given)}")
+    for field, declared in typing.get_type_hints(state).items():
+        if (stray := resource.foreign(declared)) is not None:
+            stores = "plain data, msgspec Structs, Tables and resources"
+            raise DefinitionError(f"field {field!r} of {state.__name__} is {short(stray)}; a state stores {stores}")
 
 
 def _classes(state: type[State]) -> Iterator[type]:

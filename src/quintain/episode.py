@@ -12,7 +12,7 @@ import msgspec
 from . import codec, resource
 from .context import Context, Snapshot
 from .environment import Environment
-from .errors import Component, Failure, Frame, Stage, ToolError, UsageError, author_frames, blame
+from .errors import Component, Failure, Frame, Stage, ToolError, UsageError, author_frames, blame, short
 from .executor import DeadlineExceeded
 from .harness import CallSource, Request
 from .noise import Fault, sample_fault
@@ -230,7 +230,10 @@ class Episode(Generic[S]):
         return Step(call, "error: the environment is broken", is_error=True)
 
     def _bounded(self, call: ToolCall, result: Any, *, is_error: bool = False) -> Step:
-        content, data = observe(result), result_data(result)
+        try:
+            content, data = observe(result), result_data(result)
+        except TypeError as error:
+            raise TypeError(f"tool {call.name!r} must return data, got {short(result)}: {error}") from error
         encoded = content.encode() if isinstance(content, str) else codec.dumps(content)
         size, limit = len(encoded) + (len(codec.dumps(data)) if data else 0), self.env.config.max_observation_bytes
         if size > limit:

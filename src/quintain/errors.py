@@ -17,11 +17,13 @@ the episode as a `Failure`, the caller's mistake raises.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -91,7 +93,7 @@ class ReplayDivergence(QuintainError):
         self, field: str, expected: Any, found: Any, *, turn: int | None = None, step: int | None = None
     ) -> None:
         where = "".join(f"{name} {index}, " for name, index in (("turn", turn), ("step", step)) if index is not None)
-        super().__init__(f"{where}{field}: the trace has {_short(expected)}, the replay gave {_short(found)}")
+        super().__init__(f"{where}{field}: the trace has {short(expected)}, the replay gave {short(found)}")
         self.turn, self.step, self.field, self.expected, self.found = turn, step, field, expected, found
 
 
@@ -194,6 +196,19 @@ def author_frames(error: BaseException) -> tuple[Frame, ...]:
     return ()
 
 
+def describe(error: str, frames: Sequence[Frame]) -> str:
+    """Returns the text of an error with function and line in the author's code, if there are frames.
+
+    The function is the outermost one, such as the tool; the line is the last one in the folder of its file, because a
+    library that it calls is not where the author looks.
+    """
+    if not frames:
+        return error
+    folder, here = str(Path(frames[0].file).parent), f"{Path.cwd()}{os.sep}"
+    place = [frame for frame in frames if frame.file.startswith(folder)][-1]
+    return f"{error}, in {frames[0].function} ({place.file.removeprefix(here)}, line {place.line})"
+
+
 def blame(error: BaseException, *, component: Component, kind: str, stage: Stage, turn: int) -> Failure:
     """The failure that `error` means. An EpisodeError brings its own component and kind."""
     post_mortem.get()(error)
@@ -220,6 +235,7 @@ def is_framework(package: str | None) -> bool:
     return package == __package__ or hasattr(sys.modules.get(package or ""), "__framework__")
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """Returns the repr of a value, cut after 300 characters."""
     text = repr(value)
     return text if len(text) <= 300 else f"{text[:300]}… ({len(text)} characters)"

@@ -35,6 +35,10 @@ _OURS = 2.0**24
 """Interval of the timer that an `Alarm` sets, in seconds: another owner's timer has another one."""
 
 
+GRACE_S = 1.0
+"""Least time, in seconds, before async code that blocks is interrupted; a cancelled awaitable cleans up in it."""
+
+
 class _Interrupt(BaseException):
     """Breaks into blocking code; not an Exception, so that `except Exception` in that code doesn't swallow it."""
 
@@ -61,7 +65,7 @@ class Plain:
         try:
             result = self._start(limit_s, function, *args, **kwargs)
             if hasattr(result, "__await__"):
-                result = await within(limit_s, result)
+                result = await within(limit_s, result, self._start)
         except Exception as error:
             if limit_s is not None and time.monotonic() - started > limit_s:
                 raise DeadlineExceeded(limit_s) from error
@@ -154,8 +158,17 @@ ALARM = Alarm()
 """The executor of an environment that has none of its own."""
 
 
-async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
+def _call(limit_s: float | None, function: Callable[..., Any], /, *args: Any) -> Any:  # noqa: ARG001  # a resume without limit
+    return function(*args)
+
+
+async def within(seconds: float | None, awaitable: Awaitable[T], resume: Callable[..., Any] = _call) -> T:
     """Awaits within a time limit; None means no limit.
+
+    Args:
+        seconds: The limit.
+        awaitable: What is awaited.
+        resume: Called with the seconds left, a function and its argument each time the awaitable goes on.
 
     Raises:
         DeadlineExceeded: It took longer and was cancelled, whatever it returned or raised in the end.
@@ -165,7 +178,10 @@ async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
 
     began = time.monotonic()
     try:
-        started = _Started(awaitable)
+        started = _Started(
+            awaitable,
+            lambda *go: resume(seconds and max(GRACE_S, began + seconds - time.monotonic()), *go),
+        )
         if not started.done:  # What never waits needs no timer, which would cost more than the rest.
             async with asyncio.timeout(seconds):
                 await started
@@ -192,14 +208,14 @@ class _Started(Generic[T]):
 
     result: T
 
-    def __init__(self, awaitable: Awaitable[T]) -> None:
-        self._rest = _plain(awaitable).__await__()
+    def __init__(self, awaitable: Awaitable[T], run: Callable[[Callable[[Any], Any], Any], Any]) -> None:
+        self._rest, self._run = _plain(awaitable).__await__(), run
         self.done = False
         self._resume(self._rest.send, None)
 
     def _resume(self, how: Callable[[Any], Any], what: Any) -> None:
         try:
-            self._wish = how(what)
+            self._wish = self._run(how, what)
         except StopIteration as end:
             self.done, self.result = True, end.value
 

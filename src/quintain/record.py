@@ -11,14 +11,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self, cast
 
 import msgspec
 
 from . import codec
-from .errors import Frame, QuintainError, TraceError, UsageError
+from .errors import Frame, QuintainError, TraceError, UsageError, describe
 from .trace import Timing, Trace
 
 Key = tuple[str, int, int]
@@ -44,22 +44,9 @@ class EpisodeRecord(msgspec.Struct, frozen=True):
 
     @property
     def failure_text(self) -> str:
-        """Type, message and place of the failure, such as "KeyError: 'x' in lend (a.py, line 3)"; empty if none."""
+        """Type, message and place of the failure, such as "KeyError: 'x', in lend (a.py, line 3)"; empty if none."""
         failure = self.trace.failure
         return describe(f"{failure.type}: {failure.message[:300]}", self.frames) if failure else ""
-
-
-def describe(error: str, frames: Sequence[Frame]) -> str:
-    """Returns the text of an error with function and line in the author's code, if there are frames.
-
-    The function is the outermost one, such as the tool; the line is the last one in the folder of its file, because a
-    library that it calls is not where the author looks.
-    """
-    if not frames:
-        return error
-    folder, here = str(Path(frames[0].file).parent), f"{Path.cwd()}{os.sep}"
-    place = [frame for frame in frames if frame.file.startswith(folder)][-1]
-    return f"{error} in {frames[0].function} ({place.file.removeprefix(here)}, line {place.line})"
 
 
 class PersistenceError(QuintainError):

@@ -8,10 +8,8 @@ numbers too.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Sequence
-from subprocess import PIPE, CompletedProcess, Popen
 from typing import Any, TypeVar
 
 import msgspec
@@ -246,25 +244,3 @@ def _first_field(a: Any, b: Any, *, turn: int | None = None, step: int | None = 
 
 def _bytes(value: Any) -> bytes:
     return b"" if value is msgspec.UNSET else codec.dumps(value)
-
-
-def fresh_processes(command: Sequence[str], hash_seeds: Sequence[int]) -> list[CompletedProcess[str]]:
-    """Runs one command in a fresh process per hash seed, all at once, and waits for them.
-
-    Args:
-        command: Program and arguments, such as `[sys.executable, "-m", "quintain", "replay", folder, "--here"]`.
-        hash_seeds: Values of PYTHONHASHSEED, 0 to 4294967295.
-    """
-    started = [
-        Popen(command, env=os.environ | {"PYTHONHASHSEED": str(seed)}, stdout=PIPE, stderr=PIPE, text=True)
-        for seed in hash_seeds
-    ]
-    try:
-        outputs = [process.communicate() for process in started]
-    finally:
-        for process in started:
-            process.kill()  # What has ended already stays as it is.
-    return [
-        CompletedProcess(command, process.returncode, out, err)
-        for process, (out, err) in zip(started, outputs, strict=True)
-    ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 import msgspec
 
 from . import codec, resource
-from .errors import DefinitionError
+from .errors import DefinitionError, short
 from .state import State
 from .trace import Content
 
@@ -46,6 +46,14 @@ class Task(msgspec.Struct, Generic[S], frozen=True, kw_only=True, weakref=True):
     tags: dict[str, str] = {}
     tools: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(cast(object, self.prompt), str | tuple | list):
+            raise DefinitionError(f"task {self.id!r}: prompt must be text or blocks, got {short(self.prompt)}")
+        for call in cast(tuple[Any, ...], self.solution or ()):
+            if not (len(call) == 2 and isinstance(call[0], str) and isinstance(call[1], dict)):
+                form = '(("tool", {"argument": value}), ...)'
+                raise DefinitionError(f"task {self.id!r}: solution must be {form}, its call {short(call)} is not")
+
     def world(self) -> S:
         """The start state; not to be changed."""
         return self.start() if callable(self.start) else self.start
@@ -61,7 +69,15 @@ class Task(msgspec.Struct, Generic[S], frozen=True, kw_only=True, weakref=True):
         try:
             return codec.digest(codec.dumps((self.id, *sealed, await resource.digest(world))))
         except TypeError as error:
-            raise DefinitionError(f"task {self.id!r}: {error}") from error
+            raise DefinitionError(f"task {self.id!r}: {self._not_data()}{error}") from error
+
+    def _not_data(self) -> str:
+        for name, value in (("truth", self.truth), ("solution", self.solution), ("prompt", self.prompt)):
+            try:
+                codec.dumps(value)
+            except TypeError:
+                return f"{name} must be plain data, got {short(value)}: "
+        return ""
 
 
 class Tasks(Sequence[Task[S]], Generic[S]):

@@ -168,7 +168,9 @@ def _describe(type_: type[State], method: Callable[..., Any], prefix: tuple[str,
 def _fields(name: str, method: Callable[..., Any], documented: dict[str, str]) -> list[Any]:
     hints = typing.get_type_hints(method, include_extras=True)
     fields: list[Any] = []
-    parameters = list(inspect.signature(method).parameters.values())[1:]
+    first, *parameters = inspect.signature(method).parameters.values()
+    if first.name in documented:
+        raise DefinitionError(f"tool {name!r}: the first parameter of a tool is self, got {first.name!r}")
     for stray in documented.keys() - {parameter.name for parameter in parameters}:
         raise DefinitionError(f"tool {name!r}: Args: describes {stray!r}, which is not a parameter")
     for parameter in parameters:

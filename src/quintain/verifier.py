@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar, cast, overload
 
 import msgspec
 
-from .errors import DefinitionError, EpisodeError
+from .errors import DefinitionError, EpisodeError, short
 from .state import State
 from .task import Task
 from .trace import Level, Reward, Step, Trace, Turn
@@ -144,6 +144,8 @@ def reward(fn: Any = None, /, *, level: str = "trajectory", **fields: Any) -> An
     Raises:
         DefinitionError: No such level; or the weight is not finite, or the range is none.
     """
+    if stray := fields.keys() - (options := {"weight", "low", "high", "normalize"}):
+        raise DefinitionError(f"reward() has no option {', '.join(stray)}; it has level, {', '.join(sorted(options))}")
     if level not in ("step", "turn", "trajectory"):
         raise DefinitionError(f"the level of a reward is 'step', 'turn' or 'trajectory', got {level!r}")
 
@@ -181,7 +183,7 @@ class Verifier(Generic[S]):
 
     def __init__(self, *criteria: Criterion[S], combine: Literal["sum", "product"] = "sum") -> None:
         if wrong := [c for c in cast(tuple[object, ...], criteria) if not isinstance(c, Criterion)]:
-            raise DefinitionError(f"a verifier takes functions decorated with @reward or @phase, got {wrong[0]!r}")
+            raise DefinitionError(f"a verifier takes functions decorated with @reward or @phase, got {short(wrong[0])}")
         names = [c.name for c in criteria]
         if len(set(names)) != len(names):
             raise DefinitionError(f"criteria need distinct names, got {names}")

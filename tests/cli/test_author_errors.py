@@ -99,7 +99,7 @@ def test_run_and_show_name_the_line_that_raised(
     number = line_of(path, BROKEN)
     ended = call("run", "library.py", "--out", "here")
     assert ended.status == 3
-    where = f"invalid literal for int() with base 10: 'x' in {function} (library.py, line {number})"
+    where = f"invalid literal for int() with base 10: 'x', in {function} (library.py, line {number})"
     assert where in ended.err
     assert where in ended.out
     assert f"  {component}  " in ended.err
@@ -214,3 +214,11 @@ def test_the_first_ctrl_c_ends_a_tool_that_blocks_the_event_loop(folder: Path) -
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "continue with" in err
+
+
+def test_a_tool_that_blocks_the_event_loop_is_stopped_and_named(folder: Path, call: Call) -> None:
+    path = write(folder, **{"ASYNC ": "async ", "LEND": "time.sleep(300)"})
+    ended = call("run", "library.py", "--set", "tool_timeout_s=0.1", "--tasks", "1")
+    assert ended.status == 3
+    where = f"took longer than 0.1 s, in lend (library.py, line {line_of(path, 'time.sleep')})"
+    assert f"S  quintain:tool_timeout: 1, in t-0 (1); e.g. DeadlineExceeded: {where}" in ended.err

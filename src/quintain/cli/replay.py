@@ -99,7 +99,7 @@ def in_processes(
     command: Sequence[str], paths: Sequence[Path], *, env: str | None, count: int
 ) -> Iterable[CompletedProcess[str]]:
     """Runs a command of this program with --json in fresh processes whose hash seeds all differ from this one's."""
-    from quintain.replay import fresh_processes
+    from quintain.testing.elsewhere import fresh_processes
 
     own = os.environ.get("PYTHONHASHSEED")
     seeds = [seed for seed in range(1, count + 2) if str(seed) != own][:count]

@@ -11,10 +11,9 @@ from typing import Any
 from quintain import plugins
 from quintain.config import Config, read
 from quintain.environment import Environment
-from quintain.errors import DefinitionError, UsageError, author_frames
+from quintain.errors import DefinitionError, UsageError, author_frames, describe, short
 from quintain.harness import Agent
 from quintain.models import Company
-from quintain.record import describe
 from quintain.task import Task
 
 from . import options
@@ -46,13 +45,20 @@ def made(tasks: Iterable[Task[Any]]) -> Iterator[Task[Any]]:
     Raises:
         DefinitionError: The code that makes a task raised; the message names its function, file and line.
     """
-    try:
-        yield from tasks
-    except (DefinitionError, UsageError):
-        raise
-    except Exception as error:
-        text = describe(f"{type(error).__name__}: {error}", author_frames(error))
-        raise DefinitionError(f"T: a task cannot be made: {text}") from error
+    iterator = iter(tasks)
+    while True:
+        try:
+            task: object = next(iterator, None)
+        except UsageError:
+            raise
+        except Exception as error:
+            said = str(error) if isinstance(error, DefinitionError) else f"{type(error).__name__}: {error}"
+            raise DefinitionError(f"T: a task cannot be made: {describe(said, author_frames(error))}") from error
+        if task is None:
+            return
+        if not isinstance(task, Task):
+            raise DefinitionError(f"T: the tasks function yields {short(task)}, expected a quintain.Task")
+        yield task
 
 
 def tasks_of(env: Environment[Any], split: str, wanted: str | None) -> Sequence[Task[Any]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
+import os
 import sys
+from collections.abc import Sequence
+from subprocess import PIPE, CompletedProcess, Popen
 from typing import Any
-
-from quintain.replay import fresh_processes
 
 HASH_SEEDS = (1, 2)
 
@@ -45,3 +46,25 @@ def answer(*, module: str, file: str, qualname: str, question: str) -> None:
     spec.loader.exec_module(loaded)
     contract: Any = functools.reduce(getattr, qualname.split("."), loaded)
     print(f"\n{json.dumps(getattr(contract(), question)())}")  # noqa: T201 (the other process reads it)
+
+
+def fresh_processes(command: Sequence[str], hash_seeds: Sequence[int]) -> list[CompletedProcess[str]]:
+    """Runs one command in a fresh process per hash seed, all at once, and waits for them.
+
+    Args:
+        command: Program and arguments, such as `[sys.executable, "-m", "quintain", "replay", folder, "--here"]`.
+        hash_seeds: Values of PYTHONHASHSEED, 0 to 4294967295.
+    """
+    started = [
+        Popen(command, env=os.environ | {"PYTHONHASHSEED": str(seed)}, stdout=PIPE, stderr=PIPE, text=True)
+        for seed in hash_seeds
+    ]
+    try:
+        outputs = [process.communicate() for process in started]
+    finally:
+        for process in started:
+            process.kill()  # What has ended already stays as it is.
+    return [
+        CompletedProcess(command, process.returncode, out, err)
+        for process, (out, err) in zip(started, outputs, strict=True)
+    ]

@@ -13,7 +13,7 @@ import quintain as qn
 from quintain.environments.faults import Unavailable
 from quintain.environments.support.schema.accounts import Lock
 from quintain.environments.support.schema.billing import Invoice
-from quintain.replay import fresh_processes
+from quintain.testing.elsewhere import fresh_processes
 from quintain.testing.fakes import Script
 
 from .playing import Task, bent, first, made, play, scores, solution, use, verdict_under, without, world

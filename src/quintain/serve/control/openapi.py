@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import re
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -12,7 +11,6 @@ from typing import Any, cast
 import msgspec
 
 from quintain import __version__, codec
-from quintain.config import AT_LEAST, WITHIN
 from quintain.errors import KINDS
 
 from .answers import Problem
@@ -71,13 +69,6 @@ def document(routes: tuple[ApiRoute, ...], *, keyed: bool) -> bytes:
 def _bound(components: dict[str, Any]) -> None:
     """Adds the bounds of values that their types lack."""
     components["Failure"]["properties"]["kind"]["enum"] = sorted(KINDS)
-    config = components["Config"]["properties"]
-    for name, low in AT_LEAST.items():
-        config[name] |= {"minimum": low, "maximum": 2**63 - 1}
-    for name, (low, high, edges) in WITHIN.items():
-        config[name]["minimum" if edges[0] == "[" else "exclusiveMinimum"] = low
-        if math.isfinite(high):
-            config[name]["maximum" if edges[1] == "]" else "exclusiveMaximum"] = high
     for name in ("ReplyBody", "StepBody"):
         asked = components[name]["properties"]
         asked["reply"] = {"allOf": [asked["reply"], {"properties": {"message": _OWN}}]}
