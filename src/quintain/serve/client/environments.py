@@ -6,7 +6,10 @@ its own harness plays and the record is made; another harness (`replace`) plays 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import urllib.parse
+import weakref
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
@@ -15,39 +18,29 @@ import msgspec
 from quintain.config import Config
 from quintain.context import Snapshot
 from quintain.environment import Benchmark, Environment
-from quintain.errors import JudgeError, UsageError
+from quintain.errors import EpisodeError, JudgeError, UsageError
 from quintain.harness import Harness, Model, Session
-from quintain.serve.control.answers import (
-    CriterionInfo,
-    Detail,
-    EnvironmentInfo,
-    EnvironmentList,
-    TaskPage,
-    ToolInfo,
-)
+from quintain.serve.control.answers import CriterionInfo, Detail, EnvironmentInfo, EnvironmentList, TaskPage
 from quintain.serve.control.bodies import Create
 from quintain.serve.episodes.actions import fingerprint
 from quintain.serve.episodes.secrets import packed
+from quintain.state import State
 from quintain.task import Task, Tasks
 from quintain.tools import Tool
 from quintain.verifier import Criterion, Verifier
 
 from .episode import RemoteEpisode, RemoteState
-from .open_episodes import OpenEpisodes
 from .transport import NONE, Transport
+
+Mode = Literal["server", "client"]
+"""Whether the environment's own harness plays, at the server, or one here."""
 
 PAGE = 250
 """Tasks per request."""
 
 
 class Server:
-    """Client of a server of `quintain serve`; see `quintain.connect`.
-
-    Args:
-        base: URL of the server.
-        key: API key; None takes the environment variable QUINTAIN_KEY.
-        patience_s: Seconds for which a request is retried, counted from its first failure.
-    """
+    """Client of a server of `quintain serve`; `quintain.connect` makes it, and explains the arguments."""
 
     def __init__(self, base: str, key: str | None = None, *, patience_s: float = 60.0) -> None:
         self.url = base
@@ -67,7 +60,7 @@ class Server:
             UsageError: The server rejects the request.
             EpisodeError: The server cannot be reached.
         """
-        found = await self._transport.get("/v1/environments", EnvironmentList)
+        found = await self._transport.ask("GET", "/v1/environments", EnvironmentList)
         return [self._open(info) for info in found.environments]
 
     async def environment(self, name: str = "", *, secrets: Mapping[str, str] = NONE) -> RemoteEnvironment:
@@ -82,7 +75,7 @@ class Server:
             UsageError: The server has no environment of that name.
             EpisodeError: The server cannot be reached.
         """
-        return self._open(await self._transport.get(_path(name), EnvironmentInfo), secrets)
+        return self._open(await self._transport.ask("GET", _path(name), EnvironmentInfo), secrets)
 
     def open(self, name: str = "", *, secrets: Mapping[str, str] = NONE) -> RemoteEnvironment:
         """Returns one environment, as `environment` does, without an event loop.
@@ -103,6 +96,57 @@ class Server:
         return self._opened[-1]
 
 
+class OpenEpisodes:
+    """Episodes to close, and ended ones whose world the next task of a chain may begin in.
+
+    The slowest member of a group may need longer than `idle_s`, after which the server closes an idle episode. So an
+    ended episode is requested now and then while its world is referenced here, and closed afterwards.
+    """
+
+    def __init__(self, transport: Transport, idle_s: float) -> None:
+        self.ids: dict[str, weakref.ref[State] | None] = {}
+        """World here that stands for the world of an ended episode; None for an episode that has not ended."""
+        self._transport = transport
+        self._pause_s = idle_s / 4
+        self._task: asyncio.Task[None] | None = None
+
+    def keep(self, id: str, world: State) -> None:
+        """Keeps an ended episode at the server while `world`, which stands for its world here, is referenced."""
+        self.ids[id] = weakref.ref(world)
+        if not self._is_running:
+            self._task = asyncio.create_task(self._keep_alive())
+
+    async def close(self) -> None:
+        """Closes all episodes; one failed connection is enough to give up."""
+        if self._task is not None and self._is_running:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        with contextlib.suppress(EpisodeError):
+            while self.ids:
+                path = f"/v1/episodes/{self.ids.popitem()[0]}"
+                with contextlib.suppress(UsageError):  # The server has closed it already.
+                    await self._transport.request("DELETE", path)
+        self.ids.clear()
+
+    @property
+    def _is_running(self) -> bool:
+        """True if a task of the running event loop keeps the worlds alive."""
+        task = self._task
+        return task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop()
+
+    async def _keep_alive(self) -> None:
+        while any(self.ids.values()):
+            await asyncio.sleep(self._pause_s)
+            with contextlib.suppress(EpisodeError):  # The server is away; the next round finds what it still has.
+                for name, world in [(name, world) for name, world in self.ids.items() if world is not None]:
+                    method = "GET" if world() is not None else "DELETE"
+                    with contextlib.suppress(UsageError):  # Closed by the server; beginning in its world will say so.
+                        await self._transport.request(method, f"/v1/episodes/{name}")
+                        if method == "GET":
+                            continue
+                    self.ids.pop(name, None)
+
+
 class ServerHarness(msgspec.Struct, frozen=True):
     """Harness that passes the questions of the server's harness to the model here."""
 
@@ -119,20 +163,14 @@ class RemoteTool(Tool, frozen=True, kw_only=True):
 
 
 class RemoteEnvironment(Environment[RemoteState]):
-    """One environment of a server; its tasks have neither prompt nor solution here.
-
-    Args:
-        info: Description by the server.
-        transport: Connection to the server.
-        secrets: Values that the tools and criteria of its episodes may read.
-    """
+    """One environment of a server, which `Server` opens; its tasks have neither prompt nor solution here."""
 
     def __init__(self, info: EnvironmentInfo, transport: Transport, *, secrets: Mapping[str, str] = NONE) -> None:
         self.transport = transport
         self._info = info
         self._secrets = dict(secrets)
         self._open_episodes = OpenEpisodes(transport, info.idle_s)
-        self._pages: dict[tuple[str, int], TaskPage] = {}
+        self._pages: dict[str, TaskPage] = {}
         super().__init__(
             info.name,
             tasks=self._tasks_of,
@@ -142,15 +180,12 @@ class RemoteEnvironment(Environment[RemoteState]):
             config=info.config,
             splits=info.splits,
         )
-        self.tools = {tool.name: _tool(tool) for tool in info.tools}
+        tools = [RemoteTool(arguments=msgspec.Struct, path=(), **msgspec.structs.asdict(tool)) for tool in info.tools]
+        self.tools = {tool.name: tool for tool in tools}
         self.tools_digest = info.tools_digest
 
     def replace(
-        self,
-        *,
-        config: Config | None = None,
-        harness: Harness | None = None,
-        verifier: Verifier[RemoteState] | None = None,
+        self, *, config: Config | None = None, harness: Harness | None = None, verifier: Verifier[Any] | None = None
     ) -> Self:
         """Returns the environment with another configuration, or with a harness that plays here.
 
@@ -162,13 +197,7 @@ class RemoteEnvironment(Environment[RemoteState]):
         return super().replace(config=config, harness=harness)
 
     async def begin(
-        self,
-        split: str,
-        task: Task[Any] | str | int,
-        *,
-        harness: Literal["server", "client"] = "client",
-        everyone: bool = True,
-        **names: Any,
+        self, split: str, task: Task[Any] | str | int, *, harness: Mode = "client", everyone: bool = True, **names: Any
     ) -> RemoteEpisode:
         """Begins an episode at the server.
 
@@ -185,22 +214,15 @@ class RemoteEnvironment(Environment[RemoteState]):
             EpisodeError: The server cannot be reached.
         """
         place: dict[str, Any] = {"index": task} if isinstance(task, int) else {"task": getattr(task, "id", task)}
-        body = Create(
-            environment=self.name,
-            split=split,
-            harness=harness,
-            everyone=everyone,
-            config=None if self.config == self._info.config else self.config,
-            secrets=self._secrets,
-            **place,
-            **names,
-        )
+        config = None if self.config == self._info.config else self.config
+        fields: dict[str, Any] = {"harness": harness, "everyone": everyone, "config": config, "secrets": self._secrets}
+        body = Create(environment=self.name, split=split, **fields, **place, **names)
         # A proxy in front of several servers finds the one that has the world by this header.
         headers = {"X-Session-ID": body.after} if body.after else NONE
-        detail = await self.transport.post("/v1/episodes", Detail, body, headers=headers)
+        detail = await self.transport.ask("POST", "/v1/episodes", Detail, body=body, headers=headers)
         return RemoteEpisode.open(self, await self.wait_until_built(detail))
 
-    async def restore(self, snapshot: Snapshot, *, harness: Literal["server", "client"] = "client") -> RemoteEpisode:
+    async def restore(self, snapshot: Snapshot, *, harness: Mode = "client") -> RemoteEpisode:
         """Continues from a snapshot of this server, or of another one that has the same environment.
 
         Secrets are not in a snapshot: the episode has those of this environment, and cannot continue where it reads
@@ -216,13 +238,13 @@ class RemoteEnvironment(Environment[RemoteState]):
         """
         path = f"/v1/episodes/restore?harness={harness}&everyone=true"
         headers = {"X-Secrets": packed(self._secrets)} if self._secrets else NONE
-        detail = await self.transport.post(path, Detail, snapshot.to_bytes(), headers=headers)
+        detail = await self.transport.ask("POST", path, Detail, body=snapshot.to_bytes(), headers=headers)
         return RemoteEpisode.open(self, await self.wait_until_built(detail), snapshot)
 
     async def wait_until_built(self, detail: Detail) -> Detail:
         """Returns the description of a new episode once its world is built, however long that takes."""
         while detail.status == "starting":
-            detail = await self.transport.get(f"/v1/episodes/{detail.id}?wait=20", Detail)
+            detail = await self.transport.ask("GET", f"/v1/episodes/{detail.id}?wait=20", Detail)
         return detail
 
     async def freeze(self, split: str) -> Benchmark:
@@ -234,7 +256,7 @@ class RemoteEnvironment(Environment[RemoteState]):
         if episode.task.day:
             self._open_episodes.keep(episode.id, episode.state)
         else:
-            self._open_episodes.remove(episode.id)
+            self._open_episodes.ids.pop(episode.id, None)
             await episode.aclose()
 
     async def forget(self) -> None:
@@ -251,7 +273,7 @@ class RemoteEnvironment(Environment[RemoteState]):
         names.pop("continues", None)  # The server fills it from `after`.
         if start is not None:
             names["after"] = start.episode
-        mode: Literal["server", "client"] = "server" if isinstance(self.harness, ServerHarness) else "client"
+        mode: Mode = "server" if isinstance(self.harness, ServerHarness) else "client"
         split, label = task.world().split, names.pop("split", "")
         led_by = names.pop("external_harness", msgspec.UNSET)
         if mode == "client":
@@ -259,7 +281,7 @@ class RemoteEnvironment(Environment[RemoteState]):
         episode = await self.begin(split, task, harness=mode, label=label, **names)
         episode.closes_after_verify = True
         episode.trace.tags = dict(task.tags)  # In case the server's own record cannot be read.
-        self._open_episodes.ids.add(episode.id)
+        self._open_episodes.ids[episode.id] = None
         return episode
 
     async def fetch(self, split: str) -> Tasks[RemoteState]:
@@ -271,10 +293,10 @@ class RemoteEnvironment(Environment[RemoteState]):
         """
         count, number = 1, 0
         while number * PAGE < count:
-            if (split, number) not in self._pages:
-                self._pages[split, number] = await self.transport.get(self._page_path(split, number), TaskPage)
-            count = self._pages[split, number].count
-            number += 1
+            path = self._page_path(split, number)
+            if path not in self._pages:
+                self._pages[path] = await self.transport.ask("GET", path, TaskPage)
+            count, number = self._pages[path].count, number + 1
         return self._tasks_of(split)
 
     def _fingerprint(self) -> str:
@@ -288,9 +310,10 @@ class RemoteEnvironment(Environment[RemoteState]):
         """Returns the tasks of a split, which are loaded by the page."""
 
         def page(number: int) -> TaskPage:
-            if (split, number) not in self._pages:
-                self._pages[split, number] = self.transport.get_now(self._page_path(split, number), TaskPage)
-            return self._pages[split, number]
+            path = self._page_path(split, number)
+            if path not in self._pages:
+                self._pages[path] = self.transport.get_now(path, TaskPage)
+            return self._pages[path]
 
         def make(index: int) -> Task[RemoteState]:
             info = page(index // PAGE).tasks[index % PAGE]
@@ -301,10 +324,6 @@ class RemoteEnvironment(Environment[RemoteState]):
 
 def _path(name: str) -> str:
     return f"/v1/environments/{urllib.parse.quote(name or '-', safe='')}"
-
-
-def _tool(info: ToolInfo) -> RemoteTool:
-    return RemoteTool(arguments=msgspec.Struct, path=(info.name,), **msgspec.structs.asdict(info))
 
 
 def _criterion(info: CriterionInfo) -> Criterion[RemoteState]:

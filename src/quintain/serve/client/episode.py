@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 import msgspec
 
@@ -61,7 +61,6 @@ class RemoteEpisode(Episode[RemoteState]):
         self.changes: list[Change] = []
         self.question: Request | None = None
         self._remote = env
-        self._transport = env.transport
         self._plays_here = detail.harness == "client"
         self._messages: dict[str, tuple[Message, ...]] = {}
         """Messages of each role's last question."""
@@ -112,9 +111,8 @@ class RemoteEpisode(Episode[RemoteState]):
             raise UsageError(f"this episode has ended ({self.trace.reason}); begin or restore another to go on")
         self._check_quiet()
         if call_source is not None:
-            raise UsageError(
-                "an agent program's calls are made where the episode is: start the program beside its server"
-            )
+            words = "an agent program's calls are made where the episode is: start the program beside its server"
+            raise UsageError(words)
         self._in_turn = True
         if self._plays_here:
             context.record(len(self.trace.turns), reply)
@@ -141,9 +139,8 @@ class RemoteEpisode(Episode[RemoteState]):
         if not self.ended:
             raise UsageError("verify() before the end; terminate() or play on first")
         if self._in_turn:
-            self.fail(
-                UsageError("a turn was broken off, so no record says what it did"), component="H", kind="cancelled"
-            )
+            error = UsageError("a turn was broken off, so no record says what it did")
+            self.fail(error, component="H", kind="cancelled")
         try:
             await self._post("verify", Verdict, VerifyBody(before=tuple(self.changes)))
             self.changes.clear()
@@ -167,7 +164,7 @@ class RemoteEpisode(Episode[RemoteState]):
             EpisodeError: The server cannot be reached, or has closed this episode.
         """
         await self.send_changes()
-        return Trace.from_json(await self._transport.request("GET", f"{self._path}/trace"))
+        return Trace.from_json(await self._remote.transport.request("GET", f"{self._path}/trace"))
 
     async def snapshot(self) -> Snapshot:
         """Returns a snapshot for `RemoteEnvironment.restore`.
@@ -178,7 +175,7 @@ class RemoteEpisode(Episode[RemoteState]):
         """
         self._check_quiet()
         await self.send_changes()
-        return Snapshot.from_bytes(await self._transport.request("POST", f"{self._path}/snapshot"))
+        return Snapshot.from_bytes(await self._remote.transport.request("POST", f"{self._path}/snapshot"))
 
     async def fork(self) -> RemoteEpisode:
         """Returns an independent copy of the episode at the server; raises as `snapshot` does."""
@@ -199,7 +196,7 @@ class RemoteEpisode(Episode[RemoteState]):
     async def aclose(self) -> None:
         """Closes the episode at the server."""
         with contextlib.suppress(EpisodeError, UsageError):  # Closed already, or the server has stopped.
-            await self._transport.request("DELETE", self._path)
+            await self._remote.transport.request("DELETE", self._path)
 
     async def __aenter__(self) -> Self:
         return self
@@ -235,7 +232,7 @@ class RemoteEpisode(Episode[RemoteState]):
 
     async def _post(self, what: str, type_: type[T], body: Any = None) -> T:
         try:
-            return await self._transport.post(f"{self._path}/{what}", type_, body)
+            return await self._remote.transport.ask("POST", f"{self._path}/{what}", type_, body=body)
         except RequestRejected as error:
             if error.status in {404, 410}:
                 message = f"the server has forgotten this episode: {error}"
@@ -265,17 +262,12 @@ class ServerHarnessSession(ActorSession):
             raise UsageError("nothing is asked: the episode has ended, or its harness plays here")
         return self.episode.question
 
-    def append(self, *messages: Message) -> None:
-        raise UsageError(_ELSEWHERE)
+    def _refuse(self, *_arguments: Any, **_named: Any) -> NoReturn:
+        raise UsageError(
+            "the environment's own harness plays at the server; begin with harness='client' to play one of your own"
+        )
 
-    def set_context(self, messages: Sequence[Message]) -> None:
-        raise UsageError(_ELSEWHERE)
-
-    def add_actor(self, role: str, *messages: Message) -> ActorSession:
-        raise UsageError(_ELSEWHERE)
-
-
-_ELSEWHERE = "the environment's own harness plays at the server; begin with harness='client' to play one of your own"
+    append = set_context = add_actor = _refuse
 
 
 class ClientHarnessSession(ActorSession):
@@ -288,11 +280,8 @@ class ClientHarnessSession(ActorSession):
         self.episode.changes.append(Tell(self.context.thread, messages))
 
     def set_context(self, messages: Sequence[Message]) -> None:
-        keep = 0
-        for old, new in zip(self.context.messages, messages, strict=False):
-            if old is not new and old != new:
-                break
-            keep += 1
+        pairs = list(zip(self.context.messages, messages, strict=False))
+        keep = next((place for place, (old, new) in enumerate(pairs) if old is not new and old != new), len(pairs))
         self.episode.changes.append(Rewrite(self.context.thread, keep, tuple(messages[keep:])))
         super().set_context(messages)
 

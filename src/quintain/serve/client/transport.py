@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import functools
+import contextlib
 import itertools
 import os
 import random
-import ssl
 import time
 import uuid
 import weakref
@@ -36,11 +35,7 @@ POOLS = 8
 
 
 class RequestRejected(UsageError):
-    """Response with a status that a retry does not change.
-
-    Attributes:
-        status: HTTP status, 300 to 499.
-    """
+    """Response with a status that a retry does not change, 300 to 499."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -57,13 +52,7 @@ class ConnectionFailure(EpisodeError):
 class Transport:
     """Client that exchanges JSON with one server, over connections that belong to the running event loop.
 
-    Args:
-        base: URL of the server.
-        key: API key; None takes the environment variable QUINTAIN_KEY.
-        patience_s: Seconds for which a request is retried, counted from its first failure.
-
-    Raises:
-        UsageError: The key cannot be a header.
+    The arguments are those of `quintain.connect`. Raises UsageError for a key that cannot be a header.
     """
 
     def __init__(self, base: str, key: str | None, *, patience_s: float) -> None:
@@ -73,47 +62,44 @@ class Transport:
         self.base = base
         self._headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._patience_s = patience_s
-        self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[httpx.AsyncClient]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._pools = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[httpx.AsyncClient]]()
         self._numbers = itertools.count()
+        # TLS settings of all pools; making them takes as long as many requests.
+        self._tls = httpx.create_ssl_context() if base.startswith("https:") else False
 
-    async def get(self, path: str, type_: type[T]) -> T:
-        """Returns what a path holds; raises as `request` does."""
-        return self._decode(await self.request("GET", path), type_)
-
-    async def post(self, path: str, type_: type[T], body: Any = None, *, headers: Mapping[str, str] = NONE) -> T:
-        """Posts a value as JSON, or bytes as they are, and returns the answer; raises as `request` does."""
-        return self._decode(await self.request("POST", path, body, headers=headers), type_)
+    async def ask(self, method: str, path: str, type_: type[T], **options: Any) -> T:
+        """Sends a request as `request` does, and returns the JSON of the response as a value of this type."""
+        return self._decode(await self.request(method, path, **options), type_)
 
     async def request(self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] = NONE) -> bytes:
         """Sends a request, again while that may help, and returns the body of the response.
+
+        A body is sent as JSON, or as it is if it is bytes.
 
         Raises:
             RequestRejected: The server answers with a status below 500.
             ConnectionFailure: The server cannot be reached, or breaks.
             UsageError: The body holds text that no record can hold.
         """
-        is_raw = isinstance(body, bytes)
-        fields: dict[str, Any] = {
-            "headers": {**headers, "Content-Type": "application/octet-stream" if is_raw else "application/json"}
-        }
+        fields: dict[str, Any] = {"headers": dict(headers)}
         if method == "POST":
-            fields["content"] = body if is_raw else _encode(body)
-            fields["headers"]["Idempotency-Key"] = uuid.uuid4().hex
+            kind, fields["content"] = ("octet-stream", body) if isinstance(body, bytes) else ("json", _encode(body))
+            fields["headers"] |= {"Content-Type": f"application/{kind}", "Idempotency-Key": uuid.uuid4().hex}
         pause_s, deadlines = 0.05, dict[bool, float]()
         while True:
             least_s, is_building = 0.0, False
             try:
                 response = await self._client().request(method, path, **fields)
             except httpx.TransportError as error:
-                words, kind = f"{type(error).__name__}: {error}".rstrip(": "), _kind(error)
+                words = f"{type(error).__name__}: {error}".rstrip(": ")
+                kind = next((kind for types, kind in _KINDS if isinstance(error, types)), "transport_peer_drop")
             else:
                 if response.status_code not in {429, 503}:
                     return self._content(response, f"{method} {path}")
                 words, kind = _problem(response), "provider_unavailable"
                 is_building = response.headers.get("x-backend-state") == "starting"
-                least_s = _retry_after_s(response)
+                with contextlib.suppress(ValueError):  # It may also be a date.
+                    least_s = max(0.0, min(30.0, float(response.headers.get("retry-after", "0"))))
             now = time.monotonic()
             if is_building:  # So the server is there.
                 deadlines.pop(False, None)
@@ -126,13 +112,9 @@ class Transport:
             await asyncio.sleep(wait_s)
 
     def get_now(self, path: str, type_: type[T]) -> T:
-        """Returns what a path holds, without an event loop and without a retry.
-
-        Raises:
-            UsageError: The server rejects the request, or cannot be reached.
-        """
+        """Returns what a path holds, without an event loop or a retry; raises UsageError if there is no answer."""
         try:
-            response = httpx.get(f"{self.base}{path}", headers=self._headers, timeout=60.0)
+            response = httpx.get(f"{self.base}{path}", headers=self._headers, verify=self._tls, timeout=60.0)
         except httpx.HTTPError as error:
             why = f"{type(error).__name__}: {error}"
             raise UsageError(f"{self.base} cannot be reached; is `quintain serve` running there? {why}") from error
@@ -149,15 +131,9 @@ class Transport:
         if len(clients) < POOLS:
             # The rollout limits how many requests are under way at once.
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-            timeout = httpx.Timeout(SILENCE_S, connect=10.0)
-            fields: dict[str, Any] = {"headers": self._headers, "timeout": timeout, "limits": limits}
-            clients.append(httpx.AsyncClient(base_url=self.base, verify=self._tls, **fields))
+            fields: dict[str, Any] = {"timeout": httpx.Timeout(SILENCE_S, connect=10.0), "limits": limits}
+            clients.append(httpx.AsyncClient(base_url=self.base, headers=self._headers, verify=self._tls, **fields))
         return clients[next(self._numbers) % len(clients)]
-
-    @functools.cached_property
-    def _tls(self) -> ssl.SSLContext | bool:
-        """TLS settings of all pools; making them takes as long as many requests."""
-        return httpx.create_ssl_context() if self.base.startswith("https:") else False
 
     def _content(self, response: httpx.Response, request: str) -> bytes:
         if response.status_code < 300:
@@ -183,17 +159,12 @@ def _encode(body: Any) -> bytes:
         raise UsageError(f"no record can hold this: {error}") from error
 
 
-def _kind(error: httpx.TransportError) -> str:
-    """Returns the kind of failure that an error of the connection is."""
-    match error:
-        case httpx.PoolTimeout():
-            return "transport_local_resource"
-        case httpx.ConnectTimeout() | httpx.ConnectError() | httpx.ProxyError():
-            return "transport_unreachable"
-        case httpx.TimeoutException():
-            return "transport_timeout"
-        case _:
-            return "transport_peer_drop"
+_KINDS = (
+    (httpx.PoolTimeout, "transport_local_resource"),
+    ((httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError), "transport_unreachable"),
+    (httpx.TimeoutException, "transport_timeout"),
+)
+"""Kinds of failure that errors of the connection are; the first that fits counts."""
 
 
 def _problem(response: httpx.Response) -> str:
@@ -203,10 +174,3 @@ def _problem(response: httpx.Response) -> str:
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
         detail = response.text[:300]
     return f"{response.status_code}: {detail}"
-
-
-def _retry_after_s(response: httpx.Response) -> float:
-    try:
-        return max(0.0, min(30.0, float(response.headers.get("retry-after", "0"))))
-    except ValueError:
-        return 0.0
