@@ -19,11 +19,7 @@ Context = ServerRequestContext[Any, Any]
 
 
 def manager(most: int) -> sdk.Manager:
-    """Returns the SDK's manager for all programs of an event loop, without state of its own.
-
-    Args:
-        most: Bytes of a request's body.
-    """
+    """Returns the SDK's manager for all programs of an event loop, for bodies of at most so many bytes."""
     server: Server[Any] = Server(
         "quintain",
         version=quintain.__version__,

@@ -35,22 +35,12 @@ class Offered(msgspec.Struct, frozen=True):
     parameters: dict[str, Any] | None = None
     space: str = ""
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """JSON schema of the arguments; any object if the program gives none."""
-        return self.parameters or {"type": "object"}
 
+class Picture(msgspec.Struct):
+    """Address of an image in chat completions, or its data in messages."""
 
-class Url(msgspec.Struct):
-    """Address of an image in chat completions."""
-
-    url: str
-
-
-class Source(msgspec.Struct):
-    """Data of an image in messages."""
-
-    type: str
+    url: str = ""
+    type: str = ""
     media_type: str = ""
     data: str = ""
 
@@ -64,8 +54,8 @@ class Part(msgspec.Struct):
     type: str
     text: str = ""
     refusal: str = ""
-    image_url: Url | str | None = None
-    source: Source | None = None
+    image_url: Picture | str | None = None
+    source: Picture | None = None
 
 
 class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,16 +136,15 @@ def content(parts: str | Sequence[Part] | None) -> Content:
 
 def joined(blocks: Sequence[Block]) -> Content:
     """Returns blocks as content."""
-    if not blocks:
-        return ""
-    first = blocks[0]
-    return first.text if len(blocks) == 1 and isinstance(first, Text) else tuple(blocks)
+    if len(blocks) == 1 and isinstance(blocks[0], Text):
+        return blocks[0].text
+    return tuple(blocks) or ""
 
 
 def block(part: Part) -> Block:
     """Returns a text or an image; raises Refusal for other parts and for images outside the request."""
     kind = part.type if part.type in part.types else ""
-    url = part.image_url.url if isinstance(part.image_url, Url) else part.image_url
+    url = part.image_url.url if isinstance(part.image_url, Picture) else part.image_url
     if kind and "image" not in kind:
         return Text(part.text or part.refusal)
     if kind == "image" and part.source is not None and part.source.type == "base64":

@@ -12,8 +12,6 @@ from quintain.trace import Message, Reply, ToolCall
 from . import api
 from .api import ApiRequest, Part, Refusal
 
-_FINISHES = {"stop", "length", "content_filter"}
-
 
 class _ChatPart(Part):
     types = ("text", "refusal", "image_url")
@@ -77,7 +75,7 @@ class _ChatBody(msgspec.Struct):
 def read(data: bytes) -> ApiRequest:
     """Returns a request of `/v1/chat/completions`."""
     request = api.decoded(data, _ChatBody)
-    form, old = request.response_format, [request.functions, request.function_call]
+    form, old = request.response_format, (request.functions, request.function_call)
     api.refuse(
         (request.n not in {None, 1}, "n", "one reply is drawn, and recorded"),
         (form and form.get("type") != "text", "response_format", api.CONFIGURED),
@@ -127,12 +125,12 @@ def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
 
 def events(asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
     """Yields a reply as `chat.completion.chunk`s."""
-    said = reply.message
-    for delta in _deltas(said):
-        yield _chunk(asked, name, choices=[{"index": 0, "delta": delta, "finish_reason": None}])
-    yield _chunk(asked, name, choices=[{"index": 0, "delta": {}, "finish_reason": _finish(reply)}])
+    head = _head(asked, name, "chat.completion.chunk")
+    for delta, finish in [*((delta, None) for delta in _deltas(reply.message)), ({}, _finish(reply))]:
+        yield api.frame(head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
     if asked.counted:
-        yield _chunk(asked, name, choices=[], usage=_usage(reply))
+        ended: dict[str, Any] = {"choices": [], "usage": _usage(reply)}
+        yield api.frame(head | ended)
     yield b"data: [DONE]\n\n"
 
 
@@ -148,10 +146,6 @@ def _deltas(said: Message) -> Iterator[dict[str, Any]]:
             yield {"tool_calls": [{"index": number, "function": {"arguments": text}}]}
 
 
-def _chunk(asked: ApiRequest, name: str, **fields: Any) -> bytes:
-    return api.frame(_head(asked, name, "chat.completion.chunk") | fields)
-
-
 def _head(asked: ApiRequest, name: str, kind: str) -> dict[str, Any]:
     # Clients require `created`, and do not read it.
     return {"id": f"chatcmpl-{name}", "object": kind, "created": 0, "model": asked.model}
@@ -162,9 +156,8 @@ def _wired(call: ToolCall) -> dict[str, Any]:
 
 
 def _finish(reply: Reply) -> str:
-    if reply.message.calls:
-        return "tool_calls"
-    return reply.finish_reason if reply.finish_reason in _FINISHES else "stop"
+    said = reply.finish_reason if reply.finish_reason in {"length", "content_filter"} else "stop"
+    return "tool_calls" if reply.message.calls else said
 
 
 def _usage(reply: Reply) -> dict[str, int]:

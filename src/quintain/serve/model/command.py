@@ -61,9 +61,9 @@ class ProgramInput(NamedTuple):
 class Program:
     """Running program, the leader of its own POSIX session, in folders that are removed with it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, folder: Path, output: int) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, output: int, undo: contextlib.ExitStack) -> None:
         self.pid = process.pid
-        self._process, self._folder, self._output = process, folder, output
+        self._process, self._output, self._undo = process, output, undo
         self._tail = bytearray()
         os.set_blocking(output, False)
         asyncio.get_running_loop().add_reader(output, self._read)
@@ -77,36 +77,40 @@ class Program:
         without `{system}`, the system prompt is the beginning of the prompt. The command is split as by a shell, and
         runs without one.
         """
-        folder = Path(tempfile.mkdtemp(prefix="quintain-"))
-        output, said = os.pipe()  # Not asyncio's, which waits until all writers have closed it.
-        apart = "{system}" in command or not given.system
-        prompt = given.prompt if apart else f"{given.system}\n\n{given.prompt}"
-        place = folder / "given"
-        meant = {"system": given.system, "prompt": prompt, "given": place, "mcp_config": place / "mcp.json"}
-        # All at once, because placeholders in a text are not filled.
-        words = [_STANDS.sub(lambda found: str(meant[found[1]]), word) for word in split(command)]
-        try:
-            _close_ourselves()
-            _write(folder, given, prompt)
-            with (place / "prompt.txt").open("rb") as text:
-                process = await asyncio.create_subprocess_exec(
-                    *words,
-                    stdin=asyncio.subprocess.DEVNULL if "{prompt}" in command else text,
-                    stdout=said,
-                    stderr=asyncio.subprocess.STDOUT,
-                    cwd=folder / "work",
-                    env=_environment(folder, given, passed),
-                    start_new_session=True,
-                )
-        except BaseException as error:
-            os.close(output)
-            shutil.rmtree(folder, ignore_errors=True)
-            if isinstance(error, OSError | ValueError):
+        with contextlib.ExitStack() as undo:
+            folder = Path(tempfile.mkdtemp(prefix="quintain-"))
+            undo.callback(shutil.rmtree, folder, ignore_errors=True)
+            output, said = os.pipe()  # Not asyncio's, which waits until all writers have closed it.
+            undo.callback(os.close, output)
+            apart = "{system}" in command or not given.system
+            prompt = given.prompt if apart else f"{given.system}\n\n{given.prompt}"
+            place = folder / "given"
+            meant = {"system": given.system, "prompt": prompt, "given": place, "mcp_config": place / "mcp.json"}
+            # All at once, because placeholders in a text are not filled.
+            words = [_STANDS.sub(lambda found: str(meant[found[1]]), word) for word in split(command)]
+            try:
+                _close_ourselves()
+                for path in (folder / "home", folder / "work", place):
+                    path.mkdir()
+                (place / "prompt.txt").write_text(prompt, "utf-8")
+                (place / "system.txt").write_text(given.system, "utf-8")
+                servers = {"mcpServers": {"quintain": {"type": "http", "url": given.tools}}}
+                (place / "mcp.json").write_bytes(codec.json(servers))
+                with (place / "prompt.txt").open("rb") as text:
+                    process = await asyncio.create_subprocess_exec(
+                        *words,
+                        stdin=asyncio.subprocess.DEVNULL if "{prompt}" in command else text,
+                        stdout=said,
+                        stderr=asyncio.subprocess.STDOUT,
+                        cwd=folder / "work",
+                        env=_environment(folder, given, passed),
+                        start_new_session=True,
+                    )
+            except (OSError, ValueError) as error:
                 raise ProgramFailure(f"the program {words[0]!r} cannot be started: {error}") from error
-            raise
-        finally:
-            os.close(said)
-        return cls(process, folder, output)
+            finally:
+                os.close(said)
+            return cls(process, output, undo.pop_all())
 
     async def wait(self) -> int:
         """Returns the status once the program has ended, negative for a signal; its children may still run."""
@@ -123,8 +127,7 @@ class Program:
                 async with asyncio.timeout(_GRACE_S):
                     await self._process.wait()
         asyncio.get_running_loop().remove_reader(self._output)
-        os.close(self._output)
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        await asyncio.to_thread(self._undo.close)
 
     @property
     def said(self) -> str:
@@ -150,17 +153,6 @@ def split(command: str) -> list[str]:
     if not words:
         raise UsageError("a command names a program and its arguments, as in 'command:python agent.py'")
     return words
-
-
-def _write(folder: Path, given: ProgramInput, prompt: str) -> None:
-    """Creates the program's folders: its home, its working directory, and its input."""
-    place = folder / "given"
-    for path in (folder / "home", folder / "work", place):
-        path.mkdir()
-    (place / "prompt.txt").write_text(prompt, "utf-8")
-    (place / "system.txt").write_text(given.system, "utf-8")
-    servers = {"mcpServers": {"quintain": {"type": "http", "url": given.tools}}}
-    (place / "mcp.json").write_bytes(codec.json(servers))
 
 
 def _close_ourselves() -> None:

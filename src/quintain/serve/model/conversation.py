@@ -152,23 +152,22 @@ class Conversation:
         if not self._held and not self._drawing:
             return False
         config = self.session.config
-        replies = [turn.reply for turn in self.session.episode.trace.turns] + [held.reply for held in self._held]
-        if self._open is not None:
-            replies.append(self._open.reply)
-        sizes = [reply.usage.prompt + reply.usage.completion for reply in replies]
-        spent = (
-            (config.max_turns, len(sizes) + len(self._drawing)),
-            (config.max_tokens, sum(sizes)),
-            (config.context_tokens, max(sizes, default=0)),
-        )
-        return any(limit is not None and count >= limit for limit, count in spent)
+        usages = [one.reply.usage for one in (*self.session.episode.trace.turns, *self._unrecorded)]
+        sizes = [usage.prompt + usage.completion for usage in usages]
+        counts = (len(sizes) + len(self._drawing), sum(sizes), max(sizes, default=0))
+        limits = (config.max_turns, config.max_tokens, config.context_tokens)
+        return any(limit is not None and count >= limit for limit, count in zip(limits, counts, strict=True))
+
+    @property
+    def _unrecorded(self) -> list[PendingReply | OpenTurn]:
+        return [*self._held, *filter(None, [self._open])]
 
     async def _quiet(self) -> None:
         """Waits until the open turn, which may be another conversation's of the program, has its calls."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_TURN_S):
-                while self._open is not None:
-                    await self._open.closed.wait()
+                while self._open is not None and not self._open.task.done():
+                    await asyncio.wait({self._open.task})
 
     def _distinct(self, reply: Reply) -> Reply:
         """Returns the reply with call IDs that are unique in the episode, by which programs distinguish calls."""
@@ -215,7 +214,8 @@ class Conversation:
                 await self._close()
         self._dismiss()
         if self._open is not None:
-            await self._open.abandon()
+            self._open.task.cancel()
+            await asyncio.gather(self._open.task, return_exceptions=True)
 
     def _dismiss(self) -> None:
         for task in self._running:
@@ -266,13 +266,9 @@ class Conversation:
 
     def _goes_on(self, context: Sequence[Message]) -> bool:
         """True if a context continues what is not recorded yet, or repeats the request of the open turn."""
-        held = [one.reply.message for one in self._held]
-        if self._open is not None:
-            before = self._open.context
-            if tuple(context[: len(before)]) == before:
-                return True
-            held.append(self._open.reply.message)
-        return any(one is said for one in context for said in held)
+        if self._open is not None and tuple(context[: len(self._open.context)]) == self._open.context:
+            return True
+        return any(one is held.reply.message for one in context for held in self._unrecorded)
 
     def _check(self) -> None:
         if self.session.ended:

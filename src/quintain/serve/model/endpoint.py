@@ -100,10 +100,8 @@ class ProgramHandlers:
         elif self.conversation.replies and not self.conversation.listed:
             # The program itself takes the tools before it asks its model, or never.
             raise Refusal("the program asked its model before it took the tools", status=403, code="too_late")
-        if not self._guards:
-            return
         client, server = request.scope.get("client"), request.scope.get("server")
-        if not client or not server or not self._guards[place].admits(client, server):
+        if self._guards and not (client and server and self._guards[place].admits(client, server)):
             words = "this secret is bound to another process: the first of the program that used it"
             raise Refusal(words, status=403, code="agent_command_not_allowed")
 
@@ -132,8 +130,14 @@ class ProgramHandlers:
         The same request beside a waiting one gets a reply of its own, because programs draw several so.
         """
         drawing = self._left.pop(digest, None) or asyncio.ensure_future(self.conversation.ask(asked))
-        drawing.add_done_callback(_heard)
-        leaving = asyncio.ensure_future(_left(request))
+        # Its exception counts as retrieved also if the client has left.
+        drawing.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+        async def left() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+
+        leaving = asyncio.ensure_future(left())
         try:
             await asyncio.wait({drawing, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -199,11 +203,7 @@ class Paths:
     @classmethod
     @contextlib.asynccontextmanager
     async def served(cls) -> AsyncGenerator[Paths]:
-        """Yields the paths of the running event loop, served on loopback while at least one program has them.
-
-        Raises:
-            UsageError: The extra `serve` is not installed.
-        """
+        """Yields the event loop's paths, served while a program has them; raises UsageError without the extra."""
         self = cls._of_loops.setdefault(asyncio.get_running_loop(), cls())
         async with self._changing:
             if not self._users:
@@ -214,23 +214,33 @@ class Paths:
         finally:
             async with self._changing:
                 self._users -= 1
-                if not self._users:
-                    await self._stop()
+                if not self._users and self._serving is not None:
+                    self._server.should_exit = self._server.force_exit = True  # No client is left.
+                    await self._serving
+                    await self.aclose()
 
     def _start(self) -> None:
-        self._server = _server(self)
+        try:
+            import uvicorn
+        except ModuleNotFoundError as error:
+            raise UsageError("programs as agents need an extra: pip install 'quintain[serve]'") from error
+
+        class QuietServer(uvicorn.Server):
+            @contextlib.contextmanager
+            def capture_signals(self) -> Generator[None]:
+                """Leaves Ctrl-C to the run."""
+                yield
+
+        # The client is the peer of the connection, whatever a header of a proxy says.
+        off: dict[str, Any] = dict.fromkeys(("access_log", "proxy_headers", "server_header", "date_header"), False)
+        kinds: dict[str, Any] = {"loop": "none", "http": "httptools", "ws": "none", "lifespan": "off"}
+        self._server = QuietServer(uvicorn.Config(self, log_config=None, timeout_keep_alive=3600, **kinds, **off))
         # asyncio sets TCP_NODELAY only on sockets whose protocol number is given.
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.bind(("127.0.0.1", 0))
         listening.listen(1024)
         self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         self._serving = asyncio.create_task(self._server.serve(sockets=[listening]))
-
-    async def _stop(self) -> None:
-        assert self._serving is not None
-        self._server.should_exit = self._server.force_exit = True  # No client is left.
-        await self._serving
-        await self.aclose()
 
 
 async def _name_models(request: HttpRequest, name: str) -> None:
@@ -240,50 +250,10 @@ async def _name_models(request: HttpRequest, name: str) -> None:
     await request.reply(model if name else {"object": "list", "data": [model], "has_more": False})
 
 
-def _heard(task: asyncio.Future[Any]) -> None:
-    """Marks the exception of a task as retrieved, because its client may have left."""
-    if not task.cancelled():
-        task.exception()
-
-
-async def _left(request: HttpRequest) -> None:
-    """Waits until the client leaves."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
 async def _refuse(request: HttpRequest, refusal: Refusal, form: Format) -> None:
     document = form.error(refusal)
     if request.segments[:1] == ["e"]:  # MCP's own
-        said = {"code": -32600, "message": f"{refusal.code}: {refusal}"}
-        document = {"jsonrpc": "2.0", "id": None, "error": said}
+        error = {"code": -32600, "message": f"{refusal.code}: {refusal}"}
+        document = {"jsonrpc": "2.0", "id": None, "error": error}
     headers = [(b"content-type", b"application/json"), (b"x-should-retry", b"false")]
     await request.answer(refusal.status, codec.json(document), headers)
-
-
-def _server(paths: Paths) -> Any:
-    try:
-        import uvicorn
-    except ModuleNotFoundError as error:
-        raise UsageError("programs as agents need an extra: pip install 'quintain[serve]'") from error
-
-    class QuietServer(uvicorn.Server):
-        @contextlib.contextmanager
-        def capture_signals(self) -> Generator[None]:
-            """Leaves Ctrl-C to the run."""
-            yield
-
-    config = uvicorn.Config(
-        paths,
-        loop="none",
-        http="httptools",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,  # The client is the peer of the connection, whatever a header says.
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=3600,
-    )
-    return QuietServer(config)

@@ -68,23 +68,19 @@ def read(data: bytes) -> ApiRequest:
         (foreign, "mcp_servers and container", "no tool is run here but the episode's"),
     )
     choice = request.tool_choice or _MessagesChoice("auto")
-    tools = [] if choice.type == "none" else request.tools or []
+    tools = [one for one in request.tools or [] if choice.type != "none" and one.type in {None, "custom"}]
+    if any(not one.name or one.input_schema is None for one in tools):
+        raise Refusal("a tool needs a name and an input_schema")
     first = [Message("system", api.content(request.system))] if request.system else []
     return ApiRequest(
         model=request.model,
         messages=(*first, *(message for one in request.messages for message in _messages(one))),
-        tools=tuple(_offered(tool) for tool in tools if tool.type in {None, "custom"}),
+        tools=tuple(api.Offered(tool.name, tool.description, tool.input_schema) for tool in tools),
         stream=bool(request.stream),
         max_tokens=request.max_tokens,
         stop=tuple(request.stop_sequences or ()),
         tool_choice={"any": "*", "tool": choice.name}.get(choice.type, ""),
     )
-
-
-def _offered(tool: _MessagesTool) -> api.Offered:
-    if not tool.name or tool.input_schema is None:
-        raise Refusal("a tool needs a name and an input_schema")
-    return api.Offered(tool.name, tool.description, tool.input_schema)
 
 
 def _messages(one: _MessagesItem) -> Iterator[Message]:
@@ -110,9 +106,7 @@ def _messages(one: _MessagesItem) -> Iterator[Message]:
 
 
 def _assistant(parts: Sequence[_Block]) -> Message:
-    said: list[Block] = []
-    calls: list[ToolCall] = []
-    thoughts = ""
+    said, calls, thoughts = list[Block](), list[ToolCall](), ""
     for part in parts:
         if part.type == "tool_use":
             if not part.id or not part.name:

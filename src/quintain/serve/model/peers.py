@@ -6,6 +6,7 @@ On Linux, /proc/net/tcp has a socket's inode by its addresses, and /proc/PID/fd 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 import sys
@@ -41,12 +42,11 @@ class Guard:
         self.session = 0
         self._bound: Process | None = None
         self._known: dict[int, Address] = {}
-        self._spoken: int | None = None
+        self._spoken = math.inf
 
     def spoken(self) -> None:
         """Notes the time of the model's first reply."""
-        if self._spoken is None:
-            self._spoken = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
+        self._spoken = min(self._spoken, int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS))
 
     def admits(self, client: Address, server: Address) -> bool:
         """True if the process at the client's end of a connection is admitted."""
@@ -65,13 +65,13 @@ class Guard:
         if inode is None:
             return False
         if self._bound is not None:
-            return _process(self._bound.pid) == self._bound and inode in _inodes(self._bound.pid)
+            return _process(self._bound.pid) == self._bound and _holds(self._bound.pid, inode)
         pids = [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal()]
         members = [one for one in map(_process, pids) if one is not None and one.session == self.session]
         # A socket that children inherited is still the parent's.
-        holders = [one for one in members if inode in _inodes(one.pid)]
+        holders = [one for one in members if _holds(one.pid, inode)]
         first = min(holders, key=lambda one: one.started, default=None)
-        if first is None or (self._spoken is not None and first.started >= self._spoken):
+        if first is None or first.started >= self._spoken:
             return False
         self._bound = first
         return True
@@ -90,16 +90,14 @@ def _process(pid: int) -> Process | None:
     return None
 
 
-def _inodes(pid: int) -> set[int]:
-    """Returns the inodes of a process's sockets."""
-    found: set[int] = set()
+def _holds(pid: int, inode: int) -> bool:
+    """True if a process has the socket of this inode open."""
     with contextlib.suppress(OSError):
         for descriptor in os.listdir(_PROC / str(pid) / "fd"):  # noqa: PTH208  # thrice as fast as paths
             with contextlib.suppress(OSError):  # It is closed by now.
-                target = os.readlink(f"/proc/{pid}/fd/{descriptor}")  # noqa: PTH115
-                if target.startswith("socket:["):
-                    found.add(int(target[8:-1]))
-    return found
+                if os.readlink(f"/proc/{pid}/fd/{descriptor}") == f"socket:[{inode}]":  # noqa: PTH115
+                    return True
+    return False
 
 
 def _inode(client: Address, server: Address) -> int | None:

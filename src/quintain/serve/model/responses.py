@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -43,14 +43,6 @@ class _ResponsesChoice(msgspec.Struct):
     name: str
 
 
-class _TextFormat(msgspec.Struct):
-    type: str = "text"
-
-
-class _TextOptions(msgspec.Struct):
-    format: _TextFormat | None = None
-
-
 class _ResponsesBody(msgspec.Struct):
     input: str | list[_Item]
     model: str = ""
@@ -60,7 +52,7 @@ class _ResponsesBody(msgspec.Struct):
     tool_choice: Literal["auto", "none", "required"] | _ResponsesChoice | None = None
     stream: bool | None = None
     max_output_tokens: api.Longest | None = None
-    text: _TextOptions | None = None
+    text: dict[str, Any] | None = None
     include: list[str] | None = None
     top_logprobs: int | None = None
     background: bool | None = None
@@ -71,11 +63,11 @@ class _ResponsesBody(msgspec.Struct):
 def read(data: bytes) -> ApiRequest:
     """Returns a request of `/v1/responses`."""
     request = api.decoded(data, _ResponsesBody)
-    form = request.text.format if request.text is not None else None
+    form = (request.text or {}).get("format")
     probs = request.top_logprobs or "message.output_text.logprobs" in (request.include or ())
     stored = request.conversation is not None or request.prompt is not None
     api.refuse(
-        (form and form.type != "text", "text.format", api.CONFIGURED),
+        (form not in (None, {}, {"type": "text"}), "text.format", api.CONFIGURED),
         (probs, "logprobs", "those of a reply are in the record"),
         (request.background, "background", "a reply is waited for"),
         (stored, "conversation and prompt", "nothing is stored but the responses of this episode"),
@@ -113,13 +105,12 @@ def _spaced(space: str | None, name: str) -> str:
 
 def _messages(items: Sequence[_Item]) -> Iterator[Message]:
     """Yields messages; thoughts, text and calls of one reply are several items."""
-    for said, group in itertools.groupby(items, _is_said):
+    own = {("reasoning", ""), ("function_call", ""), ("message", "assistant")}
+    for said, group in itertools.groupby(
+        items, lambda one: (one.type, one.role if one.type == "message" else "") in own
+    ):
         run = list(group)
         yield from _assistants(run) if said else map(_message, run)
-
-
-def _is_said(item: _Item) -> bool:
-    return item.type in {"reasoning", "function_call"} or (item.type == "message" and item.role == "assistant")
 
 
 def _assistants(items: Sequence[_Item]) -> Iterator[Message]:
@@ -155,28 +146,36 @@ def _message(item: _Item) -> Message:
 
 def whole(asked: ApiRequest, reply: Reply, name: str) -> dict[str, Any]:
     """Returns a reply as a `response`."""
-    cut = reply.finish_reason == "length"
-    return _head(asked, name) | {
+    cut, prompt, completion = reply.finish_reason == "length", reply.usage.prompt, reply.usage.completion
+    usage = {"input_tokens": prompt, "output_tokens": completion, "total_tokens": prompt + completion}
+    usage_details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+    unset = dict.fromkeys(("error", "instructions", "temperature", "top_p"))
+    return unset | {
+        "id": f"resp_{name}",
+        "object": "response",
+        "created_at": 0,  # Clients require it, and do not read it.
+        "metadata": {},
+        "model": asked.model,
+        "parallel_tool_calls": True,
+        "previous_response_id": asked.after,
+        "tool_choice": "auto",
+        "tools": [],
         "status": "incomplete" if cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
-        "output": list(_items(reply.message, name, {one.name: one.space for one in asked.tools if one.space})),
-        "usage": _usage(reply),
+        "output": list(_items(asked, reply.message, name)),
+        "usage": usage | usage_details,
     }
 
 
 def events(asked: ApiRequest, reply: Reply, name: str) -> Iterator[bytes]:
     """Yields the events from `response.created` to `response.completed`."""
     ended = whole(asked, reply, name)
-    empty: dict[str, Any] = {"status": "in_progress", "output": [], "usage": None}
-    opened = _head(asked, name) | empty
-    for number, (kind, fields) in enumerate(_sequence(opened, ended)):
+    empty: dict[str, Any] = {"status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
+    for number, (kind, fields) in enumerate(_sequence(ended | empty, ended)):
         yield api.frame({"type": kind, "sequence_number": number} | fields, kind)
 
 
-_Event = tuple[str, dict[str, Any]]
-
-
-def _sequence(opened: dict[str, Any], ended: dict[str, Any]) -> Iterator[_Event]:
+def _sequence(opened: dict[str, Any], ended: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "response.created", {"response": opened}
     yield "response.in_progress", {"response": opened}
     for number, item in enumerate(ended["output"]):
@@ -195,11 +194,10 @@ _FIELDS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "message": ("content", "content_part", "output_text", {"logprobs": []}),
     "reasoning": ("summary", "reasoning_summary_part", "reasoning_summary_text", {}),
 }
-"""By an item's type: the field that events fill, the names of the events of its part and of its text, and a constant
-of the latter."""
+"""By an item's type: the field that events fill, the events of its part and of its text, and a constant of these."""
 
 
-def _grown(item: dict[str, Any]) -> Iterator[_Event]:
+def _grown(item: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the events that fill one item, piece by piece."""
     field, part_event, text_event, more = _FIELDS[item["type"]]
     if field == "arguments":
@@ -216,7 +214,8 @@ def _grown(item: dict[str, Any]) -> Iterator[_Event]:
     yield f"{part_event}.done", place | {"part": part}
 
 
-def _items(said: Message, name: str, spaces: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _items(asked: ApiRequest, said: Message, name: str) -> Iterator[dict[str, Any]]:
+    spaces = {one.name: one.space for one in asked.tools}
     if said.reasoning:
         summary = [{"type": "summary_text", "text": said.reasoning}]
         yield {"type": "reasoning", "id": f"rs_{name}", "summary": summary}
@@ -228,24 +227,6 @@ def _items(said: Message, name: str, spaces: Mapping[str, str]) -> Iterator[dict
         if space := spaces.get(call.name):
             called |= {"namespace": space, "name": call.name.removeprefix(_spaced(space, ""))}
         yield {"type": "function_call", "id": f"fc_{name}_{number}", "status": "completed"} | called
-
-
-def _head(asked: ApiRequest, name: str) -> dict[str, Any]:
-    unset: dict[str, Any] = dict.fromkeys(("error", "incomplete_details", "instructions", "temperature", "top_p"))
-    # Clients require `created_at`, and do not read it.
-    unset |= {"object": "response", "created_at": 0, "metadata": {}, "parallel_tool_calls": True, "tools": []}
-    own = {"id": f"resp_{name}", "model": asked.model, "previous_response_id": asked.after, "tool_choice": "auto"}
-    return unset | own
-
-
-def _usage(reply: Reply) -> dict[str, Any]:
-    return {
-        "input_tokens": reply.usage.prompt,
-        "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": reply.usage.completion,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": reply.usage.prompt + reply.usage.completion,
-    }
 
 
 error = api.openai_error

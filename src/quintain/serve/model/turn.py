@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fnmatch
 from collections.abc import Sequence
 from typing import Any
@@ -18,13 +17,8 @@ from quintain.trace import Message, Reply, Step, ToolCall
 
 from .api import ApiRequest, Offered
 
-_SEPARATORS = "_-./:"
 _SURE = 100
 """Number of first characters in which descriptions of two tools differ."""
-
-
-class _Anything(msgspec.Struct):
-    """Arguments of a tool that the program runs, which are not decoded."""
 
 
 class ToolAccess(msgspec.Struct, frozen=True):
@@ -46,9 +40,7 @@ class ToolAccess(msgspec.Struct, frozen=True):
         A program could run every call that it gets, so it gets calls of tools that are allowed alone, and only those
         whose arguments are a JSON object, because not every API can carry others.
         """
-        here: list[ToolCall] = []
-        refused: list[Message] = []
-        there: list[ToolCall] = []
+        here, refused, there = list[ToolCall](), list[Message](), list[ToolCall]()
         for call in calls:
             known = self.theirs.get(call.name)
             if (call.name in self.own or (self.listed and known)) and parsed(call.arguments) is not None:
@@ -80,7 +72,10 @@ def gate(asked: ApiRequest, tools: Sequence[Tool], allowed: Sequence[str], *, li
             own.add(offered.name)
         else:
             continue
-        passed.append(_tool(offered))
+        about: dict[str, Any] = {"description": offered.description or ""}
+        about["parameters"] = offered.parameters or {"type": "object"}
+        # The program runs the tool, so the arguments are not decoded here.
+        passed.append(Tool(name=offered.name, **about, roles=("agent",), arguments=msgspec.Struct, path=()))
     if asked.tools and not own and not listed:
         offers = ", ".join(dict.fromkeys(one.name for one in asked.tools))
         raise EpisodeError(
@@ -107,26 +102,21 @@ def _known(offered: Offered, tools: Sequence[Tool]) -> str | None:
     """
     name, said = offered.name, " ".join((offered.description or "").split())
     for tool in tools:
-        one = tool.name
-        if name != one and not (name.endswith(one) and name[-len(one) - 1] in _SEPARATORS):
-            continue
-        if not said or " ".join(tool.description.split())[:_SURE] in said:
-            return one
+        is_named = name == tool.name or (name.endswith(tool.name) and name[-len(tool.name) - 1] in "_-./:")
+        if is_named and (not said or " ".join(tool.description.split())[:_SURE] in said):
+            return tool.name
     return None
 
 
-def _tool(offered: Offered) -> Tool:
-    fields: dict[str, Any] = {"description": offered.description or "", "parameters": offered.schema}
-    return Tool(name=offered.name, roles=("agent",), arguments=_Anything, path=(), **fields)
-
-
 class PendingReply(msgspec.Struct, frozen=True):
-    """Reply that the program has, and the record does not have yet, after the model's context."""
+    """Reply that the program has, and the record does not have yet, after the model's context.
+
+    It is `aside` if a program that has tools asked without them, such as for a title or a summary.
+    """
 
     context: tuple[Message, ...]
     reply: Reply
     aside: bool
-    """True for a request without tools by a program that has tools, such as one for a title or a summary."""
 
     @property
     def answers(self) -> bool:
@@ -134,53 +124,37 @@ class PendingReply(msgspec.Struct, frozen=True):
 
 
 class OpenTurn:
-    """Turn that waits for the program to make its calls.
-
-    `pending` has the calls not made yet as the model wrote them, with the episode's name of each tool. `closed` is set
-    when the turn is over.
-    """
+    """Turn that waits for the program to make its calls: each the episode's name of a tool, and the model's call."""
 
     def __init__(self, session: ActorSession, held: PendingReply, pending: list[tuple[str, ToolCall]]) -> None:
         self.context, self.reply, self.pending = held.context, held.reply, pending
         self._inbox: asyncio.Queue[ToolCall | None] = asyncio.Queue()
         self._waiting: asyncio.Future[Step] | None = None
-        self._turn = asyncio.ensure_future(session.step(held.reply, self._course))
-        self.closed = asyncio.Event()
+        self.task = asyncio.ensure_future(session.step(held.reply, self._course))
 
     def match(self, name: str, arguments: str) -> ToolCall | None:
-        """Takes the call that the program makes off the list; returns None if the model made no such call.
-
-        The arguments are those that the program sends, because it may fill in defaults.
-        """
+        """Takes the call that the program makes off the list; returns None if the model made no such call."""
         given, alike = parsed(arguments), [one for one in self.pending if one[0] == name]
         if not alike:
             return None
         equal = [one for one in alike if given is not None and parsed(one[1].arguments) == given]
         chosen = (equal or alike)[0]
         self.pending.remove(chosen)
+        # A program may fill in defaults.
         return ToolCall(chosen[1].id, name, chosen[1].arguments if equal else arguments)
 
     async def run(self, call: ToolCall) -> Step:
         """Makes a call."""
         waiting = self._waiting = asyncio.get_running_loop().create_future()
         self._inbox.put_nowait(call)
-        await asyncio.wait({waiting, self._turn}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({waiting, self.task}, return_when=asyncio.FIRST_COMPLETED)
         # A call that ended the episode is the last one, and `_course` does not get its step.
-        return waiting.result() if waiting.done() else (await self._turn).steps[-1]
+        return waiting.result() if waiting.done() else (await self.task).steps[-1]
 
     async def close(self) -> None:
         """Ends the turn without further calls."""
         self._inbox.put_nowait(None)
-        try:
-            await self._turn
-        finally:
-            self.closed.set()
-
-    async def abandon(self) -> None:
-        """Cancels the turn."""
-        self._turn.cancel()
-        with contextlib.suppress(asyncio.CancelledError, Exception):
-            await self._turn
+        await self.task
 
     async def _course(self, step: Step | None) -> ToolCall | None:
         if step is not None and self._waiting is not None:
