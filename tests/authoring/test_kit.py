@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import weakref
 from typing import Any
 
 import msgspec
@@ -111,16 +112,31 @@ def test_progress_counts_goals_that_are_reached_and_undone() -> None:
 
 
 def test_results_of_a_task_are_dropped_with_it() -> None:
-    known: authoring.PerTask[int] = authoring.PerTask()
+    class Found:
+        pass
+
+    def content(shelf: Shelf) -> int:
+        return shelf.numbers["a"]
+
+    @authoring.per_task(content)
+    def found(_: qn.Task[Any], shelf: Shelf) -> Found:
+        return Found()
+
     job = task()
     last = 3 * MAX_RESULTS_PER_TASK
-    for key in range(last + 1):
-        assert known.get(job, key, functools.partial(int, key)) == key
-    assert known.get(job, last, lambda: -1) == last
-    assert known.get(job, 0, lambda: -1) == -1
+    first, *_, newest = [weakref.ref(found(job, world(a=key))) for key in range(last + 1)]
+    assert first() is None
+    assert newest() is found(job, world(a=last, b=1)) is not found(task(), world(a=last))
     del job
     gc.collect()
-    assert known._known == {}
+    assert newest() is None
+
+
+def test_a_goal_about_a_field_explains_its_change_alone() -> None:
+    change = authoring.FieldChange(table="shelves", key="a", field="size", before=1, after=2)
+    assert authoring.FieldGoal(table="shelves", key="a", field="size").allows(change)
+    assert not authoring.FieldGoal(table="shelves", key="b", field="size").allows(change)
+    assert not authoring.TaskGoal().allows(change)
 
 
 def test_recent_results_are_bounded() -> None:

@@ -13,11 +13,13 @@ from .drafts import Level as Level
 from .drafts import generated as generated
 from .drafts import key_of as key_of
 from .goals import Checklist as Checklist
+from .goals import FieldGoal as FieldGoal
 from .goals import Goal as Goal
-from .memory import PerTask as PerTask
+from .goals import TaskGoal as TaskGoal
 from .memory import Recent as Recent
 from .memory import by_content as by_content
 from .memory import content_of as content_of
+from .memory import per_task as per_task
 from .scores import Breaches as Breaches
 from .scores import lawful as lawful
 from .scores import lawful_step as lawful_step

@@ -5,22 +5,45 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
+
 from quintain.state import State
 from quintain.task import Task
 from quintain.verifier import Score, TurnView
 
-from .memory import PerTask, content_of
+from .changes import FieldChange
+from .memory import content_of, per_task
 
 S = TypeVar("S", bound=State)
 W_contra = TypeVar("W_contra", bound=State, contravariant=True)
 
 
 class Goal(Protocol[W_contra]):
-    """An effect that a task asks for. A `msgspec.Struct` with a tag, so that a truth can hold it."""
+    """An effect that a task asks for. A `TaskGoal`, or another `msgspec.Struct` with a tag: a truth can hold it."""
 
     def missing(self, world: W_contra, start: W_contra, /) -> str:
         """Returns why the world does not show the effect; empty when it does."""
         ...
+
+
+class TaskGoal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Base class of goals, which add fields and `missing(world, start)`."""
+
+    def allows(self, change: FieldChange) -> bool:
+        """Returns True if the goal explains a changed field."""
+        del change
+        return False
+
+
+class FieldGoal(TaskGoal, frozen=True, kw_only=True):
+    """Base class of goals about one field of one row."""
+
+    table: str
+    key: Any
+    field: str
+
+    def allows(self, change: FieldChange) -> bool:
+        return (change.table, change.key, change.field) == (self.table, self.key, self.field)
 
 
 class Checklist(Generic[S]):
@@ -29,6 +52,10 @@ class Checklist(Generic[S]):
     Args:
         goals: Truth of a task to its goals; by default `truth.goals`, or the truth itself.
         content: World to a key that is equal for worlds in which the same goals hold.
+
+    Attributes:
+        missing: Function of a task and a world to the reason why each goal, in order, is not reached; empty where it
+            is.
     """
 
     def __init__(
@@ -38,12 +65,7 @@ class Checklist(Generic[S]):
         content: Callable[[S], Hashable] = content_of,
     ) -> None:
         self._goals = goals
-        self.content = content
-        self._missing: PerTask[tuple[str, ...]] = PerTask()
-
-    def missing(self, task: Task[S], world: S) -> tuple[str, ...]:
-        """Returns for each goal, in order, why it is not reached; empty where it is."""
-        return self._missing.get(task, self.content(world), lambda: self._evaluate(task, world))
+        self.missing = per_task(content)(self._evaluate)
 
     def _evaluate(self, task: Task[S], world: S) -> tuple[str, ...]:
         start = task.world()

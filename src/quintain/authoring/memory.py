@@ -14,6 +14,7 @@ from quintain.state import State
 from quintain.table import Table
 from quintain.task import Task
 
+S = TypeVar("S", bound=State)
 T = TypeVar("T")
 
 MAX_RESULTS_PER_TASK = 64
@@ -51,20 +52,30 @@ class Recent(Generic[T]):
         return found
 
 
-class PerTask(Generic[T]):
-    """The latest results of each task, by key. They are dropped with the task; do not change them."""
+def per_task(
+    content: Callable[[S], Hashable],
+) -> Callable[[Callable[[Task[Any], S], T]], Callable[[Task[Any], S], T]]:
+    """Remembers the latest results of a function of a task and a world; do not change the results.
 
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[weakref.ref[Task[Any]], Recent[T]]] = {}
+    Args:
+        content: World to a key that is equal for worlds in which the function has the same result.
+    """
 
-    def get(self, task: Task[Any], key: Hashable, make: Callable[[], T]) -> T:
-        """Returns the result for the key; makes it if it is not known."""
-        number = id(task)
-        entry = self._known.get(number)
-        if entry is None or entry[0]() is not task:
-            reference = weakref.ref(task, lambda _: self._known.pop(number, None))
-            entry = self._known[number] = reference, Recent(MAX_RESULTS_PER_TASK)
-        return entry[1].get(key, make)
+    def wrap(function: Callable[[Task[Any], S], T]) -> Callable[[Task[Any], S], T]:
+        known: dict[int, tuple[weakref.ref[Task[Any]], Recent[T]]] = {}  # Dropped with the task.
+
+        @functools.wraps(function)
+        def remembered(task: Task[Any], world: S) -> T:
+            number = id(task)
+            entry = known.get(number)
+            if entry is None or entry[0]() is not task:
+                reference = weakref.ref(task, lambda _: known.pop(number, None))
+                entry = known[number] = reference, Recent(MAX_RESULTS_PER_TASK)
+            return entry[1].get(content(world), lambda: function(task, world))
+
+        return remembered
+
+    return wrap
 
 
 def by_content(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:

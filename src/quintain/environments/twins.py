@@ -37,20 +37,25 @@ CLASSES = (
 """Kinds of bugs of which an environment with twins has one each."""
 
 
-def planted(package: str, twin: str) -> qn.Environment[Any]:
-    """The `env` of the module that plants the bug.
+def maker(sound: qn.Environment[Any], package: str) -> Callable[..., qn.Environment[Any]]:
+    """Returns the function by which a plugin makes the sound environment, or a twin of it.
 
     Args:
-        package: Dotted name of the package of an environment's twins.
-        twin: One of CLASSES.
-
-    Raises:
-        UsageError: No such class.
+        sound: The environment without a planted bug.
+        package: Dotted name of the package of its twins.
     """
-    if twin not in CLASSES:
-        raise UsageError(f"unknown twin {twin!r}; known: {', '.join(CLASSES)}")
-    found: qn.Environment[Any] = importlib.import_module(f"{package}.{twin}").env
-    return found
+
+    def make(*, twin: str = "") -> qn.Environment[Any]:
+        """Returns the environment, or the twin with this class of bug.
+
+        Raises:
+            UsageError: No such class.
+        """
+        if twin and twin not in CLASSES:
+            raise UsageError(f"unknown twin {twin!r}; known: {', '.join(CLASSES)}")
+        return importlib.import_module(f"{package}.{twin}").env if twin else sound
+
+    return make
 
 
 def poisoned(

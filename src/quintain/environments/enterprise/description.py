@@ -124,12 +124,11 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind in {"create", "change", "remove"}
 
 
-class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A table.
+class _TableFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file says of a table, word for word.
 
     Attributes:
         code: What the public keys of its rows begin with: "PR" for PR-17.
-        one: What a row is called.
         rows: How many the seed has.
         private: The column with the employee whose rows these are: others see them only with the role `reader`,
             or as this employee's manager.
@@ -140,18 +139,27 @@ class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    department: str
     code: str
-    one: str
     about: str
     rows: int
-    columns: dict[str, Column]
     private: str = ""
     reader: str = ""
     is_settled: bool = False
     is_log: bool = False
     unique: tuple[tuple[str, ...], ...] = ()
     checks: tuple[str, ...] = ()
+
+
+class TableSpec(_TableFacts, frozen=True, kw_only=True):
+    """A table.
+
+    Attributes:
+        one: What a row is called.
+    """
+
+    department: str
+    one: str
+    columns: dict[str, Column]
 
     @property
     def label(self) -> str:
@@ -218,21 +226,11 @@ class _ToolEntry(
     effects: tuple[str, ...] = ()
 
 
-class _TableEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _TableEntry(_TableFacts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table as a file has it; see `TableSpec`."""
 
-    name: str
-    code: str
-    about: str
-    rows: int
     columns: tuple[Column, ...]
     one: str = ""
-    private: str = ""
-    reader: str = ""
-    is_settled: bool = False
-    is_log: bool = False
-    unique: tuple[tuple[str, ...], ...] = ()
-    checks: tuple[str, ...] = ()
     tools: tuple[_ToolEntry, ...] = ()
     actions: tuple[_ToolEntry, ...] = ()
 
@@ -297,13 +295,12 @@ def _digest(texts: Mapping[str, str]) -> str:
 
 
 def _table(department: str, entry: _TableEntry) -> TableSpec:
-    fields = {name: getattr(entry, name) for name in _TableEntry.__struct_fields__ if name not in {"tools", "actions"}}
-    fields |= {
-        "department": department,
-        "one": entry.one or entry.name.removesuffix("s"),
-        "columns": {column.name: column for column in entry.columns},
-    }
-    return TableSpec(**fields)
+    return TableSpec(
+        **{name: getattr(entry, name) for name in _TableFacts.__struct_fields__},
+        department=department,
+        one=entry.one or entry.name.removesuffix("s"),
+        columns={column.name: column for column in entry.columns},
+    )
 
 
 def _actions(department: str, file: _DepartmentFile, tables: Mapping[str, TableSpec]) -> Iterator[Action]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Hashable
 
 import quintain as qn
-from quintain.authoring import Breaches, PerTask, by_content
+from quintain.authoring import Breaches, by_content, per_task
 
 from . import policy, times
 from .goals import Field, Truth
@@ -13,17 +14,16 @@ from .mail import Outgoing
 from .records import Contact
 from .state import Sales
 
-_KNOWN: PerTask[Breaches] = PerTask()
+
+def _content(world: Sales) -> Hashable:
+    tables = (world.mail.outbox, world.crm.contacts, world.crm.accounts)
+    return tuple(table.content_key() for table in tables)
 
 
+@per_task(_content)
 def breaches(task: qn.Task[Sales], world: Sales) -> Breaches:
     """Returns the rules broken so far, by letters sent or still scheduled. Letters to an opt-out are forbidden."""
-    tables = (world.mail.outbox, world.crm.contacts, world.crm.accounts)
-    key = tuple(table.content_key() for table in tables)
-    return _KNOWN.get(task, key, lambda: _breaches(world, task.truth))
-
-
-def _breaches(world: Sales, truth: Truth) -> Breaches:
+    truth: Truth = task.truth
     letters = {key: letter for key in world.fresh("M-") if _outside(letter := world.mail.outbox[key])}
     forbidden = [f"{key} to {row.to}, who never is to be written to" for key, row in letters.items()
                  if row.to.casefold() in truth.never]  # fmt: skip

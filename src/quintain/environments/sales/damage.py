@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import quintain as qn
-from quintain.authoring import FieldChange, PerTask, changed_fields, unexplained
+from quintain.authoring import FieldChange, changed_fields, per_task, unexplained
 
 from . import goals
 from .goals import Booked, Mailed, Note, Truth
@@ -28,18 +28,13 @@ _WATCHED = (
 """Everything an agent can write, but for the marks of what it has read."""
 
 
-_KNOWN: PerTask[list[str]] = PerTask()
-
-
+@per_task(goals.content)
 def unasked(task: qn.Task[Sales], final: Sales) -> list[str]:
     """Returns the changes that no goal explains, in words for a reader."""
-    return _KNOWN.get(task, goals.content(final), lambda: _unasked(task.truth, task.world(), final))
-
-
-def _unasked(truth: Truth, start: Sales, final: Sales) -> list[str]:
+    truth: Truth = task.truth
     stray = [
         f"{edit.key}.{edit.field} changed from {edit.before!r} to {edit.after!r}"
-        for edit in unexplained(edits(start, final), truth.goals)
+        for edit in unexplained(edits(task.world(), final), truth.goals)
         if not _by_itself(edit)
     ]
     return [*stray, *_stray_letters(truth, final), *_stray_meetings(truth, final), *_stray_entries(truth, final)]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 import quintain as qn
-from quintain.authoring import Checklist, FieldChange
+from quintain.authoring import Checklist, FieldChange, FieldGoal, TaskGoal
 
 from . import policy, times
 from .calendar import HALF_HOUR, Meeting, booked, clash
@@ -23,24 +23,9 @@ LETTER_MIN = 20
 """Characters that a letter has at least."""
 
 
-class _SalesGoal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Base of the goals, each of which also has `missing(world, start)`."""
-
-    records: ClassVar[bool] = False
-    """True for the record of an act, False for the act."""
-
-    def allows(self, edit: FieldChange) -> bool:
-        """True if the goal explains a changed field."""
-        del edit
-        return False
-
-
-class Field(_SalesGoal, frozen=True, kw_only=True):
+class Field(FieldGoal, frozen=True, kw_only=True):
     """A field has a value; spelling of phone numbers, capital letters and spaces do not count."""
 
-    table: str
-    key: str
-    field: str
     value: str | int
 
     def missing(self, world: Sales, _: Sales) -> str:
@@ -49,27 +34,18 @@ class Field(_SalesGoal, frozen=True, kw_only=True):
             return ""
         return f"{self.key}.{self.field} should be {self.value!r}, is {found!r}"
 
-    def allows(self, edit: FieldChange) -> bool:
-        return (edit.table, edit.key, edit.field) == (self.table, self.key, self.field)
 
-
-class Filled(_SalesGoal, frozen=True, kw_only=True):
+class Filled(FieldGoal, frozen=True, kw_only=True):
     """A field was given words of its own."""
 
-    table: str
-    key: str
-    field: str
     was: str = ""
 
     def missing(self, world: Sales, _: Sales) -> str:
         found = getattr(table(world, self.table)[self.key], self.field) or ""
         return "" if found.strip() and found != self.was else f"{self.key}.{self.field} was not set anew"
 
-    def allows(self, edit: FieldChange) -> bool:
-        return (edit.table, edit.key, edit.field) == (self.table, self.key, self.field)
 
-
-class Merged(_SalesGoal, frozen=True, kw_only=True):
+class Merged(TaskGoal, frozen=True, kw_only=True):
     """A contact was merged, directly or by way of others, into the right survivor."""
 
     survivor: str
@@ -79,11 +55,11 @@ class Merged(_SalesGoal, frozen=True, kw_only=True):
         into = self._root(world)
         return "" if into == self.survivor else f"{self.duplicate} should be merged into {self.survivor}, not {into}"
 
-    def allows(self, edit: FieldChange) -> bool:
-        if edit.table == "crm.contacts":
-            return bool(edit.key == self.duplicate)
+    def allows(self, change: FieldChange) -> bool:
+        if change.table == "crm.contacts":
+            return bool(change.key == self.duplicate)
         # What hung on the duplicate moves with it.
-        return edit.field in {"contact", "about"} and edit.before == self.duplicate
+        return change.field in {"contact", "about"} and change.before == self.duplicate
 
     def _root(self, world: Sales) -> str | None:
         into = world.crm.contacts[self.duplicate].merged_into
@@ -92,10 +68,9 @@ class Merged(_SalesGoal, frozen=True, kw_only=True):
         return into
 
 
-class Note(_SalesGoal, frozen=True, kw_only=True):
+class Note(TaskGoal, frozen=True, kw_only=True):
     """An entry was logged about one of some records."""
 
-    records: ClassVar[bool] = True
     about: tuple[str, ...]
     mentions: tuple[str, ...] = ()
 
@@ -110,7 +85,7 @@ class Note(_SalesGoal, frozen=True, kw_only=True):
         return reason
 
 
-class Booked(_SalesGoal, frozen=True, kw_only=True):
+class Booked(TaskGoal, frozen=True, kw_only=True):
     """A meeting stands in a colleague's calendar where both sides can and the policy allows."""
 
     rep: str
@@ -126,8 +101,8 @@ class Booked(_SalesGoal, frozen=True, kw_only=True):
     def missing(self, world: Sales, _: Sales) -> str:
         return self.start(world)[1]
 
-    def allows(self, edit: FieldChange) -> bool:
-        return (edit.table, edit.key, edit.field) == ("calendar.meetings", self.meeting, "start")
+    def allows(self, change: FieldChange) -> bool:
+        return (change.table, change.key, change.field) == ("calendar.meetings", self.meeting, "start")
 
     def start(self, world: Sales) -> tuple[float | None, str]:
         """Returns the begin of the meeting; None and the reason when no valid one exists."""
@@ -161,7 +136,7 @@ class Booked(_SalesGoal, frozen=True, kw_only=True):
         return next((name for name, true in flaws.items() if true), "")
 
 
-class Mailed(_SalesGoal, frozen=True, kw_only=True):
+class Mailed(TaskGoal, frozen=True, kw_only=True):
     """A letter of ours went, or is about to go, to an address."""
 
     to: str

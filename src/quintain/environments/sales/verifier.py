@@ -14,7 +14,7 @@ from quintain.environments.faults import reach
 
 from .compliance import breaches
 from .damage import unasked
-from .goals import CHECKLIST
+from .goals import CHECKLIST, Note
 from .state import Sales
 
 READS = frozenset({"crm_get", "crm_history", "mail_read"})
@@ -44,7 +44,7 @@ def informed(turn: qn.TurnView[Sales]) -> bool:
 @qn.phase(after="informed")
 def acted(turn: qn.TurnView[Sales]) -> bool:
     """Everything is done, but perhaps not everything noted."""
-    return not CHECKLIST.reasons(turn.task, turn.after, lambda goal: not goal.records)
+    return not CHECKLIST.reasons(turn.task, turn.after, lambda goal: not isinstance(goal, Note))
 
 
 @qn.phase(after="acted")

@@ -169,12 +169,15 @@ class Case(SupportDraft):
 
     # -- the solution
 
-    def look(self, ticket: Ticket, account: Account | None = None) -> None:
-        """Read a ticket, who wrote it, and their account."""
+    def look(self, ticket: Ticket, account: Account | None = None, invoice: Invoice | None = None) -> None:
+        """Reads a ticket, who wrote it, their account, and one of its invoices."""
         self.play("get_ticket", ticket_id=ticket.id)
         self.play("get_customer", customer_id=ticket.requester_id)
         if account is not None:
             self.play("get_account", account_id=account.id)
+        if account is not None and invoice is not None:
+            self.play("list_invoices", account_id=account.id)
+            self.play("get_invoice", invoice_id=invoice.id)
 
     def verify(self, ticket: Ticket, customer: Customer) -> None:
         """Check who writes, with what they gave."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import quintain as qn
-from quintain.authoring import PerTask, changed_fields, unexplained
+from quintain.authoring import changed_fields, per_task, unexplained
 from quintain.resources.database import RowChange
 
 from .automation import BREACHED
 from .desk import Desk
-from .goals import Made, Truth
+from .goals import Made, Truth, content
 
 BOOKS = frozenset({"ticket_events", "sla_clocks", "mails", "audit_log", "scripts", "verifications", "scans"})
 """Tables in which the world itself writes down what happens."""
@@ -26,16 +26,11 @@ REPLIES_SPARE = 6
 """Letters and notes on the job's tickets that are free."""
 
 
-_KNOWN: PerTask[list[str]] = PerTask()
-
-
+@per_task(content)
 def unasked(task: qn.Task[Any], final: Desk) -> list[str]:
     """Returns the changes that neither the job nor time explains, in words for a reader."""
-    return _KNOWN.get(task, final.db.digest(), lambda: _unasked(task.truth, task.world(), final))
-
-
-def _unasked(truth: Truth, start: Desk, final: Desk) -> list[str]:
-    changes = start.db.diff(final.db)
+    truth: Truth = task.truth
+    changes = task.world().db.diff(final.db)
     by_agent = {
         change.after["ticket_id"]
         for change in changes
@@ -51,7 +46,7 @@ def _unasked(truth: Truth, start: Desk, final: Desk) -> list[str]:
         elif change.table == "tickets":
             found += _ticket(truth, change, by_agent)
         elif change.table == "ticket_tags":
-            row = change.after or change.before or {}
+            row: Mapping[str, Any] = change.after or change.before or {}
             if row["ticket_id"] not in truth.tickets and row["tag"] not in OWN_TAGS:
                 found.append(f"the tag {row['tag']} on ticket {row['ticket_id']}")
         else:

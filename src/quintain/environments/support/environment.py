@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import quintain as qn
-from quintain.environments.twins import planted
+from quintain.environments.twins import maker
 
 from .harness import harness
 from .state import Support
@@ -21,14 +19,4 @@ env = qn.Environment(
     config=qn.Config(max_turns=60),  # C
 )
 
-
-def make(*, twin: str = "") -> qn.Environment[Any]:
-    """The help desk, or a twin of it with a planted bug.
-
-    Args:
-        twin: The class of the bug; none when empty.
-
-    Raises:
-        UsageError: No such class.
-    """
-    return planted(f"{__package__}.twins", twin) if twin else env
+make = maker(env, f"{__package__}.twins")

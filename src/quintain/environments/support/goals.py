@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.authoring import Checklist, FieldChange, Recent
+from quintain.authoring import Checklist, FieldGoal, Recent, TaskGoal
 
 from .desk import Desk
 
@@ -25,12 +25,9 @@ NUMBERS_MAX = 24
 """Different numbers in the replies on one ticket; more count as guessing."""
 
 
-class Field(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Field(FieldGoal, frozen=True, kw_only=True):
     """A field of a row has a value; capital letters and spaces do not count, and closed is what becomes of solved."""
 
-    table: str
-    key: int
-    field: str
     value: str | int | None
     is_filing: bool = False
     """True for a field of how the ticket is filed, False for a repair."""
@@ -44,29 +41,17 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         name = f"{self.table} {self.key}: {self.field}"
         return "" if _plain(value) == _plain(self.value) else f"{name} should be {self.value!r}, is {value!r}"
 
-    def allows(self, change: FieldChange) -> bool:
-        """True if it explains a changed field."""
-        return (change.table, change.key, change.field) == (self.table, self.key, self.field)
 
-
-class Filled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Filled(FieldGoal, frozen=True, kw_only=True):
     """A field of a row that was empty is not any more."""
-
-    table: str
-    key: int
-    field: str
 
     def missing(self, world: Desk, start: Desk) -> str:
         del start
         ((value,),) = _value(world, self.table, key=self.key, field=self.field)
         return "" if value is not None else f"{self.table} {self.key}: {self.field} is still empty"
 
-    def allows(self, change: FieldChange) -> bool:
-        """True if it explains a changed field."""
-        return (change.table, change.key, change.field) == (self.table, self.key, self.field)
 
-
-class Made(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Made(TaskGoal, frozen=True, kw_only=True):
     """So many new rows of a table have these values; without a count it only explains them."""
 
     table: str
@@ -90,13 +75,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         """True if a row has these values."""
         return all(row[name] == value for name, value in self.fields.items())
 
-    def allows(self, change: FieldChange) -> bool:
-        """Returns False: it is about new rows."""
-        del change
-        return False
 
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True, tag="Told"):
+class Answer(TaskGoal, frozen=True, kw_only=True, tag="Told"):
     """Replies to the customer hold some facts, in any words and in one reply or several."""
 
     ticket: int
@@ -118,11 +98,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, tag="Told"):
         if len(_numbers(said)) > NUMBERS_MAX:
             return 0.0
         return sum(holds(said, fact) for fact in self.facts) / len(self.facts) if said else 0.0
-
-    def allows(self, change: FieldChange) -> bool:
-        """Returns False: it is about new rows."""
-        del change
-        return False
 
 
 Goal = Field | Filled | Made | Answer

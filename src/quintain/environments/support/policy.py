@@ -5,8 +5,6 @@ The tasks, their solutions, the verifier and the text share the numbers, so they
 
 from __future__ import annotations
 
-from datetime import date, timedelta
-
 REFUND_LIMIT_CENTS = 10_000
 CREDIT_LIMIT_CENTS = 5_000
 """The most that an agent may give without a lead's approval."""
@@ -52,11 +50,6 @@ def percent_of(cents: int, percent: int) -> int:
 def money(cents: int) -> str:
     """For people: "EUR 19.90"."""
     return f"EUR {cents // 100}.{cents % 100:02}"
-
-
-def counts_until(valid_until: str) -> str:
-    """The last day on which a coupon is still honoured."""
-    return (date.fromisoformat(valid_until) + timedelta(days=GRACE_DAYS)).isoformat()
 
 
 POLICY = f"""\

@@ -202,16 +202,8 @@ class Retail(World, kw_only=True):
             zip: Such as '12345'.
         """
         with self._pending(order_id) as order:
-            order.address = construct(
-                UserAddress,
-                {
-                    "address1": address1,
-                    "address2": address2,
-                    "city": city,
-                    "state": state,
-                    "country": country,
-                    "zip": zip,
-                },
+            order.address = _address(
+                address1=address1, address2=address2, city=city, state=state, country=country, zip=zip
             )
         return shown(order)
 
@@ -308,16 +300,8 @@ class Retail(World, kw_only=True):
             zip: Such as '12345'.
         """
         with self._user(user_id) as user:
-            user.address = construct(
-                UserAddress,
-                {
-                    "address1": address1,
-                    "address2": address2,
-                    "city": city,
-                    "state": state,
-                    "country": country,
-                    "zip": zip,
-                },
+            user.address = _address(
+                address1=address1, address2=address2, city=city, state=state, country=country, zip=zip
             )
         return shown(user)
 
@@ -380,6 +364,10 @@ class Retail(World, kw_only=True):
         if not variants[new].available:
             raise ToolError(f"New item {new} not found or available")
         return variants[new]
+
+
+def _address(**fields: str) -> UserAddress:
+    return construct(UserAddress, fields)
 
 
 def _not_owned(order: Order, item_ids: list[str]) -> Iterable[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from quintain.environments.enterprise.draft import CompanyDraft
 from quintain.environments.enterprise.goals import ref
 
@@ -123,17 +125,18 @@ def ask_transfer(d: CompanyDraft) -> str:
     return f"{target} runs out of {product}. Request a transfer of {quantity} from {source}."
 
 
-def _transfer(d: CompanyDraft, status: str) -> dict[str, object]:
+def _moved(d: CompanyDraft, verb: str, status: str) -> dict[str, Any]:
+    """Lets somebody of the warehouse move the transfer on; returns what it is about."""
+    d.act_as("logistics.staff")
     m = d.memory
+    d.look("logistics_find_stock_transfers", product=m["product"], status=status)
     where = {name: m[name] for name in ("product", "source", "target", "quantity")}
-    return ref("stock_transfers", **where, status=status)
+    d.do(f"logistics_{verb}_stock_transfer", stock_transfer=ref("stock_transfers", **where, status=status))
+    return m
 
 
 def dispatch(d: CompanyDraft) -> str:
-    d.act_as("logistics.staff")
-    m = d.memory
-    d.look("logistics_find_stock_transfers", product=m["product"], status="requested")
-    d.do("logistics_dispatch_stock_transfer", stock_transfer=_transfer(d, "requested"))
+    m = _moved(d, "dispatch", "requested")
     return (
         f"Load the requested transfer of {m['quantity']} x {m['product']} from {m['source']} to {m['target']}: "
         "dispatch it."
@@ -141,10 +144,7 @@ def dispatch(d: CompanyDraft) -> str:
 
 
 def arrive(d: CompanyDraft) -> str:
-    d.act_as("logistics.staff")
-    m = d.memory
-    d.look("logistics_find_stock_transfers", product=m["product"], status="in_transit")
-    d.do("logistics_receive_stock_transfer", stock_transfer=_transfer(d, "in_transit"))
+    m = _moved(d, "receive", "in_transit")
     return (
         f"The {m['quantity']} x {m['product']} from {m['source']} have arrived at {m['target']}. Receive the transfer."
     )

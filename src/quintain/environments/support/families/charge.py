@@ -31,7 +31,7 @@ def twice(case: Case) -> str:
     if case.mess:
         _more_months(case, account, customer, card=card)
     ticket = _write(case, customer, invoice)
-    _read(case, ticket, account, invoice=invoice)
+    case.look(ticket, account, invoice)
     return _refund(case, ticket, second, invoice=invoice)
 
 
@@ -43,7 +43,7 @@ def two_months(case: Case) -> str:
     case.payment(earlier, card, days=32, status="failed", failure="insufficient_funds")
     ticket = _write(case, customer, invoice)
     case.asks_only = True
-    _read(case, ticket, account, invoice=invoice)
+    case.look(ticket, account, invoice)
     case.play("get_invoice", invoice_id=earlier.id)
     case.say(ticket, f"These are two invoices: {earlier.number} of {earlier.issued} and {invoice.number} of "
              f"{invoice.issued}. Nothing was charged twice.", word(earlier.number), word(invoice.number))  # fmt: skip
@@ -57,7 +57,7 @@ def reservation(case: Case) -> str:
     _, lapses = case.reservation(invoice, card, days=3)
     ticket = _write(case, customer, invoice)
     case.asks_only = True
-    _read(case, ticket, account, invoice=invoice)
+    case.look(ticket, account, invoice)
     case.say(ticket, f"The second booking is only a reservation by your bank. It lapses on {lapses}.", day(lapses))
     case.file(ticket, status="solved", category="refund", resolution="informed")
     return f"The second booking is pending and lapses on {lapses}."
@@ -86,7 +86,7 @@ def mixed(case: Case) -> str:
     again: Words = {"en": ("No answer yet?! I wrote to you about {shown}, taken again and again. Refund me!",)}
     other = _write(case, customer, invoice, says=again, minutes=20)
     other.channel = "web"
-    _read(case, ticket, account, invoice=invoice)
+    case.look(ticket, account, invoice)
     case.play("list_tickets", requester_id=customer.id)
     case.play("merge_tickets", ticket_id=ticket.id, duplicate_id=other.id)
     case.want("tickets", other.id, merged_into=ticket.id)
@@ -186,12 +186,6 @@ def _write(
     return case.write(customer, subject, says, facts={"shown": shown}, minutes=minutes)
 
 
-def _read(case: Case, ticket: Ticket, account: Account, *, invoice: Invoice) -> None:
-    case.look(ticket, account)
-    case.play("list_invoices", account_id=account.id)
-    case.play("get_invoice", invoice_id=invoice.id)
-
-
 def _refund(case: Case, ticket: Ticket, payment: Payment, *, invoice: Invoice) -> str:
     case.play("refund_payment", payment_id=payment.id, amount_cents=payment.amount_cents, reason="charged twice")
     _refunded(case, payment)
@@ -214,7 +208,7 @@ def _approved(case: Case, *, granted: bool) -> str:
     second = case.payment(invoice, card, days=2.5)
     ticket = _write(case, customer, invoice)
     cents = second.amount_cents
-    _read(case, ticket, account, invoice=invoice)
+    case.look(ticket, account, invoice)
     approval = case.approval(ticket, cents, why=f"{invoice.number} was paid twice", granted=granted)
     if granted:
         given = {"payment_id": second.id, "amount_cents": cents, "approval_id": approval}

@@ -81,9 +81,7 @@ def unpaid(case: Case) -> str:
     order = case.order(customer, home, days=40, status="delivered")
     ticket = case.write(customer, case.rng.choice(SUBJECTS), SAYS, details=case.details(order=order.number, card=card))
     case.asks_only = True
-    case.look(ticket, account)
-    case.play("list_invoices", account_id=account.id)
-    case.play("get_invoice", invoice_id=invoice.id)
+    case.look(ticket, account, invoice)
     case.send_link(ticket, invoice, "Your account is locked because an invoice is unpaid; paying it lifts the lock.")
     case.file(ticket, status="pending", category="payment")
     return f"The account is locked for {invoice.number}; I sent a link to pay it."

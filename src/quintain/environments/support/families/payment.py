@@ -29,7 +29,7 @@ def newer_card(case: Case) -> str:
     newer = case.card(customer, default=False)
     if case.mess:
         case.card(customer, expires="2024-02", default=False)
-    _read(case, ticket, account, invoice=invoice)
+    case.look(ticket, account, invoice)
     case.play("list_cards", customer_id=customer.id)
     case.verify(ticket, customer)
     case.play("set_default_card", card_id=newer.id)
@@ -49,7 +49,7 @@ def no_card(case: Case) -> str:
     case.asks_only = True
     if case.mess:
         case.card(customer, expires="2024-11", default=False)
-    _read(case, ticket, account, invoice=invoice)
+    case.look(ticket, account, invoice)
     case.play("list_cards", customer_id=customer.id)
     return _link(case, ticket, invoice, why="Your card has expired.")
 
@@ -59,7 +59,7 @@ def lost_card(case: Case) -> str:
     customer, account, _, ticket, invoice = _unpaid(case, failure="card_reported_lost")
     case.asks_only = True
     case.card(customer, default=False)
-    _read(case, ticket, account, invoice=invoice)
+    case.look(ticket, account, invoice)
     return _link(case, ticket, invoice, why="Your bank does not accept the card any more.")
 
 
@@ -68,7 +68,7 @@ def later(case: Case) -> str:
     _, account, _, ticket, invoice = _unpaid(case, failure="insufficient_funds")
     retry = case.planned_retry(invoice, 80 + case.rng.below(120), failure=None)
     case.asks_only = True
-    _read(case, ticket, account, invoice=invoice)
+    case.look(ticket, account, invoice)
     case.say(ticket, f"Your bank declined the payment of {invoice.number} for lack of funds. We try again on "
              f"{retry.due[:10]} by ourselves.", day(retry.due), word(invoice.number))  # fmt: skip
     case.file(ticket, status="pending", category="payment")
@@ -81,7 +81,7 @@ def soon(case: Case) -> str:
     works = bool(case.rng.below(2))
     hours = 12 + case.rng.below(30)
     retry = case.planned_retry(invoice, hours, failure=None if works else "insufficient_funds")
-    _read(case, ticket, account, invoice=invoice)
+    case.look(ticket, account, invoice)
     text = f"Hello, your bank declined the payment for lack of funds. We try again on {retry.due[:10]}."
     case.play("reply", ticket_id=ticket.id, body=text)
     case.play("update_ticket", ticket_id=ticket.id, status="hold", category="payment")
@@ -105,7 +105,7 @@ def two_invoices(case: Case) -> str:
     other.status = "open"
     case.payment(other, card, days=45, status="failed", failure="expired_card")
     newer = case.card(customer, default=False)
-    _read(case, ticket, account, invoice=invoice)
+    case.look(ticket, account, invoice)
     case.play("get_invoice", invoice_id=other.id)
     case.play("list_cards", customer_id=customer.id)
     case.verify(ticket, customer)
@@ -151,12 +151,6 @@ def _unpaid(
 def _looming(case: Case) -> int:
     """Minutes for which the ticket has waited already, so that little is left until its first deadline."""
     return 300 + case.rng.below(90)
-
-
-def _read(case: Case, ticket: Ticket, account: Account, *, invoice: Invoice) -> None:
-    case.look(ticket, account)
-    case.play("list_invoices", account_id=account.id)
-    case.play("get_invoice", invoice_id=invoice.id)
 
 
 def _paid(case: Case, invoice: Invoice) -> None:
