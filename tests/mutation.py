@@ -116,7 +116,7 @@ def _changed(node: ast.expr | ast.stmt) -> str | None:
             text = str(value + 1)
         case ast.IfExp(test=test, body=body, orelse=orelse):
             text = f"({ast.unparse(orelse)} if {ast.unparse(test)} else {ast.unparse(body)})"
-        case ast.Return(value=ast.expr()):
+        case ast.Return(value=ast.expr() as value) if ast.unparse(value) != "None":
             text = "return None"
         case ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign():
             text = "pass"

@@ -16,6 +16,7 @@ def f(a: int = 3) -> int:
     g(a)
     a += 4
     return a if a else h(True)
+    return None
 '''
 
 

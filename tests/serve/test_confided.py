@@ -151,6 +151,16 @@ def void(env: qn.Environment[Any], asked: ToolCall, **most: Any) -> Trace:
     return trace
 
 
+def test_secrets_are_read_only_within_the_work_that_they_are_shown_to() -> None:
+    outer, inner = Secrets({"KEY": "outer"}), Secrets({"KEY": "inner"})
+    with outer.shown():
+        with pytest.raises(ValueError, match="boom"), inner.shown():
+            assert secret("KEY") == "inner"
+            raise ValueError("boom")
+        assert secret("KEY") == "outer"
+    assert secret("KEY") is None
+
+
 def test_secret_that_begins_with_another_is_hidden_whole() -> None:
     both = Secrets({"SHORT": "sk-0123456789", "LONG": "sk-0123456789-and-more"})
     assert both.hidden("It is sk-0123456789-and-more.") == "It is ***."

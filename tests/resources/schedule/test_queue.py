@@ -110,6 +110,13 @@ TestModel = Model.TestCase
 TestModel.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 
 
+def test_row_put_again_with_a_later_number_waits_for_those_before_it() -> None:
+    queue: Rows = Queue(Row)
+    queue["a"], queue["b"] = Row(1.0, 1), Row(1.0, 2)
+    queue["a"] = Row(1.0, 3)
+    assert [pop(queue), pop(queue)] == [("b", Row(1.0, 2)), ("a", Row(1.0, 3))]
+
+
 @given(st.lists(st.integers(0, 50)), st.lists(st.integers(0, 50)))
 def test_runs_of_forks_are_merged(one: list[int], two: list[int]) -> None:
     queue: Rows = Queue(Row)
