@@ -19,7 +19,13 @@ ROOT = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Draws fewer examples in the fast suite, except in the tests of the core, whose coverage is measured."""
+    """Draws fewer examples in the fast suite, except for the core, and measures no coverage of draws.
+
+    Coverage counts what every run reaches, and would make a test of draws up to three times as slow.
+    """
+    for item in items:
+        if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
+            item.add_marker("no_cover")
     if config.getoption("markexpr") != "not slow":
         return
     # A set, because all parameters of a test share one function.

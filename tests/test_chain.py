@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -174,11 +175,16 @@ def test_a_day_has_each_task_once() -> None:
 @given(st.integers(1, 5), st.integers(1, 3), st.data())
 @settings(max_examples=30)
 def test_a_run_that_was_broken_off_continues_its_days(count: int, group: int, data: st.DataObject) -> None:
-    import tempfile
+    continues(tasks(count), group=group, cut=data.draw(st.integers(0, count)))
 
-    given = tasks(count)
+
+def test_a_run_that_was_broken_off_in_a_day_continues_it() -> None:
+    continues(tasks(4), group=2, cut=2)
+
+
+def continues(given: list[qn.Task[Shelf]], *, group: int, cut: int) -> None:
+    """Asserts that a run with a break after some tasks records what a whole one does."""
     whole = play(given, group=group)
-    cut = data.draw(st.integers(0, count))
     with tempfile.TemporaryDirectory() as place:
         with RunFolder(place, {}) as folder:
             play(given[:cut], group=group, folder=folder)

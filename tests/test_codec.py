@@ -120,6 +120,11 @@ def test_any_bytes_are_decoded_or_refused(data: bytes) -> None:
         return
 
 
+def test_string_that_is_not_utf8_is_refused() -> None:
+    with pytest.raises(msgspec.DecodeError, match="a string is not UTF-8"):
+        codec.loads(b"\xa1\xff", str)
+
+
 def test_a_wrong_type_is_named_with_its_path() -> None:
     with pytest.raises(msgspec.ValidationError, match=r"Expected `float`, got `str` - at `\$\[0\]\.x`"):
         codec.loads(codec.dumps([{"x": "far"}]), list[Point])

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quintain as qn
@@ -54,9 +54,16 @@ async def begun(ops: list[Op], **config: Any) -> qn.Episode[Any]:
 
 
 @given(PLAYS, PLAYS)
-@example([("step", 0, [], "x", 0), ("rewrite", 0, 0, ["y"])], [("step", 0, [], "z", 0)])
 @settings(max_examples=60)
 def test_fork_and_restored_snapshot_go_on_like_the_original(before: list[Op], after: list[Op]) -> None:
+    copies_go_on_alike(before, after)
+
+
+def test_copies_of_a_context_set_anew_go_on_like_the_original() -> None:
+    copies_go_on_alike([("step", 0, [], "x", 0), ("rewrite", 0, 0, ["y"])], [("step", 0, [], "z", 0)])
+
+
+def copies_go_on_alike(before: list[Op], after: list[Op]) -> None:
     async def law() -> None:
         episode = await begun(before, noise_rate=0.3)
         fork = await episode.fork()

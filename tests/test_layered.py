@@ -83,6 +83,13 @@ class Counted(dict[int, str]):
         raise AssertionError("the base was copied")
 
 
+def test_changes_are_those_of_all_layers_the_latest_first() -> None:
+    map_ = LayeredMap(dict.fromkeys(range(9), "a")).write(dict.fromkeys(range(5), "b")).write({0: "c", 1: None})
+    assert len(map_.layers) == 2
+    assert map_.changes() == {0: "c", 1: None, 2: "b", 3: "b", 4: "b"}
+    assert map_.write({}) is map_
+
+
 def test_write_costs_the_same_whatever_the_size_of_the_base() -> None:
     base = Counted(dict.fromkeys(range(100000), ""))
     map_ = LayeredMap[int, str](base).write({1: "a"})

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +63,20 @@ def test_an_added_episode_is_found_before_and_after_resuming(tmp_path: Path) -> 
 @given(st.data())
 @settings(max_examples=30)
 def test_a_torn_tail_is_cut(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    path = tmp_path_factory.mktemp("run")
+    torn_tail_is_cut(tmp_path_factory.mktemp("run"), lambda start, end: data.draw(st.integers(start, end)))
+
+
+def test_a_tail_without_its_line_end_is_cut(tmp_path: Path) -> None:
+    torn_tail_is_cut(tmp_path, lambda start, end: end)
+
+
+def torn_tail_is_cut(path: Path, size: Callable[[int, int], int]) -> None:
+    """Asserts that a run loses its last lines when both files are cut to a size within them."""
     traces = filled(path, 3)
     for name in ("traces.jsonl", "timings.jsonl"):
         whole = (path / name).read_bytes()
         start = whole.rindex(b"\n", 0, -1) + 1
-        (path / name).write_bytes(whole[: data.draw(st.integers(start, len(whole) - 1))])
+        (path / name).write_bytes(whole[: size(start, len(whole) - 1)])
     assert list(read_traces(path)) == traces[:2]
     with RunFolder(path, {"a": 1}, resume=True) as folder:
         assert len(folder) == 2

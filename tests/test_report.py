@@ -80,6 +80,11 @@ def test_mean_standard_error_and_interval(groups: list[list[float | None]]) -> N
     assert made.interval == pytest.approx(tuple(bounds))
 
 
+def test_standard_error_has_a_task_as_its_unit() -> None:
+    assert summary([1.0, None, 1.0], [0.0]).standard_error == pytest.approx(0.5)
+    assert summary([1.0, 0.0]).standard_error is None
+
+
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=20))
 def test_failure_by_length_compares_the_shorter_with_the_longer_half(episodes: list[tuple[int, bool]]) -> None:
     made = Summary()

@@ -204,6 +204,8 @@ def test_missing_keys_are_dicts_errors(orders: Table[Order]) -> None:
     with pytest.raises(KeyError) as caught:
         orders["#W9"]
     assert str(caught.value) == "'#W9'"
+    with pytest.raises(KeyError, match="#W9"):
+        del orders["#W9"]
     assert orders.get("#W9") is None
     assert typing.cast("str", 5) not in orders
     with pytest.raises(KeyError, match="empty"):
