@@ -276,25 +276,15 @@ class Host:
         environment or task is not served or their other roles have no model, stay in the journal.
         """
         for past in pasts:
-            created = past.created
             try:
-                wanted = codec.loads(created.wanted, EpisodeSpec)
+                wanted = codec.loads(past.created.wanted, EpisodeSpec)
                 env, _, task = await self.resolve(wanted)
-                live = RecoveredEpisode(
-                    self,
-                    wanted,
-                    env=env,
-                    task=task,
-                    token=created.token,
-                    owner=created.owner,
-                    secrets=Secrets(lost=wanted.secrets),
-                    past=past,
-                )
+                live = RecoveredEpisode(self, wanted, past, env=env, task=task)
             except BROKEN as error:
-                _log.warning("episode %s cannot be had again: %s", created.id, error)
+                _log.warning("episode %s cannot be had again: %s", past.created.id, error)
                 continue
             self._lives[live.id] = self._tokens[live.token] = live
-            self.room.add("episodes", created.owner.name, 1)
+            self.room.add("episodes", live.owner.name, 1)
 
     def get(self, id: str, caller: Caller) -> Live:
         """Returns an episode by its id; raises Unknown if none has it, or if it is another caller's."""

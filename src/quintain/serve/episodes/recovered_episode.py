@@ -22,6 +22,7 @@ from quintain.trace import Reply, Trace
 
 from .actions import Move, Stop, Terminate, cut
 from .live import Live
+from .secrets import Secrets
 
 if TYPE_CHECKING:
     from .host import EpisodeSpec, Host
@@ -32,8 +33,9 @@ _log = logging.getLogger(__name__)
 class RecoveredEpisode(Live):
     """Episode that was open when a process ended; `past` is its journal."""
 
-    def __init__(self, host: Host, spec: EpisodeSpec, *, past: Past, **more: Any) -> None:
-        super().__init__(host, spec, **more)
+    def __init__(self, host: Host, spec: EpisodeSpec, past: Past, **more: Any) -> None:
+        begun, lost = past.created, Secrets(lost=spec.secrets)
+        super().__init__(host, spec, token=begun.token, owner=begun.owner, secrets=lost, **more)
         self._past = past
         self.is_new = past.is_new
         self._requests: dict[str, str] = {}
@@ -43,11 +45,11 @@ class RecoveredEpisode(Live):
         self._settled = None if past.settled is None else codec.loads(past.settled, Trace)
         if self._settled is not None:
             self.trace = self._settled
-        if (now := host.environment(spec.environment).fingerprint) != (before := past.created.fingerprint):
+        if (now := host.environment(spec.environment).fingerprint) != (before := begun.fingerprint):
             if self._settled is None:
                 words = f"the environment is of another version now: {now}, not {before}"
-                lost = EpisodeError(words, component="C", kind="session_lost")
-                self._fail(lost, component="C", kind="session_lost", stage="admission")
+                error = EpisodeError(words, component="C", kind="session_lost")
+                self._fail(error, component="C", kind="session_lost", stage="admission")
                 self._log.write(Settled(self.id, self.trace.to_bytes()))
                 host.counts.end(self.id, self.trace)
             self.status = "ended"
