@@ -59,8 +59,9 @@ def audit(**given: Any) -> None:
 
     ENV is a registered name, package.module:attr, path/to/file.py:attr (an Environment, or a function that returns a
     plain object with tasks, tools, reset, call and score), gymnasium:ID, verifiers:MODULE, openenv:URL, ors:URL,
-    openapi:URL, mcp:URL, the URL of a served environment (http://HOST:PORT/NAME), with --option scorer=NAME a data file,
-    with --cases a scoring function, or a folder of traces. Ends with status 1 when an error is proven, 4 when the subject cannot be run.
+    openapi:URL, mcp:URL, the URL of a served environment (http://HOST:PORT/NAME), with --option scorer=NAME a data
+    file, with --cases a scoring function, or a folder of traces. Ends with status 1 when an error is proven, 4 when the
+    subject cannot be run.
     """
     from quintain.audit.auditor import audit as run
     from quintain.audit.kernel.child import SubjectBroken
