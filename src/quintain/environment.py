@@ -126,9 +126,10 @@ class Environment(Generic[S]):
             raise UsageError(f"{self.name} has no split {split!r}; it has {', '.join(self.splits)}")
         if split not in self._tasks:
             try:
-                made: object = self._make(split)
+                made = cast(object, self._make(split))
                 if isinstance(made, Iterable):
-                    self._tasks[split] = made if isinstance(made, Sequence) else tuple(cast(Iterable[Task[S]], made))
+                    tasks = cast(Iterable[Task[S]], made)
+                    self._tasks[split] = tasks if isinstance(tasks, Sequence) else tuple(tasks)
             except Exception as error:
                 cause = describe(f"{type(error).__name__}: {error}", author_frames(error))
                 raise DefinitionError(f"tasks({split!r}) of {self.name} raised {cause}") from error
@@ -222,7 +223,7 @@ def _check_parts(name: str, tasks: object, *, harness: object, verifier: object,
         ("tasks", tasks, callable(tasks), "a function from the name of a split to its tasks"),
         ("harness", harness, hasattr(harness, "play") and not isinstance(harness, type), "an object, as ToolLoop()"),
         ("verifier", verifier, isinstance(verifier, Verifier), "a Verifier, as Verifier(criterion)"),
-        ("state", state, isinstance(state, type) and issubclass(state, State), "a subclass of State"),
+        ("state", state, _is_state(state), "a subclass of State"),
         ("config", config, isinstance(config, Config | None), "a Config"),
     ):
         if not is_right:
@@ -231,6 +232,10 @@ def _check_parts(name: str, tasks: object, *, harness: object, verifier: object,
         if (stray := resource.foreign(declared)) is not None:
             stores = "plain data, msgspec Structs, Tables and resources"
             raise DefinitionError(f"field {field!r} of {state.__name__} is {short(stray)}; a state stores {stores}")
+
+
+def _is_state(given: object) -> bool:
+    return isinstance(given, type) and issubclass(given, State)
 
 
 def _classes(state: type[State]) -> Iterator[type]:

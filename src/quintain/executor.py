@@ -158,7 +158,7 @@ ALARM = Alarm()
 """The executor of an environment that has none of its own."""
 
 
-def _call(limit_s: float | None, function: Callable[..., Any], /, *args: Any) -> Any:  # noqa: ARG001  # a resume without limit
+def _call(_: float | None, function: Callable[..., Any], /, *args: Any) -> Any:
     return function(*args)
 
 
@@ -177,11 +177,12 @@ async def within(seconds: float | None, awaitable: Awaitable[T], resume: Callabl
     import asyncio  # 30 ms that `import quintain` need not take
 
     began = time.monotonic()
+
+    def go(function: Callable[..., Any], *args: Any) -> Any:
+        return resume(seconds and max(GRACE_S, began + seconds - time.monotonic()), function, *args)
+
     try:
-        started = _Started(
-            awaitable,
-            lambda *go: resume(seconds and max(GRACE_S, began + seconds - time.monotonic()), *go),
-        )
+        started = _Started(awaitable, go)
         if not started.done:  # What never waits needs no timer, which would cost more than the rest.
             async with asyncio.timeout(seconds):
                 await started

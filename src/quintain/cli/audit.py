@@ -109,7 +109,7 @@ def _subject(given: dict[str, Any]) -> Subject:
 
 
 def _is_traces(given: dict[str, Any]) -> bool:
-    """True if ENV is a folder or a file of records rather than an environment, such as a data file with a scorer."""
+    """True if ENV is a folder or a file of records, and no data file with a scorer."""
     path, is_data = Path(given["env"]), "scorer" in options.pairs("--option", given["options"])
     return path.is_dir() or (path.suffix in (".json", ".jsonl") and path.is_file() and not is_data)
 

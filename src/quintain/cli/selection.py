@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from quintain import plugins
 from quintain.config import Config, read
@@ -45,10 +45,10 @@ def made(tasks: Iterable[Task[Any]]) -> Iterator[Task[Any]]:
     Raises:
         DefinitionError: The code that makes a task raised; the message names its function, file and line.
     """
-    iterator = iter(tasks)
+    iterator = iter(cast(Iterable[object], tasks))
     while True:
         try:
-            task: object = next(iterator, None)
+            task = next(iterator, None)
         except UsageError:
             raise
         except Exception as error:

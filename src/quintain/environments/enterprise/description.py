@@ -125,7 +125,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _TableFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file says of a table, word for word.
+    """Facts that a file gives of a table, word for word.
 
     Attributes:
         code: What the public keys of its rows begin with: "PR" for PR-17.

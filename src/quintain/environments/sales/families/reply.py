@@ -103,7 +103,7 @@ def _not_now(case: Case, thread: _Thread) -> tuple[str, _Act]:
 
     def act() -> None:
         case.put("crm_decide_lead", thread.lead_id, status="nurture")
-        _remind(case, thread, day, f"Not now; an e-mail goes out on {day}.")
+        _remind(case, thread, day, note=f"Not now; an e-mail goes out on {day}.")
 
     words = "We have no capacity now. Please write to me again on {}.|Interesting, but not now. Ask again on {}!"
     return case.rng.choice(words.split("|")).format(times.long_date(day)), act
@@ -113,7 +113,7 @@ def _out_of_office(case: Case, thread: _Thread) -> tuple[str, _Act]:
     day = _later(case, 6 + case.rng.below(20))
 
     def act() -> None:
-        _remind(case, thread, day, f"Out of office until {day}; an e-mail goes out then.")
+        _remind(case, thread, day, note=f"Out of office until {day}; an e-mail goes out then.")
 
     words = "Automatic reply: I am out of the office and will be back on {}.|I'm on leave, back on {}."
     return case.rng.choice(words.split("|")).format(times.long_date(day)), act
@@ -147,7 +147,7 @@ def _meet(case: Case, thread: _Thread) -> tuple[str, _Act]:
     return case.rng.choice(words.split("|")).format(when), act
 
 
-def _remind(case: Case, thread: _Thread, day: date, note: str) -> None:
+def _remind(case: Case, thread: _Thread, day: date, *, note: str) -> None:
     after = times.moment(day, 0, thread.who.zone)
     case.mail(thread.who, "You asked us to get back to you around this date.", after=after)
     case.log(thread.lead_id, note)
