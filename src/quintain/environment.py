@@ -7,7 +7,6 @@ import copy
 import functools
 import sys
 import types
-import typing
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar, cast
@@ -228,10 +227,10 @@ def _check_parts(name: str, tasks: object, *, harness: object, verifier: object,
     ):
         if not is_right:
             raise DefinitionError(f"{what} of environment {name!r} must be {wanted}, got {short(given)}")
-    for field, declared in typing.get_type_hints(state).items():
-        if (stray := resource.foreign(declared)) is not None:
-            stores = "plain data, msgspec Structs, Tables and resources"
-            raise DefinitionError(f"field {field!r} of {state.__name__} is {short(stray)}; a state stores {stores}")
+    for field in msgspec.structs.fields(state):
+        if (stray := resource.foreign(field.type)) is not None:
+            which = f"field {field.name!r} of {state.__name__} is {short(stray)}"
+            raise DefinitionError(f"{which}; a state stores plain data, msgspec Structs, Tables and resources")
 
 
 def _is_state(given: object) -> bool:

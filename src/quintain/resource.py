@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 import typing
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
@@ -200,7 +201,8 @@ def foreign(type_: Any) -> Any:
     import msgspec.inspect  # 5 ms that `import quintain` need not take
 
     for one in (type_, *named_in(type_)):
-        if (one is type_ or isinstance(one, type)) and not (hasattr(one, "pack") or _is_resource(one)):
+        is_named = one is type_ or (isinstance(one, type) and one is not types.UnionType)
+        if is_named and not (hasattr(one, "pack") or _is_resource(one)):
             try:
                 if isinstance(msgspec.inspect.type_info(one), msgspec.inspect.CustomType):
                     return one

@@ -39,10 +39,11 @@ class Scripted:
         """Returns the next reply.
 
         Raises:
-            ModelError: A second episode begins: the context of a role that was answered before has no reply.
+            ModelError: Every reply was given, and a context without replies asks: a second episode begins.
         """
-        answered = not request.messages or any(message.role == "assistant" for message in request.messages)
-        if request.role in self._roles and not answered:
+        reply = next(self._replies, None)
+        begins = request.messages and all(message.role != "assistant" for message in request.messages)
+        if reply is None and begins and request.role in self._roles:
             raise ModelError("a Scripted plays one episode and was asked in a second one; make one for each episode")
         self._roles.add(request.role)
-        return next(self._replies, Reply(Message("assistant")))
+        return reply or Reply(Message("assistant"))
