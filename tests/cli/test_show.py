@@ -9,6 +9,9 @@ import pytest
 import quintain as qn
 from quintain.cli.changes import MISSING, WorldChange, changes
 from quintain.record import read_traces
+from quintain.resources.database import Database
+from quintain.resources.schedule.queues import Queue
+from quintain.resources.workspace import Workspace
 from tests.cli.conftest import Call
 from tests.cli.program import document
 
@@ -189,6 +192,52 @@ def test_worlds_are_compared_down_to_the_last_entry() -> None:
         WorldChange("either", 0, "zero"),
         WorldChange("grid[1][1]", MISSING, 4),
     ]
+
+
+class Item(msgspec.Struct):
+    due: float
+    number: int
+    text: str
+
+
+class Office(qn.State):
+    db: Database
+    files: Workspace
+    queue: Queue[Item]
+
+
+def test_databases_files_and_queues_are_compared_by_row_file_and_entry() -> None:
+    before = Office(
+        db=Database("CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b TEXT); INSERT INTO t VALUES (1, 'x', 'y');"),
+        files=Workspace(),
+        queue=Queue(Item),
+    )
+    before.files.write("note.md", "one\ntwo\n")
+    before.files.write("same.md", "same")
+    before.files.write("raw", b"\xff")
+    after = before.copy()
+    after.db.execute("UPDATE t SET b = 'z' WHERE id = 1")
+    after.db.execute("INSERT INTO t VALUES (2, NULL, 'w')")
+    after.files.write("note.md", "one\n2\n")
+    after.files.write("raw", b"\xfe\xff")
+    after.queue["k"] = Item(3.0, 1, "later")
+    found = asyncio.run(changes(before, after))
+    assert [one for one in found if not one.path.startswith('files["raw"]')] == [
+        WorldChange("db.t[1].b", "y", "z"),
+        WorldChange("db.t[2]", MISSING, {"id": 2, "a": None, "b": "w"}),
+        WorldChange('files["note.md"]', "one\ntwo\n", "one\n2\n"),
+        WorldChange('queue["k"]', MISSING, Item(3.0, 1, "later")),
+    ]
+    assert WorldChange('files["raw"].size', 1, 2) in found
+    after.files.chmod("same.md", 0o600)
+    assert 'files["same.md"].mode' in [one.path for one in asyncio.run(changes(before, after))]
+
+
+def test_show_names_the_rows_that_a_call_changed_in_a_database(tmp_path: Path, call: Call) -> None:
+    assert call("run", "support", "--tasks", "lockout-easy-0", "--out", tmp_path / "here").status == 0
+    out = call("show", tmp_path / "here").out
+    assert 'db.accounts[783].status: "locked" → "active"' in out
+    assert "digest" not in out
 
 
 def test_time_identifiers_draws_and_the_end_belong_to_the_world() -> None:

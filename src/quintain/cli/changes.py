@@ -1,7 +1,8 @@
-"""Differences between two worlds: tables by row, structs by field, lists and dicts by entry."""
+"""Differences between two worlds: tables and databases by row, files by text, structs by field, lists by entry."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
@@ -10,7 +11,9 @@ import msgspec
 from quintain import codec
 from quintain.resource import settle
 from quintain.state import Clock, Shared, State
-from quintain.table import Table
+
+_FILE_BYTES = 100_000
+"""Larger files are compared by their metadata."""
 
 S = TypeVar("S", bound=State)
 
@@ -52,7 +55,7 @@ def shown(value: Any) -> str:
 async def changes(before: S, after: S) -> list[WorldChange]:
     """Returns all differences in the order of the fields; clock, identifiers and random draws come last.
 
-    Resources other than Tables are compared by digest, because they expose no contents.
+    A resource with `diff` is compared by row or file, a mapping by entry, any other resource by its digest.
     """
     found: list[WorldChange] = []
     for change in (*_walk("", before, after), *_shared(before.shared, after.shared)):
@@ -81,9 +84,8 @@ def _walk(path: str, before: Any, after: Any) -> Iterator[WorldChange]:
 
 def _named(path: str, before: Any, after: Any) -> Iterable[tuple[str, Any, Any]] | None:
     """Returns (path, before, after) for each named member of two values; None if their type has no named members."""
-    if _is(before, Table):
-        rows = before.diff(after)
-        return [(f"{path}[{shown(row.key)}]", _present(row.before), _present(row.after)) for row in rows]
+    if _is_resource(before):
+        return _contents(path, before, after)
     if isinstance(before, msgspec.Struct):
         dot = f"{path}." if path else ""
         return [(f"{dot}{name}", getattr(before, name), getattr(after, name)) for name in before.__struct_fields__]
@@ -91,6 +93,40 @@ def _named(path: str, before: Any, after: Any) -> Iterable[tuple[str, Any, Any]]
         keys = {**before, **after}
         return [(f"{path}[{shown(key)}]", before.get(key, MISSING), after.get(key, MISSING)) for key in keys]
     return None
+
+
+def _contents(path: str, before: Any, after: Any) -> Iterable[tuple[str, Any, Any]] | None:
+    """Returns (path, before, after) for each row or file that differs; None if the resources expose no contents."""
+    if hasattr(before, "diff"):
+        return itertools.chain.from_iterable(_row(path, before, after, row=row) for row in before.diff(after))
+    if hasattr(before, "rows") and hasattr(before, "__getitem__"):
+        return _named(path, *({key: side[key] for key in side} for side in (before, after)))
+    return None
+
+
+def _row(path: str, before: Any, after: Any, *, row: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yields the row of a Table, the file of a workspace, or the columns of a database's row that differ."""
+    if hasattr(row, "path"):
+        sides = tuple(_text(files, stat) for files, stat in ((before, row.before), (after, row.after)))
+        yield f"{path}[{shown(row.path)}]", *(sides if sides[0] != sides[1] else (row.before, row.after))
+        return
+    key = row.key[0] if _is(row.key, tuple) and len(row.key) == 1 else row.key
+    place = f"{path}.{row.table}[{shown(key)}]" if hasattr(row, "table") else f"{path}[{shown(key)}]"
+    if _is(row.before, dict) and _is(row.after, dict):
+        for name in dict.fromkeys((*row.before, *row.after)):
+            yield f"{place}.{name}", row.before.get(name, MISSING), row.after.get(name, MISSING)
+    else:
+        yield place, _present(row.before), _present(row.after)
+
+
+def _text(files: Any, stat: Any) -> Any:
+    """Returns the text of a small UTF-8 file; for anything else its metadata."""
+    if stat is None or stat.kind != "file" or stat.size > _FILE_BYTES:
+        return _present(stat)
+    try:
+        return files.read(stat.path).decode()
+    except UnicodeDecodeError:
+        return stat
 
 
 def _is(value: Any, kind: Any) -> bool:
