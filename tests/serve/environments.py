@@ -1,6 +1,6 @@
 """Environments that the tests serve: `quintain serve tests/serve/environments.py:counter`.
 
-* `counter` ends by a tool; `words` ends by an answer without a call.
+* `counter` ends by a tool; `words` ends by an answer without a call, and so does `letters`, which scores any text.
 * `gated` starts, and its tools return, only when a test opens their gate: a file in `QUINTAIN_TEST_FOLDER`.
 * `rough` has tools that raise, hang and return far too much.
 
@@ -198,6 +198,17 @@ def word_tasks(split: str) -> list[qn.Task[Shelf]]:
 
 
 words = qn.Environment("words", tasks=word_tasks, harness=qn.ToolLoop(), verifier=qn.Verifier(said), state=Shelf)
+
+# --- letters ---
+
+
+@qn.reward
+def vowels(outcome: qn.EpisodeView[Shelf]) -> float:
+    """Returns the share of vowels in the answer, so that a policy that says anything at all has a score."""
+    return sum(letter in "aeiou" for letter in outcome.answer) / max(1, len(outcome.answer))
+
+
+letters = qn.Environment("letters", tasks=word_tasks, harness=qn.ToolLoop(), verifier=qn.Verifier(vowels), state=Shelf)
 
 # --- gated ---
 

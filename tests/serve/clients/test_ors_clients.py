@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from quintain.record import read_traces
 from tests.cli.program import quintain
 from tests.docs.test_docs import blocks
 from tests.serve.clients.venvs import INSPECT, OPENREWARD, ORS, TRL, Venv
@@ -152,6 +153,36 @@ def test_trl_trains_over_ors(installed: Install, served: Served) -> None:
     assert seen["changed"]
     assert [one[-1]["dev.quintain/validity"] for one in seen["metadata"][1:]] == ["valid"] * 3
     assert "episode_finished" in seen["after_the_end"]
+
+
+def test_trl_trains_on_rollouts_that_end_in_plain_words(installed: Install, tmp_path: Path) -> None:
+    """Two steps of GRPO with a model that draws random bytes, on an environment whose tools end nothing."""
+    with serve("letters", folder=tmp_path, options=("--out", str(tmp_path / "run"))) as server:
+        seen = installed(TRL).facts("trl_plain_words.py", server.url)
+    assert "A reply without a tool call is not delivered" in seen["tools"]["answer"]
+    assert seen["unscored"] == [None] * 16  # what the reward function of TRL's specification returns for them
+    assert seen["scores"] == [sum(letter in "aeiou" for letter in text) / max(1, len(text)) for text in seen["said"]]
+    assert len(seen["log"]) == 2
+    for step in seen["log"]:
+        assert step["reward_std"] > 0
+        assert step["loss"] != 0
+        assert step["grad_norm"] > 0
+    records = list(read_traces(tmp_path / "run" / "letters"))
+    assert sorted(record.score or 0.0 for record in records) == sorted(seen["scores"])
+    assert {record.reason for record in records} == {"the agent answered"}
+
+
+@pytest.mark.parametrize(("steps", "sdk"), [(ORS, "ors"), (OPENREWARD, "openreward")])
+def test_a_client_gets_the_score_of_plain_words(
+    installed: Install, tmp_path: Path, steps: Sequence[Sequence[str]], sdk: str
+) -> None:
+    with serve("words", folder=tmp_path) as server:
+        seen = installed(steps).facts("plain_words.py", sdk, server.url)
+    assert "A reply without a tool call is not delivered" in seen["described"]
+    assert (seen["answered"]["reward"], seen["answered"]["finished"]) == (1.0, True)
+    assert seen["closed"]["response"]["reward"] == 0.0
+    assert seen["closed"]["response"]["metadata"]["dev.quintain/validity"] == "valid"
+    assert seen["closed"]["late"]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ OPENENV = (("openenv==0.10.0",),)
 OPENENV_CORE = (("openenv-core==0.3.0",),)
 TRL = (
     ("torch==2.13.0+cpu",),
-    ("trl==1.16.0", "transformers==5.23.0", "openreward==0.1.167", "openenv==0.10.0"),
+    ("trl==1.16.0", "transformers==5.23.0", "openreward==0.1.167", "openenv==0.10.0", "msgspec==0.22.0"),
 )
 """Steps of an installation; torch by itself, so that it can come from an index of its own."""
 

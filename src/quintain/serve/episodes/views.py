@@ -176,8 +176,8 @@ def _reason(env: Environment[Any], step: Step) -> Literal["", "not_found", "inpu
 
 ANSWER_ARGUMENT = "text"
 ANSWER_DESCRIPTION = (
-    "Say something without calling a tool: your answer at the end or, where somebody talks with you, your next words "
-    "to them."
+    "Give your final answer or, where somebody talks with you, your next message to them. A reply without a tool call "
+    "is not delivered: call this tool instead."
 )
 ANSWER_SCHEMA: dict[str, Any] = {
     "type": "object",

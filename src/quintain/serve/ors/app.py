@@ -20,10 +20,11 @@ from quintain import __version__
 from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve.episodes import task_lists as lists
+from quintain.serve.episodes.actions import LEFT
 from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.request_secrets import brought
-from quintain.serve.errors import Refused, ServeError, Starting, Unknown
+from quintain.serve.errors import Finished, Gone, Refused, ServeError, Starting, Unknown, Void
 from quintain.serve.http.asgi import JSON, HttpRequest, again_headers, parsed
 from quintain.serve.http.keys import Caller
 from quintain.serve.http.problems import problems
@@ -224,9 +225,24 @@ def _ping(asked: OrsRequest) -> Any:
 
 
 async def _delete(asked: OrsRequest) -> Any:
+    closed: dict[str, Any] = {"sid": asked.session}
     with contextlib.suppress(Unknown):  # By the standard, deleting what is not there is fine.
+        closed |= await _scored(asked.live())
         await asked.host.close(asked.session, asked.caller)
-    return {"sid": asked.session}
+    return closed
+
+
+async def _scored(live: Live) -> dict[str, Any]:
+    """Returns the score and the metadata of a session that is about to be closed; nothing if no call was made in it.
+
+    A session that goes on is ended first, unless a call runs in it.
+    """
+    with contextlib.suppress(Finished, Gone, Starting, Void):  # It has no score, and is closed all the same.
+        if not (live.is_new or live.finished):
+            await live.woken(SETUP_S)
+            if live.has_calls and not live.is_busy:
+                await live.end(LEFT.reason)
+    return {"reward": live.reward, "metadata": live.meta} if live.has_calls else {}
 
 
 Handler = Callable[[OrsRequest], Any]

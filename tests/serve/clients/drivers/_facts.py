@@ -1,6 +1,7 @@
 """Functions of the drivers, which use a server through its client and print the results as one JSON object.
 
-A driver runs in the virtual environment of its client, where Quintain is not installed; so nothing of it is imported.
+A driver runs in the virtual environment of its client, where Quintain is not installed. Only drivers that use TRL
+import it, from the checkout.
 """
 
 from __future__ import annotations

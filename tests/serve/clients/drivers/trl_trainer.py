@@ -25,6 +25,7 @@ os.environ |= {
     "TRL_EXPERIMENTAL_SILENCE": "1",
     "HF_HUB_OFFLINE": "1",
 }
+sys.path.append(str(Path(__file__).parents[4] / "src"))  # Quintain is not installed here, but its checkout can be read.
 
 import torch  # noqa: E402  # the address must stand in the environment first
 import trl  # noqa: E402
