@@ -20,6 +20,7 @@ import msgspec
 import pytest
 from websockets.frames import Frame, Opcode
 
+from quintain.cli.folders import frames_by_episode
 from quintain.record import PersistenceError, RunFolder, read_traces
 from quintain.serve.episodes.archive import Archive
 from quintain.serve.episodes.host import EpisodeSpec, Host
@@ -283,6 +284,31 @@ def test_numbers_that_are_played_often_are_kept_without_looking_through_all_that
 
     asyncio.run(play())
     assert [trace.attempt for trace in records(tmp_path)] == list(range(times))
+
+
+def test_failures_name_the_lines_of_the_author_in_the_folder_alone(tmp_path: Path) -> None:
+    heard: list[httpx.Response] = []
+    with (
+        serve("rough", folder=tmp_path, options=("--out", str(tmp_path / "out"))) as served,
+        httpx.Client(base_url=served.url, timeout=30, event_hooks={"response": [heard.append]}) as http,
+    ):
+        for task, calls in (("plain", ["crash"]), ("broken", ["touch"]), ("plain", ["touch"] * 3 + ["leave"])):
+            path = http.post("/v1/episodes", json={"environment": "rough", "task": task}).json()["id"]
+            for name in calls:
+                http.post(f"/v1/episodes/{path}/calls", json={"name": name, "arguments": {}})
+            http.get(f"/v1/episodes/{path}")
+    found = frames_by_episode(tmp_path / "out" / "rough")
+    source = ENVIRONMENTS.read_text().splitlines()
+    for function, code in (
+        ("crash", 'raise RuntimeError("the world\\nfell\\r\\n\\r\\napart")'),
+        ("broken", 'raise RuntimeError("the world cannot be built")'),
+        ("strict", 'raise RuntimeError("the judge fell over")'),
+    ):
+        (frame,) = [frames[-1] for frames in found.values() if frames[-1].function == function]
+        assert (frame.file, source[frame.line - 1].strip(), frame.code) == (str(ENVIRONMENTS), code, code)
+    assert len(found) == 3
+    assert heard
+    assert not [one for one in heard if ENVIRONMENTS.name in one.text]
 
 
 def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:

@@ -63,13 +63,13 @@ class Archive:
             if trace.environment in self._folders:
                 self._add(EpisodeRecord(trace, Timing()), is_again=True)
 
-    async def add(self, id: str, trace: Trace, timing: Timing) -> None:
-        """Writes the record of an episode to disk; a failure is logged."""
+    async def add(self, id: str, done: EpisodeRecord) -> None:
+        """Writes an episode to disk; a failure is logged."""
         try:
             async with self._lock:
-                await asyncio.to_thread(self._add, EpisodeRecord(trace, timing))
+                await asyncio.to_thread(self._add, done)
         except PersistenceError as error:
-            _log.error("the record of episode %r, task %r, is lost: %s", id, trace.task, error)
+            _log.error("the record of episode %r, task %r, is lost: %s", id, done.trace.task, error)
 
     def _add(self, done: EpisodeRecord, *, is_again: bool = False) -> None:
         """Writes a record, as another attempt if its number is taken, unless one that comes again is there.
@@ -90,7 +90,7 @@ class Archive:
             if trace.continues:
                 before = (trace.environment, (trace.continues[0], trace.member, trace.continues[1]))
                 changed["continues"] = (trace.continues[0], self._moved.get(before, trace.continues[1]))
-            folder.add(EpisodeRecord(msgspec.structs.replace(trace, **changed), done.timing))
+            folder.add(msgspec.structs.replace(done, trace=msgspec.structs.replace(trace, **changed)))
 
 
 def _same(known: Trace, trace: Trace) -> bool:

@@ -13,15 +13,16 @@ from quintain import codec, resource
 from quintain.context import Snapshot
 from quintain.environment import Environment
 from quintain.episode import BROKEN, Episode, blank
-from quintain.errors import EpisodeError, Failure, Stage, blame
+from quintain.errors import EpisodeError, Failure, Frame, Stage, author_frames, blame
 from quintain.harness import Request
+from quintain.record import EpisodeRecord
 from quintain.serve.errors import Finished, Gone, Starting, Void
 from quintain.serve.http.keys import Caller
 from quintain.serve.http.limits import patience_s
 from quintain.serve.journal.entries import FORGETFUL, Acted, Closed, Done, Ended, Settled, digest
 from quintain.task import Task
 from quintain.tools import Tool
-from quintain.trace import End, Message, Reply, ToolCall, Trace
+from quintain.trace import End, Message, Reply, Timing, ToolCall, Trace
 
 from . import views
 from .actions import Change, Move, ResumedEpisode, Stop, Terminate, abandoned, checked, cut, move, recordable, text
@@ -94,6 +95,7 @@ class Live:
         self._size = SizeLimit(host.limits.episode_bytes)
         self._affinity = Affinity(self.secrets)
         self._episode: Episode[Any] | None = None
+        self._frames: tuple[Frame, ...] = ()
         self._run: HarnessRun | None = None
         self._started = asyncio.Event()
         self._lock = asyncio.Lock()
@@ -459,7 +461,8 @@ class Live:
         if self._log.keeps:
             self._log.write(Settled(self.id, self.trace.to_bytes()))
         self._host.counts.end(self.id, self.trace)
-        await self._host.counts.keep(self.id, self.trace, episode)
+        timing, frames = (episode.timing, episode.frames) if episode is not None else (Timing(), self._frames)
+        await self._host.counts.keep(self.id, EpisodeRecord(self.trace, timing, frames))
 
     def _close_run(self) -> None:
         if self._run is not None:
@@ -472,6 +475,7 @@ class Live:
 
     def _fail(self, error: BaseException, *, component: Any, kind: str, stage: Stage = "agent") -> None:
         if (episode := self._episode) is None:
+            self._frames = author_frames(error)
             self.trace.failure = blame(error, component=component, kind=kind, stage=stage, turn=0)
             self.trace.end, self.trace.reason = End.FAILED, self.trace.failure.kind
         else:

@@ -9,10 +9,10 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from quintain.episode import Episode
 from quintain.errors import Failure
+from quintain.record import EpisodeRecord
 from quintain.serve.episodes.archive import Archive
-from quintain.trace import Timing, Trace
+from quintain.trace import Trace
 
 LONGEST = 300
 """Characters of a failure's message in the log; the record has all of it."""
@@ -81,10 +81,10 @@ class Metrics:
         """Returns the number of a new episode among the kept ones of its task."""
         return (wanted or 0) if self._archive is None else self._archive.member(env, task, wanted)
 
-    async def keep(self, id: str, trace: Trace, episode: Episode[Any] | None) -> None:
-        """Keeps the record of an ended episode, before any client gets the end."""
+    async def keep(self, id: str, done: EpisodeRecord) -> None:
+        """Keeps an ended episode, before any client gets the end."""
         if self._archive is not None:
-            await self._archive.add(id, trace, episode.timing if episode is not None else Timing())
+            await self._archive.add(id, done)
 
     def _fail(self, id: str, trace: Trace, failure: Failure) -> None:
         alike = (trace.environment, failure.kind, failure.component)
