@@ -94,7 +94,7 @@ class Alarm(Plain):
         self._other_handler: Any = None
 
     def _start(self, limit_s: float | None, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        if limit_s is None or threading.current_thread() is not threading.main_thread():
+        if limit_s is None or threading.get_ident() != threading.main_thread().ident:
             return function(*args, **kwargs)
         started, outer, left, interval = time.monotonic(), self._deadline, 0.0, 0.0
         if signal.getitimer(signal.ITIMER_REAL)[1] != _OURS:
@@ -105,7 +105,8 @@ class Alarm(Plain):
         try:
             try:
                 self._deadline = started + limit_s
-                self._wind()
+                if self._rings > self._deadline:
+                    self._wind()
                 return function(*args, **kwargs)
             finally:
                 self._deadline = math.inf  # An alarm from here on is too late to count.
@@ -113,17 +114,17 @@ class Alarm(Plain):
             raise DeadlineExceeded(limit_s) from interrupt
         finally:
             self._deadline = outer
-            self._wind()
+            if self._rings > outer:
+                self._wind()
             if outer == math.inf and (left or not self._is_kept):
                 self._give_back()
             if left:
                 signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - started), 1e-6), interval)
 
     def _wind(self) -> None:
-        """Sets the timer, unless it rings by the deadline anyway."""
-        if self._rings > self._deadline:
-            self._rings = self._deadline
-            signal.setitimer(signal.ITIMER_REAL, max(self._deadline - time.monotonic(), 1e-6), _OURS)
+        """Sets the timer to the deadline."""
+        self._rings = self._deadline
+        signal.setitimer(signal.ITIMER_REAL, max(self._deadline - time.monotonic(), 1e-6), _OURS)
 
     def _take(self) -> None:
         import asyncio  # 30 ms that `import quintain` need not take
@@ -149,7 +150,8 @@ class Alarm(Plain):
             self._deadline = math.inf  # It is raised once.
             raise _Interrupt
         if is_ours:
-            self._wind()
+            if self._rings > self._deadline:
+                self._wind()
         elif callable(self._other_handler):
             self._other_handler(number, frame)
 

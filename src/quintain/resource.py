@@ -70,13 +70,13 @@ def split(world: Any, *, canonical: bool = False) -> Parts:
     numbers: dict[int, int] = {}
 
     def encode(value: Any) -> Any:
-        number = numbers.get(id(value))
-        if number is not None:
+        following = len(numbers)
+        number = numbers.setdefault(id(value), following)
+        if number != following:
             return number
-        numbers[id(value)] = len(numbers)
         if _is_resource(value.__class__):
             held.append(value)
-            return numbers[id(value)]
+            return number
         if hasattr(value, "pack"):
             return value.pack()
         name = type(value).__qualname__

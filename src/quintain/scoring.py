@@ -43,10 +43,7 @@ class Moment(Generic[S]):
 
     async def equals(self, parts: resource.Parts) -> bool:
         """True if the world that these parts come from has the content of this moment, to the byte."""
-        if parts.plain != self._parts.plain or not parts.held:
-            return parts == self._parts
-        self._digests = self._digests or await resource.each("digest", self._parts.held)
-        return await resource.each("digest", parts.held) == self._digests
+        return parts.plain == self._parts.plain and (not parts.held or await self._holds(parts.held))
 
     async def is_shown_by(self, copy: S) -> bool:
         """True if a copy, or the view, still has the content of this moment."""
@@ -54,7 +51,11 @@ class Moment(Generic[S]):
         # The bytes of a copy may be others: 1.0 for an int in a float's place, sets in another order.
         if plain != self._parts.plain and plain != resource.split(await self.copy()).plain:
             return False
-        return not held or await self.equals(resource.Parts(self._parts.plain, held))
+        return not held or await self._holds(held)
+
+    async def _holds(self, held: list[Any]) -> bool:
+        self._digests = self._digests or await resource.each("digest", self._parts.held)
+        return await resource.each("digest", held) == self._digests
 
 
 class Scoring(Generic[S]):

@@ -103,8 +103,8 @@ class Desk(Faulty):
         return self._read(kind, where if "ORDER BY" in where else f"{where} ORDER BY id", *values)
 
     def _read(self, kind: type[W], where: str, *values: Any) -> list[W]:
-        read = _reader(kind)
-        return [read(row) for row in self.db.execute(_select(_columns(kind), kind, where), *values)]
+        sql, read = _selection(kind, where)
+        return list(map(read, self.db.execute(sql, *values)))
 
     def count(self, kind: type[Row], where: str, *values: Any) -> int:
         """Returns the number of rows that fulfil a condition."""
@@ -149,13 +149,10 @@ def _select(what: str, kind: type[Row], where: str) -> str:
 
 
 @functools.cache
-def _columns(kind: type[Row]) -> str:
-    return ", ".join(f'"{name}"' for name in kind.__struct_fields__)
-
-
-@functools.cache
-def _reader(kind: type[W]) -> Callable[[Sequence[Any]], W]:
-    return reader(kind, kind.__struct_fields__)
+def _selection(kind: type[W], where: str) -> tuple[str, Callable[[Sequence[Any]], W]]:
+    """Returns the SQL that selects whole rows, and the function that reads one of them."""
+    columns = kind.__struct_fields__
+    return _select(", ".join(f'"{name}"' for name in columns), kind, where), reader(kind, columns)
 
 
 @functools.cache

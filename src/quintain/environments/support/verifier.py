@@ -24,6 +24,8 @@ READS = frozenset({"get_ticket", "search_tickets"})
 @qn.reward(level="step")
 def lawful_call(effect: qn.StepView[Support]) -> qn.Score:
     """Scores 0 for a call that broke a rule; a promise that time alone broke counts at the next act."""
+    if effect.before.db.digest() == effect.after.db.digest():
+        return qn.Score(1.0)
     said = lawful_step(breaches(effect.task, effect.before), breaches(effect.task, effect.after))
     return said if said.value or effect.before.db.diff(effect.after.db) else qn.Score(1.0)
 

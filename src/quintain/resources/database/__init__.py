@@ -135,6 +135,9 @@ class Database(Leaseholder):
             apsw.Error: SQLite says no: SQLError for bad SQL, ConstraintError for bad data, on every backend.
             Refused: It would reach beyond this database or leave something behind in the connection.
         """
+        connection = self.mine()
+        if connection is not None:
+            return connection.rows(sql, names or values)
         with Use(self) as connection:
             return connection.rows(sql, names or values)
 

@@ -60,6 +60,8 @@ _KINDS = ("INTEGER", "REAL", "TEXT", "BLOB", "JSON")
 SQLITE = Dialect(("INTEGER", "REAL", "TEXT", "BLOB", "TEXT"), "x'{}'", table=" STRICT", json="CHECK (json_valid({}))")
 
 _TEXTUAL = (dt.datetime, dt.date, dt.time, dt.timedelta, decimal.Decimal, uuid.UUID)
+_NATIVE_BYTES = (bytes,)
+"""Types that msgspec leaves as they are in rows."""
 _NATIVE: dict[Any, str] = {bool: "INTEGER", int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
 
@@ -171,8 +173,11 @@ def reader(type_: type[T], names: Sequence[str]) -> Callable[[Sequence[Any]], T]
     if not _is_struct(type_):
         if len(names) != 1:
             raise DefinitionError(f"a row of {len(names)} columns ({', '.join(names)}) is not a {type_}")
-        return lambda row: msgspec.convert(row[0], type_, strict=False, builtin_types=(bytes,))
+        return lambda row: msgspec.convert(row[0], type_, strict=False, builtin_types=_NATIVE_BYTES)
     json = _json(cast(Any, type_))
+    if not json:
+        convert = functools.partial(msgspec.convert, type=type_, strict=False, builtin_types=_NATIVE_BYTES)
+        return lambda row: convert(dict(zip(names, row, strict=True)))
 
     def read(row: Sequence[Any]) -> T:
         value = dict(zip(names, row, strict=True))
@@ -180,7 +185,7 @@ def reader(type_: type[T], names: Sequence[str]) -> Callable[[Sequence[Any]], T]
             text = value.get(name)
             if isinstance(text, str):
                 value[name] = msgspec.json.decode(text)
-        return msgspec.convert(value, type_, strict=False, builtin_types=(bytes,))
+        return msgspec.convert(value, type_, strict=False, builtin_types=_NATIVE_BYTES)
 
     return read
 
@@ -225,7 +230,7 @@ def _column(field: msgspec.structs.FieldInfo, hint: Any, key: list[str], *, dial
     make: Any = field.default_factory
     default = cast(Any, make() if make in {list, dict} else field.default)
     if default not in (msgspec.NODEFAULT, None):
-        plainly = _json_text(default) if kind == "JSON" else msgspec.to_builtins(default, builtin_types=(bytes,))
+        plainly = _json_text(default) if kind == "JSON" else msgspec.to_builtins(default, builtin_types=_NATIVE_BYTES)
         words.append(f"DEFAULT {_literal(plainly, dialect)}")
     words.extend(_checks(quoted(name), plain, kind, dialect=dialect))
     return _ColumnSpec(name, field.name, " ".join(words), kind, marks)
