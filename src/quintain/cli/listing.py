@@ -8,7 +8,10 @@ from . import console, options
 
 GROUPS = {"environments": "environments", "agents": "models", "adapters": "adapters"}
 """Field of `--json` to the group of entry points it lists."""
-_FORMS = {"agents": {"openai": "openai:NAME"}, "adapters": {"tau2": "tau2:DOMAIN"}}
+_FORMS = {
+    "agents": {"openai": "openai:NAME"},
+    "adapters": {"gymnasium": "gymnasium:ID", "tau2": "tau2:DOMAIN"},
+}
 
 
 @click.command("list", short_help="List installed environments, agents and adapters.")

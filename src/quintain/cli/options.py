@@ -9,8 +9,6 @@ import click
 
 from quintain.errors import UsageError
 
-ENVIRONMENT_HELP = "A registered name, package.module:attr, path/to/file.py:attr, or tau2:DOMAIN."
-
 json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there.")
 
 data = click.option("--data", metavar="PATH", help="Data folder of the environment, needed by tau2:DOMAIN.")
@@ -53,7 +51,7 @@ made_with = click.option(
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Other option of the environment, such as customer=simulated of tau2:DOMAIN.",
+    help="Other option of the environment, such as is_slippery=false of gymnasium:FrozenLake-v1.",
 )
 
 

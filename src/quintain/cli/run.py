@@ -64,9 +64,10 @@ if TYPE_CHECKING:
 def run(invocation: console.Invocation, /, **given: Any) -> None:
     """Play the tasks of ENV (sales, if left out) and say how it went.
 
-    ENV is a registered name, package.module:attr, path/to/file.py:attr, tau2:DOMAIN, the URL of a served environment
-    (http://HOST:PORT/NAME), or a JSONL, CSV or Parquet file, whose rows --scorer scores. Each finished episode is on
-    disk before it counts: a run that was interrupted, or even killed, goes on with --resume.
+    ENV is a registered name, package.module:attr, path/to/file.py:attr, ADAPTER:TEXT such as tau2:DOMAIN or
+    gymnasium:ID (`quintain list` names the adapters), the URL of a served environment (http://HOST:PORT/NAME), or a
+    JSONL, CSV or Parquet file, whose rows --scorer scores. Each finished episode is on disk before it counts: a run
+    that was interrupted, or even killed, goes on with --resume.
     """
     from . import oracle
     from .plan import ORACLE, RunArguments, plan
