@@ -59,6 +59,17 @@ def test_a_failure_says_who_is_to_blame(desk: Path, call: Call) -> None:
     assert "no score" in out
 
 
+def test_a_penalty_is_red_and_a_reward_green(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = (desk / "desk.py").read_text()
+    (desk / "strict.py").write_text(source.replace("@qn.reward(weight=0.0)", "@qn.reward(weight=-0.5)"))
+    call("run", "strict.py:env", "--tasks", 1, "--allow-partial", "--out", "here")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    out = call("show", "here").out
+    assert "\x1b[31mkept \x1b[0m\x1b[1;31m1\x1b[0m" in out
+    assert "\x1b[32madded \x1b[0m\x1b[1;32m1\x1b[0m" in out
+
+
 def test_traces_are_found_by_place_and_by_task(desk: Path, call: Call) -> None:
     call("run", ENV, "--tasks", 3, "--out", "here", "--concurrency", 1)
     first = call("show", "here")
@@ -129,6 +140,17 @@ def test_long_texts_are_cut_unless_they_are_wanted(desk: Path, call: Call) -> No
     assert "988 further lines" in short
     assert "\n           500\n" not in short
     assert "\n           500\n" in full
+
+
+def test_a_long_edit_is_cut_around_the_difference(desk: Path, call: Call) -> None:
+    source = (desk / "desk.py").read_text()
+    source = source.replace("self.where = name", 'self.where = self.where.replace("!", "?")')
+    (desk / "long.py").write_text(source.replace("7)})", '7)}), where="x" * 500 + "!" + "y" * 500'))
+    call("run", "long.py:env", "--tasks", 1, "--out", "here")
+    out = "".join(line.strip() for line in call("show", "here").out.splitlines())
+    assert "xxx!yyy" in out
+    assert "xxx?yyy" in out
+    assert "x" * 200 not in out
 
 
 def test_show_escapes_control_sequences_of_tools(desk: Path, call: Call) -> None:

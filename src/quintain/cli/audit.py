@@ -134,8 +134,8 @@ def _list(checks: list[Check], *, as_json: bool) -> None:
         names = ("id", "class_", "level", "needs", "severity", "about")
         console.print_json([{name.rstrip("_"): getattr(one, name) for name in names} for one in checks])
         return
-    rows = [(one.id, one.class_, one.level, ", ".join(one.needs), one.about) for one in checks]
-    console.stdout().print(console.grid("check", "class", "level", "needs", "question", rows=rows))
+    rows = [(one.id, one.class_, one.about, one.level, ", ".join(one.needs)) for one in checks]
+    console.stdout().print(console.grid("check", "class", "question", "?level", "?needs", rows=rows))
 
 
 def _report(report: Report, given: dict[str, Any]) -> Report:

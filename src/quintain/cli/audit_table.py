@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _STYLE = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _VALUE = 160
 """Characters of a value that are shown."""
+_PARTS = 3
+"""Most differing parts of a value, and most changes of an op, that are shown."""
 
 
 def print_report(out: Console, report: Report, folder: Path) -> None:
@@ -34,21 +37,20 @@ def print_report(out: Console, report: Report, folder: Path) -> None:
     rate = report.failures
     if rate.episodes:
         broke = f"{rate.failures} of {rate.episodes} episodes broke"
-        out.print(f"{broke}; the failure rate is between {rate.low:.1%} and {rate.high:.1%} (95 %, each side).")
+        bounds = f"between {rate.low:.1%} and {rate.high:.1%} (95 %, each side)"
+        console.print_wrapped(out, Text(f"{broke}; the failure rate is {bounds}."), margin=0)
     out.print(_verdict(report), style="bold")
     out.print(f"Report, findings and certificate are in {folder}.", soft_wrap=True)
 
 
 def print_finding(out: Console, number: int, finding: Finding) -> None:
-    """Prints one finding with its trajectory, values and command to replay it."""
+    """Prints one finding: claim, difference, trajectory with the changes of each op, and the command to replay it."""
     head = Text(f"{number}. ").append(f"{finding.severity}, {finding.confidence}", style=_STYLE[finding.severity])
     out.print(head.append(f"   {finding.class_}, {finding.part}, {finding.check}", style="dim"))
-    out.print(f"   {console.safe(finding.title)}", style="bold", soft_wrap=True)
-    print_trajectory(out, finding.trajectory)
-    for name in ("expected", "observed"):
-        value = getattr(finding, name)
-        if value is not None:
-            out.print(f"   {name}: {_shown(value)}", soft_wrap=True)
+    console.print_wrapped(out, Text(console.safe(finding.title), style="bold"), margin=3)
+    for name, value in _sides(finding.expected, finding.observed):
+        console.print_wrapped(out, Text(f"{name}: {value}"), margin=3)
+    print_trajectory(out, finding.trajectory, finding.details.get("changes") or [])
     if finding.where:
         out.print(f"   at {finding.where}", style="dim", soft_wrap=True)
     if finding.replay:
@@ -56,22 +58,82 @@ def print_finding(out: Console, number: int, finding: Finding) -> None:
     out.print()
 
 
-def print_trajectory(out: Console, trajectory: list[dict[str, Any]]) -> None:
-    """Prints the ops of a trajectory with their results, one per line."""
-    for line in trajectory:
+def _sides(expected: Any, observed: Any) -> Iterator[tuple[str, str]]:
+    """Yields ("expected", text) and ("observed", text): of two similar values only the parts that differ."""
+    from .changes import plain_changes, shown
+
+    given = [("expected", expected), ("observed", observed)]
+    present = [(name, value) for name, value in given if value is not None]
+    if len(present) < 2:
+        yield from ((name, _shown(value)) for name, value in present)
+        return
+    found = plain_changes(*map(_parsed, (expected, observed)))
+    if not (found and len(found) <= _PARTS and all(one.path for one in found)):
+        one, other = map(_text, (expected, observed))
+        yield from zip(("expected", "observed"), _cut(one, other), strict=True)
+        return
+    for change in found:
+        for (name, _), side in zip(given, _cut(shown(change.before), shown(change.after)), strict=True):
+            yield name, f"{console.safe(change.path)}: {side}"
+
+
+def print_trajectory(out: Console, trajectory: list[dict[str, Any]], changes: Sequence[Any] = ()) -> None:
+    """Prints the ops of a trajectory with their results and, where known, the state paths that they changed."""
+    from .changes import shown
+
+    answers: dict[str, str] = {}
+    for place, line in enumerate(trajectory):
         on = f"{line['on']}: " if "on" in line else ""
         asked = line.get("arguments", line.get("value"))
-        words = f"{line['do']} {line.get('name', '')}".strip() + (
-            f" {_shown(asked)}" if asked not in (None, {}) else ""
-        )
-        gave = next((f"{how}: {line[how]}" for how in ("refused", "crashed", "hung", "absent") if how in line), None)
-        answer = gave if gave is not None else _shown(line.get("observed"))
-        out.print(Text(f"     {on}{console.safe(words)}").append(f"  → {answer}", style="dim"), soft_wrap=True)
+        words = f"{on}{line['do']} {line.get('name', '')}".strip()
+        words += f" {_shown(asked)}" if asked not in (None, {}) else ""
+        text = Text(console.safe(words)).append(f" → {_answer(line, answers)}", style="dim")
+        console.print_wrapped(out, text, margin=7, label="     -")
+        found: dict[str, list[Any]] = (changes[place] if place < len(changes) else None) or {}
+        for path in sorted(found, key=lambda path: path.startswith("shared/"))[:_PARTS]:
+            one, other = _cut(*map(shown, found[path]))
+            console.print_wrapped(out, Text(f"{console.safe(path)}: {one} → {other}", style="dim"), margin=9)
+        if len(found) > _PARTS:
+            rest = console.plural(len(found) - _PARTS, "further change")
+            console.print_wrapped(out, Text(f"and {rest}", style="dim"), margin=9)
+
+
+def _answer(line: dict[str, Any], answers: dict[str, str]) -> str:
+    """Returns the result of an op; of a repeated one the part that differs from the result before."""
+    gave = next((f"{how}: {line[how]}" for how in ("refused", "crashed", "hung", "absent") if how in line), None)
+    if gave is not None:
+        return console.safe(gave)
+    if line["do"] == "state":
+        return "the whole state"
+    text = _text(line.get("observed"))
+    asked = json.dumps([line.get(name) for name in ("do", "name", "arguments", "value")], default=str)
+    before = answers.get(asked)
+    answers[asked] = text
+    if before is None or len(text) <= _VALUE:
+        return console.clipped(text, _VALUE)
+    return "the same as before" if text == before else _cut(before, text)[1]
+
+
+def _parsed(value: Any) -> Any:
+    """Returns the value of a text that is a JSON object or array; any other value as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
+    except ValueError:
+        return value
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return console.safe(text.replace("\n", "\\n"))
+
+
+def _cut(one: str, other: str) -> tuple[str, str]:
+    """Returns both texts without control characters; of a long one only what surrounds the first difference."""
+    return console.excerpts(console.safe(one), console.safe(other), _VALUE)
 
 
 def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return console.clipped(console.safe(text.replace("\n", "\\n")), _VALUE)
+    return console.clipped(_text(value), _VALUE)
 
 
 def _rows(report: Report) -> list[tuple[object, ...]]:

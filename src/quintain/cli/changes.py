@@ -68,6 +68,13 @@ async def changes(before: S, after: S) -> list[WorldChange]:
     return found
 
 
+def plain_changes(before: Any, after: Any) -> list[WorldChange]:
+    """Returns all differences between two plain values; one with an empty path if they have no part in common."""
+    if _is(before, dict) and _is(after, dict) and not before.keys() & after.keys():
+        return [WorldChange("", before, after)]
+    return list(_walk("", before, after))
+
+
 def _walk(path: str, before: Any, after: Any) -> Iterator[WorldChange]:
     if before is after or isinstance(before, Shared | Clock):  # every part refers to the world's; compared once
         return

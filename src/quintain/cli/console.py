@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import re
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TextIO
 
 import click
 import msgspec
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
@@ -22,6 +24,10 @@ from . import exits
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LEVELS = ("easy", "medium", "hard")
+_PIPED = 10_000
+"""Columns where stdout is not a terminal: nothing is wrapped or cut."""
+_PIECES = tuple(map(re.compile, (r".+?(?:\s+|(?<!\d),(?=\S)|,(?=[^\d\s])|$)", r".+?(?:[^\w.:+@-]+|$)")))
+"""Parts of a line that stay together: words and entries of JSON; of a longer one, its names, numbers and dates."""
 
 
 def difficulty(value: str) -> tuple[int, str]:
@@ -30,8 +36,11 @@ def difficulty(value: str) -> tuple[int, str]:
 
 
 def stdout() -> Console:
-    """Returns the console for results."""
-    return Console(highlight=False, markup=False)
+    """Returns the console for results; it wraps to the terminal or to $COLUMNS, and not at all into a pipe."""
+    out = Console(highlight=False, markup=False)
+    if not (out.is_terminal or "COLUMNS" in os.environ):
+        out.width = _PIPED
+    return out
 
 
 def stderr() -> Console:
@@ -66,14 +75,64 @@ def write(texts: Iterable[str]) -> None:
 
 
 def grid(*columns: str, rows: Iterable[Iterable[object]] = ()) -> Grid:
-    """Returns a table without vertical lines; a column whose name begins with ">" is aligned right."""
+    """Returns a table without vertical lines, in which only the widest column of text is wrapped if that is enough.
+
+    A column whose name begins with ">" is aligned right; one that begins with "?" is left out where the table would be
+    wider than the output.
+    """
+    cells = [[cell if isinstance(cell, Text) else Text(str(cell)) for cell in row] for row in rows]
+    names = [column.lstrip("?>") for column in columns]
+    texts = [[name, *(row[place].plain for row in cells)] for place, name in enumerate(names)]
+    least = [max(cell_len(word) for text in column for word in text.split() or [""]) for column in texts]
+    most = [max(map(cell_len, column)) for column in texts]
+    kept = list(range(len(columns)))
+    for place in reversed(kept.copy()):
+        if columns[place].startswith("?") and sum(least[n] for n in kept) + 3 * (len(kept) - 1) > stdout().width:
+            kept.remove(place)
+    widest = max((place for place in kept if ">" not in columns[place]), key=most.__getitem__, default=0)
+    fixed = sum(most[place] for place in kept if place != widest) + 3 * (len(kept) - 1)
     table = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for name in columns:
-        right = name.startswith(">")
-        table.add_column(name.removeprefix(">"), justify="right" if right else "left", no_wrap=right)
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    for place in kept:
+        right = ">" in columns[place]
+        no_wrap = right or (place != widest and fixed + least[widest] <= stdout().width)
+        table.add_column(names[place], justify="right" if right else "left", no_wrap=no_wrap)
+    for row in cells:
+        table.add_row(*(row[place] for place in kept))
     return table
+
+
+def wrapped(text: Text, width: int) -> Iterator[Text]:
+    """Yields lines of at most `width` columns; words, dates and entries of JSON are broken only if longer than that."""
+    for line in text.split("\n", allow_blank=True):
+        line.expand_tabs(8)
+        cuts: list[int] = []
+        place = used = 0
+        for piece in _pieces(line.plain, width, _PIECES):
+            if used and used + cell_len(piece.rstrip()) > width:
+                cuts.append(place)
+                used = 0
+            place += len(piece)
+            used += cell_len(piece)
+        for part in line.divide(cuts):
+            part.rstrip()
+            yield part
+
+
+def _pieces(text: str, width: int, patterns: Sequence[re.Pattern[str]]) -> Iterator[str]:
+    for found in patterns[0].finditer(text):
+        if cell_len(found[0].rstrip()) <= width:
+            yield found[0]
+        elif patterns[1:]:
+            yield from _pieces(found[0], width, patterns[1:])
+        else:
+            yield from chop_cells(found[0], width)
+
+
+def print_wrapped(out: Console, text: Text, *, margin: int, label: str = "") -> None:
+    """Prints a text to the right of a margin of so many columns; the label stands in the margin of its first line."""
+    for line in wrapped(text, max(20, out.width - margin)):
+        out.print(Text().append(f"{label:<{margin}}", style="dim").append_text(line), soft_wrap=True)
+        label = ""
 
 
 @contextlib.contextmanager
@@ -116,16 +175,24 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def seconds(value: float) -> str:
-    """Formats a duration as "0.42 s", "12 s", "3 min 20 s" or "2 h 5 min"."""
+def seconds(value: float, digits: int = 2) -> str:
+    """Formats a duration as "0.42 s", "12 s", "3 min 20 s" or "2 h 5 min"; `digits` are those below 10 s."""
     if value < 10:
-        return f"{value:.2f} s"
+        return f"{value:.{digits}f} s"
     if value < 60:
         return f"{value:.0f} s"
     minutes, rest = divmod(round(value), 60)
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def split_seconds(total: float, parts: Mapping[str, float]) -> tuple[str, dict[str, str]]:
+    """Formats a duration and its parts in one unit, rounded down; "other" is the rest, so that they add up."""
+    unit, digits = (0.01, 2) if total < 10 else (1, 0) if total < 3600 else (60, 0)
+    whole, *counts = (math.floor(value / unit + 1e-6) for value in (total, *parts.values()))
+    counted = dict(zip(parts, counts, strict=True)) | {"other": max(0, whole - sum(counts))}
+    return seconds(whole * unit, digits), {name: seconds(count * unit, digits) for name, count in counted.items()}
 
 
 def safe(text: str) -> str:
@@ -136,6 +203,18 @@ def safe(text: str) -> str:
 def clipped(text: str, limit: int) -> str:
     """Returns at most `limit` characters; a shortened text ends with its original length."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
+
+
+def excerpts(one: str, other: str, limit: int = 120) -> tuple[str, str]:
+    """Cuts both texts to `limit` characters around the first that differs, unless both are that short."""
+    pairs = enumerate(zip(one, other, strict=False))
+    same = next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+    start = max(0, same - limit // 2) if max(len(one), len(other)) > limit else 0
+
+    def cut(text: str) -> str:
+        return ("…" if start else "") + text[start : start + limit] + ("…" if start + limit < len(text) else "")
+
+    return cut(one), cut(other)
 
 
 def plural(count: int, noun: str, many: str = "") -> str:

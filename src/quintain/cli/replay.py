@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 NAMED = 3
 """So many divergences are shown; the others are counted."""
-_WINDOW = 60
-"""Characters shown before and after the first that differs."""
 
 
 class DivergenceExcerpt(msgspec.Struct, kw_only=True):
@@ -158,7 +156,7 @@ async def _replay(env: Environment[Any], days: TaskChain[Any], trace: Trace) -> 
 
 
 def _named(path: Path, trace: Trace, diverged: ReplayDivergence, *, same_code: bool) -> DivergenceExcerpt:
-    expected, found = sides(_text(diverged.expected), _text(diverged.found))
+    expected, found = console.excerpts(_text(diverged.expected), _text(diverged.found))
     return DivergenceExcerpt(
         path=str(path),
         task=trace.task,
@@ -177,19 +175,6 @@ def _text(value: Any) -> str:
     from .changes import shown
 
     return value if isinstance(value, str) else shown(value)
-
-
-def sides(expected: str, found: str) -> tuple[str, str]:
-    """Cuts both texts to the surroundings of the first character that differs."""
-    pairs = enumerate(zip(expected, found, strict=False))
-    same = next((n for n, (a, b) in pairs if a != b), min(len(expected), len(found)))
-    start = max(0, same - _WINDOW)
-
-    def cut(text: str) -> str:
-        end = same + _WINDOW
-        return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
-
-    return cut(expected), cut(found)
 
 
 def print_verdicts(verdicts: Sequence[ReplayResult]) -> None:

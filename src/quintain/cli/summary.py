@@ -11,7 +11,7 @@ from rich.text import Text
 
 from quintain.report import Slice, Summary
 
-from .console import difficulty, grid, number, plural, safe, seconds
+from .console import difficulty, grid, number, plural, safe, seconds, split_seconds
 
 FAILED_TASKS = 5
 """Tasks with failures that are shown."""
@@ -112,8 +112,10 @@ def _efforts(summary: Summary) -> Iterator[tuple[str, Text]]:
             yield name, Text(f"{total:,}").append(f"   {number(total / n, 1)} per episode", style="dim")
     spent = summary.seconds
     if spent["total"]:
-        split = ", ".join(f"{part} {seconds(spent[part])}" for part in ("model", "tool", "verifier", "queue"))
-        yield "time", Text(f"{seconds(spent['total'])}").append(f"   {split}", style="dim")
+        whole, parts = split_seconds(spent["total"], {part: spent[part] for part in ("model", "tool", "verifier")})
+        split = ", ".join(f"{part} {value}" for part, value in parts.items())
+        yield "time", Text(whole).append(f"   {split}", style="dim")
+        yield "queue", Text(seconds(spent["queue"])).append("   before the episodes", style="dim")
 
 
 def _by_failed_task(summary: Summary) -> Grid:

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from quintain import codec
 from quintain.errors import Frame
 from quintain.trace import Content, End, Level, Message, Reward, Step, ToolCall, Trace, Turn, plain
 
-from .changes import WorldChange, shown
-from .console import clipped, grid, number, plural, safe
+from .changes import MISSING, WorldChange, shown
+from .console import clipped, excerpts, grid, number, plural, print_wrapped, safe
 from .watch import StepChanges
 
 _LINES = 12
 _CHARACTERS = 1200
 _VALUE = 160
 _CHANGES = 20
+_RULE = 100
+"""Most columns of a title and its line."""
 _MARGIN = 11
 """Columns of the labels on the left."""
 
@@ -48,9 +49,9 @@ def print_transcript(
     """
     _print_head(console, trace)
     for turn in trace.turns:
-        console.rule(Text(_turn_title(turn), style="bold"), align="left", style="dim")
+        _print_title(console, _turn_title(turn))
         _print_rows(console, _turn_rows(turn, watched, full=full))
-    console.rule(Text("verdict", style="bold"), align="left", style="dim")
+    _print_title(console, "verdict")
     _print_verdict(console, trace, watched.best if watched is not None else {})
     for frame in frames:
         place = Text(f"  {safe(frame.file)}, line {frame.line}, in {safe(frame.function)}", style="dim")
@@ -62,6 +63,11 @@ def print_transcript(
         console.print(
             Text(f"The environment answers otherwise from turn {watched.diverged} on, {words}", style="yellow")
         )
+
+
+def _print_title(console: Console, title: str) -> None:
+    rule = "─" * (min(console.width, _RULE) - len(title) - 1)
+    console.print(Text(title, style="bold").append(f" {rule}", style="not bold dim"))
 
 
 def _print_head(console: Console, trace: Trace) -> None:
@@ -132,9 +138,11 @@ def _called(call: ToolCall, *, full: bool) -> Text:
 
 def _change_rows(found: list[WorldChange], *, full: bool) -> Iterator[Row]:
     for change in found if full else found[:_CHANGES]:
-        before, after = (
-            shown(side) if full else clipped(shown(side), _VALUE) for side in (change.before, change.after)
-        )
+        before, after = shown(change.before), shown(change.after)
+        if not full and MISSING in (change.before, change.after):
+            before, after = clipped(before, _VALUE), clipped(after, _VALUE)
+        elif not full:
+            before, after = excerpts(before, after, _VALUE)
         line = Text(safe(change.path), style="bold").append(": ", style="not bold")
         line.append(safe(before), style="not bold red").append(" → ", style="not bold")
         yield "changes", line.append(safe(after), style="not bold green")
@@ -156,13 +164,20 @@ def _reward_rows(rewards: Iterable[Reward]) -> Iterator[Row]:
     """Yields a row per reward with a reason, and one row for all others."""
     brief = Text()
     for reward in rewards:
-        verdict = Text(f"{reward.name} ", style="green").append(_value(reward), style="bold green")
+        style = _style(reward)
+        verdict = Text(f"{reward.name} ", style=style).append(_value(reward), style=f"bold {style}")
         if reward.reason:
             yield "reward", verdict.append(f"  {safe(reward.reason)}", style="not bold dim")
         else:
             brief.append("   " if brief else "").append_text(verdict)
     if brief:
         yield "reward", brief
+
+
+def _style(reward: Reward) -> str:
+    """Returns the colour of a reward by its effect on the score: a penalty of negative weight is red."""
+    effect = (reward.value or 0.0) * reward.weight
+    return "red" if effect < 0 else "green" if effect > 0 else "default"
 
 
 def _value(reward: Reward) -> str:
@@ -173,10 +188,7 @@ def _print_rows(console: Console, rows: Iterable[Row]) -> None:
     """Prints labels and wrapped texts; a label is not repeated."""
     above = ""
     for label, text in rows:
-        for n, line in enumerate(text.wrap(console, max(20, console.width - _MARGIN), overflow="fold")):
-            shown_label = label if n == 0 and label != above else ""
-            line.rstrip()
-            console.print(Text().append(f"{shown_label:<{_MARGIN}}", style="dim").append_text(line), soft_wrap=True)
+        print_wrapped(console, text, margin=_MARGIN, label=label if label != above else "")
         above = label
     console.print()
 
@@ -185,7 +197,7 @@ def _print_verdict(console: Console, trace: Trace, best: dict[str, float]) -> No
     """Prints the criteria over the whole episode, then the score and the rewards."""
     rows = [_criterion_row(given) for given in _by_name(trace.every_reward()).values()]
     if rows:
-        console.print(grid("criterion", "level", ">times", ">raw", ">value", ">weight", "least", rows=rows))
+        console.print(grid("criterion", "?level", ">times", ">raw", ">value", ">weight", "?least", rows=rows))
         console.print()
     console.print(_outcome(trace))
     if trace.failure is not None:
@@ -195,10 +207,10 @@ def _print_verdict(console: Console, trace: Trace, best: dict[str, float]) -> No
     if lost and trace.end is End.TRUNCATED:
         console.print(Text(f"The episode was cut short by {trace.reason}."))
     for reward in trace.rewards:
-        mark, style = ("-", "red") if reward.name in lost else ("+", "green")
-        line = Text(f"{mark} {reward.name} ", style=style).append(_value(reward), style="bold")
+        style = "red" if reward.name in lost else _style(reward)
+        line = Text(f"{reward.name} ", style=style).append(_value(reward), style="bold")
         line.append(f"  {safe(reward.reason)}" if reward.reason else "", style="not bold default")
-        console.print(Padding(line, (0, 0, 0, 2), expand=False))
+        print_wrapped(console, line, margin=4, label="  -" if style == "red" else "  +")
 
 
 def _by_name(rewards: Iterable[Reward]) -> dict[str, list[Reward]]:
