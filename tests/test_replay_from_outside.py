@@ -103,7 +103,9 @@ def test_remote_episode_is_begun_by_its_environment() -> None:
     env.remote_begin = remote_begin
     episode = asyncio.run(Episode[Any].begin(env, first_task(env), member=3))
     assert isinstance(episode, Episode)
-    assert begun == [(first_task(env).id, None, {"member": 3})]
+    named = {"seed": 0, "member": 3, "attempt": 0, "split": "", "agent": ""}
+    rest = {"continues": msgspec.UNSET, "external_harness": msgspec.UNSET}
+    assert begun == [(first_task(env).id, None, named | rest)]
 
 
 def test_limit_of_another_harness_is_replayed() -> None:

@@ -7,17 +7,15 @@ replay in the order in which they were played.
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic
 
 from .environment import Environment
 from .errors import UsageError
 from .record import Key
 from .replay import replay_episode
-from .state import State
+from .state import S
 from .task import Task
 from .trace import Trace
-
-S = TypeVar("S", bound=State)
 
 
 class TaskChain(Generic[S]):

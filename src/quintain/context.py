@@ -140,8 +140,14 @@ class Snapshot(msgspec.Struct, frozen=True):
         return codec.digest(self.to_bytes())
 
     def to_bytes(self) -> bytes:
+        """Returns the bytes that `from_bytes` reads."""
         return codec.dumps(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Snapshot:
+        """Reads a snapshot.
+
+        Raises:
+            msgspec.DecodeError: The bytes are torn, or not a snapshot.
+        """
         return codec.loads(data, cls)

@@ -9,7 +9,7 @@ import sys
 import types
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Self, cast
 
 import msgspec
 
@@ -18,12 +18,10 @@ from .config import Config
 from .errors import DefinitionError, UsageError, author_frames, describe, is_framework, short
 from .executor import ALARM, Executor
 from .harness import Harness
-from .state import State, parts
+from .state import S, State, parts
 from .task import Task
 from .tools import Tool, collect
 from .verifier import Verifier
-
-S = TypeVar("S", bound=State)
 
 SPLITS = ("train", "validation", "test")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Awaitable, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import msgspec
 
@@ -17,12 +17,10 @@ from .executor import DeadlineExceeded
 from .harness import CallSource, Request
 from .noise import Fault, sample_fault
 from .scoring import Scoring
-from .state import State, begin
+from .state import S, begin
 from .task import Task
 from .tools import Tool, observe, result_data
 from .trace import Block, End, Level, Message, Reply, Reward, Step, Timing, ToolCall, Trace, Turn, as_read
-
-S = TypeVar("S", bound=State)
 
 BROKEN = (Exception, SystemExit)
 """What an author's code may raise; Ctrl-C and cancellation are not among it."""
@@ -90,19 +88,40 @@ class Episode(Generic[S]):
         self._scoring = Scoring(env, task, start=start, reached=self._progress.reached)
 
     @classmethod
-    async def begin(cls, env: Environment[S], task: Task[S], start: S | None = None, **names: Any) -> Episode[S]:
-        """A fresh episode on its own copy of the task's world.
+    async def begin(
+        cls,
+        env: Environment[S],
+        task: Task[S],
+        start: S | None = None,
+        *,
+        seed: int = 0,
+        member: int | None = None,
+        attempt: int = 0,
+        split: str = "",
+        agent: str = "",
+        continues: tuple[str, int] | msgspec.UnsetType = msgspec.UNSET,
+        external_harness: str | msgspec.UnsetType = msgspec.UNSET,
+    ) -> Episode[S]:
+        """Begins an episode on its own copy of the task's world.
 
         Args:
             env: The environment.
             task: One of its tasks.
             start: Another world to begin in, which must not change any more.
-            names: Fields of the Trace: seed, member, attempt, continues, agent, split.
+            seed: Seed of the world's random stream, the same for all members of a group.
+            member: Place in the group, from 0. None is 0; the server of a remote environment counts.
+            attempt: Number of the group's retry, from 0.
+            split: Split of the task, for the record.
+            agent: Name of the model, for the record.
+            continues: Task and attempt of the episode that left `start`, in a task chain.
+            external_harness: Fingerprint of a client-side harness, if one drives the episode; empty if unknown.
 
         Raises:
             DefinitionError: The task is not plain data, or offers a tool that the environment lacks.
             TypeError: Its world is not of the environment's state class.
         """
+        names: dict[str, Any] = {"seed": seed, "member": member, "attempt": attempt, "split": split, "agent": agent}
+        names |= {"continues": continues, "external_harness": external_harness}
         if env.remote_begin is not None:
             episode: Episode[S] = await env.remote_begin(task, start, **names)
             return episode
@@ -421,8 +440,9 @@ class ActorSession:
 
 
 def blank(env: Environment[S], task: Task[S], **names: Any) -> Trace:
-    """The record of an episode of which nothing has happened yet."""
-    fields: dict[str, Any] = {"seed": 0, "task_digest": "", "tags": dict(task.tags), "config": env.config} | names
+    """Returns the record of an episode that has not begun. `names` are fields of the Trace; None leaves one out."""
+    given = {name: value for name, value in names.items() if value is not None}
+    fields: dict[str, Any] = {"seed": 0, "task_digest": "", "tags": dict(task.tags), "config": env.config} | given
     return Trace(
         environment=env.name, fingerprint=env.fingerprint, tools_digest=env.tools_digest, task=task.id, **fields
     )

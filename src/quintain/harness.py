@@ -45,7 +45,11 @@ Used when the agent program, not the reply, decides the order of calls.
 
 @runtime_checkable
 class Agent(Protocol):
-    """Player: a name for the record, and the model for each episode."""
+    """Player of episodes.
+
+    Attributes:
+        name: Name of the agent in records.
+    """
 
     @property
     def name(self) -> str: ...
@@ -56,7 +60,13 @@ class Agent(Protocol):
 
 
 class Session(Protocol):
-    """One actor's side of an episode: all that a harness may see and do, here or over a wire."""
+    """One actor's side of an episode: all that a harness may see and do, here or over a wire.
+
+    Attributes:
+        role: Role of the actor, such as "agent" or "user".
+        config: Configuration of the environment.
+        ended: True if the episode has ended.
+    """
 
     @property
     def role(self) -> str: ...
@@ -80,11 +90,9 @@ class Session(Protocol):
 
     def append(self, *messages: Message) -> None:
         """Append words from outside, such as what another actor said."""
-        ...
 
     def set_context(self, messages: Sequence[Message]) -> None:
         """Replace the context (compaction, a system prompt). What does not continue the old one starts a branch."""
-        ...
 
     async def step(self, reply: Reply) -> Turn:
         """Play one reply: run its calls, append it and the observations to the context."""
@@ -92,7 +100,6 @@ class Session(Protocol):
 
     def terminate(self, reason: str) -> None:
         """End the episode by the rules of the game; a second time changes nothing."""
-        ...
 
     def add_actor(self, role: str, *messages: Message) -> Session:
         """Open another actor's session on the same world; its context begins with what the task tells that role."""
@@ -100,11 +107,10 @@ class Session(Protocol):
 
 
 class Harness(Protocol):
-    """Program that drives an episode. It raises nothing for what the model does; that is what the record is for."""
+    """Program that drives an episode. It raises nothing for what the model does: the record has it."""
 
     async def play(self, session: Session, model: Model) -> None:
         """Drive one episode until `session.ended`."""
-        ...
 
 
 @runtime_checkable
@@ -117,11 +123,16 @@ class Replayable(Protocol):
 
 
 class ToolLoop(msgspec.Struct, frozen=True):
-    """Ask, run the calls, repeat; a reply without calls ends the episode."""
+    """Harness that requests a reply, runs its calls and repeats; a reply without calls ends the episode.
+
+    Attributes:
+        system: The agent's system prompt; none if empty.
+    """
 
     system: str = ""
 
     async def play(self, session: Session, model: Model) -> None:
+        """Plays one episode to its end."""
         set_system_prompt(session, self.system)
         await run_until_text(session, model)
         session.terminate("the agent answered")
@@ -143,6 +154,7 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
     stop: tuple[str, ...] = ("###STOP###",)
 
     async def play(self, session: Session, model: Model) -> None:
+        """Plays one episode to its end."""
         user = session.add_actor("user")
         set_system_prompt(session, self.system)
         set_system_prompt(user, self.user_system)

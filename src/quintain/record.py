@@ -13,7 +13,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -53,7 +53,7 @@ class PersistenceError(QuintainError):
     """A finished episode could not be written; everything before it is safe."""
 
 
-class RunFolder:
+class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
     """Finished episodes of one run, each exactly once. One process writes at a time.
 
     Args:
@@ -77,9 +77,6 @@ class RunFolder:
             self._timings = held.enter_context(_Lines(self.path / "timings.jsonl"))
             _sync(self.path)
             self._held = held.pop_all()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
@@ -161,7 +158,7 @@ class RunFolder:
         self._places[trace.task, trace.member, trace.attempt] = (place, len(line))
 
 
-class _Lines:
+class _Lines(contextlib.AbstractContextManager["_Lines"]):
     """A file that only ever ends in a whole line: what a crash or a full disk tore off is cut.
 
     Args:
@@ -180,9 +177,6 @@ class _Lines:
                     self._end += len(line)
         self._descriptor = os.open(path, os.O_RDWR)
         os.ftruncate(self._descriptor, self._end)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exc_info: object) -> None:
         os.close(self._descriptor)

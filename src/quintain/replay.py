@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -20,11 +20,9 @@ from .episode import ActorSession, Episode
 from .errors import WALL_CLOCK_KINDS, ModelError, ReplayDivergence, UsageError
 from .harness import CallSource, Harness, Model, Replayable, Request, Session
 from .rollout import EpisodeResult, play_episode
-from .state import State
+from .state import S
 from .task import Task
 from .trace import End, Reply, Step, Tokens, ToolCall, Trace, Turn
-
-S = TypeVar("S", bound=State)
 
 
 class ReplayModel:

@@ -101,6 +101,7 @@ class Summary:
 
     @property
     def failed(self) -> int:
+        """Number of failed episodes."""
         return sum(sum(kinds.values()) for kinds in self.failures.values())
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeGuard, cast
 
 from . import codec
 from .environment import Environment
@@ -12,22 +12,36 @@ from .errors import EpisodeError, ModelError, author_frames, blame
 from .executor import DeadlineExceeded, within
 from .harness import Agent, Model, Request
 from .record import EpisodeRecord
-from .state import State
+from .state import S
 from .task import Task
 from .trace import End, Reply, Timing
 
-S = TypeVar("S", bound=State)
 
-
-async def rollout(env: Environment[S], task: Task[S], model: Model | Agent, **names: Any) -> EpisodeRecord:
-    """Play one task to its end and score it. Nothing that happens inside the episode raises.
+async def rollout(
+    env: Environment[S],
+    task: Task[S],
+    model: Model | Agent,
+    *,
+    seed: int = 0,
+    member: int | None = None,
+    attempt: int = 0,
+    split: str = "",
+    agent: str | None = None,
+) -> EpisodeRecord:
+    """Plays one task to its end and scores it. Nothing that happens inside the episode raises.
 
     Args:
         env: The environment.
         task: One of its tasks.
-        model: Who plays.
-        names: Fields of the Trace: seed, member, attempt, split.
+        model: An async function from a Request to a Reply, or an agent, which makes one for each episode.
+        seed: Seed of the world's random stream, the same for all members of a group.
+        member: Place in the group, from 0. None is 0; the server of a remote environment counts.
+        attempt: Number of the group's retry, from 0.
+        split: Split of the task, for the record.
+        agent: Name of the model in the record; None takes the model's own name.
     """
+    names = {"seed": seed, "member": member, "attempt": attempt, "split": split}
+    names |= {} if agent is None else {"agent": agent}
     return (await play_episode(env, task, model, start=None, **names)).record
 
 
@@ -42,7 +56,7 @@ class EpisodeResult(NamedTuple, Generic[S]):
 async def play_episode(
     env: Environment[S], task: Task[S], model: Model | Agent, *, start: S | None, **names: Any
 ) -> EpisodeResult[S]:
-    """As `rollout`, in the world `start` instead of the task's own, unless that is None."""
+    """Plays as `rollout` does, in the world `start` unless that is None; `names` are fields of the Trace."""
     started = time.perf_counter()
     agent = model if _is_agent(model) else None
     names = {"agent": agent.name if agent else _name(model)} | names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
 
@@ -16,14 +16,13 @@ from .gate import Gate, enough
 from .harness import Agent, Model
 from .record import EpisodeRecord, Key, RunFolder
 from .rollout import play_episode
-from .state import State
+from .state import S
 from .task import Task
 from .trace import Timing, Trace
 
 if TYPE_CHECKING:
     import asyncio
 
-S = TypeVar("S", bound=State)
 
 WINDOW = 4
 """Groups in order may run ahead of the one that is waited for by this many times the concurrency."""

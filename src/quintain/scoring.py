@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import msgspec
 
 from . import codec, resource
 from .environment import Environment
 from .errors import EpisodeError
-from .state import State
+from .state import S
 from .task import Task
 from .trace import Level, Reward, Step, Trace, Turn
 from .verifier import Criterion, EpisodeView, StepView, TurnView
-
-S = TypeVar("S", bound=State)
 
 
 class Moment(Generic[S]):

@@ -122,7 +122,7 @@ class Clock:
         return datetime.fromtimestamp(self.now, UTC)
 
     def after(self, seconds: float, method: Callable[..., object], /, **arguments: Any) -> int:
-        """Have `method`, a method of this world or of one of its parts, called in `seconds`. See `at`."""
+        """Calls `method` of this world or of a part with `arguments` in `seconds`. See `at`."""
         return self.at(self.now + seconds, method, **arguments)
 
     def at(self, due: float, method: Callable[..., object], /, **arguments: Any) -> int:

@@ -76,10 +76,7 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         Raises:
             KeyError: The table does not have the key.
         """
-        entry = self._find(key)
-        if entry is None:
-            raise KeyError(key)
-        return codec.loads(entry[2], self._row)
+        return codec.loads(self._entry(key)[2], self._row)
 
     def __setitem__(self, key: str, row: Row) -> None:
         """Sets a row; an overwritten row keeps its place, a new one goes to the end.

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, cast, overload
 
 import msgspec
 
 from . import codec, resource
 from .errors import DefinitionError, short
-from .state import State
+from .state import S
 from .trace import Content
-
-S = TypeVar("S", bound=State)
 
 Call = tuple[str, dict[str, Any]]
 """Tool name and arguments."""

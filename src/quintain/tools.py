@@ -25,13 +25,17 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 def tool(method: F, /) -> F: ...
 @overload
 def tool(*, roles: tuple[str, ...] = ...) -> Callable[[F], F]: ...
-def tool(method: Any = None, /, *, roles: Any = ("agent",)) -> Any:
-    """Mark a method of a State as callable by the actors in `roles`. Its docstring is what they read.
+def tool(method: Callable[..., Any] | None = None, /, *, roles: tuple[str, ...] = ("agent",)) -> Any:
+    """Marks a method of a State as a tool. Models read its docstring and its type hints.
+
+    Args:
+        method: The method, where the decorator has no parentheses.
+        roles: Actors that may call the tool, such as ("agent", "user").
 
     Raises:
         DefinitionError: `roles` is empty, or one string.
     """
-    if isinstance(roles, str) or not roles:
+    if isinstance(cast(object, roles), str) or not roles:
         raise DefinitionError(f"roles must be a tuple of names such as ('agent', 'user'), got {roles!r}")
 
     def mark(method: Any) -> Any:

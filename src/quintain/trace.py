@@ -84,6 +84,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def text(self) -> str:
+        """Text of the content, without images."""
         return plain(self.content)
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, Literal, TypeVar, cast, overload
+from typing import Any, Generic, Literal, cast, overload
 
 import msgspec
 
 from .errors import DefinitionError, EpisodeError, short
-from .state import State
+from .state import S
 from .task import Task
 from .trace import Level, Reward, Step, Trace, Turn
-
-S = TypeVar("S", bound=State)
 
 
 class EpisodeView(msgspec.Struct, Generic[S], frozen=True):
@@ -66,6 +64,7 @@ class Score(msgspec.Struct, frozen=True):
 
 
 Verdict = float | Score | Awaitable[float | Score]
+_Trajectory = Literal["trajectory"]
 
 
 class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
@@ -123,12 +122,7 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
 def reward(fn: Callable[[EpisodeView[S]], Verdict], /) -> Criterion[S]: ...
 @overload
 def reward(
-    *,
-    level: Literal["trajectory"] = ...,
-    weight: float = ...,
-    low: float = ...,
-    high: float = ...,
-    normalize: bool = ...,
+    *, level: _Trajectory = ..., weight: float = ..., low: float = ..., high: float = ..., normalize: bool = ...
 ) -> Callable[[Callable[[EpisodeView[S]], Verdict]], Criterion[S]]: ...
 @overload
 def reward(
@@ -138,19 +132,35 @@ def reward(
 def reward(
     *, level: Literal["step"], weight: float = ..., low: float = ..., high: float = ..., normalize: bool = ...
 ) -> Callable[[Callable[[StepView[S]], Verdict]], Criterion[S]]: ...
-def reward(fn: Any = None, /, *, level: str = "trajectory", **fields: Any) -> Any:
-    """Turn a function into a criterion. Its argument is an EpisodeView, a TurnView (turn) or a StepView (step).
+def reward(
+    fn: Callable[[Any], Verdict] | None = None,
+    /,
+    *,
+    level: str = "trajectory",
+    weight: float = 1.0,
+    low: float = 0.0,
+    high: float = 1.0,
+    normalize: bool = False,
+) -> Any:
+    """Makes a criterion of a function. The function receives an EpisodeView, a TurnView (turn) or a StepView (step).
+
+    Args:
+        fn: The function, where the decorator has no parentheses. It returns a number or a Score, and may be async.
+        level: When the function runs: "step", "turn" or "trajectory".
+        weight: Factor of the value in the score.
+        low: Lowest value that the function may return. A value outside the range fails the episode.
+        high: Highest value that the function may return.
+        normalize: Deliver (value - low) / (high - low) instead of the value.
 
     Raises:
-        DefinitionError: No such level; or the weight is not finite, or the range is none.
+        DefinitionError: The level is unknown, the weight is not finite, or low is not below high.
     """
-    if stray := fields.keys() - (options := {"weight", "low", "high", "normalize"}):
-        raise DefinitionError(f"reward() has no option {', '.join(stray)}; it has level, {', '.join(sorted(options))}")
     if level not in ("step", "turn", "trajectory"):
         raise DefinitionError(f"the level of a reward is 'step', 'turn' or 'trajectory', got {level!r}")
 
     def wrap(fn: Callable[[Any], Verdict]) -> Criterion[Any]:
-        return Criterion(name=fn.__name__, level=Level(level), fn=fn, **fields)
+        rule: dict[str, Any] = {"weight": weight, "low": low, "high": high, "normalize": normalize}
+        return Criterion(name=fn.__name__, level=Level(level), fn=fn, **rule)
 
     return wrap if fn is None else wrap(fn)
 

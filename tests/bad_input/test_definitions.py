@@ -93,7 +93,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "tasks is a list": (lambda: environment(tasks=[]), "must be a function from the name of a split"),
     "tasks returns None": (lambda: environment(tasks=print).tasks("test"), "returned None, expected Tasks"),
     "tasks raises": (lambda: environment(tasks=raising).tasks("test"), "ValueError: no data, in raising (tests/"),
-    "unknown option": (lambda: REWARD(max=2), "reward() has no option max; it has level, high, low, normalize, weight"),
     "unknown level": (lambda: REWARD(level="episode"), "got 'episode'"),
     "range upside down": (lambda: REWARD(low=1, high=0)(plain), "low < high"),
     "prompt is a number": (lambda: task(prompt=5), "prompt must be text or blocks, got 5"),
@@ -113,6 +112,11 @@ def test_a_definition_error_says_what_was_given_and_what_was_expected(
     with pytest.raises(DefinitionError) as caught:
         make()
     assert words in str(caught.value)
+
+
+def test_an_unknown_option_of_reward_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'max'"):
+        REWARD(max=2)
 
 
 def test_a_tool_that_returns_no_data_is_named() -> None:

@@ -20,7 +20,7 @@ class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
     after: Any
 
 
-class _RowChange(Protocol):
+class RowChange(Protocol):
     """A row that differs, such as `Database.diff` gives it; None where the row does not exist."""
 
     @property
@@ -29,12 +29,16 @@ class _RowChange(Protocol):
     def after(self) -> Mapping[str, Any] | None: ...
 
 
-class _Explains(Protocol):
-    def allows(self, change: FieldChange, /) -> bool: ...
+class Explains(Protocol):
+    """Goal that allows some changes of fields."""
+
+    def allows(self, change: FieldChange, /) -> bool:
+        """Returns True if the goal asks for this change."""
+        ...
 
 
 def changed_fields(
-    table: str, key: Any, change: Change[Any] | _RowChange, *, ignored: Iterable[str] = ()
+    table: str, key: Any, change: Change[Any] | RowChange, *, ignored: Iterable[str] = ()
 ) -> Iterator[FieldChange]:
     """Yields the fields of a row that differ; none for a row that was added or removed.
 
@@ -52,7 +56,7 @@ def changed_fields(
             yield FieldChange(table=table, key=key, field=field, before=value, after=after[field])
 
 
-def unexplained(changes: Iterable[FieldChange], goals: Iterable[_Explains]) -> list[FieldChange]:
+def unexplained(changes: Iterable[FieldChange], goals: Iterable[Explains]) -> list[FieldChange]:
     """Returns the changes that no goal allows."""
     goals = tuple(goals)
     return [change for change in changes if not any(goal.allows(change) for goal in goals)]

@@ -50,7 +50,7 @@ class Draft(Generic[S]):
         return self.request
 
     def play(self, tool: str, /, **arguments: Any) -> None:
-        """Adds a call to the solution."""
+        """Adds a call to the solution; `arguments` are those of the tool."""
         self.calls.append((tool, arguments))
 
     def truth(self) -> Any:

@@ -46,12 +46,17 @@ class FieldGoal(TaskGoal, frozen=True, kw_only=True):
         return (change.table, change.key, change.field) == (self.table, self.key, self.field)
 
 
+def _goals_of(truth: Any) -> Any:
+    return getattr(truth, "goals", truth)
+
+
 class Checklist(Generic[S]):
     """Evaluates the goals of a task, once for each content of the world.
 
     Args:
-        goals: Truth of a task to its goals; by default `truth.goals`, or the truth itself.
-        content: World to a key that is equal for worlds in which the same goals hold.
+        goals: Function from the truth of a task to its goals; None takes `truth.goals`, or the truth itself.
+        content: Function from a world to a key that is equal for worlds in which the same goals hold; None takes
+            `content_of`.
 
     Attributes:
         missing: Function of a task and a world to the reason why each goal, in order, is not reached; empty where it
@@ -60,21 +65,21 @@ class Checklist(Generic[S]):
 
     def __init__(
         self,
-        goals: Callable[[Any], Sequence[Goal[S]]] = lambda truth: getattr(truth, "goals", truth),
+        goals: Callable[[Any], Sequence[Goal[S]]] | None = None,
         *,
-        content: Callable[[S], Hashable] = content_of,
+        content: Callable[[S], Hashable] | None = None,
     ) -> None:
-        self._goals = goals
-        self.missing = per_task(content)(self._evaluate)
+        self._goals = goals or _goals_of
+        self.missing = per_task(content or content_of)(self._evaluate)
 
     def _evaluate(self, task: Task[S], world: S) -> tuple[str, ...]:
         start = task.world()
         return tuple(goal.missing(world, start) for goal in self._goals(task.truth))
 
-    def reasons(self, task: Task[S], world: S, such: Callable[[Any], bool] = lambda goal: True) -> list[str]:
-        """Returns why goals are not reached; of the goals that fulfil a condition."""
+    def reasons(self, task: Task[S], world: S, such: Callable[[Any], bool] | None = None) -> list[str]:
+        """Returns why goals are not reached; with `such`, of the goals for which it is true."""
         pairs = zip(self._goals(task.truth), self.missing(task, world), strict=True)
-        return [reason for goal, reason in pairs if reason and such(goal)]
+        return [reason for goal, reason in pairs if reason and (such is None or such(goal))]
 
     def progress(self, view: TurnView[S]) -> Score:
         """Returns the share of the goals that a turn reached, less the share that it undid; in [-1, 1]."""

@@ -31,6 +31,7 @@ class Fixed:
         self._model = model
 
     def model(self, task: Task[Any], seed: int) -> Model:
+        """Returns the model."""
         return self._model
 
     async def aclose(self) -> None:
@@ -93,13 +94,18 @@ class Script:
 
 
 class Company:
-    """Every role its own agent, such as a policy and a simulated user: `Company(agent=policy, user=simulator)`."""
+    """Agent with one agent for each role, such as `Company(agent=policy, user=simulator)`.
+
+    Args:
+        agents: Agents by role.
+    """
 
     def __init__(self, **agents: Agent) -> None:
         self.name = ",".join(f"{role}={agent.name}" for role, agent in agents.items())
         self._agents: Mapping[str, Agent] = agents
 
     def model(self, task: Task[Any], seed: int) -> Model:
+        """Returns a model that asks, for each role, the model of that role's agent."""
         return Cast(**{role: agent.model(task, seed) for role, agent in self._agents.items()})
 
     async def aclose(self) -> None:
@@ -128,9 +134,31 @@ def random(*, calls: int = 8) -> Agent:
     return Fixed(Random(calls), "random")
 
 
-def openai(name: str, **options: Any) -> Agent:
-    """Returns the model `name` of an OpenAI-compatible endpoint; options as for `OpenAI`."""
-    return Fixed(OpenAI(name, **options), f"openai:{name}")
+def openai(
+    name: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    retries: int = 4,
+    timeout_s: float = 600.0,
+    backoff_s: float = 0.5,
+    tokens: bool | None = None,
+    max_reply_bytes: int = 50_000_000,
+    extra: dict[str, Any] | None = None,
+) -> Agent:
+    """Returns the model `name` of an OpenAI-compatible endpoint as an agent; arguments as for `OpenAI`."""
+    model = OpenAI(
+        name,
+        base_url=base_url,
+        api_key=api_key,
+        retries=retries,
+        timeout_s=timeout_s,
+        backoff_s=backoff_s,
+        tokens=tokens,
+        max_reply_bytes=max_reply_bytes,
+        extra=extra,
+    )
+    return Fixed(model, f"openai:{name}")
 
 
 @runtime_checkable

@@ -8,7 +8,11 @@ from quintain.trace import Reply
 
 
 class Cast:
-    """Gives every role its own model: `Cast(agent=policy, user=simulator)`."""
+    """Model with one model for each role, such as `Cast(agent=policy, user=simulator)`.
+
+    Args:
+        models: Models by role.
+    """
 
     def __init__(self, **models: Model) -> None:
         self._models = models

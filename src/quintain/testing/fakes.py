@@ -62,7 +62,7 @@ def counted(outcome: qn.EpisodeView[Counter]) -> float:
 
 
 def counter(**config: Any) -> qn.Environment[Counter]:
-    """Returns an environment of `Counter`: task n asks for the number n + 1. Keywords are fields of its Config."""
+    """Returns an environment of `Counter`: task n asks for the number n + 1. `config` are fields of its Config."""
 
     def tasks(split: str) -> qn.Tasks[Counter]:
         def make(n: int) -> qn.Task[Counter]:
@@ -188,7 +188,7 @@ def booked(transition: qn.TurnView[Bank]) -> bool:
 
 
 def bank(**config: Any) -> qn.Environment[Bank]:
-    """Returns an environment of `Bank`, with rewards at all four levels. Keywords are fields of its Config."""
+    """Returns an environment of `Bank`, with rewards at all four levels. `config` are fields of its Config."""
 
     def tasks(split: str) -> qn.Tasks[Bank]:
         def make(n: int) -> qn.Task[Bank]:

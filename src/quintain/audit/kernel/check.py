@@ -64,8 +64,27 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         return [need for need in self.needs if not set(need.split("|")) & offers]
 
 
-def check(id: str, class_: str, /, **fields: Any) -> Callable[[Run], Check]:
+def check(
+    id: str,
+    class_: str,
+    /,
+    *,
+    level: Level = "dynamic",
+    needs: tuple[str, ...] = (),
+    value: float = 50.0,
+    severity: Severity = "error",
+    alone: bool = False,
+) -> Callable[[Run], Check]:
     """Makes a check of a function; the first line of its docstring is the question.
+
+    Args:
+        id: Id of the check; "x." and a name if OpenEnv's RFC 008 has no such check.
+        class_: Slug of the class of bugs that the check looks for.
+        level: "static" reads source and data; "dynamic" plays probes; "trace" reads traces.
+        needs: Methods that the subject must offer, as in `Check`.
+        value: Expected worth for its cost; checks run from the highest to the lowest.
+        severity: Default severity of its findings.
+        alone: Run without other checks at the same time, because the check measures time or memory.
 
     Raises:
         DefinitionError: The class is unknown, or the docstring is missing.
@@ -76,7 +95,9 @@ def check(id: str, class_: str, /, **fields: Any) -> Callable[[Run], Check]:
     def make(run: Run) -> Check:
         if not run.__doc__:
             raise DefinitionError(f"check {id!r} needs a docstring: the question that it asks")
-        return Check(id=id, class_=class_, run=run, about=run.__doc__.strip().splitlines()[0], **fields)
+        about = run.__doc__.strip().splitlines()[0]
+        rest: dict[str, Any] = {"needs": needs, "value": value, "severity": severity, "alone": alone}
+        return Check(id=id, class_=class_, run=run, level=level, about=about, **rest)
 
     return make
 

@@ -60,30 +60,37 @@ class Op(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def reset(task: str, *, on: str = "a", seed: int = 0, mark: str = "") -> Op:
+    """Returns the op that begins a task; `on` names the instance."""
     return Op("reset", on, task, seed=seed, mark=mark)
 
 
 def call(name: str, arguments: dict[str, Any] | None = None, *, on: str = "a", mark: str = "") -> Op:
+    """Returns the op that calls a tool."""
     return Op("call", on, name, arguments or {}, mark=mark)
 
 
 def answer(text: str, *, on: str = "a", mark: str = "") -> Op:
+    """Returns the op that gives the agent's answer."""
     return Op("answer", on, value=text, mark=mark)
 
 
 def score(*, on: str = "a", times: int = 1, mark: str = "score") -> Op:
+    """Returns the op that scores the episode, `times` times."""
     return Op("score", on, times=times, mark=mark)
 
 
 def state(*, on: str = "a", mark: str = "state") -> Op:
+    """Returns the op that reads the state."""
     return Op("state", on, mark=mark)
 
 
 def together(*lanes: Sequence[Op], mark: str = "together") -> Op:
+    """Returns the op that runs several lists of ops at the same time."""
     return Op("together", lanes=tuple(tuple(lane) for lane in lanes), mark=mark)
 
 
 def ask(function: str, value: Any = None, *, on: str = "a", mark: str = "ask") -> Op:
+    """Returns the op that calls another function of the subject."""
     return Op("ask", on, function, value, mark=mark)
 
 

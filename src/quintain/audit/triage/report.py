@@ -105,7 +105,7 @@ class RunReport(msgspec.Struct, kw_only=True):
 
 
 async def gather(
-    run: Run, env: Environment[Any] | str, *, times: int = 3, back: bool = False, watch: Watch = lambda _: None
+    run: Run, env: Environment[Any] | str, *, times: int = 3, back: bool = False, watch: Watch | None = None
 ) -> list[ReplayEvidence]:
     """Returns the environment's evidence on each episode, or why there is none.
 
@@ -124,7 +124,8 @@ async def gather(
             found[n].missing = str(env)
         elif one.trace is not None and witness is not None and not isinstance(env, str):
             found[n] = await witness.examine(one, task_of(env, one.trace), run.shadows[n].suspects)
-        watch(1)
+        if watch is not None:
+            watch(1)
     return found
 
 
@@ -182,7 +183,7 @@ async def triage(
     seed: int = 0,
     times: int = 3,
     length: int = QUEUE,
-    watch: Watch = lambda _: None,
+    watch: Watch | None = None,
 ) -> RunReport:
     """Labels every episode.
 

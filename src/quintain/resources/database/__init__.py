@@ -95,8 +95,16 @@ class Database(Leaseholder):
 
     __slots__ = ()
 
-    def __new__(cls, *_: Any, url: str | None = None, **__: Any) -> Self:
+    def __new__(
+        cls,
+        *schema: str | type[Any],
+        seed: Callable[[Database], object] | Path | None = None,
+        roles: Mapping[str, Mapping[str, str]] | None = None,
+        url: str | None = None,
+        shared: str = "",
+    ) -> Self:
         """Returns a database here, or on the server."""
+        del schema, seed, roles, shared  # They are for __init__; help() shows the parameters of __new__.
         if url is None:
             return super().__new__(cls)
         from quintain.resources import postgres
@@ -129,7 +137,7 @@ class Database(Leaseholder):
     # -- SQL
 
     def execute(self, sql: str, *values: Any, **names: Any) -> list[tuple[Any, ...]]:
-        """Runs SQL and fetches all rows. Values are for `?`, names for `:name`. Outside a transaction it is one.
+        """Runs SQL and returns all rows. `values` are for `?`, `names` for `:name`. Outside a transaction it is one.
 
         Raises:
             apsw.Error: SQLite says no: SQLError for bad SQL, ConstraintError for bad data, on every backend.
@@ -144,6 +152,8 @@ class Database(Leaseholder):
     def all(self, type: type[T], sql: str, *values: Any, **names: Any) -> list[T]:
         """Returns the rows as instances of `type`: a Struct, field by column name; or the type of the only column.
 
+        `values` and `names` are as for `execute`.
+
         Raises:
             msgspec.ValidationError: A row is not of that type; the message ends in the path.
         """
@@ -155,7 +165,7 @@ class Database(Leaseholder):
         return [read(row) for row in found]
 
     def one(self, type: type[T], sql: str, *values: Any, **names: Any) -> T | None:
-        """Returns the only row; None when there is none.
+        """Returns the only row, as `all` does for `type`, `values` and `names`; None without a row.
 
         Raises:
             LookupError: There are several.
@@ -216,7 +226,7 @@ class Database(Leaseholder):
         return codec.dumps((_FORMAT, image.base.digest, image.count, image.schema is image.base.schema, pages))
 
     @classmethod
-    def load(cls, data: bytes, *_: Any) -> Self:
+    def load(cls, data: bytes) -> Self:
         """Loads a dump, on any machine whose cache folder has the base.
 
         Raises:

@@ -115,7 +115,7 @@ class PostgresDatabase(sqlite.Database):
     # -- SQL
 
     def execute(self, sql: str, *values: Any, **names: Any) -> list[tuple[Any, ...]]:
-        """Runs SQL and fetches all rows. Values are for `?`, names for `:name`. Outside a transaction it is one.
+        """Runs SQL and returns all rows. `values` are for `?`, `names` for `:name`. Outside a transaction it is one.
 
         Raises:
             SQLError, ConstraintError: PostgreSQL says no: for bad SQL, for bad data. `__cause__` is psycopg's error.
@@ -126,6 +126,8 @@ class PostgresDatabase(sqlite.Database):
 
     def all(self, type: type[T], sql: str, *values: Any, **names: Any) -> list[T]:
         """Returns the rows as instances of `type`: a Struct, field by column name; or the type of the only column.
+
+        `values` and `names` are as for `execute`.
 
         Raises:
             msgspec.ValidationError: A row is not of that type; the message ends in the path.
@@ -192,7 +194,7 @@ class PostgresDatabase(sqlite.Database):
         return self._held.dumped().pack()
 
     @classmethod
-    def load(cls, data: bytes, *_: Any) -> Self:
+    def load(cls, data: bytes) -> Self:
         """Loads a dump, if the server has the template. The database is created at its first use.
 
         Raises:

@@ -251,7 +251,7 @@ class Sandbox:
         return codec.dumps(_StoredSandbox(_FORMAT, self.policy, self.limits, sessions))
 
     @classmethod
-    def load(cls, data: bytes, *_: Any) -> Self:
+    def load(cls, data: bytes) -> Self:
         """Loads a dump.
 
         Raises:

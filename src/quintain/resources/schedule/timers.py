@@ -38,7 +38,7 @@ class Timers(Agenda):
     count: int = 0
 
     def after(self, seconds: float, method: Method, /, **arguments: Any) -> int:
-        """Calls `method` in `seconds`. See `at`."""
+        """Calls `method` with `arguments` in `seconds`. See `at`."""
         return self.at(self.clock.now + seconds, method, **arguments)
 
     def at(self, due: float, method: Method, /, **arguments: Any) -> int:

@@ -215,7 +215,7 @@ class Workspace:
         return dumps.dump(self.image, self.quota)
 
     @classmethod
-    def load(cls, data: bytes, *_: Any) -> Self:
+    def load(cls, data: bytes) -> Self:
         """Loads a dump, on any machine whose cache folder has the base.
 
         Raises:

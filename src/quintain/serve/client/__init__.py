@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import urllib.parse
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quintain.errors import UsageError
 
@@ -51,9 +51,9 @@ def environment(address: str, *, key: str | None = None) -> RemoteEnvironment:
     return connect(base, key).open(name)
 
 
-def secure(address: str, **options: Any) -> RemoteEnvironment:
+def secure(address: str, *, key: str | None = None) -> RemoteEnvironment:
     """Returns an environment of a server, as `environment` does; the adapter `https:`."""
-    return environment(f"https:{address}", **options)
+    return environment(f"https:{address}", key=key)
 
 
 def _split_url(url: str) -> tuple[str, str]:

@@ -197,7 +197,19 @@ class RemoteEnvironment(Environment[RemoteState]):
         return super().replace(config=config, harness=harness)
 
     async def begin(
-        self, split: str, task: Task[Any] | str | int, *, harness: Mode = "client", everyone: bool = True, **names: Any
+        self,
+        split: str,
+        task: Task[Any] | str | int,
+        *,
+        harness: Mode = "client",
+        everyone: bool = True,
+        seed: int = 0,
+        member: int | None = None,
+        attempt: int = 0,
+        agent: str = "",
+        label: str | None = None,
+        led_by: str = "",
+        after: str | None = None,
     ) -> RemoteEpisode:
         """Begins an episode at the server.
 
@@ -207,7 +219,13 @@ class RemoteEnvironment(Environment[RemoteState]):
             harness: "client": `session` takes any harness; "server": the environment's own harness plays, and
                 `session` has its questions.
             everyone: With "server": ask for the replies of all roles, not of the agent alone.
-            names: Fields of the trace: seed, member, attempt, agent, and of the client's harness led_by.
+            seed: Seed of the world's random stream, the same for all members of a group.
+            member: Place in the group, from 0; None takes the next one of the task.
+            attempt: Number of the group's retry, from 0.
+            agent: Name of the model, for the record.
+            label: Name of the split in the record, if it is another one.
+            led_by: Fingerprint of the client's harness, for the record; empty if unknown.
+            after: Id of the episode whose final world is the start of this one, in a task chain.
 
         Raises:
             UsageError: The server rejects the request.
@@ -215,8 +233,9 @@ class RemoteEnvironment(Environment[RemoteState]):
         """
         place: dict[str, Any] = {"index": task} if isinstance(task, int) else {"task": getattr(task, "id", task)}
         config = None if self.config == self._info.config else self.config
+        names: dict[str, Any] = {"seed": seed, "member": member, "attempt": attempt, "agent": agent, "label": label}
         fields: dict[str, Any] = {"harness": harness, "everyone": everyone, "config": config, "secrets": self._secrets}
-        body = Create(environment=self.name, split=split, **fields, **place, **names)
+        body = Create(environment=self.name, split=split, led_by=led_by, after=after, **fields, **place, **names)
         # A proxy in front of several servers finds the one that has the world by this header.
         headers = {"X-Session-ID": body.after} if body.after else NONE
         detail = await self.transport.ask("POST", "/v1/episodes", Detail, body=body, headers=headers)
