@@ -106,6 +106,6 @@ def test_a_finding_begins_with_what_differs() -> None:
     written = io.StringIO()
     print_finding(Console(file=written, width=100, highlight=False, markup=False), 1, finding)
     lines = [line.strip() for line in written.getvalue().splitlines()]
-    assert lines[2:4] == ['expected: ["status"]: "active"', 'observed: ["status"]: "locked"']
+    assert lines[2:4] == ['expected: status: "active"', 'observed: status: "locked"']
     assert lines.index('db.accounts/783/status: "locked" → "active"') < lines.index("shared/now: 1 → 2")
     assert '- call get_account {"id": 783} → the same as before' in lines

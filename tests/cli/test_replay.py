@@ -46,6 +46,16 @@ def test_replay_of_an_empty_run_exits_2(desk: Path) -> None:
     assert ended.stderr.strip() == "Error: found no episode to replay in here"
 
 
+def test_replay_shows_progress_and_times_no_import(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    call("run", ENV, "--tasks", 2, "--out", "here")
+    (desk / "slow.py").write_text("import time\n\ntime.sleep(1)\n" + (desk / "desk.py").read_text())
+    (verdict,) = document(call("replay", "here", "--here", "--env", "slow.py:env", "--json").out)["processes"]
+    assert verdict["wall_s"] < 0.9
+    assert "replaying" not in call("replay", "here", "--here").err
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "replaying" in call("replay", "here", "--here").err
+
+
 def test_several_runs_are_replayed_together(desk: Path, call: Call) -> None:
     call("run", ENV, "--tasks", 2, "--out", "one")
     call("run", ENV, "--tasks", 3, "--out", "two", "--agent", "noop")

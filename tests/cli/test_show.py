@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -160,6 +161,40 @@ def test_show_escapes_control_sequences_of_tools(desk: Path, call: Call) -> None
     out = call("show", "here").out
     assert "\x1b" not in out
     assert "\\x1b[2J [red]gone[/red]" in out
+
+
+def test_show_writes_a_page_and_opens_it(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    def browser(url: str) -> bool:
+        opened.append(url)
+        return len(opened) == 1
+
+    monkeypatch.setattr("webbrowser.open", browser)
+    source = (desk / "desk.py").read_text()
+    (desk / "evil.py").write_text(source.replace('f"{name} is {row.total}"', '"<script>alert(1)</script>"'))
+    call("run", "evil.py:env", "--tasks", 1, "--out", "here")
+    ended = call("show", "here", "--html", "page.html", "--open")
+    assert ended.out == "page.html\n"
+    assert opened == [(desk / "page.html").as_uri()]
+    page = (desk / "page.html").read_text()
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "src=" not in page
+    assert "Add [up]." in page
+    ended = call("show", "here", "--open")
+    assert Path(ended.out.strip()).as_uri() == opened[1]
+    assert "found no web browser" in ended.err
+    shutil.rmtree(Path(ended.out.strip()).parent)
+    assert call("show", "here", "--html", "no/page.html").status == 2
+
+
+def test_an_audit_opens_its_report(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    call("run", ENV, "--tasks", 1, "--out", "here")
+    call("audit", "here", "--out", "found", "--open")
+    assert opened == [(desk / "found" / "report.html").as_uri()]
 
 
 def test_no_line_is_wider_than_the_terminal(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 @options.nl_assertions
 @options.made_with
 @click.option("--out", type=options.PATH, metavar="DIR", help="Folder for the report.  [default: audits/ENV-N]")
+@options.opens
 @options.json
 def audit(**given: Any) -> None:
     """Look for bugs in ENV that a model would learn from, and prove each by a short trajectory.
@@ -157,6 +158,8 @@ def _report(report: Report, given: dict[str, Any]) -> Report:
         console.print_json(document.document(report))
     else:
         print_report(console.stdout(), report, folder)
+    if given["opens"]:
+        console.browse(folder / "report.html")
     return report
 
 

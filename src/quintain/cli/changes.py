@@ -70,9 +70,10 @@ async def changes(before: S, after: S) -> list[WorldChange]:
 
 def plain_changes(before: Any, after: Any) -> list[WorldChange]:
     """Returns all differences between two plain values; one with an empty path if they have no part in common."""
-    if _is(before, dict) and _is(after, dict) and not before.keys() & after.keys():
-        return [WorldChange("", before, after)]
-    return list(_walk("", before, after))
+    if not (_is(before, dict) and _is(after, dict) and before.keys() & after.keys()):
+        return list(_walk("", before, after)) if _is(before, list) else [WorldChange("", before, after)]
+    sides = ((str(key), before.get(key, MISSING), after.get(key, MISSING)) for key in {**before, **after})
+    return [change for side in sides for change in _walk(*side)]
 
 
 def _walk(path: str, before: Any, after: Any) -> Iterator[WorldChange]:

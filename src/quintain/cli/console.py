@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import math
 import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import click
@@ -19,11 +21,14 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from quintain import codec
+from quintain.errors import UsageError
 
 from . import exits
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LEVELS = ("easy", "medium", "hard")
+_PAGE = 120
+"""Columns of a page."""
 _PIPED = 10_000
 """Columns where stdout is not a terminal: nothing is wrapped or cut."""
 _PIECES = tuple(map(re.compile, (r".+?(?:\s+|(?<!\d),(?=\S)|,(?=[^\d\s])|$)", r".+?(?:[^\w.:+@-]+|$)")))
@@ -72,6 +77,28 @@ def write(texts: Iterable[str]) -> None:
         # Whoever reads has gone. Nor may the interpreter find the pipe broken when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
         raise click.exceptions.Exit(exits.FAILED) from None
+
+
+def page(show: Callable[[Console], object], file: Path) -> None:
+    """Writes what `show` prints as one HTML file with all texts escaped.
+
+    Raises:
+        UsageError: The file is not writable.
+    """
+    out = Console(file=io.StringIO(), width=_PAGE, record=True, highlight=False, markup=False)
+    show(out)
+    try:
+        file.write_text(out.export_html(inline_styles=True), "utf-8", "backslashreplace")
+    except OSError as error:
+        raise UsageError(f"cannot write the page {str(file)!r}: {error.strerror}") from error
+
+
+def browse(file: Path) -> None:
+    """Opens a page in the web browser."""
+    import webbrowser
+
+    if not webbrowser.open(file.absolute().as_uri()):
+        click.echo(f"found no web browser; open {file} yourself", err=True)
 
 
 def grid(*columns: str, rows: Iterable[Iterable[object]] = ()) -> Grid:
@@ -137,13 +164,13 @@ def print_wrapped(out: Console, text: Text, *, margin: int, label: str = "") -> 
 
 @contextlib.contextmanager
 def progress(
-    title: str, total: int, *texts: str, shows_elapsed: bool = False, **fields: Any
+    title: str, total: int | None, *texts: str, shows_elapsed: bool = False, **fields: Any
 ) -> Generator[Callable[..., object]]:
     """Shows a progress bar on stderr, if stderr is a terminal; yields a function that updates it.
 
     Args:
         title: Description of the task.
-        total: Number of steps.
+        total: Number of steps; None if it is not known.
         texts: Templates of further columns, such as "mean {task.fields[mean]}".
         shows_elapsed: True for the elapsed time instead of the remaining time.
         fields: Initial values of the fields in `texts`.

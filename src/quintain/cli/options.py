@@ -11,6 +11,8 @@ from quintain.errors import UsageError
 
 json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there.")
 
+opens = click.option("--open", "opens", is_flag=True, help="Open the result as a page in the web browser.")
+
 data = click.option("--data", metavar="PATH", help="Data folder of the environment, needed by tau2:DOMAIN.")
 
 nl_assertions = click.option(

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from subprocess import CompletedProcess
 
     from quintain.chain import TaskChain
-    from quintain.environment import Environment
     from quintain.errors import ReplayDivergence
+    from quintain.task import Task
     from quintain.trace import Trace
 
 NAMED = 3
@@ -59,6 +59,7 @@ class ReplayResult(msgspec.Struct, kw_only=True):
     diverged: int = 0
     first: list[DivergenceExcerpt] = []
     wall_s: float = 0.0
+    """Seconds of the replays alone, without the imports and the construction of environments and tasks."""
 
 
 @click.command(short_help="Replay recorded traces and compare them byte by byte.")
@@ -102,9 +103,9 @@ def in_processes(
     own = os.environ.get("PYTHONHASHSEED")
     seeds = [seed for seed in range(1, count + 2) if str(seed) != own][:count]
     named = ["--env", env] if env is not None else []
-    return fresh_processes(
-        [sys.executable, "-m", "quintain", *command, "--json", *named, "--", *map(str, paths)], seeds
-    )
+    program = [sys.executable, "-m", "quintain", *command, "--json", *named, "--", *map(str, paths)]
+    with console.progress(f"replaying in {console.plural(count, 'process', 'processes')}", None, shows_elapsed=True):
+        return fresh_processes(program, seeds)
 
 
 class _ReplayDocument(msgspec.Struct):
@@ -122,34 +123,36 @@ async def replay_here(paths: Sequence[Path], spec: str | None) -> ReplayResult:
     from quintain.errors import UsageError
     from quintain.record import read_traces
 
-    from .folders import environment_of
+    from .folders import environment_of, task_of
 
     verdict = ReplayResult(hash_seed=os.environ.get("PYTHONHASHSEED", "random"))
-    started = time.perf_counter()
-    for path in paths:
-        env = environment_of(path, spec)
-        days = TaskChain(env)
-        for trace in read_traces(path):
-            verdict.episodes += 1
-            verdict.turns += len(trace.turns)
-            diverged = await _replay(env, days, trace)
-            if diverged is not None:
-                verdict.diverged += 1
-                if len(verdict.first) < NAMED:
-                    verdict.first.append(_named(path, trace, diverged, same_code=trace.fingerprint == env.fingerprint))
+    with console.progress("replaying", None, shows_elapsed=True) as update:
+        for path in paths:
+            env = environment_of(path, spec)
+            days = TaskChain(env)
+            for trace in read_traces(path):
+                task = task_of(env, trace)
+                verdict.episodes += 1
+                verdict.turns += len(trace.turns)
+                started = time.perf_counter()
+                diverged = await _replay(days, task, trace)
+                verdict.wall_s += time.perf_counter() - started
+                update(advance=1)
+                if diverged is not None:
+                    verdict.diverged += 1
+                    if len(verdict.first) < NAMED:
+                        is_same = trace.fingerprint == env.fingerprint
+                        verdict.first.append(_named(path, trace, diverged, same_code=is_same))
     if not verdict.episodes:
         raise UsageError(f"found no episode to replay in {', '.join(map(str, paths))}")
-    verdict.wall_s = time.perf_counter() - started
     return verdict
 
 
-async def _replay(env: Environment[Any], days: TaskChain[Any], trace: Trace) -> ReplayDivergence | None:
+async def _replay(days: TaskChain[Any], task: Task[Any], trace: Trace) -> ReplayDivergence | None:
     from quintain.errors import ReplayDivergence
 
-    from .folders import task_of
-
     try:
-        await days.replay(task_of(env, trace), trace)
+        await days.replay(task, trace)
     except ReplayDivergence as error:
         return error
     return None

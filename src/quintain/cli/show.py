@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
+import tempfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,8 @@ import click
 from . import console, options
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from quintain.trace import Trace
 
     from .watch import StepChanges
@@ -26,13 +30,25 @@ if TYPE_CHECKING:
 @click.option("--list", "as_list", is_flag=True, help="List the traces, one per line.")
 @options.env
 @click.option("--full", is_flag=True, help="Show long texts in full.")
+@click.option("--html", type=options.PATH, metavar="FILE", help="Write one HTML file instead of the text.")
+@options.opens
 @options.json
 def show(
-    *, path: Path, index: int | None, task: str | None, as_list: bool, env: str | None, full: bool, as_json: bool
+    *,
+    path: Path,
+    index: int | None,
+    task: str | None,
+    as_list: bool,
+    env: str | None,
+    full: bool,
+    html: Path | None,
+    opens: bool,
+    as_json: bool,
 ) -> None:
     """Show a trace of PATH, a run folder or a file: turns, calls, observations, what each step changed, rewards.
 
-    What a step changed is found by playing the trace once more, so it needs the environment.
+    What a step changed is found by playing the trace once more, so it needs the environment. --open without --html
+    writes a temporary file.
     """
     from .folders import frames_by_episode
     from .transcript import print_transcript
@@ -46,9 +62,21 @@ def show(
     if as_json:
         console.print_json(_to_dict(trace, place, watched, reason=reason) | {"frames": frames})
         return
-    print_transcript(console.stdout(), trace, watched=watched, reason=reason, frames=frames, full=full)
+    draw = functools.partial(print_transcript, trace=trace, watched=watched, reason=reason, frames=frames, full=full)
+    if html is not None or opens:
+        _write_page(draw, html, opens=opens)
+    else:
+        draw(console.stdout())
     if index is None and task is None:
         click.echo("This is the first trace; choose another with --index or --task, see all with --list.", err=True)
+
+
+def _write_page(draw: Callable[[Console], object], html: Path | None, *, opens: bool) -> None:
+    file = html or Path(tempfile.mkdtemp(prefix="quintain-")) / "trace.html"
+    console.page(draw, file)
+    click.echo(file)
+    if opens:
+        console.browse(file)
 
 
 def _pick(path: Path, index: int | None, task: str | None) -> tuple[int, Trace]:
