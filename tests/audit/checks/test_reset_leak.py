@@ -224,6 +224,43 @@ def test_dependence_on_the_day_is_found(subjects: Path) -> None:
     assert "what reset gives depends on the wall clock" in found.title
 
 
+FIELDS = """
+from typing import ClassVar
+import quintain as qn
+
+class Base(qn.State):
+    lent: dict[str, str] = {}
+
+class Library(Base):
+    books: list[str] = []
+    drawn: ClassVar[list[str]] = []
+
+    @qn.tool
+    def lend(self) -> str:
+        \"\"\"Lends a book.\"\"\"
+        self.lent["Emma"] = "Ann"
+        self.books.append("Emma")
+        self.drawn.append("Emma")
+        return "lent"
+
+def tasks(split):
+    return [qn.Task(id="lend", prompt="Lend.", start=Library(), solution=(("lend", {}),))]
+
+@qn.reward
+def lent(view):
+    return float("Emma" in view.state.lent)
+
+env = qn.Environment("library", tasks=tasks, harness=qn.ToolLoop(), verifier=qn.Verifier(lent), state=Library)
+"""
+
+
+def test_annotated_field_of_a_state_is_not_class_state(tmp_path: Path) -> None:
+    path = tmp_path / "library.py"
+    path.write_text(FIELDS)
+    titles = [one.title for one in audit(Subject(f"{path}:env"), [reset.reset_leak_code]).findings]
+    assert titles == ["drawn belongs to the class Library, so all sessions change one and the same"]
+
+
 @pytest.mark.slow
 def test_code_that_keeps_and_draws_is_hinted_at(subjects: Path) -> None:
     kept = asked(subjects, "Kept", reset.reset_leak_code).findings

@@ -21,6 +21,8 @@ _CHANGES = {
     "append", "add", "update", "extend", "insert", "setdefault", "pop", "popitem", "remove", "discard", "clear",
     "appendleft",
 }  # fmt: skip
+_STRUCTS = {"State", "Struct", "BaseModel"}
+"""Base classes that copy the default of an annotated field for each instance: of Quintain, msgspec and pydantic."""
 _DRAWS = re.compile(
     r"(random|np\.random|numpy\.random)\.(random|randint|randrange|choice|choices|shuffle|sample|uniform|gauss|seed|"
     r"normal|rand|randn|integers|permutation|betavariate|expovariate|getrandbits)$|secrets\.\w+$|os\.urandom$|"
@@ -151,7 +153,9 @@ class _ModuleFile:
                     yield self._hint("kept", f"{function.name} sets the global {', '.join(node.names)}", node)
 
     def _class_state(self, owner: ast.ClassDef) -> Iterator[Hint]:
-        held = dict(_containers(owner.body))
+        copied = self._copies_defaults(owner)  # Then each instance has its own copy of an annotated field.
+        body = [node for node in owner.body if not (copied and _is_field(node))]
+        held = dict(_containers(body))
         own = {
             target.attr
             for node in ast.walk(owner)
@@ -164,6 +168,19 @@ class _ModuleFile:
             if attribute in held and attribute not in own and root in ("self", "cls", owner.name):
                 title = f"{attribute} belongs to the class {owner.name}, so all sessions change one and the same"
                 yield self._hint("kept", title, held[attribute])
+
+    def _copies_defaults(self, owner: ast.ClassDef) -> bool:
+        """True if a class, or a class of this file that it inherits from, is a struct or a model."""
+        classes = {node.name: node for node in self._tree.body if isinstance(node, ast.ClassDef)}
+        bases, seen = [owner], set[str]()
+        while bases:
+            for base in (_text(base).partition("[")[0] for base in bases.pop().bases):
+                if base.rpartition(".")[2] in _STRUCTS:
+                    return True
+                if base in classes and base not in seen:
+                    seen.add(base)
+                    bases.append(classes[base])
+        return False
 
     def _decorated(self, function: Function) -> Iterator[Hint]:
         first = next((item.arg for item in function.args.args), "")
@@ -242,6 +259,10 @@ def _containers(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
         called = isinstance(value, ast.Call) and _text(value.func).rpartition(".")[2] in _MUTABLE
         if literal or called:
             yield from ((target.id, node) for target in _targets(node) if isinstance(target, ast.Name))
+
+
+def _is_field(node: ast.stmt) -> bool:
+    return isinstance(node, ast.AnnAssign) and "ClassVar" not in _text(node.annotation)
 
 
 def _targets(node: ast.AST) -> list[ast.expr]:
