@@ -1,5 +1,6 @@
 """Fixtures and settings of all tests."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,15 @@ SHARE = 4
 """The fast suite draws one in so many of the examples that a test of Hypothesis asks for, `make test-all` all."""
 FEWEST = 10
 ROOT = Path(__file__).parent
+
+# What collection makes lives as long as the process, so looking for garbage in it is in vain.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leaves what was imported and collected out of every later search for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
