@@ -4,7 +4,7 @@ A page marks them with `<!-- begin generated: NAME -->` and `<!-- end generated 
 
     python docs/generate.py              rewrite the pages
     python docs/generate.py --check      status 1 where a page is not current
-    python docs/generate.py --pictures   play the demonstration and draw what it prints
+    python docs/generate.py --pictures   run the commands of `DRAWN` and draw what they print
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ DOCS = Path(__file__).parent
 PICTURES = DOCS / "pictures"
 WIDTH = 100
 """Columns of help texts."""
-TERMINAL = 80
+TERMINAL = 92
 """Columns of pictures."""
+DRAWN = {"audit": ("audit sales --twin stale_cache --check x.read_your_writes --tasks 20", 1)}
+"""File of each picture: arguments of `quintain`, and the exit status that is expected."""
 FONTS = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 """What the reader's machine has; a picture loads nothing."""
 
@@ -104,19 +106,25 @@ def pages() -> list[Path]:
     return [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
-def picture(title: str, *arguments: str) -> str:
-    """What a command prints on a terminal, as an SVG that needs nothing from elsewhere."""
+def picture(arguments: str, status: int) -> str:
+    """Returns the output of a command on a terminal as an SVG that loads nothing.
+
+    Raises:
+        RuntimeError: The command ended with another status.
+    """
     from rich.console import Console
     from rich.terminal_theme import MONOKAI
     from rich.text import Text
 
-    command = [sys.executable, "-m", "quintain", *arguments]
+    command = [sys.executable, "-m", "quintain", *arguments.split()]
     wide = os.environ | {"COLUMNS": str(TERMINAL), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder, env=wide)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=wide)
+    if done.returncode != status:
+        raise RuntimeError(f"quintain {arguments} ended with {done.returncode}, not {status}: {done.stderr}")
     console = Console(record=True, width=TERMINAL, file=StringIO(), force_terminal=True)
     console.print(Text.from_ansi(done.stdout.rstrip()))
-    drawn = console.export_svg(title=title, theme=MONOKAI)
+    drawn = console.export_svg(title=f"quintain {arguments}", theme=MONOKAI)
     drawn = re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)
     return drawn.replace("Fira Code, monospace", FONTS)
 
@@ -124,7 +132,8 @@ def picture(title: str, *arguments: str) -> str:
 def main(arguments: list[str]) -> int:
     if "--pictures" in arguments:
         PICTURES.mkdir(exist_ok=True)
-        (PICTURES / "demo.svg").write_text(picture("quintain demo", "demo"))
+        for name, (command, status) in DRAWN.items():
+            (PICTURES / f"{name}.svg").write_text(picture(command, status))
     old = stale()
     for path in old:
         sys.stdout.write(f"{path.relative_to(DOCS.parent)}\n")
