@@ -346,3 +346,8 @@ def test_wrong_agents(spec: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         plugins.agent(spec)
     assert says in str(caught.value)
+
+
+def test_text_of_an_adapter_may_be_a_file() -> None:
+    with pytest.raises(DefinitionError, match=r"must be an identifier, got 'retail\.py_here'"):
+        plugins.environment("adapt:retail.py")

@@ -159,10 +159,10 @@ _AGENT = _PluginKind("Agent", "agent", "models", "models", _is_agent)
 
 def _find(kind: _PluginKind, spec: str, options: dict[str, Any]) -> Any:
     head, colon, text = spec.partition(":")
+    if colon and head in names(kind.texts):  # Before files: the text may be a path.
+        return _made(kind, spec, load(kind.texts, head), text, **options)
     if match := re.fullmatch(r"(.+\.py)(?::([\w.]+))?", spec):
         found = _attribute(_from_file(Path(match[1])), match[2] or kind.attribute, kind)
-    elif colon and head in names(kind.texts):
-        return _made(kind, spec, load(kind.texts, head), text, **options)
     elif kind is _ENVIRONMENT and Path(spec).suffix in DATA:
         return _made(kind, spec, attribute("quintain.tasks:from_file"), spec, **options)
     elif not colon and spec in names(kind.plain):

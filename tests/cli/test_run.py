@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from quintain.cli import selection
 from tests.cli.conftest import Call
 from tests.cli.program import document, quintain, tasks_in
 
@@ -256,3 +257,9 @@ def test_help_and_version(call: Call) -> None:
     assert call("--version").out.startswith("quintain, version")
     assert "--resume" in call("run", "--help").out
     assert call("frobnicate").status == 2
+
+
+def test_file_behind_an_adapter_becomes_absolute_in_the_manifest() -> None:
+    assert selection.anchored("tau2:env.py") == f"tau2:{Path.cwd() / 'env.py'}"
+    assert selection.anchored("tau2:folder/env.py@task") == f"tau2:{Path.cwd() / 'folder/env.py'}@task"
+    assert selection.anchored("tau2:retail") == "tau2:retail"

@@ -10,7 +10,12 @@ GROUPS = {"environments": "environments", "agents": "models", "adapters": "adapt
 """Field of `--json` to the group of entry points it lists."""
 _FORMS = {
     "agents": {"openai": "openai:NAME"},
-    "adapters": {"gymnasium": "gymnasium:ID", "reasoning-gym": "reasoning-gym:NAME", "tau2": "tau2:DOMAIN"},
+    "adapters": {
+        "gymnasium": "gymnasium:ID",
+        "reasoning-gym": "reasoning-gym:NAME",
+        "tau2": "tau2:DOMAIN",
+        "verifiers": "verifiers:MODULE",
+    },
 }
 
 

@@ -18,11 +18,14 @@ from quintain.task import Task
 
 from . import options
 
-_FILE = re.compile(rf"(?P<path>.+(?:{'|'.join(map(re.escape, ('.py', *plugins.DATA)))}))(?P<attribute>:\w+)?")
+_FILE = re.compile(rf"(?P<path>.+(?:{'|'.join(map(re.escape, ('.py', *plugins.DATA)))}))(?P<attribute>[:@]\w+)?")
 
 
 def anchored(spec: str) -> str:
     """Returns the name of an environment or scorer with an absolute file path, valid in any folder."""
+    adapter, colon, text = spec.partition(":")
+    if colon and adapter in plugins.names("adapters"):
+        return f"{adapter}:{anchored(text)}"
     match = _FILE.fullmatch(spec)
     return os.path.abspath(match["path"]) + (match["attribute"] or "") if match else spec  # noqa: PTH100 (keeps links)
 

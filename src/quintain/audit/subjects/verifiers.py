@@ -19,9 +19,9 @@ from types import ModuleType
 from typing import Any
 
 from quintain.errors import UsageError
-from quintain.plugins import package
+from quintain.plugins import environment, package
 
-from . import loops, spaces
+from . import loops, native, spaces
 from .failure import SubjectFailure
 from .matching import sealed
 
@@ -31,8 +31,8 @@ FORMS = ("{}", "\\boxed{{{}}}", "#### {}", "<answer>{}</answer>", "The answer is
 """Forms of an answer of which a task may want one."""
 
 
-def make(text: str) -> Callable[[], VerifiersSubject]:
-    """Returns a factory of sessions.
+def make(text: str) -> Callable[[], VerifiersSubject | native.NativeSubject]:
+    """Returns a factory of sessions; a module with `load_environment` is played by the adapter for `quintain run`.
 
     Args:
         text: "package.module", "path/to/file.py" or the name of an installed taskset; after ":" the Taskset in it, as
@@ -43,7 +43,10 @@ def make(text: str) -> Callable[[], VerifiersSubject]:
     """
     package("verifiers", extra="audit-verifiers")
     place, _, name = text.partition(":")
-    taskset = _taskset(_module(place), name, text)
+    module = _module(place)
+    if hasattr(module, "load_environment"):
+        return native.of(environment(f"verifiers:{text}"))
+    taskset = _taskset(module, name, text)
     tasks = {_name(task): task for task in itertools.islice(iter(taskset), MAX_TASKS if not taskset.bounded else None)}
     if not tasks:
         raise UsageError(f"verifiers:{text} has no tasks")
