@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import datetime as dt
+import sys
 import threading
 from typing import Any
 
@@ -11,10 +13,12 @@ import msgspec
 import pytest
 
 import quintain as qn
-from quintain import resource
+from quintain import codec, resource
+from quintain.episode import Episode
 from quintain.errors import UsageError
 from quintain.resources.database import ConstraintError, Database, Limits, Refused, RowChange, SQLError
 from quintain.state import Shared, begin
+from quintain.trace import Message, Reply, ToolCall
 from tests.resources.postgres.shop import SEND, Customer, Order, Shop, status
 
 # -- statements
@@ -160,6 +164,94 @@ def test_another_thread_is_refused_in_a_transaction(either: Database) -> None:
         thread.join()
     assert "one thread at a time" in str(found[0])
     assert either.execute("SELECT 1") == [(1,)]
+
+
+def test_statements_of_several_threads_follow_one_another(either: Database) -> None:
+    errors: list[BaseException] = []
+    begun = threading.Barrier(4)
+
+    def work(number: int) -> None:
+        begun.wait()
+        try:
+            for _ in range(30):
+                assert either.one(int, "SELECT count(*) FROM customers") == 10
+                either.execute("UPDATE orders SET weight = coalesce(weight, 0) + 1 WHERE id = ?", number)
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (1, 1, 2, 2)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # so that a thread is left in the middle of a statement
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not errors
+    assert either.all(float, "SELECT weight FROM orders WHERE id < 3 ORDER BY id") == [60.0, 60.0]
+
+
+def test_dates_and_times_are_values(either: Database) -> None:
+    day, moment = dt.date(2026, 3, 1), dt.datetime(2026, 3, 1, 9, 30, tzinfo=dt.UTC)
+    either.execute("INSERT INTO log VALUES (?, ?), (?, ?)", day, dt.time(9, 30), moment, None)
+    assert either.execute("SELECT at, what FROM log ORDER BY at") == [
+        ("2026-03-01", "09:30:00"),
+        ("2026-03-01T09:30:00Z", None),
+    ]
+    assert either.execute("SELECT count(*) FROM log WHERE at > :day", day=day) == [(1,)]
+    assert either.all(dt.datetime, "SELECT at FROM log WHERE what IS NULL") == [moment]
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**100])
+def test_an_integer_of_more_than_64_bits_is_the_callers_mistake(either: Database, number: int) -> None:
+    digest = either.digest()
+    for values in ((number,), {"number": number}):
+        sql = f"INSERT INTO orders (customer) VALUES ({'?' if isinstance(values, tuple) else ':number'})"
+        with pytest.raises(qn.ToolError, match=f"9223372036854775807; one of {number.bit_length()} bits was given"):
+            either.execute(sql, *values) if isinstance(values, tuple) else either.execute(sql, **values)
+    with pytest.raises(qn.ToolError, match="-9223372036854775808"):
+        either.insert(Customer(1000, "kept?"), Customer(number, "n"))
+    assert either.digest() == digest
+    assert either.execute("SELECT CAST(? AS INTEGER)", 1) == [(1,)]
+
+
+@qn.reward
+def done(outcome: qn.EpisodeView[qn.State]) -> float:
+    return 1.0
+
+
+def test_a_tool_answers_a_model_that_gives_too_large_an_integer(either: Database) -> None:
+    class Desk(qn.State):
+        db: Database
+
+        @qn.tool
+        def order(self, customer: int) -> int:
+            """Order something.
+
+            Args:
+                customer: Its number.
+            """
+            return self.db.insert(Order(None, customer))
+
+    env = qn.Environment(
+        "desk",
+        tasks=lambda split: [qn.Task(id="one", prompt="Order.", start=Desk(db=either.fork()))],
+        harness=qn.ToolLoop(),
+        verifier=qn.Verifier(done),
+        state=Desk,
+    )
+
+    async def story() -> None:
+        episode = await Episode.begin(env, env.tasks("test")[0])
+        for customer, is_error in ((2**63, True), (1, False)):
+            call = ToolCall("call", "order", codec.text({"customer": customer}))
+            turn = await episode.session.step(Reply(Message("assistant", calls=(call,))))
+            assert turn.steps[0].is_error is is_error
+            assert episode.trace.failure is None
+
+    asyncio.run(story())
 
 
 def test_a_thread_each(either: Database) -> None:

@@ -139,9 +139,14 @@ class Database(Leaseholder):
     def execute(self, sql: str, *values: Any, **names: Any) -> list[tuple[Any, ...]]:
         """Runs SQL and returns all rows. `values` are for `?`, `names` for `:name`. Outside a transaction it is one.
 
+        A date, time, Decimal, UUID or enum is the text that `insert` stores for it.
+
         Raises:
             apsw.Error: SQLite says no: SQLError for bad SQL, ConstraintError for bad data, on every backend.
-            Refused: It would reach beyond this database or leave something behind in the connection.
+            Refused: It would reach beyond this database or leave something behind in the connection; or another thread
+                has a transaction open.
+            ToolError: A value is an integer of more than 64 bits, which mostly comes from the model.
+            TypeError: A value is of another type.
         """
         connection = self.mine()
         if connection is not None:
@@ -281,7 +286,7 @@ class Database(Leaseholder):
     def restore(self, snapshot: DatabaseSnapshot) -> None:
         """Restores the content of a snapshot of this database, or of any fork of it."""
         self._still("restore")
-        self.image = snapshot.image
+        self.replace(snapshot.image)
 
     def diff(self, other: Database) -> list[RowChange]:
         """Returns the changes from the rows of this database to those of the other, by table and key.
@@ -315,5 +320,5 @@ class Database(Leaseholder):
     # -- inside
 
     def _still(self, verb: str) -> None:
-        if self.unit is not None:
+        if self.is_in_transaction:
             raise Refused(f"{verb}() in the middle of a transaction")

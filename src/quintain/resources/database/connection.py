@@ -19,6 +19,7 @@ from quintain.executor import end
 from .dates import Dates
 from .files import FileSystem, PageFile, Refused, Unbound, World
 from .pages import SIZE, Base, PageImage
+from .rows import bound, check_integers
 
 _STATEMENTS = 512
 """Prepared statements kept, the most that apsw allows. They are those of the latest uses, not the most used ones."""
@@ -94,6 +95,7 @@ class Connection:
             "foreign_keys=ON",
         ):
             self.engine(f"PRAGMA {setting}")
+        self.sqlite.convert_binding = _bound
         self._functions()
         # In the main thread a time limit is a signal, and Python sees none while SQLite runs; elsewhere it is a time.
         self.sqlite.set_progress_handler(lambda: time.monotonic() > end.get(), _LOOKS)
@@ -129,22 +131,30 @@ class Connection:
 
         Raises:
             Refused: The guard says no.
+            ToolError: A value is an integer that SQLite does not hold.
         """
         try:
             return cast("list[tuple[Any, ...]]", self.sqlite.execute(sql, values).fetchall())
-        except apsw.AuthError as error:
-            raise Refused(self.reason or str(error)) from error
+        except (apsw.AuthError, OverflowError) as error:
+            raise self._mapped(error, values) from error
 
     def table(self, sql: str, values: Any) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Returns the names of the columns and the rows; no names if there are no rows."""
+        """Returns the names of the columns and the rows; no names if there are no rows. Raises as `rows`."""
         try:
             cursor = self.sqlite.execute(sql, values)
             first = next(cursor, None)
             if first is None:
                 return [], []
             return [column[0] for column in cursor.get_description()], [first, *cursor]
-        except apsw.AuthError as error:
-            raise Refused(self.reason or str(error)) from error
+        except (apsw.AuthError, OverflowError) as error:
+            raise self._mapped(error, values) from error
+
+    def _mapped(self, error: Exception, values: Any) -> Exception:
+        """Returns the exception that a caller gets."""
+        if isinstance(error, apsw.AuthError):
+            return Refused(self.reason or str(error))
+        check_integers(values or ())
+        return error
 
     def engine(self, sql: str) -> list[tuple[Any, ...]]:
         """Executes a statement of the engine's own."""
@@ -256,6 +266,10 @@ def retire(base: Base) -> None:
     with _lock:
         base.retired = True
         base.idle.clear()
+
+
+def _bound(_cursor: object, _number: int, value: Any) -> Any:
+    return bound(value)
 
 
 class _Guard:

@@ -3,26 +3,68 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from .connection import Connection, Refused, borrow, give_back
 from .files import World
 from .pages import PageImage
 
-_claims = threading.Lock()
+_LOOK_S = 0.05
+"""Seconds after which a thread that waits looks whether a transaction has begun meanwhile."""
+WAIT_S = 60.0
+"""Seconds for which a thread waits for the statements of other threads."""
+
+_claims = threading.Condition()
 
 
-class Leaseholder:
+class Claimable:
+    """Thing that one thread uses at a time.
+
+    Single statements of several threads follow one another. A transaction is not waited for: its thread may be waiting
+    for the other one, and what it has written is not to be seen.
+    """
+
+    __slots__ = ("_is_transaction", "_thread")
+
+    def unclaim(self) -> None:
+        """Lets no thread have it."""
+        self._thread = 0
+        self._is_transaction = False
+
+    @property
+    def is_mine(self) -> bool:
+        """True if the running thread has it."""
+        return self._thread == threading.get_ident()
+
+    def claim(self, *, transaction: bool = False) -> None:
+        """Takes it for a thread that does not have it; raises Refused if another one is in a transaction."""
+        with _claims:
+            until = time.monotonic() + WAIT_S if self._thread else 0.0
+            while self._thread:
+                if self._is_transaction or time.monotonic() > until:
+                    raise Refused("a database is used by one thread at a time; give the other one a fork")
+                _claims.wait(_LOOK_S)
+            self._thread, self._is_transaction = threading.get_ident(), transaction
+
+    def release(self) -> None:
+        """Lets another thread have it."""
+        with _claims:
+            self.unclaim()
+            _claims.notify_all()
+
+
+class Leaseholder(Claimable):
     """Pointer to an image, and the unit of work that may replace it.
 
     Attributes:
         image: The content.
         world: Source of the random numbers and the time in SQL, or None.
-        unit: Connection of the open transaction; None between statements outside a transaction.
+        unit: Connection of the statement or transaction that runs, of whatever thread; None if there is none.
         depth: Number of transactions within the outermost one.
         is_reversed: True if rows without an ORDER BY come in reverse order.
     """
 
-    __slots__ = ("_thread", "depth", "image", "is_reversed", "unit", "world")
+    __slots__ = ("depth", "image", "is_reversed", "unit", "world")
 
     def stand(self, image: PageImage) -> None:
         """Begins with this content."""
@@ -31,33 +73,37 @@ class Leaseholder:
         self.unit: Connection | None = None
         self.depth = 0
         self.is_reversed = False
-        self._thread = 0
+        self.unclaim()
 
     def mine(self) -> Connection | None:
-        """Returns the connection of the transaction that is open.
+        """Returns the connection of the transaction that this thread has open."""
+        unit = self.unit
+        return unit if unit is not None and self.is_mine else None
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """True if this thread works with the database, or another one has a transaction open."""
+        return self.unit is not None and (self._is_transaction or self.is_mine)
+
+    def replace(self, image: PageImage) -> None:
+        """Points to another content, after the statements of other threads."""
+        self.claim()
+        self.image = image
+        self.release()
+
+    def begin(self, *, transaction: bool = False) -> Connection:
+        """Borrows a connection, after the statements of other threads.
 
         Raises:
-            Refused: Another thread is at work.
+            Refused: Another thread has a transaction open.
         """
-        if self._thread and self._thread != threading.get_ident():
-            raise Refused("a database is used by one thread at a time; give the other one a fork")
-        return self.unit
-
-    def begin(self) -> Connection:
-        """Borrows a connection.
-
-        Raises:
-            Refused: Another thread came first.
-        """
-        with _claims:
-            self.mine()
-            self._thread = threading.get_ident()
+        self.claim(transaction=transaction)
         try:
             connection = borrow(self.image, self.world)
             if self.is_reversed is not connection.reversed:
                 connection.reverse(on=self.is_reversed)
         except BaseException:
-            self._thread = 0
+            self.release()
             raise
         self.unit = connection
         return connection
@@ -74,7 +120,7 @@ class Leaseholder:
             give_back(connection)  # but not one that cannot even be brought back to order
         finally:
             self.unit = None
-            self._thread = 0
+            self.release()
 
 
 class Use:
@@ -111,7 +157,7 @@ class Transaction:
         holder = self._holder
         connection = holder.mine()
         if connection is None:
-            holder.begin().engine("BEGIN")
+            holder.begin(transaction=True).engine("BEGIN")
             return
         holder.depth += 1
         self._level = holder.depth

@@ -20,14 +20,14 @@ import re
 import types
 import typing
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
 from quintain import codec
-from quintain.errors import DefinitionError
+from quintain.errors import DefinitionError, ToolError
 
 T = TypeVar("T")
 
@@ -158,6 +158,30 @@ def insertion(row: Any) -> tuple[str, list[Any]]:
 def plain(row: Any) -> dict[str, Any]:
     """Returns a row's values as a database has them, by column."""
     return {column.name: _plain(column, getattr(row, column.field)) for column in _columns(cast(Any, type(row)))}
+
+
+def bound(value: Any) -> Any:
+    """Returns a value that SQL does not have as `insert` stores it: dates, times, decimals, UUIDs and enums.
+
+    Raises:
+        TypeError: It is none of these.
+    """
+    if not isinstance(value, (*_TEXTUAL, enum.Enum)):
+        raise TypeError(
+            f"a value in SQL is None, a number, text, bytes, a date or time, a Decimal, a UUID or an enum, not a "
+            f"{type(value).__name__}: {repr(value)[:100]}"
+        )
+    return msgspec.to_builtins(value)
+
+
+def check_integers(values: Sequence[Any] | Mapping[str, Any]) -> None:
+    """Raises ToolError for an integer that no column holds: it mostly comes from the model."""
+    for value in values.values() if isinstance(values, Mapping) else values:
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ToolError(
+                f"an integer in a database is from {-(2**63)} to {2**63 - 1}; "
+                f"one of {value.bit_length()} bits was given"
+            )
 
 
 def given_key(type_: type[Any]) -> str | None:

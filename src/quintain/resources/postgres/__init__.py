@@ -119,7 +119,9 @@ class PostgresDatabase(sqlite.Database):
 
         Raises:
             SQLError, ConstraintError: PostgreSQL says no: for bad SQL, for bad data. `__cause__` is psycopg's error.
-            Refused: It would reach beyond this database or leave something behind in the connection.
+            Refused: It would reach beyond this database or leave something behind in the connection; or another thread
+                has a transaction open.
+            ToolError: A value is an integer of more than 64 bits, and too large for its column.
             ServerError: The server is gone.
         """
         return self._held.run(sql, values, names)[1]

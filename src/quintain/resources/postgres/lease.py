@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import weakref
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeVar
 
 from quintain.resources.database import Refused
+from quintain.resources.database.lease import Claimable
 
 from . import content, sql
 from .content import Dump, Facts, Sequences
@@ -18,8 +18,6 @@ from .sql import Statement
 
 T = TypeVar("T")
 
-_claims = threading.Lock()
-
 
 class LeaseLevel(NamedTuple):
     """One level of a transaction, and what was known when it began."""
@@ -28,7 +26,7 @@ class LeaseLevel(NamedTuple):
     sequences: Sequences
 
 
-class Lease:
+class Lease(Claimable):
     """A world's place, and the unit of work that may move it.
 
     Attributes:
@@ -45,7 +43,7 @@ class Lease:
         self.is_reversed = False
         self._levels: list[LeaseLevel] = []
         self._session: PostgresSession | None = None
-        self._thread = 0
+        self.unclaim()
         image.users.add(self)
 
     # -- statements
@@ -63,7 +61,7 @@ class Lease:
             with self._claimed(), contextlib.suppress(WritesError):
                 if not self._levels:
                     return self._reading(statements, values)
-        with self.transaction():
+        with self._level(transaction=False):
             assert self._session is not None
             return self._all(self._session, statements, values)
 
@@ -103,10 +101,13 @@ class Lease:
 
     # -- transactions
 
-    @contextlib.contextmanager
-    def transaction(self) -> Generator[None, None, None]:
+    def transaction(self) -> contextlib.AbstractContextManager[None]:
         """One level: what happens inside is undone when it raises."""
-        with self._claimed():
+        return self._level(transaction=True)
+
+    @contextlib.contextmanager
+    def _level(self, *, transaction: bool) -> Generator[None, None, None]:
+        with self._claimed(transaction=transaction):
             session = self._begin()
             failed = True
             try:
@@ -121,18 +122,16 @@ class Lease:
             raise Refused(f"{verb}() in the middle of a transaction")
 
     @contextlib.contextmanager
-    def _claimed(self) -> Generator[None, None, None]:
+    def _claimed(self, *, transaction: bool = False) -> Generator[None, None, None]:
         """One thread at a time."""
-        me = threading.get_ident()
-        with _claims:
-            if self._thread not in {0, me}:
-                raise Refused("a database is used by one thread at a time; give the other one a fork")
-            first, self._thread = self._thread == 0, me
+        if self.is_mine:
+            yield
+            return
+        self.claim(transaction=transaction)
         try:
             yield
         finally:
-            if first:
-                self._thread = 0
+            self.release()
 
     def _begin(self) -> PostgresSession:
         depth = len(self._levels)

@@ -13,6 +13,7 @@ import psycopg
 
 from quintain.resources.database import ConstraintError, Refused, SQLError
 from quintain.resources.database.files import Time
+from quintain.resources.database.rows import check_integers
 
 from .server import Server, ServerError
 from .sql import Statement
@@ -74,6 +75,7 @@ class PostgresSession:
 
         Raises:
             ConstraintError, SQLError, Refused: The server says no.
+            ToolError: A value is an integer of more than 64 bits, and too large for its column.
             ServerError: It is gone.
             WritesError: It would write, where that is not allowed.
         """
@@ -81,6 +83,8 @@ class PostgresSession:
         try:
             return _table(self.connection.execute(statement.text.encode(), values))
         except psycopg.Error as error:
+            if isinstance(error, psycopg.errors.NumericValueOutOfRange):
+                check_integers(values)
             raise self.mapped(error) from error
 
     def alone(self, text: str) -> None:

@@ -11,6 +11,7 @@ A text is cut into tokens that respect strings, dollar quotes, comments and quot
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import itertools
 import re
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quintain.errors import UsageError
-from quintain.resources.database import Refused
+from quintain.resources.database import Refused, rows
 
 _TOKEN = re.compile(
     r"""
@@ -51,6 +52,7 @@ _NOW = re.compile(r"'\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 CHANCE = {"random", "gen_random_uuid"}
 """Words that draw from the world's rng."""
 
+_AS_TEXT = (dt.date, dt.time)
 LONGEST = 4096
 """Characters of a text that is remembered with its statements: agents write many, of any length."""
 _READS = {"select", "values", "table", "with", "explain", "show"}
@@ -123,16 +125,17 @@ class Statement:
         return not CHANCE.isdisjoint(self.words)
 
     def values(self, given: Sequence[Any], named: dict[str, Any]) -> list[Any]:
-        """Returns the values of the placeholders.
+        """Returns the values of the placeholders; dates and times as text without a type, which fits columns of both.
 
         Raises:
             UsageError: A placeholder does not have a value.
         """
         try:
-            return [named[slot] if isinstance(slot, str) else given[slot] for slot in self.slots]
+            found = [named[slot] if isinstance(slot, str) else given[slot] for slot in self.slots]
         except (KeyError, IndexError) as error:
             have = sorted(named) if named else f"{len(given)} values"
             raise UsageError(f"a placeholder has no value ({error}); there are {have}: {self.text}") from None
+        return [rows.bound(value) if isinstance(value, _AS_TEXT) else value for value in found]
 
 
 def parse(sql: str) -> tuple[Statement, ...]:
