@@ -11,6 +11,7 @@ import contextlib
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Generator, Sequence
 from types import FrameType
 
@@ -24,6 +25,7 @@ from .audit import audit
 from .conform import conform
 from .demo import demo
 from .export import export
+from .help import CommandGroup
 from .keys import keys
 from .listing import list_
 from .new import new
@@ -37,7 +39,7 @@ from .triage import triage
 __framework__ = True
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="quintain")
 def program() -> None:
     """Training and evaluation environments for language agents: E = {T, H, V, S, C}."""
@@ -82,6 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.Abort:
         status = exits.INTERRUPTED
     except QuintainError as error:
+        if {"-v", "--verbose"} & {*given}:
+            traceback.print_exc()
         click.echo(f"Error: {error}", err=True)
         status = exits.status(error)
     sys.exit(exits.TERMINATED if terminated and status == exits.INTERRUPTED else status)

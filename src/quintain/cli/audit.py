@@ -10,7 +10,7 @@ import click
 
 from quintain.errors import UsageError
 
-from . import console, exits, options
+from . import completion, console, exits, options
 
 if TYPE_CHECKING:
     from quintain.audit.auditor import Report
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Find bugs in an environment that a model would learn from.")
-@click.argument("env")
+@click.argument("env", default="", shell_complete=completion.environments)
 @click.option(
     "--tasks",
     type=click.IntRange(min=1),
@@ -39,7 +39,14 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random choices.")
 @click.option("--check", "checks", multiple=True, metavar="ID", help="Run only this check; repeatable.")
-@click.option("--class", "classes", multiple=True, metavar="CLASS", help="Run only checks of this class.")
+@click.option(
+    "--class",
+    "classes",
+    multiple=True,
+    metavar="CLASS",
+    shell_complete=completion.classes,
+    help="Run only checks of this class.",
+)
 @click.option("--plugin", type=options.PATH, multiple=True, metavar="FILE", help="Python file with your own checks.")
 @click.option("--cases", type=options.PATH, metavar="FILE", help="ENV is a scoring function; file with its cases.")
 @click.option("--baseline", type=options.PATH, metavar="FILE", help="Earlier report.json; report only new findings.")
@@ -68,10 +75,12 @@ def audit(**given: Any) -> None:
     from quintain.audit.kernel.child import SubjectBroken
     from quintain.audit.traces import audit_traces
 
-    subject, chosen = _subject(given), _checks(given)
     if given["listing"]:
-        _list(chosen, as_json=given["as_json"])
+        _list(_checks(given), as_json=given["as_json"])
         return
+    if not given["env"]:
+        raise UsageError("name the environment to audit: quintain audit ENV; `quintain list` names those installed")
+    subject, chosen = _subject(given), _checks(given)
     try:
         if given["certificate"] is not None:
             _still_holds(subject, given["certificate"], as_json=given["as_json"])
@@ -82,7 +91,8 @@ def audit(**given: Any) -> None:
         else:
             with console.progress("loading", len(chosen), shows_elapsed=True) as update:
 
-                def watch(check: Check, done: int, _count: int) -> None:
+                def watch(check: Check, done: int, count: int) -> None:
+                    console.log.info("%d of %d: %s", done + 1, count, check.id)
                     update(completed=done, description=f"{check.class_}: {check.id}")
 
                 report = run(subject, chosen, watch=watch, **names)
@@ -112,7 +122,9 @@ def _subject(given: dict[str, Any]) -> Subject:
 def _is_traces(given: dict[str, Any]) -> bool:
     """True if ENV is a folder or a file of records, and no data file with a scorer."""
     path, is_data = Path(given["env"]), "scorer" in options.pairs("--option", given["options"])
-    return path.is_dir() or (path.suffix in (".json", ".jsonl") and path.is_file() and not is_data)
+    return bool(given["env"]) and (
+        path.is_dir() or (path.suffix in (".json", ".jsonl") and path.is_file() and not is_data)
+    )
 
 
 def _checks(given: dict[str, Any]) -> list[Check]:

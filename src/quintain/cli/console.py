@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import logging
 import math
 import os
 import re
@@ -25,6 +26,8 @@ from quintain.errors import UsageError
 
 from . import exits
 
+log = logging.getLogger("quintain")
+"""Steps of a command, which --verbose shows."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LEVELS = ("easy", "medium", "hard")
 _PAGE = 120
@@ -59,6 +62,30 @@ class Invocation(NamedTuple):
     arguments: list[str]
     stdout: TextIO
     """The original stream: while a command answers in JSON, `sys.stdout` goes to stderr."""
+
+
+def set_output(ctx: click.Context, name: str) -> None:
+    """Makes the program "quiet" or "verbose" for one command."""
+    ctx.meta[f"quintain.{name}"] = True
+    if name == "verbose":
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+        level = log.level
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+        ctx.call_on_close(functools.partial(log.removeHandler, handler))
+        ctx.call_on_close(functools.partial(log.setLevel, level))
+
+
+def _is(name: str) -> bool:
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and f"quintain.{name}" in ctx.meta
+
+
+def hint(text: str) -> None:
+    """Prints advice on stderr, unless the program is quiet."""
+    if not _is("quiet"):
+        click.echo(text, err=True)
 
 
 def print_json(value: Any) -> None:
@@ -166,7 +193,7 @@ def print_wrapped(out: Console, text: Text, *, margin: int, label: str = "") -> 
 def progress(
     title: str, total: int | None, *texts: str, shows_elapsed: bool = False, **fields: Any
 ) -> Generator[Callable[..., object]]:
-    """Shows a progress bar on stderr, if stderr is a terminal; yields a function that updates it.
+    """Shows a progress bar on stderr, if stderr is a terminal and no option forbids it; yields a function to update it.
 
     Args:
         title: Description of the task.
@@ -185,7 +212,7 @@ def progress(
         TimeRemainingColumn,
     )
 
-    if not (console := stderr()).is_terminal:
+    if not (console := stderr()).is_terminal or _is("quiet") or _is("verbose"):
         yield dict  # Takes any fields, and does nothing with them.
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn())

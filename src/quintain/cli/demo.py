@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from . import console, exits, options
+from . import completion, console, exits, options
 
 if TYPE_CHECKING:
     from quintain.report import Summary
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 
 @click.command(short_help="Play an environment with three agents and replay it.")
-@click.argument("env", default="sales")
+@click.argument("env", default="sales", shell_complete=completion.environments)
 @click.option("--tasks", default="36", show_default=True, metavar="N|A:B|IDS", help="Tasks of the test split.")
 @options.processes
 def demo(*, env: str, tasks: str, processes: int) -> None:

@@ -9,6 +9,8 @@ import click
 
 from quintain.errors import UsageError
 
+from . import completion
+
 json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there.")
 
 opens = click.option("--open", "opens", is_flag=True, help="Open the result as a page in the web browser.")
@@ -24,8 +26,9 @@ nl_assertions = click.option(
 twin = click.option(
     "--twin",
     metavar="CLASS",
-    help="Plant a bug of this class: stale_cache, reward_hack, false_resolution, silent_default, reset_leak, "
-    "reward_clipping, data_realism or action_drift; sales and support have one of each.",
+    shell_complete=completion.twins,
+    help=f"Plant a bug of this class: {', '.join(completion.TWINS[:-1])} or {completion.TWINS[-1]}; "
+    "sales and support have one of each.",
 )
 
 processes = click.option(
@@ -38,12 +41,19 @@ processes = click.option(
 
 PATH = click.Path(path_type=Path)
 
-path = click.argument("path", type=PATH)
+path = click.argument("path", type=PATH, shell_complete=completion.runs)
 """A run folder, or a file of traces; the commands that read it report what is wrong with it."""
 
-env = click.option("--env", metavar="ENV", help="Environment; needed if no run.json is next to the traces.")
+env = click.option(
+    "--env",
+    metavar="ENV",
+    shell_complete=completion.environments,
+    help="Environment; needed if no run.json is next to the traces.",
+)
 
-split = click.option("--split", help='Split of the tasks.  [default: "test", else the last split]')
+split = click.option(
+    "--split", shell_complete=completion.splits, help='Split of the tasks.  [default: "test", else the last split]'
+)
 
 world_seed = click.option("--seed", type=int, default=0, show_default=True, help="Seed of the worlds.")
 

@@ -62,6 +62,9 @@ async def play(
             seen.add(group.task)
             summary.add(group.rollouts, group.earlier, kept=group.kept)
             watcher(len(group.rollouts), summary)
+            for trace in (one.trace for one in group.rollouts):
+                score, turns = console.number(trace.score), console.plural(len(trace.turns), "turn")
+                console.log.info("%s, member %d: score %s, %s", trace.task, trace.member, score, turns)
     except RunStopped as stopped:
         _add_rest(summary, folder, seen)
         return RunResult(summary, stopped)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from . import console, exits, options
+from . import completion, console, exits, options
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
@@ -63,7 +63,7 @@ class ReplayResult(msgspec.Struct, kw_only=True):
 
 
 @click.command(short_help="Replay recorded traces and compare them byte by byte.")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=options.PATH)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=options.PATH, shell_complete=completion.runs)
 @options.env
 @options.processes
 @click.option("--here", is_flag=True, help="Replay in this process only; misses differences between hash seeds.")
@@ -138,6 +138,7 @@ async def replay_here(paths: Sequence[Path], spec: str | None) -> ReplayResult:
                 diverged = await _replay(days, task, trace)
                 verdict.wall_s += time.perf_counter() - started
                 update(advance=1)
+                console.log.info("%s, member %d: %s", trace.task, trace.member, "diverged" if diverged else "equal")
                 if diverged is not None:
                     verdict.diverged += 1
                     if len(verdict.first) < NAMED:

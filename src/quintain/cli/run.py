@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import console, exits, options
+from . import completion, console, exits, options
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -19,11 +19,19 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Play the tasks of an environment.")
-@click.argument("env", default="sales")
+@click.argument("env", default="sales", shell_complete=completion.environments)
 @options.split
-@click.option("--agent", default="oracle", show_default=True, help="oracle, noop, random, openai:NAME, or a plugin.")
+@click.option(
+    "--agent",
+    default="oracle",
+    show_default=True,
+    shell_complete=completion.agents,
+    help="oracle, noop, random, openai:NAME, or a plugin.",
+)
 @click.option("--base-url", metavar="URL", help="Endpoint of openai:NAME; the key comes from OPENAI_API_KEY.")
-@click.option("--user", metavar="AGENT", help="Model of the simulated user, named like --agent.")
+@click.option(
+    "--user", metavar="AGENT", shell_complete=completion.agents, help="Model of the simulated user, named like --agent."
+)
 @click.option("--harness", metavar="command:CMD", help="Agent program to run as the harness; --agent is its model.")
 @click.option(
     "--allow-tool",

@@ -12,13 +12,13 @@ from click.core import ParameterSource
 from quintain import plugins
 from quintain.errors import UsageError
 
-from . import folders, operation, options, stdio
+from . import completion, folders, operation, options, stdio
 
 _OF_BOTH = frozenset({"envs", "user", "options", "stdio"})
 
 
 @click.command(short_help="Serve environments to trainers and agents.")
-@click.argument("envs", metavar="ENV...", nargs=-1, required=True)
+@click.argument("envs", metavar="ENV...", nargs=-1, required=True, shell_complete=completion.environments)
 @click.option("--host", "address", default="127.0.0.1", show_default=True, help="Interface to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="TCP port; 0 for any free one."

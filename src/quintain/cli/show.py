@@ -68,7 +68,7 @@ def show(
     else:
         draw(console.stdout())
     if index is None and task is None:
-        click.echo("This is the first trace; choose another with --index or --task, see all with --list.", err=True)
+        console.hint("This is the first trace; choose another with --index or --task, see all with --list.")
 
 
 def _write_page(draw: Callable[[Console], object], html: Path | None, *, opens: bool) -> None:

@@ -15,6 +15,8 @@ from quintain import plugins
 from quintain.environment import Environment
 from quintain.errors import UsageError
 
+from . import console
+
 
 class StdioOptions(msgspec.Struct, kw_only=True):
     """Values of the options of `serve --stdio`."""
@@ -56,7 +58,7 @@ def serve(envs: tuple[str, ...], chosen: StdioOptions, *, user: str | None, opti
     from quintain.serve.mcp.stdio import play
 
     if sys.stdin.isatty():
-        click.echo("waiting for an MCP client on stdin; Ctrl-D ends the episode", err=True)
+        console.hint("waiting for an MCP client on stdin; Ctrl-D ends the episode")
     wanted = EpisodeSpec(split=split, task=place, seed=chosen.seed or 0)
     asyncio.run(play(env, wanted, user=player, to=chosen.trace))
 
