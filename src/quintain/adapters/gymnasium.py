@@ -96,11 +96,16 @@ class Game:
     def __init__(self, seed: int, first: str, moves: Sequence[Move] = ()) -> None:
         self.seed = seed
         self.first = first
-        self.moves = list(moves)
+        self.moves: list[Move] = []
+        self._digest = codec.digest(codec.dumps((seed, first)))
+        for move in moves:
+            self._add(move)
         self._env: Any = None
 
     def fork(self) -> Game:
-        return type(self)(self.seed, self.first, self.moves)
+        twin = type(self)(self.seed, self.first)
+        twin.moves, twin._digest = self.moves.copy(), self._digest
+        return twin
 
     def dump(self) -> bytes:
         return codec.dumps((self.seed, self.first, self.moves))
@@ -110,7 +115,12 @@ class Game:
         return cls(*codec.loads(data, tuple[int, str, list[Move]]))
 
     def digest(self) -> str:
-        return codec.digest(self.dump())
+        return self._digest
+
+    def _add(self, move: Move) -> None:
+        self.moves.append(move)
+        # A chain, so that the digest after a move costs the same however many moves came before.
+        self._digest = codec.digest(codec.dumps((self._digest, move)))
 
     @property
     def total(self) -> float:
@@ -130,7 +140,7 @@ class Game:
         if self.moves and self.moves[-1].end:
             raise ToolError(f"the episode was {self.moves[-1].end}; no step is possible")
         move, observation = play(self.env(), action)
-        self.moves.append(move)
+        self._add(move)
         return observation
 
     def env(self) -> Any:
