@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import zlib
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -336,9 +334,3 @@ async def run_errand(errand: Errand) -> bytes:
     env = environment(max_turns=30)
     episode = await qn.Episode[Any].restore(env, env.tasks("test")[errand.task], Snapshot.from_bytes(errand.snapshot))
     return await finish(episode, [tuple(op) for op in errand.ops])
-
-
-if __name__ == "__main__":
-    work = msgspec.msgpack.decode(Path(sys.argv[1]).read_bytes(), type=list[Errand])
-    for one in work:
-        sys.stdout.write(codec.digest(asyncio.run(run_errand(one))) + "\n")
