@@ -4,7 +4,7 @@ import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
@@ -13,7 +13,8 @@ from hypothesis import is_hypothesis_test, settings
 settings.register_profile("quintain", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("quintain")
 
-SHARE = 4
+SHARE_OF_CORE = 2
+SHARE = 8
 """The fast suite draws one in so many of the examples that a test of Hypothesis asks for, `make test-all` all."""
 FEWEST = 10
 ROOT = Path(__file__).parent
@@ -29,31 +30,33 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Draws fewer examples in the fast suite, except for the core, and measures no coverage of draws.
+    """Draws fewer examples in the fast suite, and measures no coverage of draws.
 
     Coverage counts what every run reaches, and would make a test of draws up to three times as slow.
     """
-    for item in items:
-        if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
-            item.add_marker("no_cover")
+    functions = [item for item in items if isinstance(item, pytest.Function)]
+    drawn = [item for item in functions if is_hypothesis_test(item.obj)]
+    for item in drawn:
+        item.add_marker("no_cover")
     if config.getoption("markexpr") != "not slow":
         return
-    # A set, because all parameters of a test share one function.
-    tests: set[Any] = {getattr(item.obj, "__func__", item.obj) for item in items if _is_drawn(item)}
-    for test in tests:
-        test._hypothesis_internal_use_settings = _fewer(getattr(test, "_hypothesis_internal_use_settings", settings()))
-    machines: set[Any] = {item.cls for item in items if isinstance(item, pytest.Function) and item.path.parent != ROOT}
-    for machine in machines:
+    # A dictionary, because all parameters of a test share one function.
+    tests: dict[Any, int] = {getattr(item.obj, "__func__", item.obj): _share(item) for item in drawn}
+    for test, share in tests.items():
+        given = getattr(test, "_hypothesis_internal_use_settings", settings())
+        test._hypothesis_internal_use_settings = _fewer(given, share)
+    machines: dict[Any, int] = {item.cls: _share(item) for item in functions}
+    for machine, share in machines.items():
         if isinstance(given := getattr(machine, "settings", None), settings):  # the test case of a state machine
-            machine.settings = _fewer(given)
+            machine.settings = _fewer(given, share)
 
 
-def _is_drawn(item: pytest.Item) -> TypeGuard[pytest.Function]:
-    return isinstance(item, pytest.Function) and item.path.parent != ROOT and is_hypothesis_test(item.obj)
+def _share(item: pytest.Item) -> int:
+    return SHARE_OF_CORE if item.path.parent == ROOT else SHARE
 
 
-def _fewer(given: settings) -> settings:
-    return settings(given, max_examples=min(given.max_examples, max(FEWEST, given.max_examples // SHARE)))
+def _fewer(given: settings, share: int) -> settings:
+    return settings(given, max_examples=min(given.max_examples, max(FEWEST, given.max_examples // share)))
 
 
 @pytest.fixture(autouse=True, scope="session")

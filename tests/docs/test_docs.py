@@ -87,10 +87,14 @@ MISSING = {"sandbox": skip_without_sandbox}
 
 SLOW = {
     "audit-your-environment",
+    "export-training-data",
     "find-unchecked-requirements",
+    "play-a-data-set",
+    "poisoned-twins",
     "run-an-agent-program",
     "serve-and-connect",
     "serve-mcp",
+    "serve-openenv",
     "serve-ors",
     "test-your-environment",
     "write-a-check",

@@ -248,7 +248,7 @@ async def send(live: Live, what: str, n: int, *, steps: bool = False) -> None:
         await live.change((CHANGES[what](n),))
 
 
-SAMPLE = {"words", "tokens", "calls", "a message", "many actors"}
+SAMPLE = {"words", "tokens", "many actors"}
 """The kinds that every run weighs; the others are slow."""
 
 
