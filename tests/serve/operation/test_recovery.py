@@ -66,6 +66,19 @@ def test_verdicts_stay_until_they_are_closed(tmp_path: Path) -> None:
             assert server.ask("POST", "/ping", "gone")[0] == 404
 
 
+def test_closing_delivers_the_score_after_a_restart(tmp_path: Path) -> None:
+    with mortal(tmp_path, "counter", "rough") as server:
+        server.create("ended")
+        before = server.call("ended", "submit", answer=3)["output"]["reward"]
+        server.create("open", env_name="rough", index=0)
+        server.call("open", "touch")
+        server.create("new")
+        server.again()
+        closed = {name: json.loads(server.ask("POST", "/delete", name)[2]) for name in ("ended", "open", "new")}
+        assert [closed[name]["reward"] for name in ("ended", "open")] == [before, 1.0] == [1.0, 1.0]
+        assert closed["new"] == {"sid": "new"}
+
+
 def test_a_client_that_waits_gets_its_answer_from_the_next_server(tmp_path: Path) -> None:
     with mortal(tmp_path, "gated") as server:
         server.create("s", index=0)
