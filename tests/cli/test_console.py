@@ -81,6 +81,15 @@ def test_a_table_leaves_out_marked_columns_only_where_it_is_too_wide(monkeypatch
         assert all(len(line) <= columns for line in shown.splitlines())
 
 
+@pytest.mark.parametrize("columns", [44, 50, 60, 80])
+def test_a_table_breaks_no_word(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows: list[tuple[object, ...]] = [("lockout-easy-0", 12, "the agent answered", "equal to the byte")]
+    shown = table("task", ">turns", "reason", "result", rows=rows)
+    assert {"lockout-easy-0", "12", "answered", "equal"} <= {*shown.split()}, shown
+    assert all(len(line) <= columns for line in shown.splitlines())
+
+
 def test_a_table_is_whole_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     long = "word " * 100 + "end"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,14 @@ def test_a_run_prints_its_table_and_keeps_its_traces(desk: Path, call: Call) -> 
     assert "runs/desk-oracle-1" in ended.out
     assert tasks_in(desk / "runs" / "desk-oracle-1") == {f"add-{n}": 1 for n in range(1, 13)}
     assert ended.err == "", "no bar where no terminal is"
+
+
+def test_the_parts_of_the_time_add_up(desk: Path, call: Call) -> None:
+    out = call("run", ENV, "--tasks", 3, "--out", "here").out
+    (line,) = [line for line in out.splitlines() if line.startswith("time ")]
+    total, *parts = (round(100 * float(number)) for number in re.findall(r"([\d.]+) s", line))
+    assert len(parts) == 4
+    assert sum(parts) == total
 
 
 def test_run_folders_count_up(desk: Path, call: Call) -> None:

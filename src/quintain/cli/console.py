@@ -34,7 +34,7 @@ _PAGE = 120
 """Columns of a page."""
 _PIPED = 10_000
 """Columns where stdout is not a terminal: nothing is wrapped or cut."""
-_PIECES = tuple(map(re.compile, (r".+?(?:\s+|(?<!\d),(?=\S)|,(?=[^\d\s])|$)", r".+?(?:[^\w.:+@-]+|$)")))
+_PIECES = tuple(map(re.compile, (r".+?(?:\s+|(?<!\d),(?=\S)|,(?=[^\d\s])|$)", r".+?(?:[^\w.:+@\"-]+|:(?=[\"\[{])|$)")))
 """Parts of a line that stay together: words and entries of JSON; of a longer one, its names, numbers and dates."""
 
 
@@ -112,7 +112,7 @@ def page(show: Callable[[Console], object], file: Path) -> None:
     Raises:
         UsageError: The file is not writable.
     """
-    out = Console(file=io.StringIO(), width=_PAGE, record=True, highlight=False, markup=False)
+    out = Console(file=io.StringIO(), width=_PAGE, record=True, no_color=False, highlight=False, markup=False)
     show(out)
     try:
         file.write_text(out.export_html(inline_styles=True), "utf-8", "backslashreplace")
@@ -129,7 +129,7 @@ def browse(file: Path) -> None:
 
 
 def grid(*columns: str, rows: Iterable[Iterable[object]] = ()) -> Grid:
-    """Returns a table without vertical lines, in which only the widest column of text is wrapped if that is enough.
+    """Returns a table without vertical lines, whose widest columns of text are wrapped first, and no word is broken.
 
     A column whose name begins with ">" is aligned right; one that begins with "?" is left out where the table would be
     wider than the output.
@@ -137,19 +137,27 @@ def grid(*columns: str, rows: Iterable[Iterable[object]] = ()) -> Grid:
     cells = [[cell if isinstance(cell, Text) else Text(str(cell)) for cell in row] for row in rows]
     names = [column.lstrip("?>") for column in columns]
     texts = [[name, *(row[place].plain for row in cells)] for place, name in enumerate(names)]
-    least = [max(cell_len(word) for text in column for word in text.split() or [""]) for column in texts]
-    most = [max(map(cell_len, column)) for column in texts]
+    widths = [max(map(cell_len, column)) for column in texts]
+    least = [
+        widths[place]
+        if ">" in columns[place]
+        else max(cell_len(word) for text in column for word in [*text.split(), ""])
+        for place, column in enumerate(texts)
+    ]
     kept = list(range(len(columns)))
+    room = stdout().width - 3 * (len(kept) - 1)
     for place in reversed(kept.copy()):
-        if columns[place].startswith("?") and sum(least[n] for n in kept) + 3 * (len(kept) - 1) > stdout().width:
+        if columns[place].startswith("?") and sum(least[n] for n in kept) > room:
             kept.remove(place)
-    widest = max((place for place in kept if ">" not in columns[place]), key=most.__getitem__, default=0)
-    fixed = sum(most[place] for place in kept if place != widest) + 3 * (len(kept) - 1)
+            room += 3
+    for place in sorted(kept, key=widths.__getitem__, reverse=True):
+        widths[place] = max(least[place], widths[place] - max(0, sum(widths[n] for n in kept) - room))
     table = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for place in kept:
         right = ">" in columns[place]
-        no_wrap = right or (place != widest and fixed + least[widest] <= stdout().width)
-        table.add_column(names[place], justify="right" if right else "left", no_wrap=no_wrap)
+        is_fit = sum(widths[n] for n in kept) <= room
+        width = widths[place] if is_fit else None
+        table.add_column(names[place], justify="right" if right else "left", width=width, no_wrap=right)
     for row in cells:
         table.add_row(*(row[place] for place in kept))
     return table

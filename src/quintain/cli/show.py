@@ -143,9 +143,9 @@ def _print_list(path: Path, *, as_json: bool) -> None:
 
     traces = enumerate(read_traces(path))
     rows = [(n, t.task, t.member, t.attempt, len(t.turns), t.score, console.safe(t.reason)) for n, t in traces]
-    columns = (">index", "task", ">member", ">attempt", ">turns", ">score", "reason")
+    columns = (">index", "task", "?>member", "?>attempt", ">turns", ">score", "reason")
     if as_json:
-        names = [column.removeprefix(">") for column in columns]
+        names = [column.lstrip("?>") for column in columns]
         console.print_json({"traces": [dict(zip(names, row, strict=True)) for row in rows]})
     else:
         cells = [(*row[:5], console.number(row[5]), row[6]) for row in rows]
