@@ -103,16 +103,18 @@ def test_failed_episodes_replay_too(desk: Path, call: Call) -> None:
     assert call("replay", "here", "--here").status == 0
 
 
-@pytest.mark.parametrize("where", ["here", "elsewhere"])
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (lambda line: line[: len(line) // 2] + b"\n", ["line 2", "truncated"]),
-        (lambda line: line.replace(b"a is 2", b"a is 3"), ["line 2", "corrupted"]),
-        (lambda line: line.replace(b'"version":', b'"version":9'), ["line 2", "version 9", "reads version"]),
-        (lambda line: b"hello\n", ["line 2", "not a trace"]),
-    ],
-)
+DAMAGES: list[tuple[Callable[[bytes], bytes], list[str]]] = [
+    (lambda line: line[: len(line) // 2] + b"\n", ["line 2", "truncated"]),
+    (lambda line: line.replace(b"a is 2", b"a is 3"), ["line 2", "corrupted"]),
+    (lambda line: line.replace(b'"version":', b'"version":9'), ["line 2", "version 9", "reads version"]),
+    (lambda line: b"hello\n", ["line 2", "not a trace"]),
+]
+ELSEWHERE = [
+    pytest.param("elsewhere", *damage, marks=pytest.mark.slow if index else ()) for index, damage in enumerate(DAMAGES)
+]
+
+
+@pytest.mark.parametrize(("where", "damage", "words"), [*(("here", *damage) for damage in DAMAGES), *ELSEWHERE])
 def test_a_damaged_trace_is_named_by_file_and_line(
     desk: Path, call: Call, where: str, damage: Callable[[bytes], bytes], words: list[str]
 ) -> None:

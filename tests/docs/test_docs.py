@@ -87,6 +87,7 @@ MISSING = {"sandbox": skip_without_sandbox}
 
 SLOW = {
     "audit-your-environment",
+    "bring-an-environment",
     "export-training-data",
     "find-unchecked-requirements",
     "play-a-data-set",
@@ -97,6 +98,7 @@ SLOW = {
     "serve-openenv",
     "serve-ors",
     "test-your-environment",
+    "world-engine",
     "write-a-check",
 }
 """Pages with more than 2 seconds of audits and servers: `make test-all` runs them."""

@@ -128,7 +128,7 @@ def test_difference_from_production_is_found(
     assert mine[0].class_ == "data_realism"
 
 
-@pytest.mark.parametrize("kind", ["shop_sound", "alone_sound"])
+@pytest.mark.parametrize("kind", ["shop_sound", pytest.param("alone_sound", marks=pytest.mark.slow)])
 def test_rows_like_production_are_left_alone(tmp_path: Path, kind: str) -> None:
     assert not found(tmp_path, kind)
 

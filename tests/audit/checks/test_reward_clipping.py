@@ -115,7 +115,7 @@ def test_clipped_reward_is_found(file: Path, kind: str, check: str, confidence: 
         pytest.param("graded_pairs", marks=pytest.mark.slow),
         pytest.param("plain_binary", marks=pytest.mark.slow),
         pytest.param("plain_product", marks=pytest.mark.slow),
-        "sums_exact",
+        pytest.param("sums_exact", marks=pytest.mark.slow),
     ],
 )
 def test_no_finding_for_deliberately_coarse_rewards(file: Path, kind: str) -> None:
