@@ -41,7 +41,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "codec": ("test_codec", "test_fingerprint", "test_trace"),
     "state": ("test_state", "test_clock", "test_rng", "test_resource"),
     "verifier": ("test_verifier", "test_scoring", "test_jury"),
-    "replay": ("test_replay", "test_replay_of_failures", "test_replay_from_outside"),
+    "replay": ("test_replay", "test_replay_of_failures", "test_replay_from_outside", "test_chain"),
 }
 """Core modules, and the tests that cover each, the quickest first."""
 

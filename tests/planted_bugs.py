@@ -52,7 +52,7 @@ PLANTED: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("serve/episodes/secrets.py", 'words = words.replace(form, "***")', "words = words", SECRETS),
     ("serve/episodes/secrets.py", "_shown.reset(token)", "pass", SECRETS),
     ("serve/episodes/archive.py", "while free in beyond:", "while False:", ARCHIVE),
-    ("serve/episodes/archive.py", "attempt += 1\n        changed", "attempt += 2\n        changed", ARCHIVE),
+    ("serve/episodes/archive.py", "attempt += 1", "attempt += 2", ARCHIVE),
     ("serve/episodes/host.py", 'self.room.add("episodes", live.owner.name, -1)', "pass", LIMITS),
     ("serve/episodes/live.py", "waiting = self._running.pop(key, None)", "waiting = None", (*ORS, *ENDS)),
     ("serve/episodes/live.py", "self._turns[key] = index", "pass", ORS),
