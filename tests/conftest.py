@@ -63,8 +63,10 @@ def _fewer(given: settings, share: int) -> settings:
 
 @pytest.fixture(autouse=True, scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Base images of databases lie in a folder of their own."""
-    folder = tmp_path_factory.mktemp("cache")
+    """Base images of databases lie in a folder of their own, which all workers share."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+    folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QUINTAIN_CACHE", str(folder))
         yield folder
