@@ -272,7 +272,8 @@ def test_numbers_that_are_played_often_are_kept_without_looking_through_all_that
             return super().find(key)
 
     async def play() -> None:
-        with Counting(tmp_path / "out" / "counter", {}) as folder:
+        folder = Counting(tmp_path / "out" / "counter", {})
+        with folder:
             archive = Archive({"counter": folder})
             host = Host([counter], archive=archive)
             for _ in range(times):

@@ -95,6 +95,7 @@ def test_tasks_are_listed_and_scored(file: str) -> None:
 def test_a_reward_that_needs_more_makes_the_score_absent(file: str) -> None:
     pytest.importorskip("verifiers", reason="pip install 'quintain[audit-verifiers]'")
     subject = verifiers.make(f"{file}:boxed")()
+    assert isinstance(subject, verifiers.VerifiersSubject)
     assert subject.tasks() == ["b"]
     assert (subject.absent, subject.lacking) == (("score", "oracle"), ["ran"])
     for text, words in (

@@ -43,7 +43,8 @@ def play(env: qn.Environment[Any], model: Model | Calls, n: int = 0, **names: An
     """Returns one episode of task n."""
     task = env.tasks("test")[n]
     who = model if callable(model) else Script(model, "done")
-    trace: Trace = run(rollout(env, task, who, **({"seed": 1, "split": "test"} | names))).trace
+    fields: dict[str, Any] = {"seed": 1, "split": "test"} | names
+    trace: Trace = run(rollout(env, task, who, **fields)).trace
     return trace
 
 

@@ -49,7 +49,7 @@ def conversation() -> Model:
 
 
 async def same(local: Environment[Any], remote: Environment[Any], task: Any, *, model: Any, **names: Any) -> qn.Trace:
-    """Play a task here and there; the record, if both are the same bytes."""
+    fields: dict[str, Any] = {"split": "train", "seed": 7} | names
     names = {"split": "train", "seed": 7} | names
     traces = [
         (await qn.rollout(env, env.tasks("train")[task], model(env.tasks("train")[task]), **names)).trace
@@ -87,7 +87,7 @@ def test_sales_by_recorded_replies(served: Served) -> None:
             local, remote = here("sales"), await server.environment("Sales")
             task = local.tasks("train")[0]
             before = (await qn.rollout(local, task, oracle(), seed=5, split="train")).trace
-            names = {"seed": 5, "split": "train", "agent": before.agent}
+            names: dict[str, Any] = {"seed": 5, "split": "train", "agent": before.agent}
             after = (await qn.rollout(remote, remote.task("train", task.id), ReplayModel(before), **names)).trace
             assert before.score == 1
             assert after.to_json() == before.to_json()
