@@ -49,10 +49,10 @@ def conversation() -> Model:
 
 
 async def same(local: Environment[Any], remote: Environment[Any], task: Any, *, model: Any, **names: Any) -> qn.Trace:
+    """Play a task here and there; the record, if both are the same bytes."""
     fields: dict[str, Any] = {"split": "train", "seed": 7} | names
-    names = {"split": "train", "seed": 7} | names
     traces = [
-        (await qn.rollout(env, env.tasks("train")[task], model(env.tasks("train")[task]), **names)).trace
+        (await qn.rollout(env, env.tasks("train")[task], model(env.tasks("train")[task]), **fields)).trace
         for env in (local, remote)
     ]
     assert traces[0].to_json() == traces[1].to_json()
