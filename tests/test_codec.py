@@ -221,7 +221,7 @@ def _at_once(count: int, work: Callable[[], Any]) -> list[Any]:
     ready = threading.Barrier(count)
 
     def begin(_number: int) -> Any:
-        ready.wait()
+        ready.wait(60)
         return work()
 
     with ThreadPoolExecutor(count) as pool:

@@ -109,7 +109,7 @@ def test_the_pages_blocks_for_the_client_work_when_pasted(installed: Install, tm
         facts = installed(OPENENV).facts("openenv_page.py", url, found["episode.py"], found["balance.py"])
     assert facts["printed"] == [
         "On the scale lies a brick.",
-        "['look', 'balance']",
+        "['look', 'balance', 'answer']",
         "The scale moves. 1.0 True",
         "valid 2",
     ]
