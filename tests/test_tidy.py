@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import quintain
 from tests import language, maps, tidy
 
 ROOT = Path(__file__).parents[1]
@@ -44,6 +47,12 @@ def test_public_names_are_listed() -> None:
     path = "src/quintain/__init__.py"
     names = tidy.public_names(tidy.Source(path, (ROOT / path).read_text()))
     assert sorted(names) == sorted(PUBLIC.split()), "change PUBLIC and CHANGELOG.md, too"
+
+
+def test_docstring_of_the_package_lists_the_public_names() -> None:
+    doc = inspect.getdoc(quintain) or ""
+    listed = [name for line in re.findall(r"^\* .*: (.*)\.$", doc, re.MULTILINE) for name in line.split(", ")]
+    assert sorted(listed) == sorted(PUBLIC.split())
 
 
 def test_import_of_the_package_loads_no_extra() -> None:

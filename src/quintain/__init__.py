@@ -1,4 +1,18 @@
-"""Reinforcement-learning environments for language agents: E = {T, H, V, S, C}."""
+"""Reinforcement-learning environments for language agents: E = {T, H, V, S, C}.
+
+Public names, by component; `help(quintain.Task)` shows one:
+
+* E, the environment: Environment, DefinitionError.
+* T, tasks: Task, Tasks.
+* H, harness: Harness, Session, ToolLoop.
+* V, verifier: Verifier, reward, phase, Score, StepView, TurnView, EpisodeView.
+* S, state: State, Table, tool, ToolError.
+* C, configuration: Config.
+* To play: rollout, rollouts, Group, Episode, replay, connect.
+* Records: Trace, Reward, Failure, trajectories, Trajectory.
+
+Extensions are in packages of their own, such as `quintain.models`, `quintain.resources` and `quintain.testing`.
+"""
 
 from typing import TYPE_CHECKING
 
