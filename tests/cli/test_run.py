@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from quintain.cli import selection
+from quintain.record import read_traces
 from tests.cli.conftest import Call
 from tests.cli.program import document, quintain, tasks_in
 
@@ -248,6 +249,45 @@ def test_the_simulated_user_is_another_agent(desk: Path, call: Call) -> None:
     out = call("show", "here").out
     assert "turn 0, user, thread 1" in out
     assert "says       Good day." in out
+
+
+def test_the_oracle_has_a_silent_user(desk: Path, call: Call) -> None:
+    solution = 'start=World(), solution=(), answer="Good day.", '
+    (desk / "talk.py").write_text(TALK.replace("start=World(), ", solution))
+    ended = call("run", "talk.py:env", "--out", "here", "--json")
+    assert ended.status == 0, ended.err
+    assert document(ended.out)["mean_reward"] == 1.0
+    (trace,) = read_traces(desk / "here")
+    assert (trace.agent, trace.reason) == ("oracle", "the user ended the conversation")
+    assert [turn.role for turn in trace.turns] == ["user", "agent", "user"]
+    assert call("replay", "here", "--here").status == 0
+
+
+def test_a_missing_user_is_refused_before_the_first_episode(desk: Path, call: Call) -> None:
+    (desk / "talk.py").write_text(TALK)
+    ended = call("run", "talk.py:env", "--agent", "talk.py:clerk")
+    assert (ended.status, ended.out) == (2, "")
+    assert "talk asks the role 'user', and no agent plays it: give --user AGENT" in ended.err
+    assert not (desk / "runs").exists()
+
+
+def test_a_missing_user_of_an_own_harness_fails_the_episode(desk: Path, call: Call) -> None:
+    harness = "class Own:\n    async def play(self, session, model):\n        await Dialogue().play(session, model)\n\n"
+    (desk / "talk.py").write_text(
+        TALK.replace("env =", f"{harness}env =").replace("harness=Dialogue()", "harness=Own()")
+    )
+    call("run", "talk.py:env", "--agent", "talk.py:clerk", "--out", "here")
+    (trace,) = read_traces(desk / "here")
+    assert (trace.agent, trace.score, len(trace.turns)) == ("clerk", None, 0)
+    assert trace.failure is not None
+    assert "this environment asks the role 'user', and no agent plays it: give --user AGENT" in trace.failure.message
+
+
+def test_an_agent_with_a_user_of_its_own_needs_no_other(desk: Path, call: Call) -> None:
+    company = "from quintain.models import Company\nboth = Company(agent=clerk, user=customer)\n"
+    (desk / "talk.py").write_text(TALK + company)
+    ended = call("run", "talk.py:env", "--agent", "talk.py:both", "--out", "here", "--json")
+    assert document(ended.out)["mean_reward"] == 1.0
 
 
 def test_list_names_what_is_installed(call: Call) -> None:

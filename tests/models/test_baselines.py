@@ -20,7 +20,7 @@ from msgspec import Meta
 
 from quintain import codec
 from quintain.errors import DefinitionError, UsageError
-from quintain.harness import Agent, Model, Request
+from quintain.harness import Agent, Dialogue, Harness, Model, Request, ToolLoop
 from quintain.models import Cast, Company, Fixed, Noop, Oracle, Random, Scripted
 from quintain.models.baselines import draw, seen
 from quintain.models.drawing import Drawing
@@ -302,6 +302,23 @@ def test_the_oracle_plays_the_solution() -> None:
     ]
     with pytest.raises(UsageError, match="task 't' has no solution"):
         Oracle().model(msgspec.structs.replace(TASK, solution=None), 0)
+
+
+@pytest.mark.parametrize(
+    ("harness", "last"),
+    [
+        (Dialogue(opening="How can I help?"), "###STOP###"),
+        (Dialogue(stop=("BYE", "STOP")), "BYE"),
+        (Dialogue(stop=()), ""),
+        (ToolLoop(), "###STOP###"),
+    ],
+)
+def test_the_oracle_of_a_harness_has_a_silent_user(harness: Harness, last: str) -> None:
+    model = Oracle(harness).model(TASK, 0)
+    assert ask(model, Message("user", "Good day."), role="user") == Reply(Message("assistant"))
+    assert ask(model, role="agent").message.calls == (ToolCall("call_0", "refund", '{"order":"R1"}'),)
+    assert ask(model, role="other").message.calls == (ToolCall("call_1", "refund", '{"order":"R2"}'),)
+    assert ask(model, Message("assistant"), role="user") == Reply(Message("assistant", last))
 
 
 def test_noop_and_scripted() -> None:

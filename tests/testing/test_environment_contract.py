@@ -10,7 +10,7 @@ import pytest
 
 import quintain as qn
 from quintain.environments import sales
-from quintain.harness import Model
+from quintain.harness import Dialogue, Model
 from quintain.task import Call
 from quintain.testing import Bank, Counter, EnvironmentContract, bank, counter
 from quintain.testing.elsewhere import ask
@@ -36,6 +36,22 @@ class TestSales(EnvironmentContract):
 
     def environment(self) -> qn.Environment[Any]:
         return sales.env
+
+
+class TestDialogue(EnvironmentContract):
+    first = 2
+    examples = 10
+
+    def environment(self) -> qn.Environment[Counter]:
+        return counter().replace(harness=Dialogue(stop=("bye",)))
+
+    def test_a_silent_user_ends_the_solution(self) -> None:
+        task = self.environment().tasks("test")[0]
+        model = self.solver(task)
+        assert model is not None
+        trace = self._play(self.environment(), task, model)
+        assert [turn.role for turn in trace.turns] == ["user", "agent", "agent", "user"]
+        assert trace.reason == "the user ended the conversation"
 
 
 class Broken(EnvironmentContract):

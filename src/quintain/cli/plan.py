@@ -16,9 +16,8 @@ from quintain.task import Task
 
 from . import folders, options, programs, selection
 from .oracle import check_solutions
+from .selection import ORACLE
 
-ORACLE = "oracle"
-"""Default agent; it plays the solutions of the tasks."""
 CHECKED = 200
 """Tasks whose solutions are checked before the first episode; those of others are checked as they are played."""
 
@@ -111,5 +110,5 @@ def plan(wanted: RunArguments) -> Plan:
     names = ("tasks", "agent", "user", "base_url", "group", "seed")
     fields = {name: getattr(wanted, name) for name in names}
     manifest = folders.Manifest.of(env, wanted.env, made_with, harness=program, split=split, **fields)
-    agent = selection.agent_of(wanted.agent, wanted.user, base_url=wanted.base_url, retries=env.config.retries)
+    agent = selection.agent_of(env, wanted.agent, wanted.user, base_url=wanted.base_url)
     return Plan(wanted, env, split, tasks, agent, manifest)

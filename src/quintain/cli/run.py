@@ -78,7 +78,8 @@ def run(invocation: console.Invocation, /, **given: Any) -> None:
     that was interrupted, or even killed, goes on with --resume.
     """
     from . import oracle
-    from .plan import ORACLE, RunArguments, plan
+    from .plan import RunArguments, plan
+    from .selection import ORACLE
 
     chosen = plan(RunArguments(**given))
     place = chosen.place()

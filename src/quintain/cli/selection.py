@@ -12,9 +12,10 @@ from quintain import plugins
 from quintain.config import Config, read
 from quintain.environment import Environment
 from quintain.errors import DefinitionError, UsageError, author_frames, describe, short
-from quintain.harness import Agent
+from quintain.harness import Agent, Dialogue, Model, Request
 from quintain.models import Company
 from quintain.task import Task
+from quintain.trace import Reply
 
 from . import options
 
@@ -98,16 +99,53 @@ def config_of(env: Environment[Any], file: Path | None, settings: Iterable[str],
     return config.override(given).override({name: value for name, value in dials.items() if value is not None})
 
 
-def agent_of(spec: str, user: str | None, *, base_url: str | None, retries: int) -> Agent:
+ORACLE = "oracle"
+"""Default agent; it plays the solutions of the tasks."""
+
+
+class _WithoutUser(Company):
+    """Agent that refuses to play the simulated user."""
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__(agent=agent)
+        self.name = agent.name
+
+    def model(self, task: Task[Any], seed: int) -> Model:
+        played = self._agents["agent"].model(task, seed)
+
+        async def ask(request: Request) -> Reply:
+            if request.role == "user":
+                raise UsageError(_MISSING_USER.format(name="this environment"))
+            return await played(request)
+
+        return ask
+
+
+_MISSING_USER = "{name} asks the role 'user', and no agent plays it: give --user AGENT"
+
+
+def agent_of(env: Environment[Any], spec: str, user: str | None, *, base_url: str | None) -> Agent:
     """Returns the agent, combined with the simulated user if there is one.
 
+    Without one the oracle has a silent user, and every other agent that has no roles of its own refuses to play it.
+
     Raises:
-        UsageError: No model has that name.
+        UsageError: No model has that name, or the environment needs a user and none is given.
     """
+    retries = env.config.retries
     endpoint: dict[str, Any] = {"retries": retries} | ({} if base_url is None else {"base_url": base_url})
 
     def made(name: str) -> Agent:
         # The baselines reach no endpoint.
         return plugins.agent(name, **(endpoint if name.startswith("openai:") else {}))
 
-    return made(spec) if user is None else Company(agent=made(spec), user=made(user))
+    if user is not None:
+        return Company(agent=made(spec), user=made(user))
+    if spec == ORACLE:
+        return plugins.agent(spec, harness=env.harness)
+    agent = made(spec)
+    if isinstance(agent, Company):
+        return agent
+    if isinstance(env.harness, Dialogue):
+        raise UsageError(_MISSING_USER.format(name=env.name))
+    return _WithoutUser(agent)

@@ -6,7 +6,7 @@ wire                JSON of chat completions: messages to requests, and answers 
 scripted            replies that are known beforehand, such as an oracle's
 baselines           agents that do nothing, or anything
 drawing, patterns   random values of a JSON schema, random text of a regular expression
-cast                several models in one episode
+cast                several models in one episode, and a user who only lets the agent act
 """
 
 from quintain.replay import ReplayModel as ReplayModel

@@ -9,11 +9,11 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from quintain.errors import UsageError
-from quintain.harness import Agent, Model
+from quintain.harness import Agent, Harness, Model
 from quintain.task import Task
 
 from .baselines import Noop, Random
-from .cast import Cast
+from .cast import Cast, with_silent_user
 from .openai import OpenAI
 from .scripted import Scripted
 
@@ -40,9 +40,17 @@ class Fixed:
 
 
 class Oracle:
-    """Plays the solution that a task carries, and shows that it can be solved at all."""
+    """Plays the solution that a task carries, and shows that it can be solved at all.
+
+    Args:
+        harness: Harness whose simulated user is silent and ends the conversation after the solution; None if the
+            solution is of the user too, or another agent plays the user.
+    """
 
     name = "oracle"
+
+    def __init__(self, harness: Harness | None = None) -> None:
+        self._harness = harness
 
     def model(self, task: Task[Any], seed: int) -> Model:
         """Returns the solution as a script.
@@ -52,7 +60,8 @@ class Oracle:
         """
         if task.solution is None:
             raise UsageError(f"task {task.id!r} has no solution, so the oracle cannot play it")
-        return Scripted.calls(task.solution, task.answer)
+        script = Scripted.calls(task.solution, task.answer)
+        return script if self._harness is None else with_silent_user(script, self._harness)
 
 
 class EpisodeScript(msgspec.Struct, forbid_unknown_fields=True):
@@ -114,9 +123,9 @@ class Company:
             await _close(agent)
 
 
-def oracle() -> Agent:
-    """Plays each task's own solution."""
-    return Oracle()
+def oracle(*, harness: Harness | None = None) -> Agent:
+    """Plays each task's own solution; with a harness also its simulated user, who is silent."""
+    return Oracle(harness)
 
 
 def noop() -> Agent:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from quintain.errors import DefinitionError
-from quintain.harness import Model, Request
-from quintain.trace import Reply
+from quintain.harness import Dialogue, Harness, Model, Request
+from quintain.trace import Message, Reply
 
 
 class Cast:
@@ -27,3 +27,23 @@ class Cast:
             known = ", ".join(self._models) or "no role"
             raise DefinitionError(f"no model plays the role {request.role!r}; the cast has {known}")
         return await self._models[request.role](request)
+
+
+def with_silent_user(model: Model, harness: Harness) -> Model:
+    """Returns a model that adds a user who lets the agent act, and ends the conversation when it has answered.
+
+    The user says nothing when asked first, and then the stop word of the harness. All other requests go to `model`.
+
+    Args:
+        model: Plays the agent, and any role except "user".
+        harness: Harness whose first stop word is said; one that is not a Dialogue gets the default word.
+    """
+    words = harness.stop if isinstance(harness, Dialogue) else Dialogue().stop
+
+    async def ask(request: Request) -> Reply:
+        if request.role != "user":
+            return await model(request)
+        is_first = all(message.role != "assistant" for message in request.messages)
+        return Reply(Message("assistant", "" if is_first else "".join(words[:1])))
+
+    return ask

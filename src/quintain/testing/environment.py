@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from quintain import codec, resource
+from quintain import codec, plugins, resource
 from quintain.context import Snapshot
 from quintain.environment import Environment
 from quintain.episode import Episode
@@ -48,8 +48,13 @@ class EnvironmentContract:
         raise NotImplementedError(f"{type(self).__name__}.environment() returns the environment that is tested")
 
     def solver(self, task: Task[Any]) -> Model | None:
-        """Returns a model that solves the task, playing every role; None if there is none."""
-        return None if task.solution is None else Script(task.solution, task.answer)
+        """Returns a model that solves the task, playing every role; None if there is none.
+
+        By default it plays the solution, and a simulated user is silent until the answer and then ends the episode.
+        """
+        if task.solution is None:
+            return None
+        return plugins.agent("oracle", harness=self.environment().harness).model(task, 0)
 
     def idler(self, task: Task[Any]) -> Model:
         """Returns a model that does nothing, in every role."""
