@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from quintain.record import read_traces
 from tests.cli.conftest import Call
 from tests.cli.program import quintain
+from tests.cli.test_run import TALK
 
 
 @pytest.fixture
@@ -29,6 +31,17 @@ def test_the_demonstration_ends_with_1_when_a_replay_diverges(bank: Path, tmp_pa
     ended = quintain("demo", bank, "--tasks", 2, "--processes", 2, cwd=tmp_path)
     assert ended.returncode == 1
     assert "diverged" in ended.stdout
+
+
+def test_the_demonstration_of_a_dialogue_has_a_silent_user(tmp_path: Path) -> None:
+    (tmp_path / "talk.py").write_text(
+        TALK.replace("start=World(), ", 'start=World(), solution=(), answer="Good day.", ')
+    )
+    ended = quintain("demo", "talk.py:env", "--tasks", 1, "--processes", 2, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    traces = {path.name: next(iter(read_traces(path))) for path in tmp_path.glob("runs/*/*")}
+    assert {name: trace.score for name, trace in traces.items()} == {"oracle": 1.0, "noop": 0.0, "random": 0.0}
+    assert {trace.reason for trace in traces.values()} == {"the user ended the conversation"}
 
 
 @pytest.mark.slow

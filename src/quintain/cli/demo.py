@@ -56,7 +56,7 @@ def _play(env: str, agent: str, *, tasks: str, root: Path) -> Row:
     from .plan import RunArguments, plan
     from .play import play, progress
 
-    chosen = plan(RunArguments(env=env, agent=agent, tasks=tasks))
+    chosen = plan(RunArguments(env=env, agent=agent, tasks=tasks, silent=True))
     place = root / agent
     started = time.perf_counter()
     with (

@@ -52,6 +52,8 @@ class RunArguments(msgspec.Struct, kw_only=True):
     allow_partial: bool = False
     resume: bool = False
     as_json: bool = False
+    silent: bool = False
+    """Gives every agent a silent user where there is no `user`; `demo` does."""
 
 
 class Plan(NamedTuple):
@@ -110,5 +112,5 @@ def plan(wanted: RunArguments) -> Plan:
     names = ("tasks", "agent", "user", "base_url", "group", "seed")
     fields = {name: getattr(wanted, name) for name in names}
     manifest = folders.Manifest.of(env, wanted.env, made_with, harness=program, split=split, **fields)
-    agent = selection.agent_of(env, wanted.agent, wanted.user, base_url=wanted.base_url)
+    agent = selection.agent_of(env, wanted.agent, wanted.user, base_url=wanted.base_url, silent=wanted.silent)
     return Plan(wanted, env, split, tasks, agent, manifest)

@@ -12,8 +12,9 @@ from quintain import plugins
 from quintain.config import Config, read
 from quintain.environment import Environment
 from quintain.errors import DefinitionError, UsageError, author_frames, describe, short
-from quintain.harness import Agent, Dialogue, Model, Request
+from quintain.harness import Agent, Dialogue, Harness, Model, Request
 from quintain.models import Company
+from quintain.models.cast import with_silent_user
 from quintain.task import Task
 from quintain.trace import Reply
 
@@ -104,14 +105,17 @@ ORACLE = "oracle"
 
 
 class _WithoutUser(Company):
-    """Agent that refuses to play the simulated user."""
+    """Agent that does not play the simulated user: a harness has a silent one, None an error that names --user."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, harness: Harness | None) -> None:
         super().__init__(agent=agent)
         self.name = agent.name
+        self._harness = harness
 
     def model(self, task: Task[Any], seed: int) -> Model:
         played = self._agents["agent"].model(task, seed)
+        if self._harness is not None:
+            return with_silent_user(played, self._harness)
 
         async def ask(request: Request) -> Reply:
             if request.role == "user":
@@ -124,10 +128,11 @@ class _WithoutUser(Company):
 _MISSING_USER = "{name} asks the role 'user', and no agent plays it: give --user AGENT"
 
 
-def agent_of(env: Environment[Any], spec: str, user: str | None, *, base_url: str | None) -> Agent:
+def agent_of(env: Environment[Any], spec: str, user: str | None, *, base_url: str | None, silent: bool) -> Agent:
     """Returns the agent, combined with the simulated user if there is one.
 
-    Without one the oracle has a silent user, and every other agent that has no roles of its own refuses to play it.
+    Without one, the oracle has a silent user, and so has each agent if `silent`. Other agents refuse to play the user,
+    except a Company, which has roles of its own.
 
     Raises:
         UsageError: No model has that name, or the environment needs a user and none is given.
@@ -141,11 +146,11 @@ def agent_of(env: Environment[Any], spec: str, user: str | None, *, base_url: st
 
     if user is not None:
         return Company(agent=made(spec), user=made(user))
-    if spec == ORACLE:
-        return plugins.agent(spec, harness=env.harness)
     agent = made(spec)
     if isinstance(agent, Company):
         return agent
+    if silent or spec == ORACLE:
+        return _WithoutUser(agent, env.harness)
     if isinstance(env.harness, Dialogue):
         raise UsageError(_MISSING_USER.format(name=env.name))
-    return _WithoutUser(agent)
+    return _WithoutUser(agent, None)

@@ -335,6 +335,12 @@ def test_a_simulated_user_follows_its_script() -> None:
     assert subject.reset("test-1", 0).splitlines()[-1] == "I want y."
 
 
+def test_a_simulated_user_never_says_a_stop_word_of_its_script() -> None:
+    subject = native.of(desk(harness=Dialogue(stop=("I want", "BYE"))))()
+    assert subject.reset("test-1", 0).splitlines()[-1] == " y."
+    assert "error" not in subject.call("note", {"words": "y"})
+
+
 def test_a_harness_that_breaks_or_never_requests_is_a_failure() -> None:
     class Odd(msgspec.Struct, frozen=True):
         breaks: bool

@@ -19,7 +19,7 @@ from quintain import resource
 from quintain.environment import Environment
 from quintain.episode import BROKEN, Episode
 from quintain.errors import Component, EpisodeError, UsageError
-from quintain.harness import Request
+from quintain.harness import Dialogue, Request
 from quintain.task import Task
 from quintain.trace import Content, Level, Message, Reply, Text, ToolCall
 
@@ -332,7 +332,7 @@ class NativeSubject:
         async def model(request: Request) -> Reply:
             if request.role == "agent":
                 raise _AgentRequest
-            return Reply(Message("assistant", task.roles.get(request.role, "")))
+            return Reply(Message("assistant", self._script(task, request.role)))
 
         try:
             await self._env.harness.play(episode.session, model)
@@ -343,6 +343,13 @@ class NativeSubject:
         if not episode.ended:
             episode.terminate("the harness returned")
         return episode
+
+    def _script(self, task: Task[Any], role: str) -> str:
+        """Returns what the role says: its prompt without the words that would end the episode before the agent acts."""
+        script, harness = task.roles.get(role, ""), self._env.harness
+        for word in harness.stop if isinstance(harness, Dialogue) else ():
+            script = script.replace(word, "")
+        return script
 
     async def _heard(self, task: Task[Any], said: str, complete: Callable[[str], str]) -> str | None:
         episode = await Episode[Any].begin(self._env, task, seed=0, split=self._shelf.split, agent="audit")
