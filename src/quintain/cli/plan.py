@@ -53,7 +53,7 @@ class RunArguments(msgspec.Struct, kw_only=True):
     resume: bool = False
     as_json: bool = False
     silent: bool = False
-    """Gives every agent a silent user where there is no `user`; `demo` does."""
+    """Gives every agent without a `user` a silent one; `demo` does."""
 
 
 class Plan(NamedTuple):
