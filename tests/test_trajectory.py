@@ -107,6 +107,23 @@ def test_without_token_ids_there_is_nothing_to_train_on() -> None:
         qn.trajectories([trace(bare)])
 
 
+@pytest.mark.parametrize(("field", "value"), [("task", "test-1"), ("seed", 7), ("attempt", 1)])
+def test_traces_of_several_groups_are_refused(field: str, value: Any) -> None:
+    first, second = (trace(turn(0, [1], [2]), member=member) for member in (0, 1))
+    setattr(second, field, value)
+    with pytest.raises(UsageError) as raised:
+        qn.trajectories([first, second])
+    named = ", ".join([second.task, f"seed {second.seed}", f"attempt {second.attempt}"])
+    assert "one task, seed and attempt, got ['test-0, seed 0, attempt 0', " in str(raised.value)
+    assert f"'{named}']; call trajectories() once for each" in str(raised.value)
+
+
+def test_a_group_may_be_a_generator() -> None:
+    group = [trace(turn(0, [1], [2]), score=score, member=n) for n, score in enumerate((2.0, 0.0))]
+    assert [one.advantage for one in qn.trajectories(one for one in group)] == [1.0, -1.0]
+    assert qn.trajectories(iter(())) == []
+
+
 @given(st.lists(st.one_of(st.none(), st.floats(-5, 5)), min_size=1, max_size=9))
 def test_the_baseline_is_the_mean_of_the_valid(scores: list[float | None]) -> None:
     group = [

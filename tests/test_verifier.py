@@ -51,7 +51,7 @@ def test_a_verdict_outside_its_range_is_a_failure_and_never_clipped(raw: float, 
     else:
         with pytest.raises(EpisodeError) as raised:
             one.reward(raw)
-        assert str(raised.value) == f"criterion 'c' returned {raw}, outside its range [{low}, {high}]"
+        assert str(raised.value) == f"criterion 'c' returned {raw}, outside its range (low={low}, high={high})"
         assert (raised.value.component, raised.value.kind) == ("V", "quintain:reward_out_of_range")
 
 
@@ -74,13 +74,13 @@ def test_a_skipped_verdict_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "name"),
-    [(None, "NoneType"), ("1", "str"), ([1.0], "list"), (qn.Score(cast(float, "1")), "str"), (1j, "complex")],
+    ("said", "shown"),
+    [(None, "None"), ("1", "'1'"), ([1.0], "[1.0]"), (qn.Score(cast(float, "1")), "'1'"), (1j, "1j")],
 )
-def test_anything_else_is_refused(said: Any, name: str) -> None:
+def test_anything_else_is_refused(said: Any, shown: str) -> None:
     with pytest.raises(TypeError) as raised:
         criterion().reward(said)
-    assert str(raised.value) == f"criterion 'c' must return a number or a Score, got {name}"
+    assert str(raised.value) == f"criterion 'c' must return a number or a Score, got {shown}"
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_criteria_are_found_by_level_in_order() -> None:
         (qn.Verifier, "nothing judges the whole trajectory, as a @reward does; criteria: []"),
         (
             lambda: qn.Verifier(cast(Any, len)),
-            "a verifier takes functions decorated with @reward or @phase, got <built-in function len>",
+            "pass functions decorated with @reward or @phase, no list, got <built-in function len>",
         ),
         (
             lambda: qn.Verifier(criterion("a", Level.TURN)),

@@ -200,9 +200,8 @@ class _Pipeline(Generic[S]):
         one = _Open(self._count, task, self._size)
         self._count += 1
         self._open += 1
-        waiting = self._waiting.get(task.day)
-        if waiting is not None:
-            waiting.append(one)
+        if task.day in self._waiting:
+            self._waiting[task.day].append(one)
             return
         if task.day:
             self._waiting[task.day] = deque()
@@ -227,8 +226,7 @@ class _Pipeline(Generic[S]):
             return EpisodeRecord(trace, Timing())
         names = self._names | {"member": member, "attempt": one.attempt}
         start: S | None = None
-        last = self._chains.last(one.task, member)
-        if last is not None:
+        if (last := self._chains.last(one.task, member)) is not None:
             start, names["continues"] = await self._chains.world(last), (last[0], last[2])
         waited = time.perf_counter() - one.opened
         done, end = await play_episode(self._env, one.task, self._model, start=start, **names)
@@ -267,8 +265,7 @@ class _Pipeline(Generic[S]):
             return
         for member, done in one.results.items():
             self._chains.advance(one.task, done.trace, one.ends[member])
-        waiting = self._waiting[day]
-        if waiting:
+        if waiting := self._waiting[day]:
             self._begin(waiting.popleft())
         else:
             del self._waiting[day]

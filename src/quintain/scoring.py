@@ -122,11 +122,10 @@ class Scoring(Generic[S]):
             if is_phase and (criterion.name in self.reached or criterion.after not in {None, *self.reached}):
                 continue
             reward = await self._score(criterion, make, moments, turn=turn.index)
-            if is_phase and not reward.value:
-                continue
-            if is_phase:
+            if is_phase and reward.value:
                 self.reached.add(criterion.name)
-            rewards.append(reward)
+            if reward.value or not is_phase:
+                rewards.append(reward)
         return rewards
 
     async def trajectory(self, state: S, trace: Trace) -> list[Reward]:

@@ -6,11 +6,11 @@ There is one for each trainable branch of a valid episode, and none of a failed 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import msgspec
 
-from .errors import UsageError
+from .errors import UsageError, short
 from .gate import enough
 from .trace import Tokens, Trace, Turn
 
@@ -41,14 +41,22 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
     versions: list[tuple[int, int]]
 
 
-def trajectories(group: Sequence[Trace], *, role: str = "agent") -> list[Trajectory]:
+def trajectories(group: Iterable[Trace], *, role: str = "agent") -> list[Trajectory]:
     """The trainable branches of a group's valid episodes.
 
     Failed episodes are left out, and out of the baseline. A group of which too few are valid gives nothing.
 
+    Args:
+        group: Episodes of one task, seed and attempt, such as `RolloutGroup.traces`.
+        role: The actor whose turns are taken.
+
     Raises:
-        UsageError: The endpoint returned no token ids.
+        UsageError: The traces are of several groups, or the endpoint returned no token ids.
     """
+    group = tuple(group)
+    if len(mixed := {(trace.task, trace.seed, trace.attempt) for trace in group}) > 1:
+        given = short([f"{task}, seed {seed}, attempt {attempt}" for task, seed, attempt in sorted(mixed)])
+        raise UsageError(f"a group is one task, seed and attempt, got {given}; call trajectories() once for each")
     valid = [trace for trace in group if trace.validity == "valid"]
     if not enough(len(valid), len(group)):
         return []

@@ -104,9 +104,9 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
         said = verdict if isinstance(verdict, Score) else Score(cast(float, verdict))
         raw: object = said.value
         if not isinstance(raw, int | float) and not (raw is None and isinstance(verdict, Score)):
-            raise TypeError(f"criterion {self.name!r} must return a number or a Score, got {type(raw).__name__}")
+            raise TypeError(f"criterion {self.name!r} must return a number or a Score, got {short(raw)}")
         if raw is not None and not self.low <= raw <= self.high:
-            message = f"criterion {self.name!r} returned {raw}, outside its range [{self.low}, {self.high}]"
+            message = f"criterion {self.name!r} returned {raw}, outside its range (low={self.low}, high={self.high})"
             raise EpisodeError(message, component="V", kind="quintain:reward_out_of_range")
         number = None if raw is None else float(raw)
         value = (number - self.low) / (self.high - self.low) if self.normalize and number is not None else number
@@ -188,12 +188,14 @@ class Verifier(Generic[S]):
 
     Raises:
         DefinitionError: A function lacks its decorator, names repeat, nothing judges the trajectory, a phase follows
-            an unknown one, or a weight is given where values are multiplied.
+            an unknown one, `combine` is unknown, or a weight is given where values are multiplied.
     """
 
     def __init__(self, *criteria: Criterion[S], combine: Literal["sum", "product"] = "sum") -> None:
         if wrong := [c for c in cast(tuple[object, ...], criteria) if not isinstance(c, Criterion)]:
-            raise DefinitionError(f"a verifier takes functions decorated with @reward or @phase, got {short(wrong[0])}")
+            raise DefinitionError(f"pass functions decorated with @reward or @phase, no list, got {short(wrong[0])}")
+        if cast(object, combine) not in ("sum", "product"):
+            raise DefinitionError(f"combine must be 'sum' or 'product', got {combine!r}; weights of 1/n make a mean")
         names = [c.name for c in criteria]
         if len(set(names)) != len(names):
             raise DefinitionError(f"criteria need distinct names, got {names}")
