@@ -392,3 +392,17 @@ def test_tasks_that_were_fetched_are_not_asked_for_again(served: Served, monkeyp
                 await remote.fetch("night")
 
     run(play())
+
+
+def test_a_run_without_a_user_names_the_missing_option(served: Served) -> None:
+    agent = plan(RunArguments(env=f"{served.url}/talk", agent="random")).agent
+
+    async def play() -> qn.Trace:
+        async with qn.connect(served.url) as server:
+            remote = await server.environment("talk")
+            return (await qn.rollout(remote, remote.tasks("train")[0], agent, split="train")).trace
+
+    trace = run(play())
+    assert (trace.agent, trace.score, trace.turns) == ("random", None, [])
+    assert trace.failure is not None
+    assert trace.failure.message.endswith("asks the role 'user', and no agent plays it: give --user AGENT")
