@@ -45,7 +45,7 @@ class Automations(Ticketing):
             for one in self.rows(Automation, "is_active = 1") if is_idle else ():
                 idle, tag = self._idle(one.idle_hours), one.actions.get("tag", "")
                 for ticket in self.rows(Ticket, f"status = ? AND updated <= ? AND {_UNTAGGED}", one.status, idle, tag):
-                    self.act(ticket.id, one.actions, actor="automation")
+                    self.act(ticket, one.actions, actor="automation")
                     touched.append(ticket.id)
             if touched:  # An automation may have kept, stopped or moved a promise.
                 theirs = f"ticket_id IN ({', '.join('?' * len(touched))}) AND due < ? AND {_RUNNING}"

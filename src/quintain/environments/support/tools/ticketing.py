@@ -162,7 +162,7 @@ class Ticketing(Desk):
     def _pull(self, ticket: Ticket, on: Literal["create", "update"]) -> None:
         for trigger in self.rows(Trigger, '"on" = ? AND is_active = 1', on):
             if self._fits(ticket, trigger.conditions):
-                self.act(ticket.id, trigger.actions, actor="trigger")
+                self.act(ticket, trigger.actions, actor="trigger")
                 ticket = self.need(Ticket, ticket.id)
 
     def _fits(self, ticket: Ticket, conditions: dict[str, str]) -> bool:
@@ -171,16 +171,16 @@ class Ticketing(Desk):
             facts["tier"] = self.need(Organisation, ticket.organisation_id).tier
         return all(str(facts.get(name)) == value for name, value in conditions.items())
 
-    def act(self, ticket_id: int, actions: dict[str, str], *, actor: Actor) -> None:
+    def act(self, ticket: Ticket, actions: dict[str, str], *, actor: Actor) -> None:
         """Do what a trigger, an automation or a macro says: tag, mail, or set fields."""
         fields: dict[str, Any] = {}
         for name, value in actions.items():
             if name == "tag":
-                self.tag(ticket_id, value)
+                self.tag(ticket.id, value)
             elif name == "mail":
-                requester = self.need(Customer, self.need(Ticket, ticket_id).requester_id)
+                requester = self.need(Customer, ticket.requester_id)
                 self.add(Mail, at=self.now, to=requester.email, subject=value)
             else:
                 fields[name] = int(value) if name.endswith("_id") else value
         if fields:
-            self.alter(ticket_id, actor, **fields)
+            self.alter(ticket.id, actor, **fields)

@@ -248,11 +248,11 @@ class Tickets(Ticketing):
             ticket_id: Number of the ticket.
             macro_id: Number of the macro.
         """
-        self._live(ticket_id)
+        ticket = self._live(ticket_id)
         macro = self.need(Macro, macro_id)
         self.comment(ticket_id, "agent", sender=SELF, is_public=True, body=macro.text)
         self.met(ticket_id, "first_reply")
-        self.act(ticket_id, macro.actions, actor="agent")
+        self.act(ticket, macro.actions, actor="agent")
         self.cue(f"reply:{ticket_id}")
         return f"macro {macro.name} was applied to ticket {ticket_id}"
 
