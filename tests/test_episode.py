@@ -111,7 +111,7 @@ def test_a_world_of_another_class_is_refused() -> None:
         pass
 
     env = environment(tasks=lambda split: [qn.Task(id="t", prompt="", start=Other())])
-    with pytest.raises(TypeError, match="'t' starts in a Other, yard plays in a Yard"):
+    with pytest.raises(TypeError, match=r"'t' \(split ''\) starts in a Other, yard plays in a Yard"):
         begun(env)
 
 

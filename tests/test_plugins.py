@@ -336,7 +336,8 @@ def test_an_agent_of_a_file(tmp_path: Path) -> None:
     ("spec", "says"),
     [
         ("oracel", "unknown agent 'oracel'; did you mean 'oracle'"),
-        ("openai", "missing a required argument: 'name'; it is called as openai(name"),
+        ("gpt-5", "; for a model of an endpoint write openai:NAME, as openai:gpt-5"),
+        ("openai", "openai needs a text after a colon; write openai:NAME"),
         ("oracle:x", "too many positional arguments"),
         ("openai:", "a model needs a name"),
         (f"{HERE}:standing", "must be an Agent"),

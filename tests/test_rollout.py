@@ -323,8 +323,8 @@ def test_a_resumed_run_plays_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_in_a_folder_ids_are_distinct(tmp_path: Path) -> None:
-    with RunFolder(tmp_path, {}) as folder, pytest.raises(UsageError, match="two tasks have the id 't0'"):
-        run(qn.rollouts(small(), silent, tasks(1) * 2, folder=folder))
+    with RunFolder(tmp_path, {}) as folder, pytest.raises(UsageError, match=r"id 't0' \(split 'dev'\)"):
+        run(qn.rollouts(small(), silent, tasks(1) * 2, split="dev", folder=folder))
     assert len(run(qn.rollouts(small(), silent, tasks(1) * 2))) == 2
 
 

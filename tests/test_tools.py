@@ -290,10 +290,11 @@ def broken(source: str) -> type[qn.State]:
     [
         ("def go(self): pass", "tool 'go' of Broken has no docstring, so no model can know what it does"),
         ("def go(self): 'Args:\\n    x: y'", "tool 'go' of Broken has no docstring"),
-        ("def go(self, x: int): 'Go.'", "tool 'go': parameter 'x' needs a type and a line under Args:"),
+        ("def go(self, x: int): 'Go.'", "tool 'go': parameter 'x' needs a line under Args:, as '    x: TEXT'"),
+        ("def go(self, x): 'Go.'", "tool 'go': parameter 'x' needs a type and a line under Args:, as"),
         (
             "def go(self, x): 'Go.\\n\\nArgs:\\n    x: y'",
-            "tool 'go': parameter 'x' needs a type and a line under Args:",
+            "tool 'go': parameter 'x' needs a type",
         ),
         ("def go(self, x: int): 'Go.\\n\\nArgs:\\n    x: y\\n    z: y'", "tool 'go': Args: describes 'z', which is no"),
         (

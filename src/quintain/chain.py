@@ -81,8 +81,7 @@ class TaskChain(Generic[S]):
             UsageError: It has not; or as there.
             ReplayDivergence: As there.
         """
-        place = before(trace)
-        start = None if place is None else await self.world(place)
+        start = None if (place := before(trace)) is None else await self.world(place)
         again = await replay_episode(self._env, task, trace, start=start)
         if task.day and again.state is not None:
             self._worlds[trace.task, trace.member, trace.attempt] = again.state

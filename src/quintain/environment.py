@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import inspect
 import sys
 import types
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -214,7 +215,7 @@ def _check_parts(name: str, tasks: object, *, harness: object, verifier: object,
     """Checks the kinds of the parts, for authors without a type checker.
 
     Raises:
-        DefinitionError: A part is of another kind, or a field of the state cannot be stored.
+        DefinitionError: A part is of another kind, a field of the state cannot be stored, or episodes would share one.
     """
     for what, given, is_right, wanted in (
         ("tasks", tasks, callable(tasks), "a function from the name of a split to its tasks"),
@@ -227,8 +228,14 @@ def _check_parts(name: str, tasks: object, *, harness: object, verifier: object,
             raise DefinitionError(f"{what} of environment {name!r} must be {wanted}, got {short(given)}")
     for field in msgspec.structs.fields(state):
         if (stray := resource.foreign(field.type)) is not None:
-            which = f"field {field.name!r} of {state.__name__} is {short(stray)}"
-            raise DefinitionError(f"{which}; a state stores plain data, msgspec Structs, Tables and resources")
+            which = f"field {field.name!r} of {state.__name__} is {short(stray)}; a state stores plain data"
+            raise DefinitionError(f"{which} (dicts with text as keys), msgspec Structs, Tables and resources")
+    for owner in _classes(state):
+        typed = inspect.get_annotations(owner)
+        for key, value in vars(owner).items():
+            if isinstance(value, list | dict | set) and key not in typed and not key.startswith("__"):
+                which = f"{owner.__name__}.{key} has no type, so all episodes share it"
+                raise DefinitionError(f"{which}; annotate it to make it a field, or with ClassVar to share it")
 
 
 def _is_state(given: object) -> bool:

@@ -128,9 +128,8 @@ class Episode(Generic[S]):
         env = env.for_task(task)
         world = task.world() if start is None else start
         if type(world) is not env.state:
-            raise TypeError(
-                f"task {task.id!r} starts in a {type(world).__name__}, {env.name} plays in a {env.state.__name__}"
-            )
+            where = f"task {task.id!r} (split {split!r}) starts in a {type(world).__name__}"
+            raise TypeError(f"{where}, {env.name} plays in a {env.state.__name__}")
         trace = blank(env, task, **names)
         trace.task_digest = await task.digest(world)
         state = await begin(world, seed=trace.seed, task_id=task.id)
@@ -214,8 +213,7 @@ class Episode(Generic[S]):
         return step, await self._judged(self._scoring.step(before, step, self.state, role=role, turn=turn, index=index))
 
     async def _call(self, call: ToolCall, role: str) -> Step:
-        tool = self.env.tool_of(role, call.name)
-        if tool is None:
+        if (tool := self.env.tool_of(role, call.name)) is None:
             return Step(call, f"error: there is no tool {call.name!r}", is_error=True)
         try:
             arguments = tool.decode(call.arguments, strict=self.env.config.arguments == "strict")

@@ -46,8 +46,7 @@ class LayeredMap(Generic[Key, Value]):
     def get(self, key: Key) -> Value | None:
         """Returns the value, or None if the map does not have the key. Costs O(log n)."""
         for layer in self.layers:
-            value = layer.get(key, _ABSENT)
-            if value is not _ABSENT:
+            if (value := layer.get(key, _ABSENT)) is not _ABSENT:
                 return value
         return self.base.get(key)
 

@@ -176,7 +176,8 @@ def _find(kind: _PluginKind, spec: str, options: dict[str, Any]) -> Any:
             "path/to/file.py:attr",
             *(["path/to/data.jsonl"] if kind is _ENVIRONMENT else []),
         ]
-        raise UsageError(_unknown(kind.noun.lower(), spec, [*known, *forms]))
+        model = "; for a model of an endpoint write openai:NAME, as openai:gpt-5" if kind is _AGENT else ""
+        raise UsageError(_unknown(kind.noun.lower(), spec, [*known, *forms]) + model)
     if not kind.is_one(found) and callable(found):
         return _made(kind, spec, found, **options)
     if options and kind.is_one(found):
@@ -186,12 +187,14 @@ def _find(kind: _PluginKind, spec: str, options: dict[str, Any]) -> Any:
 
 def _made(kind: _PluginKind, spec: str, make: Any, *texts: str, **options: Any) -> Any:
     """Calls a factory; arguments that do not fit its signature are a UsageError, not a bug inside."""
+    signature = inspect.signature(make)
     try:
-        inspect.signature(make).bind(*texts, **options)
+        signature.bind(*texts, **options)
     except TypeError as error:
-        raise UsageError(
-            f"{spec}: {error}; it is called as {spec.partition(':')[0]}{inspect.signature(make)}"
-        ) from error
+        first = next(iter(signature.parameters.values()), None)
+        if not texts and first is not None and first.kind is first.POSITIONAL_OR_KEYWORD and spec in names(kind.texts):
+            raise UsageError(f"{spec} needs a text after a colon; write {spec}:{first.name.upper()}") from error
+        raise UsageError(f"{spec}: {error}; it is called as {spec.partition(':')[0]}{signature}") from error
     try:
         found = make(*texts, **options)
     except QuintainError:

@@ -42,8 +42,7 @@ class ReplayModel:
         Raises:
             ModelError: The trace holds no more.
         """
-        left = self._left[request.role]
-        if left:
+        if left := self._left[request.role]:
             return self._whole(left.pop())
         raise ModelError(f"the trace holds no further reply of role {request.role!r}", kind="quintain:replay_diverged")
 

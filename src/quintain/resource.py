@@ -197,10 +197,16 @@ def named_in(type_: Any) -> list[Any]:
 
 
 def foreign(type_: Any) -> Any:
-    """Returns the first type in a declaration that is neither plain data nor a Resource; None if there is none."""
+    """Returns the first type in a declaration that is neither plain data nor a Resource; None if there is none.
+
+    A dict whose keys are numbers, bytes or tuples is not plain data, because canonical bytes need text as keys.
+    """
     import msgspec.inspect  # 5 ms that `import quintain` need not take
 
     for one in (type_, *named_in(type_)):
+        key = next(iter(typing.get_args(one)), str) if typing.get_origin(one) is dict else str
+        if (typing.get_origin(key) or key) in (bool, bytes, float, int, tuple):
+            return one
         is_named = one is type_ or (isinstance(one, type) and one is not types.UnionType)
         if is_named and not (hasattr(one, "pack") or _is_resource(one)):
             try:

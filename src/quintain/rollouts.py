@@ -216,7 +216,8 @@ class _Pipeline(Generic[S]):
             raise UsageError(f"rollouts() plays Tasks, got a {type(task).__name__}")
         if self._folder is not None or task.day:  # There an episode is known by its task's id.
             if task.id in self._ids:
-                raise UsageError(f"two tasks have the id {task.id!r}; a run folder or a day has each exactly once")
+                which = f"two tasks have the id {task.id!r} (split {self._names['split']!r})"
+                raise UsageError(f"{which}; a run folder or a day has each exactly once")
             self._ids.add(task.id)
 
     async def _play(self, one: _Open[S], member: int) -> EpisodeRecord:

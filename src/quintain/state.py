@@ -136,8 +136,7 @@ class Clock:
             raise ValueError(f"a timer is due at {due}, but it is {self.now} already")
         # Decoded once here, so that the arguments are the same whether or not the world is copied before they are used.
         plain = codec.loads(codec.dumps(arguments), dict[str, Any])
-        part = _path(self.world, getattr(method, "__self__", None))
-        if part is None:
+        if (part := _path(self.world, getattr(method, "__self__", None))) is None:
             raise TypeError(f"{method!r} is not a method of this world or of one of its parts")
         self._set += 1
         timer = Timer(float(due), self._set, part, getattr(method, "__name__", ""), plain)
@@ -242,8 +241,7 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
     def __init_subclass__(cls, **options: Any) -> None:
         """A subclass's own `__post_init__` runs after this class's one, and on every copy too."""
         super().__init_subclass__(**options)
-        own = vars(cls).get("__post_init__")
-        if own is not None:
+        if (own := vars(cls).get("__post_init__")) is not None:
 
             def both(self: State) -> None:
                 State.__post_init__(self)

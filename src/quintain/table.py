@@ -228,8 +228,7 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         return entry
 
     def _put(self, key: str, data: bytes) -> None:
-        old = self._find(key)
-        if old is not None:
+        if (old := self._find(key)) is not None:
             before, after, was = old
             if was != data:
                 self._top[key] = (before, after, data)

@@ -180,8 +180,9 @@ def _fields(name: str, method: Callable[..., Any], documented: dict[str, str]) -
     for parameter in parameters:
         if (kind := parameter.kind) not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise DefinitionError(f"tool {name!r}: {parameter.name!r} is {kind.description}; a call names each")
-        if parameter.name not in hints or parameter.name not in documented:
-            raise DefinitionError(f"tool {name!r}: parameter {parameter.name!r} needs a type and a line under Args:")
+        needed = {"a type": hints, f"a line under Args:, as '    {parameter.name}: TEXT'": documented}
+        if missing := " and ".join(what for what, known in needed.items() if parameter.name not in known):
+            raise DefinitionError(f"tool {name!r}: parameter {parameter.name!r} needs {missing}")
         default = () if parameter.default is parameter.empty else (parameter.default,)
         fields.append((parameter.name, hints[parameter.name], *default))
     return fields

@@ -316,8 +316,7 @@ class Trace(msgspec.Struct, kw_only=True):
             raise TraceError(f"not a trace, or a truncated one: {error}") from error
         if version != SCHEMA:
             raise TraceError(f"this trace has schema version {version}, this program reads version {SCHEMA}")
-        found = codec.digest(bytes(envelope.trace))
-        if found != envelope.digest:
+        if (found := codec.digest(bytes(envelope.trace))) != envelope.digest:
             raise TraceError(f"a corrupted trace: its digest was {envelope.digest} when it was written, and is {found}")
         try:
             return msgspec.json.decode(envelope.trace, type=cls)

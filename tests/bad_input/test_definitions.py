@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
+import msgspec
 import pytest
 
 import quintain as qn
@@ -24,6 +25,28 @@ class Locked(qn.State):
 
 class Wrong(qn.State):
     lock: threading.Lock = threading.Lock()  # the mistake
+
+
+class Room(msgspec.Struct):
+    beds: dict[tuple[int, int], str] = {}
+
+
+class Hotel(qn.State):
+    rooms: dict[str, Room] = {}
+
+
+class Numbered(qn.State):
+    shelf: dict[int, str] = {}
+
+
+class Sharing(qn.State):
+    HOURS: ClassVar[list[int]] = [9, 17]
+    typed: list[str] = []
+    got = []  # type: ignore[var-annotated]  # the mistake
+
+
+class Street(qn.State):
+    shop: Sharing
 
 
 class Selfless(qn.State):
@@ -90,6 +113,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "state is an object": (lambda: environment(state=Library()), "must be a subclass of State, got Library("),
     "field of a foreign class": (lambda: environment(state=Locked), "of Locked is <class 'threading.Thread'>"),
     "field of no type": (lambda: environment(state=Wrong), "field 'lock' of Wrong is <built-in function"),
+    "keys are numbers": (lambda: environment(state=Numbered), "'shelf' of Numbered is dict[int, str]; a state"),
+    "keys are tuples inside": (lambda: environment(state=Hotel), "'rooms' of Hotel is dict[tuple[int, int], str]; a"),
+    "list without a type": (lambda: environment(state=Sharing), "Sharing.got has no type, so all episodes share it"),
+    "list without a type in a part": (lambda: environment(state=Street), "annotate it to make it a field, or with"),
     "harness is a class": (lambda: environment(harness=qn.ToolLoop), "must be an object, as ToolLoop(), got <class"),
     "config is a dict": (lambda: environment(config={"max_turns": 5}), "must be a Config, got {'max_turns': 5}"),
     "tasks is a list": (lambda: environment(tasks=[]), "must be a function from the name of a split"),

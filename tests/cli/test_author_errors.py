@@ -150,6 +150,17 @@ def test_a_solution_with_an_unknown_tool_is_refused_before_anything_is_played(fo
     assert not (folder / "here").exists()
 
 
+def test_a_solution_that_calls_a_method_without_decorator_is_told(folder: Path, call: Call) -> None:
+    path = write(folder)
+    path.write_text(path.read_text().replace("@qn.tool", ""))
+    ended = call("run", "library.py", "--out", "here")
+    assert ended.status == 2
+    assert (
+        "calls 'lend' (call 0), which is not a tool of the agent; lend is a method of Library without @qn." in ended.err
+    )
+    assert ended.err.endswith("the tools are none\n")
+
+
 def test_a_solution_below_full_marks_is_explained_and_fails_the_run(folder: Path, call: Call) -> None:
     write(folder, SOLUTION='(("lend", {"book": "gone"}),)')
     ended = call("run", "library.py")

@@ -49,10 +49,12 @@ def check_solutions(env: Environment[Any], tasks: Iterable[Task[Any]]) -> None:
         tools = sorted(tool.name for tool in env.for_task(task).tools_of("agent"))
         for index, (name, _) in enumerate(task.solution or ()):
             if name not in tools:
-                raise UsageError(
-                    f"the solution of task {task.id!r} calls {name!r} (call {index}), which is not a tool of the "
-                    f"agent; the tools are {', '.join(tools)}"
+                which = (
+                    f"the solution of task {task.id!r} calls {name!r} (call {index}), which is not a tool of the agent"
                 )
+                is_unmarked = name not in env.tools and callable(getattr(env.state, name, None))
+                hint = f"{name} is a method of {env.state.__name__} without @qn.tool; " if is_unmarked else ""
+                raise UsageError(f"{which}; {hint}the tools are {', '.join(tools) or 'none'}")
 
 
 def unsolved(path: Path) -> list[Unsolved]:
