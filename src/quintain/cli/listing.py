@@ -12,6 +12,7 @@ _FORMS = {
     "agents": {"openai": "openai:NAME"},
     "adapters": {
         "gymnasium": "gymnasium:ID",
+        "inspect": "inspect:TASK",
         "reasoning-gym": "reasoning-gym:NAME",
         "tau2": "tau2:DOMAIN",
         "verifiers": "verifiers:MODULE",
