@@ -187,7 +187,7 @@ def named_in(type_: Any) -> list[Any]:
     todo = [type_]
     while todo:
         one = todo.pop()
-        if one in seen:
+        if one in seen or typing.get_origin(one) is typing.ClassVar:
             continue
         seen.append(one)
         if not hasattr(one, "fork"):

@@ -143,6 +143,23 @@ def test_a_definition_error_says_what_was_given_and_what_was_expected(
     assert words in str(caught.value)
 
 
+class Indexed(msgspec.Struct):
+    """Plain data, with a cache of the class."""
+
+    number: int = 0
+    hits: ClassVar[dict[tuple[int, int], str]] = {}
+
+
+class Office(qn.State):
+    """A state that holds it."""
+
+    index: Indexed = msgspec.field(default_factory=Indexed)
+
+
+def test_a_class_variable_may_have_any_type() -> None:
+    assert environment(state=Office).name
+
+
 def test_an_unknown_option_of_reward_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'max'"):
         REWARD(max=2)
