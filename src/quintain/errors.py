@@ -165,7 +165,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One line of the author's code in a traceback.
+    """Line of the author's code in a traceback.
 
     Attributes:
         file: Path of the source file on the machine of the episode.

@@ -60,7 +60,7 @@ class Agent(Protocol):
 
 
 class Session(Protocol):
-    """One actor's side of an episode: all that a harness may see and do, here or over a wire.
+    """Actor's side of an episode: all that a harness may see and do, here or over a wire.
 
     Attributes:
         role: Role of the actor, such as "agent" or "user".

@@ -44,7 +44,7 @@ until `terminated` or `truncated` is true. Your score is the sum of the rewards.
 
 
 class Move(msgspec.Struct, frozen=True):
-    """One action and its result.
+    """Action and its result.
 
     Attributes:
         action: Plain data, as in the call.

@@ -40,7 +40,7 @@ class DivergenceExcerpt(msgspec.Struct, kw_only=True):
     trace: str
     replay: str
     same_code: bool = True
-    """Whether the environment has the fingerprint of the trace."""
+    """True if the environment has the fingerprint of the trace."""
 
     @property
     def place(self) -> str:

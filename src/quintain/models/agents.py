@@ -65,7 +65,7 @@ class Oracle:
 
 
 class EpisodeScript(msgspec.Struct, forbid_unknown_fields=True):
-    """One episode of a script file: calls, one per turn, then an answer."""
+    """Episode of a script file: calls, one per turn, then an answer."""
 
     calls: tuple[tuple[str, dict[str, Any]], ...]
     answer: str = "done"

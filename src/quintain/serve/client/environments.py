@@ -33,7 +33,7 @@ from .episode import RemoteEpisode, RemoteState
 from .transport import NONE, Transport
 
 Mode = Literal["server", "client"]
-"""Whether the environment's own harness plays, at the server, or one here."""
+"""Place of the harness: `server` for the environment's own, `client` for one in this process."""
 
 PAGE = 250
 """Tasks per request."""
@@ -163,7 +163,7 @@ class RemoteTool(Tool, frozen=True, kw_only=True):
 
 
 class RemoteEnvironment(Environment[RemoteState]):
-    """One environment of a server, which `Server` opens; its tasks have neither prompt nor solution here."""
+    """Environment of a server, which `Server` opens; its tasks have neither prompt nor solution here."""
 
     def __init__(self, info: EnvironmentInfo, transport: Transport, *, secrets: Mapping[str, str] = NONE) -> None:
         self.transport = transport

@@ -41,7 +41,7 @@ LONGEST = 256
 
 
 class OrsRequest(NamedTuple):
-    """One request, with the environment that its path names, or an empty text."""
+    """Request, with the environment that its path names, or an empty text."""
 
     host: Host
     http: HttpRequest
