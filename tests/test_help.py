@@ -24,6 +24,8 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 UNCLEAR = re.compile(r"\*args|\*\*kwargs|\bat 0x|\b_[A-Z]\w*")
 """What no signature shows: parameters without a name, the address of an object, a private class."""
+FUNCTION = re.compile(r"<function (\w+) at 0x\w+>")
+"""A default that is a function; its name is clear."""
 ANYTHING = ("Any", "object", Any, object, inspect.Parameter.empty)
 """Annotations that do not say what a parameter takes."""
 IMPORT = re.compile(r"^ *(from quintain[\w.]* import (?:\([^)]*\)|[^\n(]+))$", re.MULTILINE)
@@ -66,7 +68,7 @@ def _unclear(label: str, given: Callable[..., Any]) -> Iterator[str]:
     if not doc:
         yield f"{label} has no docstring"
     signature = inspect.signature(given)
-    if found := UNCLEAR.search(str(signature)):
+    if found := UNCLEAR.search(FUNCTION.sub(r"\1", str(signature))):
         yield f"{label} shows {found[0]!r} in {signature}"
     for parameter in signature.parameters.values():
         is_open = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)

@@ -1,6 +1,18 @@
-"""Ready-made criteria, which compare an agent's answer with the truth of its task."""
+"""Ready-made criteria, which compare an agent's answer with the truth of its task.
 
+* `extract`: extraction of the answer from the agent's last words.
+* `answers`: comparison as text, number, set, JSON or normalized text.
+"""
+
+from .answers import as_number as as_number
 from .answers import exact as exact
-from .answers import final_answer as final_answer
-from .answers import last_number as last_number
+from .answers import normalized as normalized
 from .answers import numeric as numeric
+from .answers import same_json as same_json
+from .answers import same_set as same_set
+from .answers import squad_text as squad_text
+from .answers import unicode_text as unicode_text
+from .extract import final_answer as final_answer
+from .extract import gsm8k_answer as gsm8k_answer
+from .extract import last_block as last_block
+from .extract import last_number as last_number
