@@ -6,11 +6,14 @@ import asyncio
 import functools
 import itertools
 import re
+import struct
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pytest
 from gymnasium import spaces
 
@@ -23,7 +26,7 @@ from quintain.models import Scripted
 from quintain.record import EpisodeRecord
 from quintain.replay import replay
 from quintain.testing import ResourceContract
-from quintain.trace import End, Message, Reply, ToolCall
+from quintain.trace import Content, End, Image, Message, Reply, Text, ToolCall
 
 
 class Echo(gymnasium.Env[Any, Any]):
@@ -89,7 +92,34 @@ class Graph(Echo):
     action_space = spaces.Tuple((spaces.Graph(spaces.Discrete(2), None),))
 
 
-KINDS: tuple[Any, ...] = (Echo, RandomReward, RandomReset, NoReward, Broken, Composite, Graph)
+class Pixels(Echo):
+    observation_space: Any = spaces.Box(0, 255, (64, 48, 3), np.uint8)
+
+    def first(self) -> Any:
+        return self.drawn()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        _, reward, terminated, truncated, info = super().step(action)
+        return self.drawn(), reward, terminated, truncated, info
+
+    def drawn(self) -> Any:
+        size = int(np.prod(self.observation_space.shape))
+        flat = np.arange(self.count, self.count + size) % 256
+        return flat.astype(np.uint8).reshape(self.observation_space.shape)
+
+
+class Grey(Pixels):
+    observation_space = spaces.Box(0, 255, (5, 7), np.uint8)
+
+
+class Memory(Pixels):
+    observation_space = spaces.Box(0, 255, (128,), np.uint8)
+
+
+KINDS: tuple[Any, ...] = (
+    *(Echo, RandomReward, RandomReset, NoReward, Broken, Composite, Graph),
+    *(Pixels, Grey, Memory),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -201,6 +231,50 @@ def test_actions_that_cannot_be_played_again_fail_with_component_s(monkeypatch: 
     assert trace.failure is not None
     assert (trace.failure.component, trace.failure.kind) == ("S", "quintain:state_bug")
     assert "action 1 cannot be played again: OSError: the only licence is taken" in trace.failure.message
+
+
+def _decoded(content: Content) -> tuple[str, tuple[int, ...], bytes]:
+    """Returns the text before a picture, the fields of its header, and its lines of pixels with their filters."""
+    assert isinstance(content, tuple)
+    *before, picture = content
+    assert isinstance(picture, Image)
+    chunks: dict[bytes, bytes] = {}
+    rest = picture.data.removeprefix(b"\x89PNG\r\n\x1a\n")
+    while rest:
+        size, name = struct.unpack(">I4s", rest[:8])
+        chunks[name] = rest[8 : 8 + size]
+        assert struct.unpack(">I", rest[8 + size : 12 + size]) == (zlib.crc32(name + chunks[name]),)
+        rest = rest[12 + size :]
+    assert list(chunks) == [b"IHDR", b"IDAT", b"IEND"]
+    text = "".join(one.text for one in before if isinstance(one, Text))
+    return text, struct.unpack(">IIBBBBB", chunks[b"IHDR"]), zlib.decompress(chunks[b"IDAT"])
+
+
+@pytest.mark.parametrize(("kind", "header"), [("Pixels", (48, 64, 8, 2, 0, 0, 0)), ("Grey", (7, 5, 8, 0, 0, 0, 0))])
+def test_pixels_are_sent_as_a_picture(kind: str, header: tuple[int, ...]) -> None:
+    env = load(f"quintain/{kind}-v0")
+    task = env.tasks("test")[0]
+    text, drawn, _ = _decoded(task.prompt)
+    assert drawn == header
+    assert text.endswith("Observations are pictures. The first one follows.")
+    trace = _play(env, [0, 1]).trace
+    step = trace.turns[1].steps[0]
+    text, drawn, rows = _decoded(step.observation)
+    assert (text, drawn) == ("reward: 2.0\nterminated: false\ntruncated: false", header)
+    width = len(rows) // header[1]
+    assert {rows[n * width] for n in range(header[1])} == {0}
+    pixels = b"".join(rows[n * width + 1 : (n + 1) * width] for n in range(header[1]))
+    assert pixels == bytes(n % 256 for n in range(2, 2 + len(pixels)))
+    assert "observation" not in step.data
+    assert trace.score == 3.0
+    again = load(f"quintain/{kind}-v0")
+    assert asyncio.run(replay(again, again.tasks("test")[0], trace)).to_bytes() == trace.to_bytes()
+
+
+def test_bytes_that_are_not_pixels_are_sent_as_numbers() -> None:
+    step = _play(load("quintain/Memory-v0"), [0]).trace.turns[0].steps[0]
+    assert step.data["observation"] == list(range(1, 129))
+    assert str(step.observation).startswith("observation: [1,2,3,")
 
 
 def test_an_action_of_nested_spaces_reaches_the_original_as_its_element() -> None:

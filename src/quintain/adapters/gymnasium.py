@@ -25,7 +25,7 @@ from quintain.plugins import package
 from quintain.state import State
 from quintain.task import Task, Tasks
 from quintain.tools import tool
-from quintain.trace import Level, Observation
+from quintain.trace import Content, Image, Level, Observation, Text
 from quintain.verifier import Criterion, EpisodeView, Score, StepView, Verifier
 
 from . import options as option
@@ -42,13 +42,15 @@ until `terminated` or `truncated` is true. Your score is the sum of the rewards.
 
 {first}"""
 
+_PICTURE = "Observations are pictures. The first one follows."
+
 
 class Move(msgspec.Struct, frozen=True):
     """Action and its result.
 
     Attributes:
         action: Plain data, as in the call.
-        seen: Digest of the observation as text.
+        seen: Digest of the observation as the model sees it.
         reward: As the original gave it, any finite number.
         end: "terminated", "truncated", or empty while the episode goes on.
     """
@@ -87,7 +89,7 @@ class Game:
     Attributes:
         original: Set by a subclass.
         seed: Seed of `reset`.
-        first: Digest of the first observation as text.
+        first: Digest of the first observation as the model sees it.
         moves: The moves so far.
     """
 
@@ -154,7 +156,7 @@ class Game:
             try:
                 env = self.original.make()
                 weakref.finalize(self, env.close).atexit = False
-                self._check(number, self.first, codec.digest(shown(env, env.reset(seed=self.seed)[0]).encode()))
+                self._check(number, self.first, _digest(shown(env, env.reset(seed=self.seed)[0])))
                 for number, move in enumerate(self.moves, 1):
                     self._check(number, move, play(env, move.action)[0])
             except EpisodeError:
@@ -242,25 +244,43 @@ def play(env: Any, action: Any) -> tuple[Move, Observation]:
     if not math.isfinite(reward):
         raise ValueError(f"the reward of action {action!r} is {reward}")
     flags = {"reward": float(reward), "terminated": bool(terminated), "truncated": bool(truncated)}
-    text = shown(env, observation, flags)
+    content = shown(env, observation, flags)
     end = "terminated" if terminated else "truncated" if truncated else ""
-    move = Move(action, codec.digest(text.encode()), float(reward), end)
-    return move, Observation(text, {"observation": spaces.plain(observation), **flags})
+    move = Move(action, _digest(content), float(reward), end)
+    return move, Observation(content, _numbers(env, observation) | flags)
 
 
-def shown(env: Any, observation: Any, flags: dict[str, Any] | None = None) -> str:
-    """Returns an observation and the flags of its step as lines of text, then what the original renders as text."""
-    values = {"observation": spaces.plain(observation)} | (flags or {})
+def shown(env: Any, observation: Any, flags: dict[str, Any] | None = None) -> Content:
+    """Returns an observation and the flags of its step as lines of text, then what the original renders as text.
+
+    An observation of pixels is a PNG picture after the text.
+    """
+    values = _numbers(env, observation) | (flags or {})
     lines = [f"{name}: {codec.text(value)}" for name, value in values.items()]
-    return "\n".join([*lines, env.render()] if env.render_mode == "ansi" else lines)
+    text = "\n".join([*lines, env.render()] if env.render_mode == "ansi" else lines)
+    if not spaces.is_picture(env.observation_space):
+        return text
+    picture = Image("image/png", spaces.png(observation))
+    return (Text(text), picture) if text else (picture,)
+
+
+def _numbers(env: Any, observation: Any) -> dict[str, Any]:
+    """Returns an observation as plain data; nothing for pixels, which the picture holds."""
+    return {} if spaces.is_picture(env.observation_space) else {"observation": spaces.plain(observation)}
+
+
+def _digest(content: Content) -> str:
+    return codec.digest(content.encode() if isinstance(content, str) else codec.dumps(content))
 
 
 def _task(state: type[State], game: type[Game], *, seed: int) -> Task[Any]:
     env = game.original.make()
     first = shown(env, env.reset(seed=seed)[0])
     env.close()
-    start = cast(Any, state)(game=game(seed, codec.digest(first.encode())))
-    return Task(id=f"seed-{seed}", prompt=_PROMPT.format(name=game.original.id, first=first), start=start)
+    start = cast(Any, state)(game=game(seed, _digest(first)))
+    is_text = isinstance(first, str)
+    prompt = _PROMPT.format(name=game.original.id, first=first if is_text else _PICTURE)
+    return Task(id=f"seed-{seed}", prompt=prompt if is_text else (Text(prompt), *first), start=start)
 
 
 def _about(env: Any, options: dict[str, Any]) -> str:
