@@ -231,8 +231,8 @@ def blame(error: BaseException, *, component: Component, kind: str, stage: Stage
 
 
 def is_framework(package: str | None) -> bool:
-    """True for the name of this package, and of one that counts as the framework by having a `__framework__`."""
-    return package == __package__ or hasattr(sys.modules.get(package or ""), "__framework__")
+    """True for the name of this package, of asyncio, and of one that counts as the framework by its `__framework__`."""
+    return package in (__package__, "asyncio") or hasattr(sys.modules.get(package or ""), "__framework__")
 
 
 def short(value: Any) -> str:

@@ -25,6 +25,11 @@ class Slice(msgspec.Struct):
         return self.total / self.scored if self.scored else None
 
     @property
+    def failed(self) -> int:
+        """Number of episodes without a score."""
+        return self.episodes - self.scored
+
+    @property
     def bounds(self) -> tuple[float, float] | None:
         """The identification interval: mean score with every failure counted as 0, and as 1; None without episodes."""
         if not self.episodes:
@@ -45,7 +50,7 @@ class Summary:
         all: Sums over all episodes, those of dropped attempts included.
         by_tag: The same by tag and value: `by_tag["family"]["clean duplicates"]`.
         failures: Episodes by component and kind.
-        examples: Type, message and place of the first failure of each component and kind.
+        examples: The first failed episode of each component and kind.
         failed_tasks: The same sums by id, for each task of which an episode failed.
         dropped: Groups of which too few episodes were valid.
         turns, calls, tokens: Totals over all episodes.
@@ -56,7 +61,7 @@ class Summary:
         self.all = Slice()
         self.by_tag: dict[str, dict[str, Slice]] = {}
         self.failures: dict[str, Counter[str]] = {}
-        self.examples: dict[tuple[str, str], str] = {}
+        self.examples: dict[tuple[str, str], EpisodeRecord] = {}
         self.failed_tasks: dict[str, Slice] = {}
         self.dropped = 0
         self.turns = self.calls = self.tokens = 0
@@ -91,7 +96,7 @@ class Summary:
             self.by_tag.setdefault(tag, {}).setdefault(value, Slice()).add(trace)
         if trace.failure is not None:
             self.failures.setdefault(trace.failure.component, Counter())[trace.failure.kind] += 1
-            self.examples.setdefault((trace.failure.component, trace.failure.kind), one.failure_text)
+            self.examples.setdefault((trace.failure.component, trace.failure.kind), one)
             self._failed_lengths[len(trace.turns)] += 1
         self._lengths[len(trace.turns)] += 1
         self.turns += len(trace.turns)

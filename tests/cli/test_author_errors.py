@@ -233,3 +233,85 @@ def test_a_tool_that_blocks_the_event_loop_is_stopped_and_named(folder: Path, ca
     assert ended.status == 3
     where = f"took longer than 0.1 s, in lend (library.py, line {line_of(path, 'time.sleep')})"
     assert f"S  quintain:tool_timeout: 1, in t-0 (1); e.g. DeadlineExceeded: {where}" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("place", "given", "words"),
+    [
+        (
+            "qn.Config(concurrency=1)",
+            "qn.Config(max_turn=5)",
+            "Config has no parameter 'max_turn'; did you mean max_tu",
+        ),
+        ("@qn.reward\n", "@qn.reward(max=2)\n", "reward has no parameter 'max'; it takes: fn, "),
+        ("prompt=", "promt=", "Task has no parameter 'promt'; did you mean prompt? it takes: id, prompt, start, "),
+        ("harness=", "harnes=", "Environment has no parameter 'harnes'; did you mean harness? it takes: name, tasks, "),
+    ],
+)
+def test_an_unknown_parameter_is_answered_by_the_known_ones(
+    folder: Path, call: Call, place: str, given: str, words: str
+) -> None:
+    path = write(folder)
+    path.write_text(path.read_text().replace(place, given, 1))
+    ended = call("run", "library.py", "--out", "here")
+    assert ended.status == 2
+    assert f"Hint: {words}" in ended.err
+
+
+def test_a_data_error_in_a_tool_is_answered_by_a_hint(folder: Path, call: Call) -> None:
+    write(folder, LEND="self.lent['none']")
+    hint = "Hint: raise quintain.ToolError for what the model should read and may correct"
+    assert hint in call("run", "library.py", "--out", "here").out
+    assert hint in call("show", "here").out
+    assert "ToolError" not in (folder / "here" / "traces.jsonl").read_text()
+    assert call("replay", "here", "--here").status == 0
+
+
+def test_an_undeclared_field_is_answered_by_its_declaration(folder: Path, call: Call) -> None:
+    write(folder, LEND="self.loans = 1")
+    ended = call("run", "library.py", "--out", "here")
+    assert "Hint: declare the field in class Library, as `loans: TYPE = DEFAULT`" in ended.out
+
+
+def test_an_undeclared_field_outside_of_episodes_is_answered_too(folder: Path, call: Call) -> None:
+    write(folder, TASK="start = Library(); start.loans = 1")
+    ended = call("run", "library.py", "--out", "here")
+    assert "Hint: declare the field in class Library, as `loans: TYPE = DEFAULT`" in ended.err
+
+
+def test_an_attribute_that_is_only_read_has_no_hint(folder: Path, call: Call) -> None:
+    write(folder, LEND="self.loans == 1")
+    assert "Hint: declare" not in call("run", "library.py", "--out", "here").out
+
+
+def test_an_async_tool_that_awaits_too_long_is_named_without_a_hint(folder: Path, call: Call) -> None:
+    path = write(folder, **{"ASYNC ": "async ", "LEND": "await asyncio.sleep(5)"})
+    path.write_text("import asyncio\n" + path.read_text())
+    ended = call("run", "library.py", "--tasks", "1", "--set", "tool_timeout_s=0.2", "--out", "here")
+    assert f"in lend (library.py, line {line_of(path, 'asyncio.sleep')})" in ended.out
+    assert "Hint:" not in ended.out
+
+
+def test_an_async_tool_that_blocks_is_answered_by_a_thread(folder: Path, call: Call) -> None:
+    write(folder, **{"ASYNC ": "async ", "LEND": "time.sleep(5)"})
+    ended = call("run", "library.py", "--tasks", "1", "--set", "tool_timeout_s=0.2", "--out", "here")
+    hint = "Hint: async tool lend blocks the event loop: use `await asyncio.to_thread(...)`, or make it a sync tool"
+    assert hint in ended.out
+    assert hint in call("show", "here").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ('{"bok": "b"}', "with {'bok': 'b'}: Object contains unknown field `bok`; its parameters: book"),
+        ('{"book": 1}', "with {'book': 1}: Expected `str`, got `int` - at `$.book`; its parameters: book"),
+    ],
+)
+def test_a_solution_with_wrong_arguments_is_refused_before_anything_is_played(
+    folder: Path, call: Call, arguments: str, words: str
+) -> None:
+    write(folder, SOLUTION=f'(("lend", {arguments}),)')
+    ended = call("run", "library.py", "--out", "here")
+    assert ended.status == 2
+    assert f"task 't-0' calls 'lend' (call 0) {words}" in ended.err
+    assert not (folder / "here").exists()

@@ -315,6 +315,16 @@ def test_time_identifiers_draws_and_the_end_belong_to_the_world() -> None:
     }
 
 
+def test_a_time_that_is_a_date_is_shown_with_the_date() -> None:
+    before = World()
+    before.clock.now = 1.7e9
+    after = before.copy()
+    after.clock.advance(60)
+    (found,) = differences(before, after)
+    assert found.before == "1700000000 (2023-11-14 22:13:20 UTC)"
+    assert found.after == "1700000060 (2023-11-14 22:14:20 UTC)"
+
+
 def test_data_of_an_observation_is_shown_below_it(desk: Path, call: Call) -> None:
     call("run", ENV, "--tasks", 1, "--out", "here")
     (trace,) = read_traces("here")

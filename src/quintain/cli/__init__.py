@@ -3,6 +3,23 @@
 Exit status: 0 success; 1 a replay diverged, a check failed, or the disk is full; 2 wrong usage; 3 the failure gate
 stopped the run; 4 the subject of an audit could not run; 130 interrupted (Ctrl-C), 143 terminated (SIGTERM). An
 unexpected exception keeps its traceback.
+
+Commands, one module each (`quintain replay-finding` is replay_finding):
+
+audit, conform, demo, export, keys, new, replay, replay_finding, run, serve, show, triage    the command of that name
+listing        `quintain list`
+
+Parts of the commands:
+
+plan, selection, play, programs, oracle    a run from its options to its summary
+stdio, operation           serving over standard streams; options of a server
+audit_table, summary, transcript           terminal views of an audit, a run, a trace
+changes, watch             what each step of a trace changed in the world
+training_rows, parquet     contents of exported files
+folders                    run folders, and the environment of traces
+options, completion, help  options, shell completion and help of all commands
+console, exits             output and exit statuses
+hints, interruption        advice after an error; Ctrl-C and the debugger
 """
 
 from __future__ import annotations
@@ -86,6 +103,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except QuintainError as error:
         if {"-v", "--verbose"} & {*given}:
             traceback.print_exc()
+        from .hints import of_error
+
         click.echo(f"Error: {error}", err=True)
+        if hint := of_error(error):
+            click.echo(f"Hint: {hint}", err=True)
         status = exits.status(error)
     sys.exit(exits.TERMINATED if terminated and status == exits.INTERRUPTED else status)

@@ -15,6 +15,9 @@ from quintain.state import Clock, Shared, State
 _FILE_BYTES = 100_000
 """Larger files are compared by their metadata."""
 
+_DATED_S = 1e8
+"""Time of a clock, in seconds, from which on it is a date; a world without dates begins at 0."""
+
 S = TypeVar("S", bound=State)
 
 
@@ -161,9 +164,14 @@ def _entries(path: str, before: list[Any], after: list[Any]) -> Iterator[WorldCh
         yield from _walk(f"{path}[{head + n}]", left, right)
 
 
+def _moment(clock: Clock) -> float | str:
+    """Returns the time in seconds, with the date if it is one."""
+    return clock.now if clock.now < _DATED_S else f"{clock.now:.15g} ({clock.date:%Y-%m-%d %H:%M:%S} UTC)"
+
+
 def _shared(before: Shared, after: Shared) -> Iterator[WorldChange]:
     yield from _walk("finished", before.finished, after.finished)
-    yield from _walk("clock.now", before.clock.now, after.clock.now)
+    yield from _walk("clock.now", *(_moment(shared.clock) for shared in (before, after)))
     timers = ({timer.number: timer for timer in shared.clock.timers} for shared in (before, after))
     yield from _walk("clock.timers", *timers)
     yield from _walk("ids", before.counters, after.counters)

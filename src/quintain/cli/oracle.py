@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from quintain import codec
 from quintain.environment import Environment
-from quintain.errors import UsageError
+from quintain.errors import UsageError, short
 from quintain.record import read_traces
 from quintain.task import Task
 from quintain.trace import SOLVED, Trace, plain
@@ -40,21 +41,25 @@ class Unsolved(msgspec.Struct):
 
 
 def check_solutions(env: Environment[Any], tasks: Iterable[Task[Any]]) -> None:
-    """Checks that each solution calls tools of the agent only.
+    """Checks that each solution calls tools of the agent only, with arguments that they accept.
 
     Raises:
-        UsageError: A solution names an unknown tool.
+        UsageError: A solution names an unknown tool, or its arguments have a wrong name or type.
     """
     for task in tasks:
-        tools = sorted(tool.name for tool in env.for_task(task).tools_of("agent"))
-        for index, (name, _) in enumerate(task.solution or ()):
+        tools = {tool.name: tool for tool in env.for_task(task).tools_of("agent")}
+        for index, (name, arguments) in enumerate(task.solution or ()):
+            which = f"the solution of task {task.id!r} calls {name!r} (call {index})"
             if name not in tools:
-                which = (
-                    f"the solution of task {task.id!r} calls {name!r} (call {index}), which is not a tool of the agent"
-                )
                 is_unmarked = name not in env.tools and callable(getattr(env.state, name, None))
                 hint = f"{name} is a method of {env.state.__name__} without @qn.tool; " if is_unmarked else ""
-                raise UsageError(f"{which}; {hint}the tools are {', '.join(tools) or 'none'}")
+                known = ", ".join(sorted(tools)) or "none"
+                raise UsageError(f"{which}, which is not a tool of the agent; {hint}the tools are {known}")
+            try:
+                tools[name].decode(codec.text(arguments), strict=env.config.arguments == "strict")
+            except msgspec.DecodeError as error:
+                known = ", ".join(tools[name].arguments.__struct_fields__) or "none"
+                raise UsageError(f"{which} with {short(arguments)}: {error}; its parameters: {known}") from error
 
 
 def unsolved(path: Path) -> list[Unsolved]:

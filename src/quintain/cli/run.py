@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     default="oracle",
     show_default=True,
     shell_complete=completion.agents,
-    help="oracle, noop, random, openai:NAME, or a plugin.",
+    help="oracle, noop, random, openai:NAME, script:FILE (one list of calls per episode), or a plugin.",
 )
 @click.option("--base-url", metavar="URL", help="Endpoint of openai:NAME; the key comes from OPENAI_API_KEY.")
 @click.option(

@@ -9,8 +9,10 @@ from rich.console import Console, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
+from quintain.record import EpisodeRecord
 from quintain.report import Slice, Summary
 
+from . import hints
 from .console import difficulty, grid, number, plural, safe, seconds, split_seconds
 
 FAILED_TASKS = 5
@@ -40,21 +42,25 @@ def to_dict(summary: Summary) -> dict[str, Any]:
         "failed": summary.failed,
         "failures": {part: dict(kinds) for part, kinds in sorted(summary.failures.items())},
         "failure_examples": [
-            {"component": part, "kind": kind, "text": text} for (part, kind), text in summary.examples.items()
+            {"component": part, "kind": kind, "text": one.failure_text, "hint": hints.of_record(one) or None}
+            for (part, kind), one in summary.examples.items()
         ],
         "failure_rate_short": short,
         "failure_rate_long": long,
         "failed_tasks": {
-            task: {"episodes": s.episodes, "mean_reward": s.mean, "mean_reward_bounds": s.bounds}
+            task: {"episodes": s.episodes, "failed": s.failed, "mean_reward": s.mean, "mean_reward_bounds": s.bounds}
             for task, s in sorted(summary.failed_tasks.items())
         },
         "dropped_groups": summary.dropped,
         "turns": summary.turns,
         "tool_calls": summary.calls,
         "tokens": summary.tokens,
-        "seconds": dict(summary.seconds),
+        "seconds": dict(summary.seconds) | {"other": _other_s(summary)},
         "by": {
-            tag: {value: {"episodes": s.episodes, "mean_reward": s.mean} for value, s in sorted(values.items())}
+            tag: {
+                value: {"episodes": s.episodes, "failed": s.failed, "mean_reward": s.mean}
+                for value, s in sorted(values.items())
+            }
             for tag, values in sorted(summary.by_tag.items())
         },
     }
@@ -68,8 +74,14 @@ def _blocks(summary: Summary) -> Iterator[RenderableType]:
     if summary.failed:
         rows = [(part, kind, n) for part, kinds in sorted(summary.failures.items()) for kind, n in kinds.most_common()]
         yield grid("component", "failure", ">episodes", rows=rows)
-        yield Text("\n".join(f"first {kind}: {safe(text)}" for (_, kind), text in summary.examples.items()))
+        for (_, kind), one in summary.examples.items():
+            yield Text(f"first {kind}: {safe(one.failure_text)}").append(_hint(one), style="yellow")
         yield _by_failed_task(summary)
+
+
+def _hint(record: EpisodeRecord) -> str:
+    text = hints.of_record(record)
+    return f"\nHint: {text}" if text else ""
 
 
 def _facts(summary: Summary) -> Grid:
@@ -118,11 +130,17 @@ def _efforts(summary: Summary) -> Iterator[tuple[str, Text]]:
         yield "queue", Text(seconds(spent["queue"])).append("   before the episodes", style="dim")
 
 
+def _other_s(summary: Summary) -> float:
+    """Returns the seconds of the episodes that went neither to the model nor to tools nor to the verifier."""
+    spent = summary.seconds
+    return max(0.0, spent["total"] - spent["model"] - spent["tool"] - spent["verifier"])
+
+
 def _by_failed_task(summary: Summary) -> Grid:
     """Returns the tasks with the most failures, with bounds of their mean."""
     worst = sorted(summary.failed_tasks.items(), key=lambda item: (item[1].scored - item[1].episodes, item[0]))
     rows = [
-        (task, one.episodes, one.episodes - one.scored, number(one.mean), *map(number, one.bounds or ()))
+        (task, one.episodes, one.failed, number(one.mean), *map(number, one.bounds or ()))
         for task, one in worst[:FAILED_TASKS]
     ]
     return grid("task", ">episodes", ">failed", ">mean", ">at least", ">at most", rows=rows)
@@ -130,5 +148,5 @@ def _by_failed_task(summary: Summary) -> Grid:
 
 def _by(tag: str, values: dict[str, Slice]) -> Grid:
     ordered = sorted(values.items(), key=lambda item: difficulty(item[0]))
-    rows = [(value, one.episodes, one.episodes - one.scored, number(one.mean)) for value, one in ordered]
+    rows = [(value, one.episodes, one.failed, number(one.mean)) for value, one in ordered]
     return grid(tag, ">episodes", ">failed", ">mean", rows=rows)

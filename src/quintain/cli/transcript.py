@@ -11,6 +11,7 @@ from quintain import codec
 from quintain.errors import Frame
 from quintain.trace import Content, End, Level, Message, Reward, Step, ToolCall, Trace, Turn, plain
 
+from . import hints
 from .changes import MISSING, WorldChange, shown
 from .console import clipped, excerpts, grid, number, plural, print_wrapped, safe
 from .watch import StepChanges
@@ -56,6 +57,8 @@ def print_transcript(
     for frame in frames:
         place = Text(f"  {safe(frame.file)}, line {frame.line}, in {safe(frame.function)}", style="dim")
         console.print(place.append(f"\n    {safe(frame.code)}", style="not dim"), soft_wrap=True)
+    if trace.failure is not None and (hint := hints.of_failure(trace.failure, frames)):
+        console.print(Text(f"Hint: {hint}", style="yellow"))
     if watched is None:
         console.print(Text(f"Changes of each step are not shown: {reason}", style="yellow"))
     elif watched.diverged is not None:

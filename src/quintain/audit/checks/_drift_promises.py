@@ -88,7 +88,7 @@ def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
             found = order_of(rows, field)
             if found and found != wanted:
                 yield ctx.finding(
-                    f"{tool.name} promises {wanted} order, but its answer goes the other way by {field}",
+                    f"{tool.name} promises {wanted} order, but its answer goes the other way by {field or 'date'}",
                     probe,
                     relation=f"{__name__}:out_of_order",
                     marks=("call",),

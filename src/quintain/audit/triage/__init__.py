@@ -2,6 +2,14 @@
 
 `read` finds the episodes, `triage` labels them by eleven ordered rules (`rules`), and the Report gives the usable
 episodes, a reading order for reviewers, and the bounds of the failure rate.
+
+reading, foreign, episode_log, plain    episodes of this project and of other tools, in one form
+case, evidence          all that a rule may read: the record, its replay and regrading
+rules/                  eleven ordered rules
+labels, report, review  labels of episodes, judgement of the run, reading order
+baselines, provoked     scores of solutions and of inaction; failures that an agent can cause
+schema, shadow          arguments against schemas, reads against earlier writes
+siblings, signs         comparison between episodes, and signs over the whole run
 """
 
 from .case import AuditFinding as AuditFinding
