@@ -73,8 +73,8 @@ def test_episode_of_another_harness_replays(reason: str) -> None:
 def test_failure_of_another_harness_is_replayed_as_it_was() -> None:
     async def drive(episode: Episode[Yard]) -> None:
         await two_actors(episode)
-        episode.set_failure(LOST)
-        episode.set_failure(msgspec.structs.replace(LOST, kind="provider_oom_killed"))
+        episode.trace.fail(LOST)
+        episode.trace.fail(msgspec.structs.replace(LOST, kind="provider_oom_killed"))
 
     trace = record(drive, external_harness="")
     assert (trace.failure, trace.end, trace.reason, trace.score) == (LOST, End.FAILED, "session_lost", None)

@@ -139,8 +139,8 @@ def test_decorators_take_names_and_fields_from_what_they_decorate() -> None:
 
 
 @pytest.mark.parametrize("level", ["episode", "phase", ""])
-def test_a_level_is_one_of_three(level: Any) -> None:
-    with pytest.raises(DefinitionError, match=f"'step', 'turn' or 'trajectory', got '{level}'"):
+def test_a_level_is_one_of_four(level: Any) -> None:
+    with pytest.raises(DefinitionError, match=f"'trajectory' or 'group', got '{level}'"):
         qn.reward(level=level)
 
 
@@ -159,7 +159,7 @@ VERDICTS = st.lists(
 
 @given(VERDICTS, st.randoms())
 def test_a_sum_is_exact_and_knows_no_order(rewards: list[Reward], random: Any) -> None:
-    counted = [r for r in rewards if r.level is Level.TRAJECTORY and r.value is not None]
+    counted = [r for r in rewards if r.level in (Level.TRAJECTORY, Level.GROUP) and r.value is not None]
     assume(counted)
     verifier = qn.Verifier(criterion())
     total = verifier.total(rewards)
@@ -173,7 +173,7 @@ def test_tenths_make_a_whole() -> None:
 
 @given(VERDICTS)
 def test_a_product_ignores_what_was_skipped(rewards: list[Reward]) -> None:
-    values = [r.value for r in rewards if r.level is Level.TRAJECTORY and r.value is not None]
+    values = [r.value for r in rewards if r.level in (Level.TRAJECTORY, Level.GROUP) and r.value is not None]
     assume(values)
     assert qn.Verifier(criterion(), combine="product").total(rewards) == math.prod(values)
 

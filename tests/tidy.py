@@ -24,7 +24,7 @@ BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # the fields of a
 CORE: tuple[tuple[str, ...], ...] = (
     # A module of layers 0-4 may import those of lower layers, and those before it in its own.
     ("codec", "errors", "config"),  # 0 foundation
-    ("resource", "layered", "table", "state", "trace", "tools"),  # 1 the world and its record
+    ("resource", "state", "trace", "tools"),  # 1 the world and its record
     ("noise", "task", "harness", "verifier", "executor"),  # 2 the components that ask, drive and score
     ("environment",),  # 3 the equation
     (
@@ -42,10 +42,10 @@ CORE: tuple[tuple[str, ...], ...] = (
 ROOT = "__init__"  # the public names; extensions and applications may import it
 EXTENSIONS = (  # 5: each may import the core, and nothing of another extension
     "resources", "harnesses", "models", "judges", "tasks", "audit", "serve", "train", "adapters", "distributed",
-    "studio", "authoring", "testing", "report", "trajectory", "plugins",
+    "studio", "authoring", "testing", "report", "trajectory", "layered", "table", "plugins",
 )  # fmt: skip
-IN_ROOT = {"serve", "trajectory"}  # extensions with public names in the root; those names load nothing until a call
-REGISTRY = "plugins"  # the only extension that the others may import: it finds plugins by name
+IN_ROOT = {"serve", "table", "trajectory"}  # extensions with public names in the root
+SHARED = {"layered", "table", "plugins"}  # extensions that the others may import: two data structures, the registry
 APPLICATIONS = ("environments", "cli", "__main__")  # 6: in this order
 
 ASYNC = {"executor", "rollouts"}  # the core's only modules that know an event loop
@@ -204,7 +204,7 @@ def _may_import(unit: str, target: str) -> bool:
         return target in {*ORDER, *IN_ROOT}
     if unit in APPLICATIONS:
         return target not in APPLICATIONS or APPLICATIONS.index(target) <= APPLICATIONS.index(unit)
-    return target in ORDER or target in {ROOT, unit, REGISTRY}
+    return target in ORDER or target in {ROOT, unit, *SHARED}
 
 
 def _own_imports(source: Source) -> Iterator[tuple[ast.AST, str]]:

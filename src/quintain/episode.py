@@ -12,7 +12,7 @@ import msgspec
 from . import codec, resource
 from .context import Context, Snapshot
 from .environment import Environment
-from .errors import Component, Failure, Frame, Stage, ToolError, UsageError, author_frames, blame, short
+from .errors import BROKEN, Component, Frame, Stage, ToolError, UsageError, author_frames, blame, short
 from .executor import DeadlineExceeded
 from .harness import CallSource, Request
 from .noise import Fault, sample_fault
@@ -21,9 +21,6 @@ from .state import S, begin
 from .task import Task
 from .tools import Tool, observe, result_data
 from .trace import Block, End, Level, Message, Reply, Reward, Step, Timing, ToolCall, Trace, Turn, as_read
-
-BROKEN = (Exception, SystemExit)
-"""What an author's code may raise; Ctrl-C and cancellation are not among it."""
 
 
 class Progress(msgspec.Struct):
@@ -159,13 +156,7 @@ class Episode(Generic[S]):
         """End the episode because something broke; the first failure is kept, and it outweighs any other end."""
         if self.trace.failure is None:
             self.frames = author_frames(error)
-        self.set_failure(blame(error, component=component, kind=kind, stage=stage, turn=len(self.trace.turns)))
-
-    def set_failure(self, failure: Failure) -> None:
-        """Ends the episode by a failure that is recorded already, such as a replayed one; the first one is kept."""
-        trace = self.trace
-        if trace.failure is None:
-            trace.failure, trace.end, trace.reason, trace.score = failure, End.FAILED, failure.kind, None
+        self.trace.fail(blame(error, component=component, kind=kind, stage=stage, turn=len(self.trace.turns)))
 
     async def play(self, context: Context, reply: Reply, call_source: CallSource | None = None) -> Turn:
         """Play one reply of an actor: run its calls, or those of a source; close the turn, check the limits.

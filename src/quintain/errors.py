@@ -49,10 +49,15 @@ KINDS = frozenset({
 })  # fmt: skip
 """What went wrong, and nothing else. Plain names are the field's shared vocabulary, ours carry a prefix."""
 
+BROKEN = (Exception, SystemExit)
+"""What an author's code may raise; Ctrl-C and cancellation are not among it."""
+
 WALL_CLOCK_KINDS = frozenset(
     {"transport_timeout", "agent_timeout", "quintain:tool_timeout", "quintain:verifier_timeout", "cancelled"}
 )
 """Failures decided by a real clock: a replay cannot be asked to meet them again."""
+JUDGE_KINDS = frozenset({"judge_failed", "judge_unparseable", "quintain:judge_missing"})
+"""Failures of judges, which a replay does not ask again."""
 
 
 post_mortem: ContextVar[Callable[[BaseException], None]] = ContextVar("post_mortem", default=lambda error: None)

@@ -17,12 +17,14 @@ import msgspec
 from . import codec
 from .environment import Environment
 from .episode import ActorSession, Episode
-from .errors import WALL_CLOCK_KINDS, ModelError, ReplayDivergence, UsageError
+from .errors import JUDGE_KINDS, WALL_CLOCK_KINDS, JudgeError, ModelError, ReplayDivergence, UsageError
 from .harness import CallSource, Harness, Model, Replayable, Request, Session
 from .rollout import EpisodeResult, play_episode
+from .scoring import add_verdicts
 from .state import S
 from .task import Task
-from .trace import End, Reply, Step, Tokens, ToolCall, Trace, Turn
+from .trace import End, Level, Reply, Step, Tokens, ToolCall, Trace, Turn
+from .verifier import Criterion, Score, Verifier
 
 
 class ReplayModel:
@@ -74,6 +76,8 @@ async def replay_episode(env: Environment[S], task: Task[S], trace: Trace, *, st
     """Replays an episode that began in the world `start`; None for the task's own."""
     _check(env, task, trace, start=start)
     new = await play_episode(replay_env(env, trace), task, ReplayModel(trace), start=start, **trace_metadata(trace))
+    if (given := {old.name: old for old in trace.rewards if old.level is Level.GROUP}) and not trace.failure:
+        add_verdicts(env, new.record.trace, given)
     if (diverged := find_divergence(trace, new.record.trace)) is not None:
         raise diverged
     return new
@@ -129,9 +133,30 @@ def replay_env(env: Environment[S], trace: Trace) -> Environment[S]:
         harness = ReplayHarness(trace)
     twin = env.replace(config=trace.config)
     # Not by `replace`: it is the same environment, by the same fingerprint.
+    twin.verifier = _from_record(env.verifier, trace)
     stopped = trace.interrupted or (trace.failure is not None and trace.failure.component == "model")
     twin.harness = _StoppedHarness(harness, trace) if stopped else harness
     return twin
+
+
+def _from_record(verifier: Verifier[S], trace: Trace) -> Verifier[S]:
+    """Returns the verifier with the verdicts of external criteria taken from the record, in its order."""
+
+    def recorded(criterion: Criterion[S]) -> Criterion[S]:
+        left = [old for old in reversed(list(trace.every_reward())) if old.name == criterion.name]
+
+        def fn(_: object) -> Score:
+            if not left:
+                message = f"the record holds no verdict of {criterion.name!r}, and a replay does not ask for another"
+                raise JudgeError(message, kind="quintain:judge_missing")
+            old = left.pop()
+            return Score(old.raw, old.reason, old.details)
+
+        return msgspec.structs.replace(criterion, fn=fn) if criterion.external else criterion
+
+    if not any(criterion.external for criterion in verifier.criteria):
+        return verifier
+    return Verifier(*map(recorded, verifier.criteria), combine=verifier.combine)
 
 
 class ReplayHarness(msgspec.Struct, frozen=True):
@@ -202,7 +227,7 @@ def _conclude(session: Session, trace: Trace) -> None:
     assert isinstance(session, ActorSession)  # `Episode.begin` has no others.
     episode = session.episode
     if trace.failure is not None and trace.failure.stage != "verification":
-        episode.set_failure(trace.failure)
+        episode.trace.fail(trace.failure)
     elif trace.end in {End.TERMINATED, End.FAILED}:  # A limit comes again by itself; one that goes on has no end.
         episode.terminate(trace.reason)
     episode.trace.interrupted = trace.interrupted
@@ -210,8 +235,10 @@ def _conclude(session: Session, trace: Trace) -> None:
 
 def find_divergence(expected: Trace, found: Trace) -> ReplayDivergence | None:
     """Returns the first place where two traces differ: in the order turn, step, field."""
-    failure = expected.failure  # What was not admitted holds nothing that was played.
-    if failure is not None and (failure.kind in WALL_CLOCK_KINDS or failure.stage == "admission"):
+    failure, new = expected.failure, found.failure  # What was not admitted holds nothing that was played.
+    unasked = new is not None and new.kind == "quintain:judge_missing"
+    alike = WALL_CLOCK_KINDS | JUDGE_KINDS
+    if failure is not None and (failure.kind in alike or failure.stage == "admission" or unasked):
         complete = failure.turn
         return _in_turns(expected.turns[:complete], found.turns[:complete])
     diverged = _in_turns(expected.turns, found.turns)

@@ -7,14 +7,14 @@ from typing import Any, Generic, NamedTuple, TypeGuard, cast
 
 from . import codec
 from .environment import Environment
-from .episode import BROKEN, Episode, blank
-from .errors import EpisodeError, ModelError, author_frames, blame
+from .episode import Episode, blank
+from .errors import BROKEN, EpisodeError, ModelError, author_frames, blame
 from .executor import DeadlineExceeded, within
 from .harness import Agent, Model, Request
 from .record import EpisodeRecord
 from .state import S
 from .task import Task
-from .trace import End, Reply, Timing
+from .trace import Reply, Timing
 
 
 async def rollout(
@@ -65,8 +65,7 @@ async def play_episode(
         chosen = cast(Model, model) if agent is None else agent.model(task, episode.trace.seed)
     except BROKEN as error:
         trace = blank(env, task, **names)
-        trace.failure = blame(error, component="T", kind="quintain:reset_failed", stage="seed", turn=0)
-        trace.end, trace.reason = End.FAILED, trace.failure.kind
+        trace.fail(blame(error, component="T", kind="quintain:reset_failed", stage="seed", turn=0))
         timing = Timing(total_s=time.perf_counter() - started)
         return EpisodeResult(EpisodeRecord(trace, timing, author_frames(error)), None)
     await _drive(episode, chosen)

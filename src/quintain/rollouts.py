@@ -11,14 +11,16 @@ import msgspec
 
 from .chain import TaskChain
 from .environment import Environment
-from .errors import UsageError
+from .errors import EpisodeError, UsageError, author_frames, blame
 from .gate import Gate, enough
 from .harness import Agent, Model
 from .record import EpisodeRecord, Key, RunFolder
 from .rollout import play_episode
+from .scoring import judge_group
 from .state import S
 from .task import Task
-from .trace import Timing, Trace
+from .trace import Level, Timing, Trace
+from .verifier import EpisodeView
 
 if TYPE_CHECKING:
     import asyncio
@@ -108,6 +110,7 @@ class _Open(Generic[S]):
         self.attempt = 0
         self.opened = time.perf_counter()
         self.results: dict[int, EpisodeRecord] = {}
+        self.starts: dict[int, S | None] = {}
         self.ends: dict[int, S | None] = {}
         self.earlier: list[EpisodeRecord] = []
 
@@ -130,6 +133,7 @@ class _Pipeline(Generic[S]):
         self._env, self._model, self._tasks = env, model, tasks
         self._size, self._ordered, self._folder, self._names = group, ordered, folder, names
         self._gate = Gate(env.config)
+        self._judges_groups = bool(env.verifier.at(Level.GROUP))
         self._chains = TaskChain(env)
         self._waiting: dict[str, deque[_Open[S]]] = {}  # groups behind the one that is in play, by day
         self._jobs: deque[tuple[_Open[S], int]] = deque()
@@ -222,7 +226,7 @@ class _Pipeline(Generic[S]):
 
     async def _play(self, one: _Open[S], member: int) -> EpisodeRecord:
         key: Key = (one.task.id, member, one.attempt)
-        one.ends[member] = None
+        one.starts[member] = one.ends[member] = None
         if self._folder is not None and (trace := self._folder.find(key)) is not None:
             return EpisodeRecord(trace, Timing())
         names = self._names | {"member": member, "attempt": one.attempt}
@@ -232,17 +236,20 @@ class _Pipeline(Generic[S]):
         waited = time.perf_counter() - one.opened
         done, end = await play_episode(self._env, one.task, self._model, start=start, **names)
         done.timing.queue_s = waited
-        if one.task.day:
-            one.ends[member] = end
-        if self._folder is not None:
+        if one.task.day or self._judges_groups:
+            one.starts[member], one.ends[member] = start, end
+        if self._folder is not None and not self._judges_groups:
             self._folder.add(done)
         return done
 
     async def _finish(self, one: _Open[S], member: int, done: EpisodeRecord) -> None:
-        self._gate.observe(done)
         one.results[member] = done
+        if not self._judges_groups:
+            self._gate.observe(done)
         if len(one.results) < one.size:
             return
+        if self._judges_groups:
+            await self._judge(one)
         members = tuple(one.results[n] for n in range(one.size))
         self._gate.observe_group([m.trace for m in members])
         kept = enough(sum(m.trace.validity == "valid" for m in members), one.size)
@@ -258,6 +265,25 @@ class _Pipeline(Generic[S]):
                 names: dict[str, Any] = {"index": one.index, "task": one.task.id, "earlier": tuple(one.earlier)}
                 self._ready[one.index] = Group(rollouts=members, kept=kept, **names)
             self._changed.notify_all()
+
+    async def _judge(self, one: _Open[S]) -> None:
+        """Runs the group-level criteria on a complete group; only then its members are written and counted."""
+        played = {n: end for n, end in one.ends.items() if end and one.results[n].trace.failure is None}
+        if len(played) > 1:
+            traces = [one.results[n].trace for n in played]
+            starts = [one.starts[n] or one.task.world() for n in played]
+            worlds = zip(starts, played.values(), traces, strict=True)
+            try:
+                await judge_group(self._env, [EpisodeView(one.task, *world) for world in worlds])
+            except EpisodeError as error:
+                for n, trace in zip(played, traces, strict=True):
+                    where: dict[str, Any] = {"stage": "verification", "turn": len(trace.turns)}
+                    trace.fail(blame(error, component="V", kind=error.kind, **where))
+                    one.results[n] = msgspec.structs.replace(one.results[n], frames=author_frames(error))
+        for _, done in sorted(one.results.items()):
+            if self._folder is not None and self._folder.find(done.key) is None:
+                self._folder.add(done)
+            self._gate.observe(done)
 
     def _go_on(self, one: _Open[S]) -> None:
         """Let the next group of a day begin where this one ended."""

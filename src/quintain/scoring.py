@@ -1,8 +1,8 @@
-"""Scoring of one episode: runs the scoring functions of a verifier on views of its world."""
+"""Scoring of one episode, or of a group: runs the scoring functions of a verifier on views of its worlds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic
 
@@ -10,11 +10,11 @@ import msgspec
 
 from . import codec, resource
 from .environment import Environment
-from .errors import EpisodeError
+from .errors import BROKEN, EpisodeError, JudgeError
 from .state import S
 from .task import Task
 from .trace import Level, Reward, Step, Trace, Turn
-from .verifier import Criterion, EpisodeView, StepView, TurnView
+from .verifier import Criterion, EpisodeView, GroupView, StepView, TurnView
 
 
 class Moment(Generic[S]):
@@ -185,9 +185,45 @@ class Scoring(Generic[S]):
         self.unchecked.append((criterion, make, moments))
         view = make(moments[0].view, moments[1].view)
         reward = criterion.reward(await self._run(criterion, view), **where)
-        if type(reward.reason) is str and not reward.reason:
-            return reward
-        return codec.loads(codec.dumps(reward), Reward)  # A record can hold its reason.
+        return _recorded(reward)
 
     async def _run(self, criterion: Criterion[S], view: Any) -> Any:
         return await self._env.executor.call(self._env.config.verifier_timeout_s, criterion.fn, view)
+
+
+async def judge_group(env: Environment[S], views: Sequence[EpisodeView[S]]) -> None:
+    """Runs the group-level criteria on episodes of one task, and puts their verdicts into the traces.
+
+    The time limit of a verifier counts once per episode.
+
+    Raises:
+        JudgeError: A criterion raised, took too long, or did not return one verdict in its range per episode.
+    """
+    limit_s = env.config.verifier_timeout_s
+    for criterion in env.verifier.at(Level.GROUP):
+        # The criterion gets traces of its own: it cannot change a record.
+        copies = [msgspec.structs.replace(v, trace=codec.loads(v.trace.to_bytes(), Trace)) for v in views]
+        view = GroupView(views[0].task, tuple(copies))
+        try:
+            given = await env.executor.call(limit_s and limit_s * len(views), criterion.fn, view)
+            rewards = [_recorded(criterion.reward(one)) for one in given]
+            pairs = list(zip(views, rewards, strict=True))
+        except JudgeError:
+            raise
+        except BROKEN as error:
+            raise JudgeError(f"criterion {criterion.name!r}: {type(error).__name__}: {error}") from error
+        for episode, reward in pairs:
+            add_verdicts(env, episode.trace, {criterion.name: reward})
+
+
+def add_verdicts(env: Environment[Any], trace: Trace, rewards: Mapping[str, Reward]) -> None:
+    """Puts rewards into a scored trace, in place of those of the same name, and computes its score again."""
+    trace.rewards = [rewards.get(old.name, old) for old in trace.rewards]
+    trace.score = env.verifier.total(trace.rewards)
+
+
+def _recorded(reward: Reward) -> Reward:
+    """Returns the reward as a record holds it: reason and details of the author's become plain data."""
+    if type(reward.reason) is str and not reward.reason and not reward.details:
+        return reward
+    return codec.loads(codec.dumps(reward), Reward)

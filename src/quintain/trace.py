@@ -134,6 +134,7 @@ class Level(enum.Enum):
     TURN = "turn"
     PHASE = "phase"
     TRAJECTORY = "trajectory"
+    GROUP = "group"
 
 
 class Reward(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -146,6 +147,7 @@ class Reward(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=
         turn: Index of the turn it speaks about; None at trajectory level and for a phase not reached.
         step: Index within that turn; only at step level.
         reason: Why, in the criterion's words.
+        details: Parts, quotes, votes or errors of the verdict, as plain data; absent from the record if empty.
     """
 
     name: str
@@ -156,6 +158,7 @@ class Reward(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=
     turn: int | None = None
     step: int | None = None
     reason: str = ""
+    details: dict[str, Any] = {}
 
 
 class Step(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -240,8 +243,9 @@ class Trace(msgspec.Struct, kw_only=True):
             absent from the record. `cut` in a record.
         failure: Set exactly when `end` is FAILED.
         criteria: Names of everything that judged; each has its rewards below or in the turns.
-        rewards: Of phases not reached, and of the whole trajectory.
-        score: The trajectory-level criteria combined; None for a failed episode.
+        rewards: Of phases not reached, of the whole trajectory, and of its place in the group.
+        score: The trajectory-level and group-level criteria combined; None for a failed episode, and for one without
+            a group where only groups are judged.
     """
 
     version: int = SCHEMA
@@ -274,6 +278,11 @@ class Trace(msgspec.Struct, kw_only=True):
         if self.failure is not None:
             return "invalid"
         return "unknown" if self.end is None or self.score is None else "valid"
+
+    def fail(self, failure: Failure) -> None:
+        """Ends the episode by a failure; the first one is kept, and outweighs any other end."""
+        if self.failure is None:
+            self.failure, self.end, self.reason, self.score = failure, End.FAILED, failure.kind, None
 
     def every_reward(self) -> Iterator[Reward]:
         """Rewards of all levels, in the order they were given."""

@@ -1,10 +1,10 @@
-"""Verifier (V): scoring functions at four levels, their ranges, and the weighted score."""
+"""Verifier (V): scoring functions at five levels, their ranges, and the weighted score."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
-from typing import Any, Generic, Literal, cast, overload
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, Literal, TypedDict, Unpack, cast, overload
 
 import msgspec
 
@@ -56,15 +56,38 @@ class StepView(msgspec.Struct, Generic[S], frozen=True):
     """Whose call it was."""
 
 
+class GroupView(msgspec.Struct, Generic[S], frozen=True):
+    """The valid episodes of one group: at least two of the same task, in the order of the members."""
+
+    task: Task[S]
+    episodes: tuple[EpisodeView[S], ...]
+
+
 class Score(msgspec.Struct, frozen=True):
-    """A verdict with its reason. `value` None means: does not apply here, count me out."""
+    """A verdict with its reason, and its parts as plain data.
+
+    `value` None means that the criterion does not apply; the score is then made of the others.
+    """
 
     value: float | None
     reason: str = ""
+    details: dict[str, Any] = {}
 
 
 Verdict = float | Score | Awaitable[float | Score]
+Verdicts = Sequence[float | Score] | Awaitable[Sequence[float | Score]]
 _Trajectory = Literal["trajectory"]
+_SCORED = (Level.TRAJECTORY, Level.GROUP)
+
+
+class _RewardRule(TypedDict, total=False):
+    """Arguments of `reward` beside its level."""
+
+    weight: float
+    low: float
+    high: float
+    normalize: bool
+    external: bool
 
 
 class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
@@ -74,16 +97,19 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
         low, high: The range of raw values; one outside it is a Failure, never clipped.
         normalize: Deliver (raw - low) / (high - low) instead of raw.
         after: At phase level, the phase that must have been reached before.
+        external: The verdict does not follow from the episode alone, as that of a language model. A replay takes it
+            from the record. Group-level verdicts are treated so too.
     """
 
     name: str
     level: Level
-    fn: Callable[[Any], Verdict]
+    fn: Callable[[Any], Verdict | Verdicts]
     weight: float = 1.0
     low: float = 0.0
     high: float = 1.0
     normalize: bool = False
     after: str | None = None
+    external: bool = False
 
     def __post_init__(self) -> None:
         for name in ("weight", "low", "high"):  # A float has other bytes in a trace than its int.
@@ -111,7 +137,7 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
         number = None if raw is None else float(raw)
         value = (number - self.low) / (self.high - self.low) if self.normalize and number is not None else number
         own: dict[str, Any] = {"name": self.name, "level": self.level, "weight": self.weight, **where}
-        return Reward(raw=number, value=value, reason=said.reason, **own)
+        return Reward(raw=number, value=value, reason=said.reason, details=said.details, **own)
 
     def silent(self, reason: str, value: float | None = None) -> Reward:
         """The reward of a criterion that had nothing to judge."""
@@ -122,18 +148,22 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
 def reward(fn: Callable[[EpisodeView[S]], Verdict], /) -> Criterion[S]: ...
 @overload
 def reward(
-    *, level: _Trajectory = ..., weight: float = ..., low: float = ..., high: float = ..., normalize: bool = ...
+    *, level: _Trajectory = ..., **rule: Unpack[_RewardRule]
 ) -> Callable[[Callable[[EpisodeView[S]], Verdict]], Criterion[S]]: ...
 @overload
 def reward(
-    *, level: Literal["turn"], weight: float = ..., low: float = ..., high: float = ..., normalize: bool = ...
+    *, level: Literal["turn"], **rule: Unpack[_RewardRule]
 ) -> Callable[[Callable[[TurnView[S]], Verdict]], Criterion[S]]: ...
 @overload
 def reward(
-    *, level: Literal["step"], weight: float = ..., low: float = ..., high: float = ..., normalize: bool = ...
+    *, level: Literal["step"], **rule: Unpack[_RewardRule]
 ) -> Callable[[Callable[[StepView[S]], Verdict]], Criterion[S]]: ...
+@overload
 def reward(
-    fn: Callable[[Any], Verdict] | None = None,
+    *, level: Literal["group"], **rule: Unpack[_RewardRule]
+) -> Callable[[Callable[[GroupView[S]], Verdicts]], Criterion[S]]: ...
+def reward(
+    fn: Callable[[Any], Any] | None = None,
     /,
     *,
     level: str = "trajectory",
@@ -141,25 +171,32 @@ def reward(
     low: float = 0.0,
     high: float = 1.0,
     normalize: bool = False,
+    external: bool = False,
 ) -> Any:
-    """Makes a criterion of a function. The function receives an EpisodeView, a TurnView (turn) or a StepView (step).
+    """Makes a criterion of a function, which receives the view of its level and may be async.
+
+    The views are EpisodeView (trajectory), TurnView (turn), StepView (step) and GroupView (group). A function of a
+    group returns one number or Score per episode, in their order; it runs if `rollouts` played a group with two or more
+    valid members, else its criterion is skipped. All others return one number or Score.
 
     Args:
-        fn: The function, where the decorator has no parentheses. It returns a number or a Score, and may be async.
-        level: When the function runs: "step", "turn" or "trajectory".
+        fn: The function, where the decorator has no parentheses.
+        level: When the function runs: "step", "turn", "trajectory" or "group".
         weight: Factor of the value in the score.
         low: Lowest value that the function may return. A value outside the range fails the episode.
         high: Highest value that the function may return.
         normalize: Deliver (value - low) / (high - low) instead of the value.
+        external: The verdict does not follow from the episode alone, as that of a language model; a replay takes it
+            from the record.
 
     Raises:
         DefinitionError: The level is unknown, the weight is not finite, or low is not below high.
     """
-    if level not in ("step", "turn", "trajectory"):
-        raise DefinitionError(f"the level of a reward is 'step', 'turn' or 'trajectory', got {level!r}")
+    if level not in ("step", "turn", "trajectory", "group"):
+        raise DefinitionError(f"the level of a reward is 'step', 'turn', 'trajectory' or 'group', got {level!r}")
 
-    def wrap(fn: Callable[[Any], Verdict]) -> Criterion[Any]:
-        rule: dict[str, Any] = {"weight": weight, "low": low, "high": high, "normalize": normalize}
+    def wrap(fn: Callable[[Any], Any]) -> Criterion[Any]:
+        rule = _RewardRule(weight=weight, low=low, high=high, normalize=normalize, external=external)
         return Criterion(name=fn.__name__, level=Level(level), fn=fn, **rule)
 
     return wrap if fn is None else wrap(fn)
@@ -183,7 +220,7 @@ class Verifier(Generic[S]):
     """Criteria with distinct names, and how the trajectory-level ones make the score.
 
     Args:
-        criteria: In the order in which they judge; at least one at trajectory level.
+        criteria: In the order in which they judge; at least one at trajectory or group level.
         combine: "sum" adds value * weight, "product" multiplies the values; skipped criteria count in neither.
 
     Raises:
@@ -199,7 +236,7 @@ class Verifier(Generic[S]):
         names = [c.name for c in criteria]
         if len(set(names)) != len(names):
             raise DefinitionError(f"criteria need distinct names, got {names}")
-        if not any(c.level is Level.TRAJECTORY for c in criteria):
+        if not any(c.level in _SCORED for c in criteria):
             raise DefinitionError(f"nothing judges the whole trajectory, as a @reward does; criteria: {names}")
         earlier: set[str] = set()
         for c in criteria:
@@ -207,7 +244,7 @@ class Verifier(Generic[S]):
                 raise DefinitionError(f"phase {c.name!r} follows {c.after!r}, no phase listed before it: {names}")
             if c.level is Level.PHASE:
                 earlier.add(c.name)
-            if combine == "product" and c.level is Level.TRAJECTORY and c.weight != 1:
+            if combine == "product" and c.level in _SCORED and c.weight != 1:
                 raise DefinitionError(f"criterion {c.name!r} has weight {c.weight}, but values are multiplied")
         self.criteria = criteria
         self.combine: Literal["sum", "product"] = combine
@@ -217,14 +254,18 @@ class Verifier(Generic[S]):
         """The criteria of one level, in order."""
         return self._by_level[level]
 
-    def total(self, rewards: list[Reward]) -> float:
-        """The score that trajectory-level rewards add up (or multiply) to.
+    def total(self, rewards: list[Reward]) -> float | None:
+        """The score that rewards of the trajectory and the group add up (or multiply) to.
+
+        It is None if nothing but a group-level criterion may still give a verdict.
 
         Raises:
             EpisodeError: Every criterion was skipped, so no score exists; or the product is beyond all floats.
             OverflowError: The sum is.
         """
-        counted = [r for r in rewards if r.level is Level.TRAJECTORY and r.value is not None]
+        counted = [r for r in rewards if r.level in _SCORED and r.value is not None]
+        if not counted and self.at(Level.GROUP):
+            return None
         if not counted:
             raise EpisodeError("every trajectory-level criterion was skipped", component="V", kind="verifier_error")
         if self.combine == "product":

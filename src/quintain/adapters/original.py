@@ -20,8 +20,8 @@ import msgspec
 from quintain import codec
 from quintain.config import Config
 from quintain.environment import Environment
-from quintain.episode import BROKEN, ActorSession, Episode
-from quintain.errors import EpisodeError, short
+from quintain.episode import ActorSession, Episode
+from quintain.errors import BROKEN, EpisodeError, short
 from quintain.harness import CallSource, Model, Session
 from quintain.state import State
 from quintain.task import Task

@@ -57,6 +57,8 @@ class ReplayResult(msgspec.Struct, kw_only=True):
     episodes: int = 0
     turns: int = 0
     diverged: int = 0
+    from_record: int = 0
+    """Verdicts of judges and groups, which a replay takes from the record."""
     first: list[DivergenceExcerpt] = []
     wall_s: float = 0.0
     """Seconds of the replays alone, without the imports and the construction of environments and tasks."""
@@ -122,6 +124,7 @@ async def replay_here(paths: Sequence[Path], spec: str | None) -> ReplayResult:
     from quintain.chain import TaskChain
     from quintain.errors import UsageError
     from quintain.record import read_traces
+    from quintain.trace import Level
 
     from .folders import environment_of, task_of
 
@@ -130,10 +133,12 @@ async def replay_here(paths: Sequence[Path], spec: str | None) -> ReplayResult:
         for path in paths:
             env = environment_of(path, spec)
             days = TaskChain(env)
+            outside = {one.name for one in env.verifier.criteria if one.external or one.level is Level.GROUP}
             for trace in read_traces(path):
                 task = task_of(env, trace)
                 verdict.episodes += 1
                 verdict.turns += len(trace.turns)
+                verdict.from_record += sum(given.name in outside for given in trace.every_reward())
                 started = time.perf_counter()
                 diverged = await _replay(days, task, trace)
                 verdict.wall_s += time.perf_counter() - started
@@ -192,6 +197,8 @@ def print_verdicts(verdicts: Sequence[ReplayResult]) -> None:
         for v in verdicts
     ]
     out.print(console.grid("hash seed", ">episodes", ">turns", "result", ">time", ">episodes/s", rows=rows))
+    if count := verdicts[0].from_record:
+        out.print(f"{console.plural(count, 'verdict')} of judges and groups taken from the record, not asked for again")
     named: dict[bytes, DivergenceExcerpt] = {}
     for verdict in verdicts:
         for one in verdict.first:

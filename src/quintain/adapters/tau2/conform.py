@@ -176,7 +176,7 @@ class Player:
         self._compare("reward", case.reward, score)
         return self._found
 
-    def _score(self, trace: Trace) -> tuple[dict[str, float | None], float]:
+    def _score(self, trace: Trace) -> tuple[dict[str, float | None], float | None]:
         verifier = self._env.verifier
         rewards: list[Reward] = []
         for criterion in verifier.criteria:

@@ -17,8 +17,8 @@ import msgspec
 
 from quintain import resource
 from quintain.environment import Environment
-from quintain.episode import BROKEN, Episode
-from quintain.errors import Component, EpisodeError, UsageError
+from quintain.episode import Episode
+from quintain.errors import BROKEN, Component, EpisodeError, UsageError
 from quintain.harness import Dialogue, Request
 from quintain.task import Task
 from quintain.trace import Content, Level, Message, Reply, Text, ToolCall

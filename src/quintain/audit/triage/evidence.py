@@ -14,8 +14,7 @@ import msgspec
 from quintain import codec, resource
 from quintain.chain import TaskChain, before
 from quintain.environment import Environment
-from quintain.episode import BROKEN
-from quintain.errors import WALL_CLOCK_KINDS, QuintainError, ToolError
+from quintain.errors import BROKEN, WALL_CLOCK_KINDS, QuintainError, ToolError
 from quintain.executor import ALARM, DeadlineExceeded
 from quintain.replay import ReplayModel, replay_env
 from quintain.rollout import EpisodeResult as Again

@@ -135,7 +135,7 @@ def change(episode: Episode[Any], what: Change) -> None:
         case Terminate():
             episode.terminate(what.reason)
         case Fail():
-            episode.set_failure(what.failure)
+            episode.trace.fail(what.failure)
 
 
 Stop = Change | EpisodeError

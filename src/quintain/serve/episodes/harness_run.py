@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from quintain.episode import BROKEN, ActorSession
-from quintain.errors import EpisodeError, ModelError
+from quintain.episode import ActorSession
+from quintain.errors import BROKEN, EpisodeError, ModelError
 from quintain.harness import Harness, Model, Request
 from quintain.serve.http.limits import patience_s
 from quintain.trace import Message, Reply

@@ -15,8 +15,8 @@ import msgspec
 from quintain import codec
 from quintain.config import Config
 from quintain.environment import Environment
-from quintain.episode import BROKEN, Episode
-from quintain.errors import UsageError
+from quintain.episode import Episode
+from quintain.errors import BROKEN, UsageError
 from quintain.harness import Agent
 from quintain.serve.errors import Conflict, Refused, Unavailable, Unknown
 from quintain.serve.http.keys import Caller

@@ -12,8 +12,8 @@ import msgspec
 from quintain import codec, resource
 from quintain.context import Snapshot
 from quintain.environment import Environment
-from quintain.episode import BROKEN, Episode, blank
-from quintain.errors import EpisodeError, Failure, Frame, Stage, author_frames, blame
+from quintain.episode import Episode, blank
+from quintain.errors import BROKEN, EpisodeError, Failure, Frame, Stage, author_frames, blame
 from quintain.harness import Request
 from quintain.record import EpisodeRecord
 from quintain.serve.errors import Finished, Gone, Starting, Void

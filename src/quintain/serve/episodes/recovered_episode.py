@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from quintain import codec
-from quintain.episode import BROKEN, Episode
-from quintain.errors import EpisodeError
+from quintain.episode import Episode
+from quintain.errors import BROKEN, EpisodeError
 from quintain.serve.errors import Finished, Gone, Void
 from quintain.serve.journal.database import Past
 from quintain.serve.journal.entries import Acted, Done, Ended, Entry, Said, Settled, digest, diverged

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from quintain.episode import BROKEN, ActorSession
-from quintain.errors import EpisodeError
+from quintain.episode import ActorSession
+from quintain.errors import BROKEN, EpisodeError
 from quintain.harness import Model
 from quintain.tools import Tool
 from quintain.trace import Message, Reply, Step, Tokens, ToolCall
