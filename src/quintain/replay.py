@@ -74,7 +74,7 @@ async def replay(env: Environment[S], task: Task[S], trace: Trace) -> Trace:
 
 async def replay_episode(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> EpisodeResult[S]:
     """Replays an episode that began in the world `start`; None for the task's own."""
-    _check(env, task, trace, start=start)
+    check_origin(env, task, trace, start=start)
     new = await play_episode(replay_env(env, trace), task, ReplayModel(trace), start=start, **trace_metadata(trace))
     if (given := {old.name: old for old in trace.rewards if old.level is Level.GROUP}) and not trace.failure:
         add_verdicts(env, new.record.trace, given)
@@ -101,7 +101,7 @@ async def rebuild(
     """
     if not 0 <= turns <= len(trace.turns):
         raise UsageError(f"turns must be in [0, {len(trace.turns)}], got {turns}")
-    _check(env, task, trace, start=start)
+    check_origin(env, task, trace, start=start)
     episode = await Episode[S].begin(replay_env(env, trace), task, start, **trace_metadata(trace))
     await _is_stopped(episode.env.harness, episode.session, ReplayModel(trace), turns=turns)
     if (diverged := _in_turns(trace.turns[:turns], episode.trace.turns)) is not None:
@@ -109,7 +109,8 @@ async def rebuild(
     return episode
 
 
-def _check(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> None:
+def check_origin(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> None:
+    """Raises UsageError if a trace is not of this environment and task, or began in another kind of world."""
     if (trace.environment, trace.task) != (env.name, task.id):
         raise UsageError(f"the trace is of {trace.environment}/{trace.task}, not of {env.name}/{task.id}")
     if bool(trace.continues) == (start is None):

@@ -11,7 +11,7 @@ import msgspec
 
 from .chain import TaskChain
 from .environment import Environment
-from .errors import EpisodeError, UsageError, author_frames, blame
+from .errors import UsageError
 from .gate import Gate, enough
 from .harness import Agent, Model
 from .record import EpisodeRecord, Key, RunFolder
@@ -273,13 +273,9 @@ class _Pipeline(Generic[S]):
             traces = [one.results[n].trace for n in played]
             starts = [one.starts[n] or one.task.world() for n in played]
             worlds = zip(starts, played.values(), traces, strict=True)
-            try:
-                await judge_group(self._env, [EpisodeView(one.task, *world) for world in worlds])
-            except EpisodeError as error:
-                for n, trace in zip(played, traces, strict=True):
-                    where: dict[str, Any] = {"stage": "verification", "turn": len(trace.turns)}
-                    trace.fail(blame(error, component="V", kind=error.kind, **where))
-                    one.results[n] = msgspec.structs.replace(one.results[n], frames=author_frames(error))
+            frames = await judge_group(self._env, [EpisodeView(one.task, *world) for world in worlds])
+            for n in played if frames else ():
+                one.results[n] = msgspec.structs.replace(one.results[n], frames=frames)
         for _, done in sorted(one.results.items()):
             if self._folder is not None and self._folder.find(done.key) is None:
                 self._folder.add(done)

@@ -10,7 +10,7 @@ import msgspec
 
 from . import codec, resource
 from .environment import Environment
-from .errors import BROKEN, EpisodeError, JudgeError
+from .errors import BROKEN, EpisodeError, Frame, JudgeError, author_frames, blame
 from .state import S
 from .task import Task
 from .trace import Level, Reward, Step, Trace, Turn
@@ -191,13 +191,11 @@ class Scoring(Generic[S]):
         return await self._env.executor.call(self._env.config.verifier_timeout_s, criterion.fn, view)
 
 
-async def judge_group(env: Environment[S], views: Sequence[EpisodeView[S]]) -> None:
+async def judge_group(env: Environment[S], views: Sequence[EpisodeView[S]]) -> tuple[Frame, ...]:
     """Runs the group-level criteria on episodes of one task, and puts their verdicts into the traces.
 
-    The time limit of a verifier counts once per episode.
-
-    Raises:
-        JudgeError: A criterion raised, took too long, or did not return one verdict in its range per episode.
+    If a criterion raises, takes longer than the time limit of a verifier per episode, or does not return one verdict
+    in its range per episode, all episodes fail. Then the lines of the author's code that led to it are returned.
     """
     limit_s = env.config.verifier_timeout_s
     for criterion in env.verifier.at(Level.GROUP):
@@ -208,12 +206,15 @@ async def judge_group(env: Environment[S], views: Sequence[EpisodeView[S]]) -> N
             given = await env.executor.call(limit_s and limit_s * len(views), criterion.fn, view)
             rewards = [_recorded(criterion.reward(one)) for one in given]
             pairs = list(zip(views, rewards, strict=True))
-        except JudgeError:
-            raise
         except BROKEN as error:
-            raise JudgeError(f"criterion {criterion.name!r}: {type(error).__name__}: {error}") from error
+            kind = error.kind if isinstance(error, JudgeError) else "judge_failed"
+            failed = JudgeError(f"criterion {criterion.name!r}: {type(error).__name__}: {error}", kind=kind)
+            for trace in (one.trace for one in views):
+                trace.fail(blame(failed, component="V", kind=kind, stage="verification", turn=len(trace.turns)))
+            return author_frames(error)
         for episode, reward in pairs:
             add_verdicts(env, episode.trace, {criterion.name: reward})
+    return ()
 
 
 def add_verdicts(env: Environment[Any], trace: Trace, rewards: Mapping[str, Reward]) -> None:

@@ -6,7 +6,8 @@ unexpected exception keeps its traceback.
 
 Commands, one module each (`quintain replay-finding` is replay_finding):
 
-audit, conform, demo, export, keys, new, replay, replay_finding, run, serve, show, triage    the command of that name
+audit, conform, demo, export, keys, new, replay      the command of that name
+replay_finding, rescore, run, serve, show, triage    the command of that name
 listing        `quintain list`
 
 Parts of the commands:
@@ -48,6 +49,7 @@ from .listing import list_
 from .new import new
 from .replay import replay
 from .replay_finding import replay_finding
+from .rescore import rescore
 from .run import run
 from .serve import serve
 from .show import show
@@ -62,7 +64,22 @@ def program() -> None:
     """Training and evaluation environments for language agents: E = {T, H, V, S, C}."""
 
 
-for command in (list_, run, serve, keys, show, export, replay, audit, replay_finding, triage, new, conform, demo):
+for command in (
+    list_,
+    run,
+    serve,
+    keys,
+    show,
+    export,
+    replay,
+    audit,
+    replay_finding,
+    rescore,
+    triage,
+    new,
+    conform,
+    demo,
+):
     program.add_command(command)
 
 

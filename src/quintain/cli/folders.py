@@ -6,15 +6,16 @@ import contextlib
 import itertools
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from quintain.environment import Environment
-from quintain.errors import Frame, UsageError
+from quintain.errors import Frame, UsageError, short
 from quintain.record import Key, RunFolder
 from quintain.task import Task
 from quintain.trace import Trace
+from quintain.verifier import Verifier
 
 from . import programs, selection
 
@@ -33,6 +34,7 @@ class Manifest(msgspec.Struct, kw_only=True):
         environment: Spec from the command line; files as absolute paths.
         options: Options that the environment was made with, such as its data folder.
         harness: Program that replaces the harness, with its permissions; empty if the environment's own harness runs.
+        verifier: Spec of the verifier that scored, if it is not the environment's own.
         name, fingerprint, tools_digest: Identity of the environment.
         tasks: Task selection from the command line; None for the whole split.
         agent, user, base_url: Models that play.
@@ -42,6 +44,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     environment: str
     options: dict[str, str] = {}
     harness: dict[str, Any] = {}
+    verifier: str = ""
     name: str
     fingerprint: str
     tools_digest: str
@@ -138,11 +141,16 @@ def opened(path: Path, manifest: Manifest, *, resume: bool = False) -> RunFolder
         raise UsageError(f"cannot use {str(path)!r} as a run folder: {error.strerror}") from error
 
 
-def environment_of(path: Path, spec: str | None) -> Environment[Any]:
-    """Returns the environment that made the traces at `path`: `spec`, or the one in their manifest.
+def environment_of(path: Path, spec: str | None, verifier: str | None = None) -> Environment[Any]:
+    """Returns the environment that made the traces at `path`, with the verifier that scored them.
+
+    Args:
+        path: A run folder or a file of traces.
+        spec: The environment; None takes the one in the manifest.
+        verifier: Another verifier; None takes the one in the manifest, else that of the environment.
 
     Raises:
-        UsageError: No environment is named, or it cannot be loaded.
+        UsageError: No environment is named, or environment or verifier cannot be loaded.
         DefinitionError: The environment is broken.
     """
     from quintain import plugins
@@ -154,6 +162,11 @@ def environment_of(path: Path, spec: str | None) -> Environment[Any]:
         raise UsageError(f"no {MANIFEST} next to {str(path)!r}; name the environment with --env")
     options = manifest.options if manifest is not None else {}
     env = plugins.environment(spec or manifest.environment if manifest else str(spec), **options)
+    if named := verifier or (manifest.verifier if manifest is not None else ""):
+        found = plugins.attribute(named)
+        if not isinstance(cast(object, found), Verifier):
+            raise UsageError(f"{named!r} must name a Verifier, got {short(found)}")
+        env = env.replace(verifier=found)
     return programs.played_by(env, manifest.harness if manifest is not None else {})
 
 

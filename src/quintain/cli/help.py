@@ -30,6 +30,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             "quintain audit sales --class reward_hack --open",
         ),
         "replay": ("quintain replay runs/sales-oracle-1", "quintain replay runs/sales-oracle-1 --processes 1"),
+        "rescore": (
+            "quintain rescore runs/sales-oracle-1",
+            "quintain rescore runs/library-oracle-1 --verifier path/to/library.py:stricter --out rescored",
+        ),
         "replay-finding": (
             "quintain replay-finding audits/sales-1/finding-1.json",
             "quintain replay-finding audits/sales-1/report.json --number 2",
