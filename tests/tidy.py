@@ -46,6 +46,7 @@ EXTENSIONS = (  # 5: each may import the core, and nothing of another extension
 )  # fmt: skip
 IN_ROOT = {"serve", "table", "trajectory"}  # extensions with public names in the root
 SHARED = {"layered", "table", "plugins"}  # extensions that the others may import: two data structures, the registry
+USES = {"adapters": {"judges", "resources"}}  # extensions that import others: data sets of programs need a sandbox
 APPLICATIONS = ("environments", "cli", "__main__")  # 6: in this order
 
 ASYNC = {"executor", "rollouts"}  # the core's only modules that know an event loop
@@ -204,7 +205,7 @@ def _may_import(unit: str, target: str) -> bool:
         return target in {*ORDER, *IN_ROOT}
     if unit in APPLICATIONS:
         return target not in APPLICATIONS or APPLICATIONS.index(target) <= APPLICATIONS.index(unit)
-    return target in ORDER or target in {ROOT, unit, *SHARED}
+    return target in ORDER or target in {ROOT, unit, *SHARED, *USES.get(unit, ())}
 
 
 def _own_imports(source: Source) -> Iterator[tuple[ast.AST, str]]:

@@ -11,6 +11,7 @@ GROUPS = {"environments": "environments", "agents": "models", "adapters": "adapt
 _FORMS = {
     "agents": {"openai": "openai:NAME"},
     "adapters": {
+        "code": "code:PATH",
         "gymnasium": "gymnasium:ID",
         "inspect": "inspect:TASK",
         "reasoning-gym": "reasoning-gym:NAME",

@@ -1,7 +1,8 @@
-"""Ready-made criteria, which compare an agent's answer with the truth of its task.
+"""Ready-made criteria for the verifier of an environment.
 
 * `extract`: extraction of the answer from the agent's last words.
-* `answers`: comparison as text, number, set, JSON or normalized text.
+* `answers`: comparison with the truth as text, number, set, JSON or normalized text.
+* `code`: hidden tests of the agent's code in a sandbox; `driver` is the program that runs them there.
 """
 
 from .answers import as_number as as_number
@@ -12,6 +13,11 @@ from .answers import same_json as same_json
 from .answers import same_set as same_set
 from .answers import squad_text as squad_text
 from .answers import unicode_text as unicode_text
+from .code import HiddenTest as HiddenTest
+from .code import HiddenTests as HiddenTests
+from .code import answer_code as answer_code
+from .code import passes_tests as passes_tests
+from .code import run_tests as run_tests
 from .extract import final_answer as final_answer
 from .extract import gsm8k_answer as gsm8k_answer
 from .extract import last_block as last_block

@@ -1,0 +1,264 @@
+"""Program that runs hidden tests inside a sandbox; it is sent there as text and imports only the standard library.
+
+Two processes take part. The driver holds the tests; the target holds the code under test, and gets nothing but source
+to run or a function to call. Values travel as tagged JSON, so what the tests compare are plain built-in objects: an
+object with its own `__eq__` cannot arrive. The driver is not dumpable (`prctl(2)`), so a process of the same user can
+neither read its memory nor open its files, and its report carries a word that came in its standard input.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import ctypes
+import functools
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+PR_SET_DUMPABLE = 4
+LONGEST = 16 * 2**20
+"""Bytes of one answer of the target; a longer one counts as none."""
+SEQUENCES: dict[str, Any] = {"l": list, "t": tuple, "s": set, "f": frozenset, "d": dict}
+SCALARS: tuple[tuple[str, Any, Callable[[Any], str]], ...] = (
+    ("i", int, lambda value: hex(int.__int__(value))),
+    ("r", float, float.__repr__),
+    ("c", complex, complex.__repr__),
+    ("b", bytes | bytearray, lambda value: bytes(value).hex()),
+)
+
+
+IS_DRIVER = sys.argv[1:] != ["target"]
+HELD: list[Any] = []
+"""Objects of the target that the driver has handles of."""
+
+
+class Handle:
+    """Object in the other process. It equals only itself, and can be passed back."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def pack(value: Any, depth: int = 0) -> Any:
+    """Returns plain data as tagged JSON; an object of a subclass travels as its base type.
+
+    An object of another class stays in the target; a `Handle` travels in its place.
+
+    Raises:
+        TypeError: The value is nested more than 200 levels deep.
+    """
+    if depth > 200:
+        raise TypeError("the value is nested too deeply")
+    if value is None or isinstance(value, bool | str):
+        return str.__str__(value) if isinstance(value, str) else value
+    for tag, base, form in SCALARS:
+        if isinstance(value, base):
+            return [tag, form(value)]
+    for tag, base in SEQUENCES.items():
+        if isinstance(value, base):  # Items are read as the base type does, whatever the subclass says.
+            items = map(tuple, base.items(value)) if tag == "d" else base.__iter__(value)
+            return [tag, [pack(one, depth + 1) for one in items]]
+    return _reference(value)
+
+
+def _reference(value: object) -> list[Any]:
+    """Returns the name of a built-in class, or the handle of any other object."""
+    name = value.__name__ if isinstance(value, type) else ""
+    if name and getattr(builtins, name, None) is value:
+        return ["y", name]
+    if not isinstance(value, Handle):
+        HELD.append(value)
+    return ["h", value.number if isinstance(value, Handle) else len(HELD) - 1]
+
+
+def unpack(value: Any) -> Any:
+    """Returns what `pack` was given, of built-in types."""
+    if not isinstance(value, list):
+        return value
+    pair: list[Any] = value
+    tag, content = pair
+    if tag == "h":
+        return Handle(content) if IS_DRIVER else HELD[content]
+    if tag in SEQUENCES:
+        return SEQUENCES[tag](unpack(one) for one in content)
+    scalars: dict[str, Callable[[str], Any]] = {"r": float, "c": complex, "b": bytes.fromhex}
+    scalars |= {"i": lambda text: int(text, 16), "y": functools.partial(getattr, builtins)}
+    return scalars[tag](content)
+
+
+# -- the target
+
+
+def evaluate(source: str, space: dict[str, Any]) -> Any:
+    """Runs source and returns the value of its last expression; None if it ends with another statement."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "<run>", "exec"), space)  # noqa: S102  # It runs in a sandbox, as all of this file.
+    if not isinstance(last, ast.Expr):
+        return None
+    return eval(compile(ast.Expression(last.value), "<run>", "eval"), space)  # noqa: S307
+
+
+def serve() -> None:
+    """Answers jobs from standard input, one line each; what the code prints goes to standard error."""
+    out, jobs = os.dup(1), os.fdopen(os.dup(0), "rb")
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.path[:0] = [str(Path.cwd() / "src"), str(Path.cwd())]
+    space: dict[str, Any] = {"__name__": "solution"}
+    for line in jobs:
+        job = json.loads(line)
+        try:
+            if "run" in job:
+                value = evaluate(job["run"], space)
+            else:
+                value = space[job["call"]](*unpack(job["args"]), **unpack(job["kwargs"]))
+            answer = {"value": pack(value)}
+        except BaseException as error:  # noqa: BLE001  # Tests may expect it; the driver raises it again.
+            base = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+            answer = {"error": base.__name__, "type": type(error).__name__, "message": str(error)[:2000]}
+        data = memoryview(json.dumps(answer).encode() + b"\n")
+        while data:
+            data = data[os.write(out, data) :]
+
+
+# -- the driver
+
+
+class TargetGoneError(Exception):
+    """The process of the code under test ended, hung, or wrote something else than an answer."""
+
+
+class Target:
+    """The code under test in a process of its own.
+
+    Args:
+        code: Source that is run first; its names are those that tests call.
+        seconds: Longest time of one answer.
+    """
+
+    def __init__(self, code: str, seconds: float) -> None:
+        self._seconds = seconds
+        program = sys.orig_argv[sys.orig_argv.index("-c") + 1]
+        words = [sys.executable, "-I", "-c", program, "target"]
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        self._rest = b""
+        if code:
+            self.ask({"run": code})
+
+    def ask(self, job: dict[str, Any]) -> Any:
+        """Sends one job and returns the value of its answer, or raises its exception."""
+        pipe = self._process.stdin
+        assert pipe is not None, "stdin is a pipe"
+        try:
+            pipe.write(json.dumps(job).encode() + b"\n")
+            pipe.flush()
+        except BrokenPipeError:
+            raise TargetGoneError(f"the code ended with status {self._process.wait()}") from None
+        try:
+            answer = json.loads(self._line())
+            if "error" not in answer:
+                return unpack(answer["value"])
+            kind, message = getattr(builtins, answer["error"], Exception), f"{answer['type']}: {answer['message']}"
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+            raise TargetGoneError(f"the code wrote an answer that cannot be read: {error!r}") from None
+        if not (isinstance(kind, type) and issubclass(kind, Exception)):
+            raise TargetGoneError(f"the code raised {message}")
+        raise _raised(kind, message)
+
+    def _line(self) -> bytes:
+        """Reads one line, within the time and the size."""
+        out = self._process.stdout
+        assert out is not None, "stdout is a pipe"
+        ends = time.monotonic() + self._seconds
+        with selectors.DefaultSelector() as ready:
+            ready.register(out, selectors.EVENT_READ)
+            while b"\n" not in self._rest:
+                if not ready.select(max(0.0, ends - time.monotonic())):
+                    raise TargetGoneError(f"the code gave no answer within {self._seconds:g} s")
+                piece = os.read(out.fileno(), 1 << 16)
+                if not piece:
+                    raise TargetGoneError(f"the code ended with status {self._process.wait()}")
+                self._rest += piece
+                if len(self._rest) > LONGEST:
+                    raise TargetGoneError(f"the code wrote more than {LONGEST} bytes as one answer")
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+    def close(self) -> None:
+        """Ends the process and those of its session."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return  # It ended by itself.
+        finally:
+            self._process.wait()
+
+
+def _raised(kind: type[Exception], message: str) -> Exception:
+    try:
+        return kind(message)
+    except TypeError:  # UnicodeDecodeError and its like need more arguments.
+        return Exception(message)
+
+
+def failure(test: dict[str, str], payload: dict[str, Any]) -> str:
+    """Runs one test on a new target and returns why it failed; empty if it passed."""
+    target = None
+    space: dict[str, Any] = {"__name__": "__test__"}
+    try:
+        target = Target(payload["code"], payload["seconds"])
+        started = target
+
+        def run(source: str) -> Any:
+            return started.ask({"run": source})
+
+        def proxy(name: str) -> Callable[..., Any]:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                job = {"call": name, "args": pack(args), "kwargs": pack(kwargs)}
+                return started.ask(job)
+
+            return call
+
+        space["run"] = run
+        exec(compile(payload["setup"], "<setup>", "exec"), space)  # noqa: S102
+        space |= {name: proxy(called) for name, called in payload["names"].items()}
+        exec(compile(test["code"], test["name"], "exec"), space)  # noqa: S102
+    except Exception as error:  # noqa: BLE001  # A test may fail with any.
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == test["name"]]
+        place = f"line {lines[-1]}: " if lines else ""
+        return f"{place}{type(error).__name__}: {error}"[:500] or "failed"
+    finally:
+        if target is not None:
+            target.close()
+    return ""
+
+
+def main() -> None:
+    """Reads the tests from standard input, runs each, and writes one line of JSON."""
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    payload = cast(dict[str, Any], json.load(sys.stdin))
+    report = os.dup(1)
+    os.dup2(2, 1)  # What a test prints is not the report.
+    found: dict[str, Any] = {"word": payload["word"]}
+    try:
+        exec(compile(payload["setup"], "<setup>", "exec"), {"__name__": "__test__"})  # noqa: S102
+        found["outcomes"] = [[test["name"], failure(test, payload)] for test in payload["tests"]]
+    except Exception as error:  # noqa: BLE001  # It is the mistake of the tests' author.
+        found["broken"] = repr(error)[:500]
+    os.write(report, json.dumps(found).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main() if IS_DRIVER else serve()
