@@ -102,17 +102,17 @@ async def _scores(env: qn.Environment[Exercise], agent: Any, tasks: Any) -> dict
 
 
 @pytest.mark.slow
-def test_humaneval_solutions_pass(data: Path) -> None:
-    env = load(str(data / "humaneval" / "HumanEval.jsonl.gz"), pool=2)
+def test_humaneval_solutions_pass(reference_data: Path) -> None:
+    env = load(str(reference_data / "humaneval" / "HumanEval.jsonl.gz"), pool=2)
     assert asyncio.run(_scores(env, oracle(), env.tasks("test"))) == {("valid", 1.0): 164}
 
 
 @pytest.mark.slow
-def test_humaneval_samples_have_the_verdict_of_the_reference(data: Path) -> None:
+def test_humaneval_samples_have_the_verdict_of_the_reference(reference_data: Path) -> None:
     """The reference passes an object that equals everything; here it must not pass."""
-    env = load(str(data / "humaneval" / "HumanEval.jsonl.gz"), pool=2, seconds=3)
+    env = load(str(reference_data / "humaneval" / "HumanEval.jsonl.gz"), pool=2, seconds=3)
     by_id = {task.id: task for task in env.tasks("test")}
-    with gzip.open(data / "humaneval" / "dev" / "samples.jsonl.gz", "rt") as lines:
+    with gzip.open(reference_data / "humaneval" / "dev" / "samples.jsonl.gz", "rt") as lines:
         samples = [json.loads(line) for line in lines]
     different = []
     for sample in samples:
@@ -124,8 +124,8 @@ def test_humaneval_samples_have_the_verdict_of_the_reference(data: Path) -> None
 
 
 @pytest.mark.slow
-def test_mbpp_solutions_pass_where_the_tests_are_whole(data: Path) -> None:
-    env = load(str(data / "mbpp" / "mbpp.jsonl.gz"), pool=2)
+def test_mbpp_solutions_pass_where_the_tests_are_whole(reference_data: Path) -> None:
+    env = load(str(reference_data / "mbpp" / "mbpp.jsonl.gz"), pool=2)
     whole = [task for task in env.tasks("test") if task.id not in ("367", "927")]
     assert asyncio.run(_scores(env, oracle(), whole)) == {("valid", 1.0): 972}
     broken = [task for task in env.tasks("test") if task.id in ("367", "927")]

@@ -14,7 +14,7 @@ import msgspec
 from quintain.environment import Environment
 from quintain.errors import UsageError
 from quintain.harness import ToolLoop
-from quintain.judges.code import HiddenTest, HiddenTests, answer_code, run_tests, verdict
+from quintain.judges.code import HiddenTest, HiddenTests, answer_code, parsed, run_tests, verdict
 from quintain.resources.sandbox import Policy, Sandbox
 from quintain.resources.workspace import Workspace
 from quintain.state import State
@@ -154,7 +154,7 @@ def _humaneval(row: HumanEvalRow, seconds: float) -> Task[Exercise]:
 
 def _mbpp(row: MbppRow, seconds: float) -> Task[Exercise]:
     """Returns a task; the first test is in its prompt, because nothing else names the function."""
-    body = ast.parse(row.code).body
+    body = parsed(row.code).body
     names = [node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     imports = [ast.unparse(node) for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
     every = [*row.test_list, *row.challenge_test_list]

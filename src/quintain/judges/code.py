@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import secrets
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -75,9 +76,20 @@ class HiddenTests(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"hidden tests need distinct names, at least one, got {names}")
         for name, source in (("setup", self.setup), *((test.name, test.code) for test in self.tests)):
             try:
-                ast.parse(source)
+                parsed(source)
             except (SyntaxError, ValueError) as error:
                 raise UsageError(f"hidden test {name!r} is not Python: {error}") from error
+
+
+def parsed(source: str) -> ast.Module:
+    """Returns the tree of Python source, without the warnings of the compiler about it.
+
+    Raises:
+        SyntaxError, ValueError: It is not Python.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
 
 
 class TestOutcome(msgspec.Struct, frozen=True):

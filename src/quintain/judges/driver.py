@@ -82,10 +82,9 @@ def _reference(value: object) -> list[Any]:
 
 def unpack(value: Any) -> Any:
     """Returns what `pack` was given, of built-in types."""
-    if not isinstance(value, list):
+    if value is None or isinstance(value, bool | str):
         return value
-    pair: list[Any] = value
-    tag, content = pair
+    tag, content = value
     if tag == "h":
         return Handle(content) if IS_DRIVER else HELD[content]
     if tag in SEQUENCES:
