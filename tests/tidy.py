@@ -42,10 +42,10 @@ CORE: tuple[tuple[str, ...], ...] = (
 ROOT = "__init__"  # the public names; extensions and applications may import it
 EXTENSIONS = (  # 5: each may import the core, and nothing of another extension
     "resources", "harnesses", "models", "judges", "tasks", "audit", "serve", "train", "adapters", "distributed",
-    "studio", "authoring", "testing", "report", "rescore", "trajectory", "layered", "table", "plugins",
+    "studio", "authoring", "testing", "report", "rescore", "trajectory", "layered", "table", "plugins", "changes",
 )  # fmt: skip
 IN_ROOT = {"serve", "table", "trajectory"}  # extensions with public names in the root
-SHARED = {"layered", "table", "plugins"}  # extensions that the others may import: two data structures, the registry
+SHARED = {"layered", "table", "plugins", "changes"}  # extensions that the others may import
 USES = {"adapters": {"judges", "resources"}}  # extensions that import others: data sets of programs need a sandbox
 APPLICATIONS = ("environments", "cli", "__main__")  # 6: in this order
 

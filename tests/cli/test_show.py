@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import quintain as qn
-from quintain.cli.changes import MISSING, WorldChange, changes
+from quintain.changes import MISSING, WorldChange, changes
 from quintain.record import read_traces
 from quintain.resources.database import Database
 from quintain.resources.schedule.queues import Queue

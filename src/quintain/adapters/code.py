@@ -64,7 +64,7 @@ class ExerciseTruth(msgspec.Struct, frozen=True):
 
 
 def load(
-    path: str, *, python: str = "/usr/bin/python3", pool: int | str = 0, seconds: int | str = 5
+    path: str, *, python: str = "/usr/bin/python3", pool: int | str = 0, seconds: int | str = 10
 ) -> Environment[Exercise]:
     """Returns exercises of programming as an environment with the split "test".
 

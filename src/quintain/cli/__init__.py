@@ -15,7 +15,7 @@ Parts of the commands:
 plan, selection, play, programs, oracle    a run from its options to its summary
 stdio, operation           serving over standard streams; options of a server
 audit_table, summary, transcript           terminal views of an audit, a run, a trace
-changes, watch             what each step of a trace changed in the world
+watch                      what each step of a trace changed in the world
 training_rows, parquet     contents of exported files
 folders                    run folders, and the environment of traces
 options, completion, help  options, shell completion and help of all commands

@@ -60,7 +60,7 @@ def print_finding(out: Console, number: int, finding: Finding) -> None:
 
 def _sides(expected: Any, observed: Any) -> Iterator[tuple[str, str]]:
     """Yields ("expected", text) and ("observed", text): of two similar values only the parts that differ."""
-    from .changes import plain_changes, shown
+    from quintain.changes import plain_changes, shown
 
     given = [("expected", expected), ("observed", observed)]
     present = [(name, value) for name, value in given if value is not None]
@@ -79,7 +79,7 @@ def _sides(expected: Any, observed: Any) -> Iterator[tuple[str, str]]:
 
 def print_trajectory(out: Console, trajectory: list[dict[str, Any]], changes: Sequence[Any] = ()) -> None:
     """Prints the ops of a trajectory with their results and, where known, the state paths that they changed."""
-    from .changes import shown
+    from quintain.changes import shown
 
     answers: dict[str, str] = {}
     for place, line in enumerate(trajectory):

@@ -181,7 +181,7 @@ def _named(path: Path, trace: Trace, diverged: ReplayDivergence, *, same_code: b
 
 
 def _text(value: Any) -> str:
-    from .changes import shown
+    from quintain.changes import shown
 
     return value if isinstance(value, str) else shown(value)
 

@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.text import Text
 
 from quintain import codec
+from quintain.changes import MISSING, WorldChange, shown
 from quintain.errors import Frame
 from quintain.trace import Content, End, Level, Message, Reward, Step, ToolCall, Trace, Turn, plain
 
 from . import hints
-from .changes import MISSING, WorldChange, shown
 from .console import clipped, excerpts, grid, number, plural, print_wrapped, safe
 from .watch import StepChanges
 

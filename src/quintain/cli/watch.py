@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeVar
 
+from quintain.changes import WorldChange, changes
 from quintain.environment import Environment
 from quintain.replay import ReplayModel, replay_env
 from quintain.rollout import rollout
@@ -11,8 +12,6 @@ from quintain.state import State
 from quintain.task import Task
 from quintain.trace import Level, Trace, Turn
 from quintain.verifier import Criterion, Score, StepView, Verifier
-
-from .changes import WorldChange, changes
 
 S = TypeVar("S", bound=State)
 

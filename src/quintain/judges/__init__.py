@@ -3,6 +3,8 @@
 * `extract`: extraction of the answer from the agent's last words.
 * `answers`: comparison with the truth as text, number, set, JSON or normalized text.
 * `code`: hidden tests of the agent's code in a sandbox; `driver` is the program that runs them there.
+* `final_state`: goals that hold at the end, and nothing else changed.
+* `composite`: several criteria as one: weighted sum, gates, product.
 """
 
 from .answers import as_number as as_number
@@ -18,7 +20,11 @@ from .code import HiddenTests as HiddenTests
 from .code import answer_code as answer_code
 from .code import passes_tests as passes_tests
 from .code import run_tests as run_tests
+from .composite import gated as gated
+from .composite import product as product
+from .composite import weighted as weighted
 from .extract import final_answer as final_answer
 from .extract import gsm8k_answer as gsm8k_answer
 from .extract import last_block as last_block
 from .extract import last_number as last_number
+from .final_state import reaches as reaches
