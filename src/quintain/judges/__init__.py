@@ -5,6 +5,9 @@
 * `code`: hidden tests of the agent's code in a sandbox; `driver` is the program that runs them there.
 * `final_state`: goals that hold at the end, and nothing else changed.
 * `composite`: several criteria as one: weighted sum, gates, product.
+* `chat`: the call of a language model as judge.
+* `llm`: a judge's score on a scale, and a checklist with quotes.
+* `pairwise`: comparison of the episodes of a group.
 """
 
 from .answers import as_number as as_number
@@ -15,6 +18,9 @@ from .answers import same_json as same_json
 from .answers import same_set as same_set
 from .answers import squad_text as squad_text
 from .answers import unicode_text as unicode_text
+from .chat import Judge as Judge
+from .chat import answer as answer
+from .chat import transcript as transcript
 from .code import HiddenTest as HiddenTest
 from .code import HiddenTests as HiddenTests
 from .code import answer_code as answer_code
@@ -28,3 +34,8 @@ from .extract import gsm8k_answer as gsm8k_answer
 from .extract import last_block as last_block
 from .extract import last_number as last_number
 from .final_state import reaches as reaches
+from .llm import Item as Item
+from .llm import checklist as checklist
+from .llm import llm_judge as llm_judge
+from .pairwise import bradley_terry as bradley_terry
+from .pairwise import pairwise as pairwise

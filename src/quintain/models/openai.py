@@ -72,7 +72,7 @@ class OpenAI:
         self._endpoint = Endpoint(
             url, "/chat/completions", key=key.strip(), timeout_s=timeout_s, max_bytes=max_reply_bytes
         )
-        self.name = name
+        self.name, self.base_url = name, url
         self._retries, self._timeout_s, self._backoff_s = retries, timeout_s, backoff_s
         self._tokens, self._extra = tokens, extra or {}
         self._refused: frozenset[str] = frozenset()
