@@ -118,6 +118,14 @@ def check_origin(env: Environment[S], task: Task[S], trace: Trace, *, start: S |
         raise UsageError(f"the trace of {trace.task!r} began in {where}: replay it there (quintain.chain.TaskChain)")
 
 
+def as_played(trace: Trace, *, ends: bool) -> Trace:
+    """Returns a trace without what the verifier gave; without its end too, if the verifier ended one of two."""
+    turns = [msgspec.structs.replace(turn, rewards=()) for turn in trace.turns]
+    given: dict[str, Any] = {"turns": turns, "rewards": [], "criteria": (), "score": None, "fingerprint": ""}
+    given |= {} if ends else {"end": None, "reason": "", "failure": None}
+    return msgspec.structs.replace(trace, **given)
+
+
 def trace_metadata(trace: Trace) -> dict[str, Any]:
     """Returns the fields of a trace that `Episode.begin` takes."""
     names = ("seed", "member", "attempt", "continues", "split", "agent", "external_harness")

@@ -11,7 +11,7 @@ import msgspec
 from .chain import TaskChain, before
 from .environment import Environment
 from .record import EpisodeRecord
-from .replay import ReplayModel, check_origin, find_divergence, replay_env, trace_metadata
+from .replay import ReplayModel, as_played, check_origin, find_divergence, replay_env, trace_metadata
 from .rollout import play_episode
 from .scoring import judge_group
 from .state import S
@@ -110,15 +110,7 @@ async def _play(env: Environment[S], chain: TaskChain[S], episode: tuple[Task[S]
         return _Played(task, Rescored(trace, EpisodeRecord(trace, Timing()), "ended early by its verifier"), None)
     if again.failure is None or again.failure.component != "V":
         ends = failure is None
-        if (diverged := find_divergence(_as_played(trace, ends=ends), _as_played(again, ends=ends))) is not None:
+        if (diverged := find_divergence(as_played(trace, ends=ends), as_played(again, ends=ends))) is not None:
             raise diverged
     view = None if end is None else EpisodeView(task, start or task.world(), end, again)
     return _Played(task, Rescored(trace, new), view)
-
-
-def _as_played(trace: Trace, *, ends: bool) -> Trace:
-    """Returns a trace without what the verifier gave; without its end too, if the verifier ended one of two."""
-    turns = [msgspec.structs.replace(turn, rewards=()) for turn in trace.turns]
-    given: dict[str, Any] = {"turns": turns, "rewards": [], "criteria": (), "score": None, "fingerprint": ""}
-    given |= {} if ends else {"end": None, "reason": "", "failure": None}
-    return msgspec.structs.replace(trace, **given)

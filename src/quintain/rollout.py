@@ -68,13 +68,13 @@ async def play_episode(
         trace.fail(blame(error, component="T", kind="quintain:reset_failed", stage="seed", turn=0))
         timing = Timing(total_s=time.perf_counter() - started)
         return EpisodeResult(EpisodeRecord(trace, timing, author_frames(error)), None)
-    await _drive(episode, chosen)
+    await drive(episode, chosen)
     await episode.verify()
     episode.timing.total_s = time.perf_counter() - started
     return EpisodeResult(EpisodeRecord(episode.trace, episode.timing, episode.frames), episode.state)
 
 
-async def _drive(episode: Episode[S], model: Model) -> None:
+async def drive(episode: Episode[S], model: Model) -> None:
     """Let the harness play; whatever breaks is a Failure with a name on it."""
     env = episode.env
     try:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import quintain as qn
 from quintain.errors import DefinitionError, ModelError, RunStopped, UsageError
 from quintain.harness import Request
-from quintain.judges import Item, Judge, bradley_terry, checklist, llm_judge, pairwise, transcript
+from quintain.judges import Item, Judge, checklist, llm_judge, pairwise, transcript
 from quintain.judges.chat import family, fenced
-from quintain.judges.pairwise import standings
+from quintain.judges.pairwise import bradley_terry, standings
 from quintain.models import Scripted
 from quintain.models.agents import Fixed
 from quintain.trace import Message, Reply

@@ -8,6 +8,7 @@
 * `chat`: the call of a language model as judge.
 * `llm`: a judge's score on a scale, and a checklist with quotes.
 * `pairwise`: comparison of the episodes of a group.
+* `process`: the value of each turn, from continuations of a fork.
 """
 
 from .answers import as_number as as_number
@@ -37,5 +38,5 @@ from .final_state import reaches as reaches
 from .llm import Item as Item
 from .llm import checklist as checklist
 from .llm import llm_judge as llm_judge
-from .pairwise import bradley_terry as bradley_terry
 from .pairwise import pairwise as pairwise
+from .process import monte_carlo_values as monte_carlo_values
