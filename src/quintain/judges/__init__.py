@@ -2,6 +2,7 @@
 
 * `extract`: extraction of the answer from the agent's last words.
 * `answers`: comparison with the truth as text, number, set, JSON or normalized text.
+* `math`: answers in LaTeX, by the rule of the MATH data set.
 * `code`: hidden tests of the agent's code in a sandbox; `driver` is the program that runs them there.
 * `final_state`: goals that hold at the end, and nothing else changed.
 * `composite`: several criteria as one: weighted sum, gates, product.
@@ -38,5 +39,6 @@ from .final_state import reaches as reaches
 from .llm import Item as Item
 from .llm import checklist as checklist
 from .llm import llm_judge as llm_judge
+from .math import math_answer as math_answer
 from .pairwise import pairwise as pairwise
 from .process import monte_carlo_values as monte_carlo_values
