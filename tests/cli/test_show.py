@@ -1,18 +1,12 @@
 from __future__ import annotations
 
-import asyncio
 import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
 
-import quintain as qn
-from quintain.changes import MISSING, WorldChange, changes
 from quintain.record import read_traces
-from quintain.resources.database import Database
-from quintain.resources.schedule.queues import Queue
-from quintain.resources.workspace import Workspace
 from tests.cli.conftest import Call
 from tests.cli.program import document
 
@@ -205,124 +199,11 @@ def test_no_line_is_wider_than_the_terminal(desk: Path, call: Call, monkeypatch:
             assert len(line) <= 60, (arguments, line)
 
 
-class Part(qn.State):
-    items: list[str] = []
-
-
-class Book(msgspec.Struct):
-    title: str
-    price: int | None = None
-
-
-class World(qn.State):
-    part: Part = msgspec.field(default_factory=Part)
-    books: qn.Table[Book] = msgspec.field(default_factory=lambda: qn.Table(Book))
-    names: dict[str, int] = {}
-    either: int | str = 0
-    grid: list[list[int]] = []
-
-    def ring(self) -> None:
-        """Rings a bell without any effect."""
-
-
-def differences(before: World, after: World) -> list[WorldChange]:
-    return asyncio.run(changes(before, after))
-
-
-def test_worlds_are_compared_down_to_the_last_entry() -> None:
-    before = World(books=qn.Table(Book, {"x": Book("X", 3)}), names={"a": 1, "b": 2}, grid=[[1, 2], [3]])
-    before.part.items = ["one", "two", "four"]
-    after = before.copy()
-    assert differences(before, after) == []
-    after.part.items = ["one", "two", "three", "four"]
-    after.books["x"] = Book("X", 4)
-    after.books["y"] = Book("Y")
-    after.names = {"b": 2, "c": 3}
-    after.either = "zero"
-    after.grid[1] = [3, 4]
-    assert differences(before, after) == [
-        WorldChange("part.items[2]", MISSING, "three"),
-        WorldChange('books["x"].price', 3, 4),
-        WorldChange('books["y"]', MISSING, Book("Y")),
-        WorldChange('names["a"]', 1, MISSING),
-        WorldChange('names["c"]', MISSING, 3),
-        WorldChange("either", 0, "zero"),
-        WorldChange("grid[1][1]", MISSING, 4),
-    ]
-
-
-class Item(msgspec.Struct):
-    due: float
-    number: int
-    text: str
-
-
-class Office(qn.State):
-    db: Database
-    files: Workspace
-    queue: Queue[Item]
-
-
-def test_databases_files_and_queues_are_compared_by_row_file_and_entry() -> None:
-    before = Office(
-        db=Database("CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b TEXT); INSERT INTO t VALUES (1, 'x', 'y');"),
-        files=Workspace(),
-        queue=Queue(Item),
-    )
-    before.files.write("note.md", "one\ntwo\n")
-    before.files.write("same.md", "same")
-    before.files.write("raw", b"\xff")
-    after = before.copy()
-    after.db.execute("UPDATE t SET b = 'z' WHERE id = 1")
-    after.db.execute("INSERT INTO t VALUES (2, NULL, 'w')")
-    after.files.write("note.md", "one\n2\n")
-    after.files.write("raw", b"\xfe\xff")
-    after.queue["k"] = Item(3.0, 1, "later")
-    found = asyncio.run(changes(before, after))
-    assert [one for one in found if not one.path.startswith('files["raw"]')] == [
-        WorldChange("db.t[1].b", "y", "z"),
-        WorldChange("db.t[2]", MISSING, {"id": 2, "a": None, "b": "w"}),
-        WorldChange('files["note.md"]', "one\ntwo\n", "one\n2\n"),
-        WorldChange('queue["k"]', MISSING, Item(3.0, 1, "later")),
-    ]
-    assert WorldChange('files["raw"].size', 1, 2) in found
-    after.files.chmod("same.md", 0o600)
-    assert 'files["same.md"].mode' in [one.path for one in asyncio.run(changes(before, after))]
-
-
 def test_show_names_the_rows_that_a_call_changed_in_a_database(tmp_path: Path, call: Call) -> None:
     assert call("run", "support", "--tasks", "lockout-easy-0", "--out", tmp_path / "here").status == 0
     out = call("show", tmp_path / "here").out
     assert 'db.accounts[783].status: "locked" → "active"' in out
     assert "digest" not in out
-
-
-def test_time_identifiers_draws_and_the_end_belong_to_the_world() -> None:
-    before = World()
-    after = before.copy()
-    after.clock.after(10, after.ring)
-    after.clock.advance(5)
-    after.new_id("T")
-    after.rng.bits()
-    after.finish("enough")
-    found = {change.path: (change.before, change.after) for change in differences(before, after)}
-    assert found.pop("clock.timers[1]")[0] is MISSING
-    assert found == {
-        "finished": (None, "enough"),
-        "clock.now": (0.0, 5.0),
-        'ids["T"]': (MISSING, 1),
-        "rng.counter": (0, 1),
-    }
-
-
-def test_a_time_that_is_a_date_is_shown_with_the_date() -> None:
-    before = World()
-    before.clock.now = 1.7e9
-    after = before.copy()
-    after.clock.advance(60)
-    (found,) = differences(before, after)
-    assert found.before == "1700000000 (2023-11-14 22:13:20 UTC)"
-    assert found.after == "1700000060 (2023-11-14 22:14:20 UTC)"
 
 
 def test_data_of_an_observation_is_shown_below_it(desk: Path, call: Call) -> None:
