@@ -9,6 +9,7 @@
 * `chat`: the call of a language model as judge.
 * `llm`: a judge's score on a scale, and a checklist with quotes.
 * `pairwise`: comparison of the episodes of a group.
+* `rubric`: criteria that a model writes from the differences within a group.
 * `process`: the value of each turn, from continuations of a fork.
 """
 
@@ -21,7 +22,6 @@ from .answers import same_set as same_set
 from .answers import squad_text as squad_text
 from .answers import unicode_text as unicode_text
 from .chat import Judge as Judge
-from .chat import answer as answer
 from .chat import transcript as transcript
 from .code import HiddenTest as HiddenTest
 from .code import HiddenTests as HiddenTests
@@ -42,3 +42,4 @@ from .llm import llm_judge as llm_judge
 from .math import math_answer as math_answer
 from .pairwise import pairwise as pairwise
 from .process import monte_carlo_values as monte_carlo_values
+from .rubric import evolving_rubric as evolving_rubric

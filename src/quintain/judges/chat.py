@@ -132,7 +132,7 @@ def fenced(name: str, text: str) -> str:
     return f"<{name} {mark}>\n{text}\n</{name} {mark}>"
 
 
-def filled(template: str, texts: Mapping[str, str], **values: str) -> str:
+def filled(template: str, texts: Mapping[str, str], /, **values: str) -> str:
     """Returns a prompt: `{name}` of a text becomes the text between fences, `{name}` of a value the value.
 
     Raises:
