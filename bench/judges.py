@@ -30,11 +30,11 @@ from quintain.judges import (
     numeric,
     pairwise,
     reaches,
-    run_tests,
     same_json,
     same_set,
     weighted,
 )
+from quintain.judges.code import run_tests
 from quintain.models import Scripted
 from quintain.replay import rebuild
 from quintain.resources.sandbox import Policy, Sandbox

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import quintain as qn
 from quintain.errors import DefinitionError, ModelError, RunStopped, UsageError
 from quintain.harness import Request
-from quintain.judges import Item, Judge, checklist, llm_judge, pairwise, transcript
+from quintain.judges import Item, Judge, checklist, judged_turns, llm_judge, pairwise, transcript
 from quintain.judges.chat import family, fenced
 from quintain.judges.pairwise import bradley_terry, standings
 from quintain.models import Scripted
@@ -295,3 +295,29 @@ def test_games_that_connect_nobody_are_refused() -> None:
         bradley_terry(4, {(0, 1): 1.0, (2, 3): 1.0})
     with pytest.raises(UsageError, match="one order only"):
         standings(2, {(0, 1): 1.0})
+
+
+def test_turns_are_judged_without_what_comes_after() -> None:
+    scores = iter([2, 6, 10])
+    model, panel = judge(lambda _: {"reason": "", "score": next(scores)})
+    env = shelf(judged_turns(panel, "Is it useful?"))
+    trace = play(env, ("note", {"text": "a"}), ("note", {"text": "b"}))
+    assert trace.score == pytest.approx(0.6)
+    assert trace.rewards[0].details["turns"] == {"0": 0.2, "1": 0.6, "2": 1.0}
+    assert trace.rewards[0].reason == "mean of 3 turns; lowest: turn 0, 0.2"
+    second = str(model.requests[1].messages[-1].content)
+    assert re.search(r"<before \w+>\n\[turn 1\]\nnote\(.*\n</before.*<text \w+>\n\[turn 2\]\nnote\(", second, re.DOTALL)
+    assert "Done." not in second
+
+
+def test_every_third_turn_is_judged() -> None:
+    _, panel = judge(lambda _: {"reason": "", "score": 5})
+    env = shelf(judged_turns(panel, "Is it useful?", every=3), qn.reward(has_notes))
+    assert play(env, *[("note", {"text": "a"})] * 6).rewards[0].details["turns"].keys() == {"2", "5"}
+    assert play(env).rewards[0].value is None
+    with pytest.raises(DefinitionError, match="every"):
+        judged_turns(panel, "?", every=0)
+
+
+def has_notes(view: qn.EpisodeView[Any]) -> float:
+    return float(bool(view.state.notes))

@@ -10,7 +10,7 @@
 * `llm`: a judge's score on a scale, and a checklist with quotes.
 * `pairwise`: comparison of the episodes of a group.
 * `rubric`: criteria that a model writes from the differences within a group.
-* `process`: the value of each turn, from continuations of a fork.
+* `process`: turns that a judge scores; the value of each turn, from continuations of a fork.
 """
 
 from .answers import as_number as as_number
@@ -27,7 +27,6 @@ from .code import HiddenTest as HiddenTest
 from .code import HiddenTests as HiddenTests
 from .code import answer_code as answer_code
 from .code import passes_tests as passes_tests
-from .code import run_tests as run_tests
 from .composite import gated as gated
 from .composite import product as product
 from .composite import weighted as weighted
@@ -41,5 +40,6 @@ from .llm import checklist as checklist
 from .llm import llm_judge as llm_judge
 from .math import math_answer as math_answer
 from .pairwise import pairwise as pairwise
+from .process import judged_turns as judged_turns
 from .process import monte_carlo_values as monte_carlo_values
 from .rubric import evolving_rubric as evolving_rubric

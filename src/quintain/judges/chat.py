@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from quintain import codec
 from quintain.errors import BROKEN, DefinitionError, JudgeError, short
 from quintain.harness import Model, Request
-from quintain.trace import Message, Trace, plain
+from quintain.trace import Message, Trace, Turn, plain
 from quintain.verifier import EpisodeView
 
 T = TypeVar("T")
@@ -157,10 +157,13 @@ def answer(view: EpisodeView[Any]) -> str:
 
 def transcript(view: EpisodeView[Any]) -> str:
     """Returns what the agent said, called and received, turn by turn; never its hidden reasoning."""
+    return listed([turn for turn in view.trace.turns if not turn.thread])
+
+
+def listed(turns: Iterable[Turn]) -> str:
+    """Returns turns as text; each begins with its number, from 1."""
     lines: list[str] = []
-    for number, turn in enumerate(view.trace.turns, 1):
-        if turn.thread:
-            continue
-        lines.append(f"[turn {number}] {turn.reply.message.text}".rstrip())
+    for turn in turns:
+        lines.append(f"[turn {turn.index + 1}] {turn.reply.message.text}".rstrip())
         lines += [f"{step.call.name}({step.call.arguments}) -> {plain(step.observation)}" for step in turn.steps]
     return "\n".join(lines)

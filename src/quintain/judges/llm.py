@@ -53,9 +53,22 @@ class _Items(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     items: list[_Met]
 
 
-class _Scored(msgspec.Struct, Generic[T], frozen=True, forbid_unknown_fields=True):
+class Scored(msgspec.Struct, Generic[T], frozen=True, forbid_unknown_fields=True):
+    """Reply of a judge that gives a score."""
+
     reason: str
     score: T
+
+
+def score_type(scale: int) -> type[Scored[int]]:
+    """Returns the type of a judge's reply with a whole number from 0 to `scale`.
+
+    Raises:
+        DefinitionError: The scale is below 1.
+    """
+    if scale < 1:
+        raise DefinitionError(f"scale must be at least 1, got {scale}")
+    return Scored[Annotated[int, msgspec.Meta(ge=0, le=scale)]]
 
 
 def llm_judge(
@@ -73,9 +86,7 @@ def llm_judge(
     Raises:
         DefinitionError: The scale is below 1, or the template lacks a name.
     """
-    if scale < 1:
-        raise DefinitionError(f"scale must be at least 1, got {scale}")
-    kind = _Scored[Annotated[int, msgspec.Meta(ge=0, le=scale)]]
+    kind = score_type(scale)
     filled(template, {"task": "", "text": ""}, criterion="", scale="")
 
     @reward(external=True)

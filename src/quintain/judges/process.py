@@ -1,4 +1,4 @@
-"""Process rewards: the value of each turn, estimated from continuations of a fork at that turn."""
+"""Process rewards: turns that a judge scores, and the value of each turn from continuations of a fork."""
 
 from __future__ import annotations
 
@@ -10,18 +10,79 @@ from typing import Any, NamedTuple
 
 from quintain.environment import Environment
 from quintain.episode import Episode
-from quintain.errors import UsageError
+from quintain.errors import DefinitionError, UsageError
 from quintain.harness import Model, Request, Session, ToolLoop, run_until_text
 from quintain.replay import ReplayModel, as_played, check_origin, find_divergence, replay_env, trace_metadata
 from quintain.rollout import drive
 from quintain.state import S
 from quintain.task import Task
 from quintain.trace import Reply, Trace
+from quintain.verifier import Criterion, EpisodeView, Score, reward
+
+from .chat import Judge, filled, listed, question
+from .llm import score_type
 
 Continue = Callable[[Session, Model], Awaitable[None]]
 """Plays an episode on from where it stands, as a harness does from its beginning."""
 _AWAY = 1_000_000
 """Attempts of the continuations of a turn begin at a multiple of this, so each continuation has its own seeds."""
+
+
+TURN = """Task that the agent was given:
+{task}
+
+What it did before:
+{before}
+
+Its next turn:
+{text}
+
+Give that turn a score from 0 (worst) to {scale} (best) for this criterion only: {criterion}"""
+
+
+def judged_turns(
+    judge: Judge, criterion: str, *, every: int = 1, scale: int = 10, template: str = TURN
+) -> Criterion[Any]:
+    """Returns a criterion with the mean score of the agent's turns / scale, from 0 to 1; `details` has each of them.
+
+    The judge sees a turn with its calls and results, and the turns before it, but nothing after it. An episode without
+    a judged turn is skipped.
+
+    Args:
+        judge: The judge.
+        criterion: What is judged, in words.
+        every: Distance between two judged turns, 1 and up: 3 judges every third turn.
+        scale: Highest score, 1 and up; the judge gives a whole number from 0.
+        template: Prompt, with {task}, {before}, {text}, {criterion} and {scale}.
+
+    Raises:
+        DefinitionError: `every` or `scale` is below 1, or the template lacks a name.
+    """
+    if every < 1:
+        raise DefinitionError(f"every must be at least 1, got {every}")
+    kind = score_type(scale)
+    filled(template, dict.fromkeys(("task", "before", "text"), ""), criterion="", scale="")
+
+    @reward(external=True)
+    async def judged_turns(view: EpisodeView[Any]) -> Score:
+        own = [turn for turn in view.trace.turns if not turn.thread]
+        chosen = list(enumerate(own))[every - 1 :: every]
+
+        async def ask(place: int) -> tuple[float, dict[str, Any]]:
+            texts = {"task": question(view), "before": listed(own[:place]), "text": listed(own[place : place + 1])}
+            prompt = filled(template, texts, criterion=criterion, scale=str(scale))
+            said = await judge.ask(prompt, kind, trace=view.trace)
+            return statistics.fmean(vote.score for vote in said.votes) / scale, said.details
+
+        found = await asyncio.gather(*(ask(place) for place, _ in chosen))
+        if not found:
+            return Score(None, "the agent took too few turns to judge one")
+        turns = {str(turn.index): value for (_, turn), (value, _) in zip(chosen, found, strict=True)}
+        worst = min(turns, key=lambda index: turns[index])
+        reason = f"mean of {len(turns)} turns; lowest: turn {worst}, {turns[worst]:.4g}"
+        return Score(statistics.fmean(turns.values()), reason, {**found[0][1], "turns": turns})
+
+    return judged_turns
 
 
 class TurnValue(NamedTuple):
