@@ -173,6 +173,18 @@ def test_other_resources_are_compared_by_their_digest() -> None:
     assert asyncio.run(changes(before, after)) == [WorldChange("log", "digest ", "digest 61")]
 
 
+class Shell(Log):
+    """A resource that shows its contents."""
+
+    def contents(self) -> dict[str, list[str]]:
+        return {"lines": list(self.lines)}
+
+
+def test_resources_with_contents_are_compared_by_entry() -> None:
+    before, after = Ship(log=Shell(("a",))), Ship(log=Shell(("a", "b")))
+    assert asyncio.run(changes(before, after)) == [WorldChange('log["lines"][1]', MISSING, "b")]
+
+
 def test_folders_are_compared_by_their_metadata() -> None:
     before, after = Ship(), Ship()
     after.files.make_folder("logs")

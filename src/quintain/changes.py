@@ -58,7 +58,8 @@ def shown(value: Any) -> str:
 async def changes(before: S, after: S) -> list[WorldChange]:
     """Returns all differences in the order of the fields; clock, identifiers and random draws come last.
 
-    A resource with `diff` is compared by row or file, a mapping by entry, any other resource by its digest.
+    A resource with `diff` is compared by row or file, one with `contents` (a method that returns a dict) and a mapping
+    by entry, any other resource by its digest.
     """
     found: list[WorldChange] = []
     for change in (*_walk("", before, after), *_shared(before.shared, after.shared)):
@@ -110,6 +111,8 @@ def _contents(path: str, before: Any, after: Any) -> Iterable[tuple[str, Any, An
     """Returns (path, before, after) for each row or file that differs; None if the resources expose no contents."""
     if hasattr(before, "diff"):
         return itertools.chain.from_iterable(_row(path, before, after, row=row) for row in before.diff(after))
+    if hasattr(before, "contents"):
+        return _named(path, before.contents(), after.contents())
     if hasattr(before, "rows") and hasattr(before, "__getitem__"):
         return _named(path, *({key: side[key] for key in side} for side in (before, after)))
     return None

@@ -11,6 +11,7 @@ import pytest
 
 import quintain as qn
 from quintain import codec, resource
+from quintain.changes import MISSING, WorldChange, changes
 from quintain.errors import EpisodeError, UsageError
 from quintain.resources.sandbox import Limits, Policy, Result, Sandbox
 from quintain.resources.workspace import Workspace
@@ -38,6 +39,23 @@ def conversation(ask: Ask, held: Workspace, *requests: str) -> list[Result]:
         return [await ask(held, request) for request in requests]
 
     return run(talk)
+
+
+class Room(qn.State):
+    files: Workspace
+    box: Sandbox
+
+
+def test_a_request_is_a_change_of_the_world_by_its_text() -> None:
+    before = Room(files=Workspace(), box=Sandbox())
+    conversation(before.box.shell, before.files, "cd /tmp")
+    after = before.copy()
+    conversation(after.box.shell, after.files, "pwd")
+    conversation(after.box.python, after.files, "1 + 1")
+    assert run(lambda: changes(before, after)) == [
+        WorldChange('box["shell:"][1]', MISSING, "pwd"),
+        WorldChange('box["python:"]', MISSING, ["1 + 1"]),
+    ]
 
 
 def test_a_shell_keeps_folder_variables_and_functions(box: Sandbox) -> None:

@@ -264,6 +264,10 @@ class Sandbox:
         made._sessions |= {key: SandboxSession(History.load(*one)) for key, one in stored.sessions.items()}
         return made
 
+    def contents(self) -> dict[str, list[str]]:
+        """Returns the requests of each session, for comparison by people: "shell:main" -> the commands in order."""
+        return {key: [one.text for one in session.history.entries] for key, session in self._sessions.items()}
+
     def digest(self) -> str:
         """Names policy, limits and histories: 32 hex digits."""
         sessions = {key: session.history.name() for key, session in self._sessions.items()}
