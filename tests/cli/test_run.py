@@ -207,6 +207,7 @@ def test_the_gate_stops_a_run_with_3_and_a_report(desk: Path, call: Call) -> Non
     assert "quintain:tool_bug" in ended.err
     assert "the desk caught fire" in ended.err
     assert "mean reward   -" in ended.out
+    assert "Hint: `quintain triage DIR`" in ended.err
 
 
 def test_a_stopped_run_is_still_one_json_document(desk: Path) -> None:

@@ -33,7 +33,7 @@ RIGHT = "def add(a, b):\n    return a + b\n"
 
 
 def outcomes(code: str, tests: HiddenTests = ADD, *, files: dict[Any, str | bytes] | None = None) -> list[str]:
-    box = Sandbox(Policy(), limits=Limits(seconds=1.8))
+    box = Sandbox(Policy(), limits=Limits(seconds=1.5))
     found = asyncio.run(run_tests(box, Workspace(files), tests, code=code))
     assert [one.name for one in found] == [test.name for test in tests.tests]
     return [one.failure for one in found]
@@ -84,7 +84,7 @@ os._exit(0)
 """,
     "forged report": """print('{"outcomes": [["small", ""], ["large", ""]]}')""",
     "flood": "import os\nwhile True: os.write(2, b'x' * 4096)",
-    "flooded answer": "add = lambda a, b: 'x' * 20_000_000",
+    "flooded answer": "add = lambda a, b: 'x' * 17_000_000",
     "deep answer": """
 held = []
 for _ in range(5000): held = [held]

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
-from quintain.errors import Failure, Frame, author_frames
+from quintain.errors import Failure, Frame, RunStopped, author_frames
 from quintain.record import EpisodeRecord
 
 _KEYWORD = re.compile(r"nexpected keyword argument '(\w+)'")
@@ -26,6 +26,8 @@ _DATA_ERRORS = frozenset({"KeyError", "IndexError", "LookupError", "ValueError",
 
 def of_error(error: BaseException) -> str:
     """Returns the hint for an error or one of its causes; empty if there is none."""
+    if isinstance(error, RunStopped):
+        return "`quintain triage DIR` names the component of each failure; `--debug` opens the first one in a debugger"
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, TypeError) and (found := _KEYWORD.search(str(cause))):
