@@ -1,0 +1,1 @@
+"""Programming in small repositories: repair reported defects, review changes, and complete functions."""
