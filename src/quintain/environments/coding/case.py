@@ -19,7 +19,7 @@ from .state import Coding
 from .tracker import DAY, Issue
 from .verifier import Flaw, Truth
 
-OLDER = {"easy": 9, "medium": 16, "hard": 28}
+OLDER = {"easy": 14, "medium": 22, "hard": 36}
 """Issues of the time before."""
 
 _EXAMPLES = """import doctest

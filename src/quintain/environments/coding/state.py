@@ -128,6 +128,8 @@ class Coding(Faulty):
         Args:
             command: For bash.
         """
+        if "\0" in command:
+            raise qn.ToolError("a command must not have a NUL character")
         result = await self._run("bash", "-c", command)
         return _cut(result.out + result.err) + f"\n{_status(result)}"
 
