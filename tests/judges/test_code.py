@@ -53,6 +53,9 @@ def test_tests_read_the_code_of_the_workspace() -> None:
     assert outcomes("", tests, files=files) == [""]
 
 
+FIND = "import os\ndriver = int(open(f'/proc/{os.getppid()}/stat').read().split()[3])\n"
+"""Source that finds the process that holds the tests: the parent of the one that starts the code."""
+
 FORGERIES = {
     "wrong": "def add(a, b): return a - b",
     "equals everything": """
@@ -90,8 +93,10 @@ held = []
 for _ in range(5000): held = [held]
 add = lambda a, b: held
 """,
-    "killed driver": "import os; os.kill(os.getppid(), 9)",
-    "stopped driver": "import os; os.kill(os.getppid(), 19)",
+    "killed nursery": "import os; os.kill(os.getppid(), 9)",
+    "stopped nursery": "import os; os.kill(os.getppid(), 19)",
+    "killed driver": f"{FIND}os.kill(driver, 9)",
+    "stopped driver": f"{FIND}os.kill(driver, 19)",
     "fork": """
 import os
 while True:
@@ -105,8 +110,8 @@ json.dumps = lambda *a: "{}"
 sys.modules["__main__"].pack = lambda *a: True
 add = lambda a, b: True
 """,
-    "memory of the driver": "import os; open(f'/proc/{os.getppid()}/mem', 'rb').read(1)",
-    "output of the driver": "import os; open(f'/proc/{os.getppid()}/fd/1', 'w').write('x')",
+    "memory of the driver": f"{FIND}open(f'/proc/{{driver}}/mem', 'rb')\n{RIGHT}",
+    "output of the driver": f"{FIND}os.listdir(f'/proc/{{driver}}/fd')\n{RIGHT}",
 }
 
 

@@ -1,22 +1,26 @@
 """Program that runs hidden tests inside a sandbox; it is sent there as text and imports only the standard library.
 
-Two processes take part. The driver holds the tests; the target holds the code under test, and gets nothing but source
-to run or a function to call. Values travel as tagged JSON, so what the tests compare are plain built-in objects: an
-object with its own `__eq__` cannot arrive. The driver is not dumpable (`prctl(2)`), so a process of the same user can
-neither read its memory nor open its files, and its report carries a word that came in its standard input.
+Two processes take part in a test. The driver holds the tests; the target holds the code under test, and gets nothing
+but source to run or a function to call. Values travel as tagged JSON, so what the tests compare are plain built-in
+objects: an object with its own `__eq__` cannot arrive. The driver is not dumpable (`prctl(2)`), so a process of the
+same user can neither read its memory nor open its files, and its report carries a word that came in its standard input.
+
+The targets are forks of a third process, the nursery, which the driver forks before it reads the tests. So a target
+costs a fork instead of a start of Python, and its memory has never held a test.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import ctypes
 import functools
 import json
 import os
 import selectors
 import signal
-import subprocess
+import socket
 import sys
 import time
 import traceback
@@ -25,6 +29,8 @@ from pathlib import Path
 from typing import Any, cast
 
 PR_SET_DUMPABLE = 4
+START_S = 5.0
+"""Seconds in which the nursery must start a target."""
 LONGEST = 16 * 2**20
 """Bytes of one answer of the target; a longer one counts as none."""
 SEQUENCES: dict[str, Any] = {"l": list, "t": tuple, "s": set, "f": frozenset, "d": dict}
@@ -36,9 +42,10 @@ SCALARS: tuple[tuple[str, Any, Callable[[Any], str]], ...] = (
 )
 
 
-IS_DRIVER = sys.argv[1:] != ["target"]
 HELD: list[Any] = []
 """Objects of the target that the driver has handles of."""
+ROLE = {"driver": True}
+"""Whether this process is the driver; a target sets it to False."""
 
 
 class Handle:
@@ -86,7 +93,7 @@ def unpack(value: Any) -> Any:
         return value
     tag, content = value
     if tag == "h":
-        return Handle(content) if IS_DRIVER else HELD[content]
+        return Handle(content) if ROLE["driver"] else HELD[content]
     if tag in SEQUENCES:
         return SEQUENCES[tag](unpack(one) for one in content)
     scalars: dict[str, Callable[[str], Any]] = {"r": float, "c": complex, "b": bytes.fromhex}
@@ -141,30 +148,36 @@ class Target:
     """The code under test in a process of its own.
 
     Args:
+        nursery: Socket of the nursery.
         code: Source that is run first; its names are those that tests call.
         seconds: Longest time of one answer.
     """
 
-    def __init__(self, code: str, seconds: float) -> None:
+    def __init__(self, nursery: socket.socket, *, code: str, seconds: float) -> None:
         self._seconds = seconds
-        program = sys.orig_argv[sys.orig_argv.index("-c") + 1]
-        words = [sys.executable, "-I", "-c", program, "target"]
-        self._process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-        )
+        inward, self._jobs = os.pipe()
+        self._answers, outward = os.pipe()
+        self._pid = 0
         self._rest = b""
+        try:
+            socket.send_fds(nursery, [b"t"], [inward, outward])
+            self._pid = int(nursery.recv(16) or b"0")
+        except OSError:
+            raise TargetGoneError("the code ended the process that starts it") from None
+        finally:
+            os.close(inward)
+            os.close(outward)
         if code:
             self.ask({"run": code})
 
     def ask(self, job: dict[str, Any]) -> Any:
         """Sends one job and returns the value of its answer, or raises its exception."""
-        pipe = self._process.stdin
-        assert pipe is not None, "stdin is a pipe"
+        data = memoryview(json.dumps(job).encode() + b"\n")
         try:
-            pipe.write(json.dumps(job).encode() + b"\n")
-            pipe.flush()
+            while data:
+                data = data[os.write(self._jobs, data) :]
         except BrokenPipeError:
-            raise TargetGoneError(f"the code ended with status {self._process.wait()}") from None
+            raise TargetGoneError("the code ended before it answered") from None
         try:
             answer = json.loads(self._line())
             if "error" not in answer:
@@ -178,17 +191,15 @@ class Target:
 
     def _line(self) -> bytes:
         """Reads one line, within the time and the size."""
-        out = self._process.stdout
-        assert out is not None, "stdout is a pipe"
         ends = time.monotonic() + self._seconds
         with selectors.DefaultSelector() as ready:
-            ready.register(out, selectors.EVENT_READ)
+            ready.register(self._answers, selectors.EVENT_READ)
             while b"\n" not in self._rest:
                 if not ready.select(max(0.0, ends - time.monotonic())):
                     raise TargetGoneError(f"the code gave no answer within {self._seconds:g} s")
-                piece = os.read(out.fileno(), 1 << 16)
+                piece = os.read(self._answers, 1 << 16)
                 if not piece:
-                    raise TargetGoneError(f"the code ended with status {self._process.wait()}")
+                    raise TargetGoneError("the code ended before it answered")
                 self._rest += piece
                 if len(self._rest) > LONGEST:
                     raise TargetGoneError(f"the code wrote more than {LONGEST} bytes as one answer")
@@ -197,12 +208,45 @@ class Target:
 
     def close(self) -> None:
         """Ends the process and those of its session."""
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            return  # It ended by itself.
-        finally:
-            self._process.wait()
+        os.close(self._jobs)
+        os.close(self._answers)
+        if self._pid > 1:  # A nursery that the code has taken over may name no process, or this one's group.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)
+
+
+def nursery() -> socket.socket:
+    """Forks the process that forks the targets, and returns the socket to it."""
+    own, its = socket.socketpair()
+    if os.fork():
+        its.close()
+        own.settimeout(START_S)
+        return own
+    own.close()
+    quiet = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):  # The tests come by the first, the report leaves by the second.
+        os.dup2(quiet, number)
+    os.close(quiet)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    its.sendall(b"ready")
+    while True:
+        said, pipes, _, _ = socket.recv_fds(its, 1, 2)
+        if not said:
+            os._exit(0)
+        if pid := os.fork():
+            for number in pipes:
+                os.close(number)
+            its.sendall(b"%d" % pid)
+            continue
+        its.close()
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number, pipe in enumerate(pipes):
+            os.dup2(pipe, number)
+            os.close(pipe)
+        ROLE["driver"] = False
+        serve()
+        os._exit(0)
 
 
 def _raised(kind: type[Exception], message: str) -> Exception:
@@ -212,12 +256,12 @@ def _raised(kind: type[Exception], message: str) -> Exception:
         return Exception(message)
 
 
-def failure(test: dict[str, str], payload: dict[str, Any]) -> str:
+def failure(test: dict[str, str], payload: dict[str, Any], source: socket.socket) -> str:
     """Runs one test on a new target and returns why it failed; empty if it passed."""
     target = None
     space: dict[str, Any] = {"__name__": "__test__"}
     try:
-        target = Target(payload["code"], payload["seconds"])
+        target = Target(source, code=payload["code"], seconds=payload["seconds"])
         started = target
 
         def run(source: str) -> Any:
@@ -246,6 +290,8 @@ def failure(test: dict[str, str], payload: dict[str, Any]) -> str:
 
 def main() -> None:
     """Reads the tests from standard input, runs each, and writes one line of JSON."""
+    source = nursery()
+    source.recv(5)  # It has let go of the standard input.
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     payload = cast(dict[str, Any], json.load(sys.stdin))
     report = os.dup(1)
@@ -253,11 +299,11 @@ def main() -> None:
     found: dict[str, Any] = {"word": payload["word"]}
     try:
         exec(compile(payload["setup"], "<setup>", "exec"), {"__name__": "__test__"})  # noqa: S102
-        found["outcomes"] = [[test["name"], failure(test, payload)] for test in payload["tests"]]
+        found["outcomes"] = [[test["name"], failure(test, payload, source)] for test in payload["tests"]]
     except Exception as error:  # noqa: BLE001  # It is the mistake of the tests' author.
         found["broken"] = repr(error)[:500]
     os.write(report, json.dumps(found).encode() + b"\n")
 
 
 if __name__ == "__main__":
-    main() if IS_DRIVER else serve()
+    main()
