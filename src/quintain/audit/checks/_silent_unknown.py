@@ -134,7 +134,8 @@ def dangles(records: Sequence[Record], evidence: Evidence) -> bool:
 def makes(made: dict[str, list[Any]], name: str) -> bool:
     """True if a change is a new row of this name."""
     for path, (before, after) in made.items():
-        if before is None and (name in path.split("/") or (is_dict(after) and name in list(after.values())[:2])):
+        is_named = name in path.split("/") or path.endswith(f"/{name}")  # The name may be a path itself.
+        if before is None and (is_named or (is_dict(after) and name in list(after.values())[:2])):
             return True
         if is_list(before) and is_list(after) and name in after:
             return True

@@ -275,14 +275,17 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
     tools = {tool.name for tool in ctx.about.tools}
     fields = {name for tool in ctx.about.tools for name in tool.properties} | ctx.discovery.values.names()
     texts = [(f"the description of {tool.name}", tool.description) for tool in ctx.about.tools]
+    world = ""  # A name that is in the world, such as that of a function in a file, is no tool's.
     for task in ctx.sample_tasks(6):
         further = (Op("prompt", name=task, mark="prompt"),) if "prompt" in ctx.offers else ()
-        record = ctx.play(reset(task, mark="first"), *further)
+        look = (Op("state", mark="look"),) if "state" in ctx.offers else ()
+        record = ctx.play(reset(task, mark="first"), *further, *look)
         texts.append((f"the prompt of {task}", text_of(record.at("prompt" if further else "first"))))
+        world += text_of(record.at("look")) if look else ""
     reported: set[str] = set()
     for where, text in texts:
         ctx.count_comparisons()
-        called = (tools_called(text) | tools_near(text, tools)) - tools - fields
+        called = {name for name in tools_called(text) | tools_near(text, tools) if name not in world} - tools - fields
         for name in sorted((called | tools_quoted(text, tools)) - tools - fields - reported):
             reported.add(name)
             yield ctx.finding(

@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -32,6 +33,8 @@ from .wire import EndFrame, LoadFrame, Receiver, ResultFrame, StartFrame, send
 _PR_SET_CHILD_SUBREAPER = 36
 _MEMORY = 8 << 30
 """Address space of one probe, in bytes."""
+GRACE_S = 1.0
+"""Seconds in which processes may end that end with their parent, such as the supervisor of sandboxes."""
 
 
 def main(inward: int, outward: int) -> None:
@@ -192,9 +195,17 @@ def _adopt_orphans() -> None:
 
 
 def _reap() -> int:
-    """Kills the processes that a probe left behind and returns their number."""
+    """Kills the processes that a probe left behind and returns their number.
+
+    Those that end by themselves when their parent is gone are not left behind; they have GRACE_S seconds.
+    """
     count = 0
     children = Path(f"/proc/self/task/{os.getpid()}/children")
+    until = time.monotonic() + GRACE_S
+    while children.is_file() and children.read_text("ascii").split() and time.monotonic() < until:
+        with contextlib.suppress(ChildProcessError):
+            if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                time.sleep(0.005)
     while children.is_file() and (pids := children.read_text("ascii").split()):
         for pid in map(int, pids):
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
