@@ -41,6 +41,7 @@ class Case(authoring.Draft[Coding]):
         files: The repository as the agent finds it.
         reviewed: Number of lines of each file under review.
         reports: Issues of the job, by number.
+        harmless: Edits of the change under review that must stay.
     """
 
     def __init__(self, key: bytes, level: Level) -> None:
@@ -48,6 +49,7 @@ class Case(authoring.Draft[Coding]):
         self.files: dict[str, str] = {}
         self.reviewed: dict[str, int] = {}
         self.reports: dict[str, Issue] = {}
+        self.harmless: Sequence[Edit] = ()
         self._tests: tuple[HiddenTest, ...] = ()
         self._flaws: list[Flaw] = []
         self._package = self._code = ""
@@ -120,6 +122,7 @@ class Case(authoring.Draft[Coding]):
             issues=tuple(self.reports),
             may_change=self._may_change,
             code=self._code,
+            kept=tuple((edit.file, edit.new) for edit in self.harmless),
         )
 
     def world(self) -> Coding:

@@ -19,22 +19,20 @@ def repair(case: Case, name: str, package: Package, defects: Sequence[Defect]) -
         f"In the Python package `{name}`, {reports} a wrong behaviour.{place} Repair the cause, keep all other "
         f"behaviour as it is, and close {'it' if len(numbers) == 1 else 'both'} as fixed."
     )
-    for number, defect in zip(numbers, defects, strict=True):
+    for number in numbers:
         case.play("read_issue", number=number)
-        case.play("read", path=defect.file)
-        case.flaw(defect)
-        case.mend(defect)
-    case.play("run_tests")
+    _mend(case, defects)
     for number, defect in zip(numbers, defects, strict=True):
+        case.flaw(defect)
         case.play("close_issue", number=number, resolution="fixed", note=f"Repaired in {defect.file}.")
     return f"Repaired: {', '.join(defect.title for defect in defects)}."
 
 
 def review(case: Case, name: str, package: Package, defects: Sequence[Defect]) -> str:
     """Review a change with one or two defects, among harmless edits unless the task is easy; then repair them."""
-    harmless = package.changes if case.level != "easy" else ()
-    case.seed(name, package, [*harmless, *defects])
-    changed = sorted({edit.file for edit in (*harmless, *defects)})
+    case.harmless = package.changes if case.level != "easy" else ()
+    case.seed(name, package, [*case.harmless, *defects])
+    changed = sorted({edit.file for edit in (*case.harmless, *defects)})
     diff = "".join(
         line if line.endswith("\n") else f"{line}\n"
         for path in changed
@@ -51,14 +49,10 @@ def review(case: Case, name: str, package: Package, defects: Sequence[Defect]) -
         "of each defect that the change introduces, by its number in the new version, and do not comment on harmless "
         f"lines. Then repair the defects, and keep the rest of the change.\n\n```diff\n{diff}```"
     )
-    for path in sorted({defect.file for defect in defects}):
-        case.play("read", path=path)
     for defect in defects:
         flaw = case.flaw(defect)
         case.play("comment", path=flaw.path, line=flaw.first, text=f"This introduces a defect: {defect.title}.")
-    for defect in defects:
-        case.mend(defect)
-    case.play("run_tests")
+    _mend(case, defects)
     return f"The change introduces {len(defects)} defect{'s' * (len(defects) > 1)}, which I have repaired."
 
 
@@ -73,3 +67,12 @@ def complete(case: Case, function: Function) -> str:
     case.complete(function)
     case.play("run_tests")
     return f"The function {function.name} is complete."
+
+
+def _mend(case: Case, defects: Sequence[Defect]) -> None:
+    """Adds to the solution: reads the files, repairs the defects, and runs the tests."""
+    for path in sorted({defect.file for defect in defects}):
+        case.play("read", path=path)
+    for defect in defects:
+        case.mend(defect)
+    case.play("run_tests")

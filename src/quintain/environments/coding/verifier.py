@@ -47,6 +47,7 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
         issues: Numbers of the issues to close.
         may_change: Beginnings of the paths that may change; new files may also be in `tests/`.
         code: Source that imports the code under test, in its process.
+        kept: Paths and texts of the harmless parts of a reviewed change, which must stay.
     """
 
     package: str
@@ -55,6 +56,7 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
     issues: tuple[str, ...] = ()
     may_change: tuple[str, ...]
     code: str = ""
+    kept: tuple[tuple[str, str], ...] = ()
 
 
 def _content(world: Coding) -> str:
@@ -169,8 +171,10 @@ def stray_changes(task: qn.Task[Coding], world: Coding) -> list[str]:
         if not change.path.startswith(truth.may_change)
         and not (change.before is None and change.path.startswith("tests/"))
     ]
+    kept = {path: world.files.text(path) if world.files.exists(path) else "" for path, _ in truth.kept}
+    lost = [f"{path} lost a part of the change" for path, text in truth.kept if text not in kept[path]]
     issues = [change.key for change in start.issues.diff(world.issues) if change.key not in truth.issues]
-    return [*files, *(f"issue {key} was changed" for key in issues)]
+    return [*files, *lost, *(f"issue {key} was changed" for key in issues)]
 
 
 verifier = qn.Verifier(sound_call, informed, changed, tested, repaired, found, closed, untouched, combine="product")
