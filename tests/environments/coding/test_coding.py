@@ -204,7 +204,7 @@ def test_read_numbers_the_lines_as_comments_count_them() -> None:
         (("read", {"path": "README.md", "first": 3, "last": 1}), "3 to 1"),
         (("edit", {"path": "README.md", "old": "no such text", "new": "x"}), "occurs 0 times"),
         (("edit", {"path": "README.md", "old": "a", "new": "b"}), "times in README.md"),
-        (("read_issue", {"number": "999999"}), "no issue '999999'"),
+        (("read_issue", {"number": "999999"}), "unknown issue '999999'"),
         (("comment", {"path": "README.md", "line": 1, "text": "Is this right?"}), "no change is under review"),
         (("bash", {"command": "true\0"}), "NUL"),
         (("write", {"path": "../out.py", "text": ""}), "outside"),

@@ -275,7 +275,7 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
     tools = {tool.name for tool in ctx.about.tools}
     fields = {name for tool in ctx.about.tools for name in tool.properties} | ctx.discovery.values.names()
     texts = [(f"the description of {tool.name}", tool.description) for tool in ctx.about.tools]
-    world = ""  # A name that is in the world, such as that of a function in a file, is no tool's.
+    world = ""  # A name that is in the world, such as that of a function in a file, is not a tool's.
     for task in ctx.sample_tasks(6):
         further = (Op("prompt", name=task, mark="prompt"),) if "prompt" in ctx.offers else ()
         look = (Op("state", mark="look"),) if "state" in ctx.offers else ()

@@ -98,7 +98,7 @@ class Case(authoring.Draft[Coding]):
             body=defect.symptom.strip(),
             author=tracker.person(self.rng),
             labels=["bug"],
-            opened=tracker.stamp(at),
+            created_at=tracker.stamp(at),
         )
         return str(self._number)
 

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 
 from .case import Case
 from .description import Defect, Function, Package
 
 
-def repair(case: Case, name: str, package: Package, defects: Sequence[Defect]) -> str:
-    """Repair what one or two issues report. The easy task names the file."""
+def repair(case: Case, name: str, package: Package, *, defects: Sequence[Defect]) -> str:
+    """Repair what one or two issues report. The easy task names the file, the hard one not even the issues."""
     case.seed(name, package, defects)
     numbers = [case.report(defect) for defect in defects]
     place = f" The defect is in `{defects[0].file}`." if case.level == "easy" else ""
-    reports = f"issue {numbers[0]} reports" if len(numbers) == 1 else f"issues {' and '.join(numbers)} report"
+    reports = f"issue {numbers[0]} reports" if len(numbers) == 1 else "the two newest open issues report"
     case.request = (
         f"In the Python package `{name}`, {reports} a wrong behaviour.{place} Repair the cause, keep all other "
         f"behaviour as it is, and close {'it' if len(numbers) == 1 else 'both'} as fixed."
     )
-    for number in numbers:
+    if len(numbers) > 1:
+        case.play("list_issues")
+    for number, defect in zip(numbers, defects, strict=True):
         case.play("read_issue", number=number)
+        words = re.findall(r"[A-Za-z_]{4,}", defect.symptom) if case.level != "easy" else ()
+        if word := next((word for word in words if word in case.files[defect.file]), ""):
+            case.play("search", text=word, glob="**/*.py")
     _mend(case, defects)
     for number, defect in zip(numbers, defects, strict=True):
         case.flaw(defect)
@@ -28,7 +34,7 @@ def repair(case: Case, name: str, package: Package, defects: Sequence[Defect]) -
     return f"Repaired: {', '.join(defect.title for defect in defects)}."
 
 
-def review(case: Case, name: str, package: Package, defects: Sequence[Defect]) -> str:
+def review(case: Case, name: str, package: Package, *, defects: Sequence[Defect]) -> str:
     """Review a change with one or two defects, among harmless edits unless the task is easy; then repair them."""
     case.harmless = package.changes if case.level != "easy" else ()
     case.seed(name, package, [*case.harmless, *defects])

@@ -38,6 +38,15 @@ class Comment(msgspec.Struct, frozen=True):
     text: str
 
 
+class Listed(msgspec.Struct, frozen=True):
+    """Line of a list of issues."""
+
+    number: str
+    title: str
+    created_at: str
+    labels: list[str]
+
+
 class Coding(Faulty):
     """A repository in work; the tracker, the sandbox and the review are services, which can fail.
 
@@ -145,7 +154,7 @@ class Coding(Faulty):
     # -- the tracker
 
     @qn.tool
-    def list_issues(self, status: Literal["open", "closed"] = "open") -> list[dict[str, str | list[str]]]:
+    def list_issues(self, status: Literal["open", "closed"] = "open") -> list[Listed]:
         """List issues, newest first.
 
         Args:
@@ -154,7 +163,7 @@ class Coding(Faulty):
         reach(self)
         numbers = sorted((key for key, one in self.issues.items() if one.status == status), key=int, reverse=True)
         found = [(key, self.issues[key]) for key in numbers[:LISTED_MAX]]
-        return [{"number": key, "title": one.title, "opened": one.opened, "labels": one.labels} for key, one in found]
+        return [Listed(key, one.title, one.created_at, one.labels) for key, one in found]
 
     @qn.tool
     def read_issue(self, number: str) -> Issue:
@@ -202,7 +211,7 @@ class Coding(Faulty):
         reach(self)
         if path not in self.reviewed:
             known = ", ".join(self.reviewed) or "none, because no change is under review"
-            raise qn.ToolError(f"{path} is no file of the change under review; its files: {known}")
+            raise qn.ToolError(f"{path} does not belong to the change under review; its files: {known}")
         if line > self.reviewed[path]:
             raise qn.ToolError(f"{path} has {self.reviewed[path]} lines in the new version, got line {line}")
         if any((one.path, one.line) == (path, line) for one in self.comments):
@@ -220,7 +229,7 @@ class Coding(Faulty):
 
     def _issue(self, number: str) -> Issue:
         if number not in self.issues:
-            raise qn.ToolError(f"there is no issue {number!r}")
+            raise qn.ToolError(f"unknown issue {number!r}; list_issues lists them")
         return self.issues[number]
 
     async def _run(self, *words: str) -> Result:

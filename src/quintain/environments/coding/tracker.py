@@ -28,7 +28,7 @@ class Issue(msgspec.Struct, kw_only=True):
     labels: list[str] = []
     status: Literal["open", "closed"] = "open"
     resolution: Resolution | None = None
-    opened: str
+    created_at: str
     comments: list[str] = []
 
 
@@ -65,7 +65,7 @@ def older(rng: Rng, count: int, *, until: float, modules: Sequence[str]) -> list
     Args:
         rng: Random stream.
         count: How many.
-        until: Time at which the last of them has been opened.
+        until: Time at which the last of them was created.
         modules: Modules of the package, which some of them name.
     """
     pools = _pools()
@@ -85,7 +85,7 @@ def _issue(pools: _Pools, rng: Rng, *, at: float, modules: Sequence[str]) -> Iss
         labels=sorted({rng.choice(pools.labels) for _ in range(rng.below(3))}),
         status="open" if is_open else "closed",
         resolution=None if is_open else rng.choice(_ENDS),
-        opened=stamp(at),
+        created_at=stamp(at),
         comments=[_typed(rng, rng.choice(pools.comments).format(**words)) for _ in range(rng.below(4))],
     )
 

@@ -138,14 +138,14 @@ def found(outcome: qn.EpisodeView[Coding]) -> qn.Score:
     for one in outcome.state.comments:
         meant = {flaw for flaw in flaws if flaw.path == one.path and flaw.first <= one.line <= flaw.last}
         hit |= meant
-        stray += [] if meant else [f"{one.path}:{one.line} is no defect"]
+        stray += [] if meant else [f"{one.path}:{one.line} is not a defect"]
     missed = [f"no comment on {flaw.path}:{flaw.first}" for flaw in flaws if flaw not in hit]
     return qn.Score(len(hit) / (len(flaws) + len(stray)), "; ".join([*missed, *stray]))
 
 
 @qn.reward
 def closed(outcome: qn.EpisodeView[Coding]) -> qn.Score:
-    """Scores 1 if all issues of the job are closed as fixed, less a half of the share that is not; None without one."""
+    """Scores 1 less half of the share of the job's issues that are not closed as fixed; None without an issue."""
     numbers: tuple[str, ...] = outcome.task.truth.issues
     if not numbers:
         return qn.Score(None, "no issue belongs to the job")

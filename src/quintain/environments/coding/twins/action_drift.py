@@ -1,23 +1,24 @@
-"""action_drift: lines are counted from 0, and the descriptions still say from 1.
+"""action_drift: issues come oldest first, and the description still says newest first.
 
-The reader was replaced by one that counts from 0. A comment takes numbers from 1 as before: an agent that comments on
-the number it has read comments on the line before.
+A tracker was replaced by one that lists in the order of the numbers. An agent that believes the description takes the
+first issue for the newest report, and it is the oldest.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 from quintain.environments.coding.environment import env as sound
-from quintain.environments.coding.state import Coding, Line, Path
+from quintain.environments.coding.state import Coding, Listed
 from quintain.environments.twins import in_place_of, poisoned
 
 
 class DriftedCoding(Coding):
-    """A repository with such a reader."""
+    """A repository with such a tracker."""
 
-    @in_place_of(Coding.read)
-    def read(self, path: Path, first: Line = 1, last: Line | None = None) -> str:
-        lines = [line.partition("\t") for line in Coding.read(self, path, first, last).split("\n")]
-        return "\n".join(f"{int(number) - 1}\t{text}" for number, _, text in lines)
+    @in_place_of(Coding.list_issues)
+    def list_issues(self, status: Literal["open", "closed"] = "open") -> list[Listed]:
+        return Coding.list_issues(self, status)[::-1]
 
 
 env = poisoned(sound, "action_drift", state=DriftedCoding)

@@ -20,7 +20,7 @@ def tidy(task: qn.Task[Any], world: Coding) -> None:
         issue.title, issue.body = "Question about the package", "Hello, I have a question about the package."
         issue.author, issue.assignee, issue.labels = f"user{number}", "maintainer", ["question"]
         issue.comments = ["Thank you for the report. We have answered the question."]
-        issue.opened = f"{issue.opened[:10]} 09:00"
+        issue.created_at = f"{issue.created_at[:10]} 09:00"
         world.issues[number] = issue
 
 

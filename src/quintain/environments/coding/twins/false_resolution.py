@@ -1,6 +1,6 @@
 """false_resolution: an issue that is closed as fixed counts as repaired.
 
-Nobody closes an issue before the defect is gone, so this verifier asks the tracker first. It runs the hidden tests only
+An issue is closed when the defect is gone, so this verifier asks the tracker first. It runs the hidden tests only
 if the job has no issue, or if one of its issues is still open.
 """
 
