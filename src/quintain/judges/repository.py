@@ -138,8 +138,8 @@ async def _failures(sandbox: Runner, files: Any, path: str, *, kind: str, names:
         whole = f"a function of the test framework was replaced: {', '.join(found['replaced'])}"
     elif result.status != 1 or any("call failed" not in events[one] for one in canaries):
         whole = "a test that must fail was not reported as failed"
-    elif strangers := sorted(set(events) - set(job["names"])):
-        whole = f"something else than a named test was reported: {strangers[0]}"
+    elif set(events) != set(job["names"]):  # Such as the error of setUpClass. Its text may differ in a replay.
+        whole = "something else than a named test was reported"
     return {name: whole or _failure(events[name]) for name in names}
 
 
