@@ -1,4 +1,4 @@
-"""Data sets of programs: HumanEval- and MBPP-style files, and folders in the form of QuixBugs, with hidden tests."""
+"""Data sets of programs: files like those of HumanEval, MBPP and SWE-bench, and QuixBugs folders, with hidden tests."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from quintain.trace import Level
 from quintain.verifier import Criterion, EpisodeView, Score, Verifier
 
 from . import options as option
+from . import repositories
 
 SYSTEM = "Write Python. Reply with the code in one block between three backticks; it is tested as it stands."
 
@@ -64,35 +65,49 @@ class ExerciseTruth(msgspec.Struct, frozen=True):
 
 
 def load(
-    path: str, *, python: str = "/usr/bin/python3", pool: int | str = 0, seconds: int | str = 10
-) -> Environment[Exercise]:
+    path: str,
+    *,
+    python: str = "/usr/bin/python3",
+    readable: str = "",
+    pool: int | str = 0,
+    seconds: int | str | None = None,
+    repos: str = "",
+) -> Environment[Any]:
     """Returns exercises of programming as an environment with the split "test".
 
-    The agent's answer is the last fenced block of its last words. It scores 1 if all tests pass, else 0; a test that is
-    broken by itself makes the episode invalid.
+    The agent's answer is the last fenced block of its last words; for rows with a repository it is the files that the
+    agent leaves. It scores 1 if all tests pass, else 0; a test that is broken by itself makes the episode invalid.
 
     Args:
-        path: File of HumanEval's or MBPP's form (`.jsonl` or `.jsonl.gz`), or a folder of QuixBugs' form, with
-            `python_programs`, `correct_python_programs` and `json_testcases`.
+        path: File of HumanEval's or MBPP's form (`.jsonl` or `.jsonl.gz`) or of SWE-bench's (`.jsonl`), or a folder of
+            QuixBugs' form, with `python_programs`, `correct_python_programs` and `json_testcases`.
         python: Interpreter of the sandbox.
+        readable: Folders that the sandbox may read besides `/usr`, such as that of `python`, separated by colons.
         pool: Number of sandboxes that are kept ready.
-        seconds: Longest time of one answer of the code under test.
+        seconds: Longest time of one answer of the code under test, 10 by default; with a repository, of one command or
+            one test file, 300 by default.
+        repos: Folder with the repositories, each named `<owner>__<name>`; by default `repos` beside the file.
 
     Raises:
         UsageError: The path does not exist, or has another form.
     """
     place = Path(path)
-    policy = Policy(pool=option.whole("pool", pool, least=0), python=python)
-    limit = float(option.whole("seconds", seconds, least=1))
+    folders = tuple(folder for folder in readable.split(":") if folder)
+    policy = Policy(pool=option.whole("pool", pool, least=0), python=python, readable=folders)
     if not place.exists():
         raise UsageError(
             f"no file or folder {path}; give a file in the form of HumanEval or MBPP, or a QuixBugs folder"
         )
+    name = re.sub(r"\W", "_", place.name.partition(".")[0] or "code")
+    has_repositories = place.is_file() and repositories.is_row(_first_line(place))
+    limit = float(option.whole("seconds", seconds or (300 if has_repositories else 10), least=1))
+    if has_repositories:
+        return repositories.load(place, name=name, policy=policy, repos=repos, seconds=limit)
     made = list(_quixbugs(place, limit) if place.is_dir() else _rows(place, limit))
     if not made:
         raise UsageError(f"{path} holds no exercise")
     return Environment(
-        re.sub(r"\W", "_", place.name.partition(".")[0] or "code"),
+        name,
         tasks=lambda _: Tasks(len(made), made.__getitem__),
         harness=ToolLoop(system=SYSTEM),
         verifier=Verifier(Criterion(name="passes_tests", level=Level.TRAJECTORY, fn=PassesTests(Sandbox(policy)))),
@@ -117,6 +132,11 @@ class PassesTests:
         truth: ExerciseTruth = view.task.truth
         code = truth.before + answer_code(view)
         return verdict(await run_tests(self._sandbox, Workspace(), truth.tests, code=code))
+
+
+def _first_line(path: Path) -> bytes:
+    with path.open("rb") as lines:
+        return next((line for line in lines if line.strip()), b"")
 
 
 def _rows(path: Path, seconds: float) -> Iterator[Task[Exercise]]:

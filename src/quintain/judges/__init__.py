@@ -4,6 +4,7 @@
 * `answers`: comparison with the truth as text, number, set, JSON or normalized text.
 * `math`: answers in LaTeX, by the rule of the MATH data set.
 * `code`: hidden tests of the agent's code in a sandbox; `driver` is the program that runs them there.
+* `repository`: named tests of a repository, which share a process with the code; `reporter` runs them in the sandbox.
 * `final_state`: goals that hold at the end, and nothing else changed.
 * `composite`: several criteria as one: weighted sum, gates, product.
 * `chat`: the call of a language model as judge.

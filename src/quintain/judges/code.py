@@ -119,7 +119,7 @@ async def run_tests(sandbox: Runner, files: Any, tests: HiddenTests, *, code: st
     payload = {"word": word, "code": code, **msgspec.to_builtins(tests)}
     command = [sandbox.policy.python, "-I", "-c", DRIVER]
     result = await sandbox.run(files.fork(), command, stdin=json.dumps(payload).encode())
-    found = _report(result.out, word)
+    found = reported(result.out, word)
     if "broken" in found:
         raise EpisodeError(f"setup of the hidden tests: {found['broken']}", component="V", kind="verifier_error")
     names, outcomes = [test.name for test in tests.tests], found.get("outcomes", [])
@@ -130,7 +130,7 @@ async def run_tests(sandbox: Runner, files: Any, tests: HiddenTests, *, code: st
     return [TestOutcome(name, why) for name in names]
 
 
-def _report(out: str, word: str) -> dict[str, Any]:
+def reported(out: str, word: str) -> dict[str, Any]:
     """Returns the report in the line that begins with the word; empty if there is none."""
     lines = [line for line in out.splitlines() if line.startswith(f'{{"word": "{word}"')]
     return json.loads(lines[0]) if lines else {}

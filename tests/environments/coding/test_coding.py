@@ -32,8 +32,9 @@ def task(family: str, level: str = "easy", *, split: str = "validation") -> qn.T
 
 
 def observed(*calls: Call, of: qn.Task[Coding]) -> list[str]:
-    """The observations of calls; errors begin with `error:`."""
-    return [str(step.observation) for turn in play(env, of, calls).turns for step in turn.steps]
+    """The observations of calls; `error: ` stands before those of refused calls."""
+    steps = [step for turn in play(env, of, calls).turns for step in turn.steps]
+    return [f"{'error: ' * step.is_error}{step.observation}" for step in steps]
 
 
 def paid(of: qn.Task[Coding], calls: Sequence[Call]) -> dict[str, float | None]:

@@ -10,12 +10,13 @@ import quintain as qn
 from quintain import authoring
 from quintain.authoring import Level
 from quintain.judges.code import HiddenTest
+from quintain.resources.sandbox import Sandbox
 from quintain.resources.workspace import Workspace
 from quintain.state import Rng
 
 from . import tracker
 from .description import HOLE, Defect, Edit, Function, Package
-from .state import Coding
+from .state import LIMITS, Coding
 from .tracker import DAY, Issue
 from .verifier import Flaw, Truth
 
@@ -133,6 +134,11 @@ class Case(authoring.Draft[Coding]):
         gaps = [1 + rng.below(3) for _ in older]
         numbers = [first - sum(gaps[place + 1 :]) for place in range(len(older))]
         rows = {str(number): issue for number, issue in zip(numbers, older, strict=True)} | self.reports
-        state = Coding(files=Workspace(self.files), issues=qn.Table(Issue, rows), reviewed=self.reviewed)
+        state = Coding(
+            files=Workspace(self.files),
+            box=Sandbox(limits=LIMITS),
+            issues=qn.Table(Issue, rows),
+            reviewed=self.reviewed,
+        )
         state.clock.now = self.start
         return state

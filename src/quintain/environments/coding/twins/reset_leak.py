@@ -6,13 +6,12 @@ this process that searches for the same text gets the lines of another repositor
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
-
-import msgspec
+from typing import ClassVar
 
 from quintain.environments.coding.environment import env as sound
-from quintain.environments.coding.state import Coding, Path
+from quintain.environments.coding.state import Coding
 from quintain.environments.twins import in_place_of, poisoned
+from quintain.resources.repository import Path, Text
 
 
 class IndexedCoding(Coding):
@@ -21,7 +20,7 @@ class IndexedCoding(Coding):
     matches: ClassVar[dict[tuple[str, str], list[str]]] = {}
 
     @in_place_of(Coding.search)
-    def search(self, text: Annotated[str, msgspec.Meta(min_length=1)], glob: str = "**") -> list[str]:
+    def search(self, text: Text, glob: str = "**") -> list[str]:
         if (text, glob) not in self.matches:
             self.matches[text, glob] = Coding.search(self, text, glob)
         return self.matches[text, glob]
@@ -32,7 +31,7 @@ class IndexedCoding(Coding):
         return Coding.write(self, path, text)
 
     @in_place_of(Coding.edit)
-    def edit(self, path: Path, old: Annotated[str, msgspec.Meta(min_length=1)], new: str) -> str:
+    def edit(self, path: Path, old: Text, new: str) -> str:
         self.matches.clear()
         return Coding.edit(self, path, old, new)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import msgspec
 
 from quintain.environments.coding.environment import env as sound
-from quintain.environments.coding.state import Coding, Line, Path
+from quintain.environments.coding.state import Coding
 from quintain.environments.twins import in_place_of, poisoned
+from quintain.resources.repository import Line, Path
 
 
 class CachedCoding(Coding):
