@@ -315,3 +315,35 @@ class Desktop(Base):
     def score(self) -> float:
         written = {key: row["at"] for key, row in self.world["notes"].items() if row["at"]}
         return float(written == {f"K{self.task[-1]}": "milk"})
+
+
+class Files(Base):
+    """A repository in which a path that does not exist is made, and a function is named in the prompt."""
+
+    def tasks(self) -> list[str]:
+        return ["cart", "stock", "post"]
+
+    def tools(self) -> list[dict[str, Any]]:
+        read = tool("read_file", "Read a file.", path=TEXT)
+        return [read, tool("write_file", "Write a file; it is made if it is missing.", path=TEXT, text=TEXT)]
+
+    def reset(self, task: str, seed: int) -> str:
+        self.task = task
+        paths = [f"src/{name}.py" for name in self.tasks()]
+        self.world = {"files": {path: {"path": path, "text": "def read_total(): ...\n"} for path in paths}}
+        return f"Complete the function `read_total` in src/{task}.py."
+
+    def _read_file(self, path: str) -> str:
+        text: str = self.world["files"][path]["text"]
+        return text
+
+    def _write_file(self, path: str, text: str) -> str:
+        self.world["files"][path] = {"path": path, "text": text}
+        return f"wrote {path}"
+
+    def oracle(self, task: str) -> list[Any]:
+        path = f"src/{task}.py"
+        return [["read_file", {"path": path}], ["write_file", {"path": path, "text": "def read_total(): return 7\n"}]]
+
+    def score(self) -> float:
+        return float("return 7" in self.world["files"][f"src/{self.task}.py"]["text"])

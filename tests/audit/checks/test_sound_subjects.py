@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.checks import _drift_nested as lists
-from quintain.audit.checks import false_resolution, reward_hack, unsolvable
+from quintain.audit.checks import _silent_unknown as silent_unknown
+from quintain.audit.checks import action_drift, false_resolution, reward_hack, unsolvable
 from quintain.audit.kernel.check import Check
 from tests.audit.checks._found import found
 
@@ -25,6 +26,8 @@ SUBJECTS = Path(__file__).with_name("_sound_subjects.py")
         pytest.param("Pieces", reward_hack.right_in_sum, marks=pytest.mark.slow),
         ("Steps", reward_hack.right_in_sum),
         ("Places", lists.nested),
+        ("Files", silent_unknown.unknown_names),
+        ("Files", action_drift.prompts),
     ],
 )
 def test_no_finding_for_sound_subjects_that_look_like_bugs(name: str, check: Check) -> None:

@@ -16,11 +16,12 @@ from quintain import plugins
 from quintain.cli import main
 from quintain.environments.twins import CLASSES
 from quintain.errors import UsageError
+from tests.resources.sandbox import house
 
 from .playing import ENVIRONMENTS, Task, made, play
 
 EVERY = [(name, twin) for name in ENVIRONMENTS for twin in CLASSES]
-PLAYED = {"sales": range(0, 36, 5), "support": range(0, 56, 7)}
+PLAYED = {"sales": range(0, 36, 5), "support": range(0, 56, 7), "coding": range(9)}
 """Places of tasks that are, between them, of every family and of every level."""
 PLACES = pytest.mark.parametrize(
     "places", [slice(0, 2), pytest.param(slice(2, None), marks=pytest.mark.slow)], ids=["two", "the others"]
@@ -30,8 +31,15 @@ SHOWN_OTHERWISE = {
     ("support", "data_realism"): {"find_customers", "get_customer", "search_tickets", "list_tickets", "get_ticket"},
     ("sales", "action_drift"): {"crm_history"},
     ("support", "reset_leak"): {"find_customers"},
+    ("coding", "data_realism"): {"list_issues"},
+    ("coding", "action_drift"): {"list_issues"},
 }
 """Tools of which the oracle reads something else than in the sound environment."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def sandbox() -> None:
+    house.need()
 
 
 @pytest.mark.parametrize(("name", "twin"), EVERY)
@@ -79,7 +87,9 @@ def test_no_two_have_the_same_fingerprint(name: str) -> None:
     assert len({made(name, twin).fingerprint for twin in ("", *CLASSES)}) == 1 + len(CLASSES)
 
 
-@pytest.mark.parametrize("name", ["sales", pytest.param("support", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["sales", *(pytest.param(name, marks=pytest.mark.slow) for name in ("support", "coding"))]
+)
 def test_another_process_replays_all_twins_to_the_byte(name: str, tmp_path: Path) -> None:
     # The oracle never meets what is left over or comes in no order; test_sales and test_support show who does.
     folders = [tmp_path / twin for twin in CLASSES]
