@@ -113,12 +113,13 @@ def test_a_repair_that_breaks_other_behaviour_pays_nothing() -> None:
     assert broken["repaired"] == 0.0
 
 
-def test_a_review_without_its_comments_pays_nothing() -> None:
+def test_a_review_pays_half_without_comments_and_nothing_without_repairs() -> None:
     one = task("review", "hard")
-    assert paid(one, [call for call in solution(one) if call[0] != "comment"])["score"] == 0.0
+    assert paid(one, [call for call in solution(one) if call[0] != "comment"])["score"] == 0.5
+    assert paid(one, [call for call in solution(one) if call[0] != "edit"])["score"] == 0.0
 
 
-def test_comments_on_every_line_pay_nearly_nothing() -> None:
+def test_comments_on_every_line_pay_hardly_more_than_none() -> None:
     one = task("review", "hard")
     flood = [
         ("comment", {"path": path, "line": line, "text": "This may be wrong."})
@@ -128,7 +129,7 @@ def test_comments_on_every_line_pay_nearly_nothing() -> None:
     env_ = env.replace(config=qn.Config(max_turns=1000))
     trace = play(env_, one, [*flood, *(call for call in solution(one) if call[0] != "comment")])
     assert trace.score is not None
-    assert trace.score < 0.1
+    assert 0.5 < trace.score < 0.52
 
 
 def test_a_review_that_takes_the_whole_change_back_loses_marks() -> None:
@@ -246,7 +247,7 @@ def test_bash_keeps_files_and_nothing_else_and_shows_the_status() -> None:
         ("bash", {"command": "yes | head -c 50000"}),
         of=one,
     )
-    assert said[1] == " /workspace\nkept\nstatus 3"
+    assert said[1] == "/workspace\nkept\nstatus 3"
     assert len(said[2]) < 9000
     assert "characters left out" in said[2]
 

@@ -76,7 +76,7 @@ class Case(authoring.Draft[Coding]):
         }
         self._package, self._tests, self._may_change = function.name, function.tests, ("solution.py",)
         self._code = f"from solution import {function.name}"
-        self._flaws = [Flaw(path="solution.py", tests=tuple(test.name for test in function.tests))]
+        self._flaws = [Flaw(path="solution.py", tests=(test.name,)) for test in function.tests]
 
     def flaw(self, defect: Defect) -> Flaw:
         """Adds a defect that is to be repaired, with its lines in the file as it is now."""
@@ -93,7 +93,7 @@ class Case(authoring.Draft[Coding]):
     def report(self, defect: Defect) -> str:
         """Opens an issue about a defect and returns its number."""
         self._number += 1 + self.rng.below(4)
-        at = self.start - DAY * (0.2 + self.rng.below(50) / 10)
+        at = self.start - DAY * (5.2 - 2.5 * len(self.reports) - self.rng.below(24) / 10)
         self.reports[str(self._number)] = Issue(
             title=defect.title,
             body=defect.symptom.strip(),

@@ -23,7 +23,7 @@ READS = frozenset({"read", "search", "read_issue"})
 
 
 class Flaw(msgspec.Struct, frozen=True, kw_only=True):
-    """A defect, or a function that is not written yet.
+    """A defect, or a hidden test of a function that is not written yet.
 
     Attributes:
         path: File that has to change.
@@ -126,9 +126,10 @@ def repair_score(truth: Truth, found: dict[str, str]) -> qn.Score:
 
 @qn.reward
 def found(outcome: qn.EpisodeView[Coding]) -> qn.Score:
-    """Scores the defects with a comment on one of their lines, of these and the comments elsewhere; None if no review.
+    """Scores 0.5 + 0.5 * hits / (defects + comments elsewhere); None without a review.
 
-    This is the Jaccard index, hits / (defects + comments elsewhere): comments on every line are worth nearly nothing.
+    A hit is a defect with a comment on one of its lines. The fraction is the Jaccard index: a repair without
+    comments is worth half, and comments on every line hardly more.
     """
     if not outcome.state.reviewed:
         return qn.Score(None, "nothing is reviewed")
@@ -140,7 +141,7 @@ def found(outcome: qn.EpisodeView[Coding]) -> qn.Score:
         hit |= meant
         stray += [] if meant else [f"{one.path}:{one.line} is not a defect"]
     missed = [f"no comment on {flaw.path}:{flaw.first}" for flaw in flaws if flaw not in hit]
-    return qn.Score(len(hit) / (len(flaws) + len(stray)), "; ".join([*missed, *stray]))
+    return qn.Score(0.5 + len(hit) / (len(flaws) + len(stray)) / 2, "; ".join([*missed, *stray]))
 
 
 @qn.reward
