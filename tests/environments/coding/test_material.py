@@ -1,6 +1,8 @@
 """Packages and functions of `coding`: sound without a defect, and each defect fails the tests that it names."""
 
 import itertools
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -12,8 +14,16 @@ from quintain.resources.workspace import Workspace
 from tests.resources.sandbox import house
 
 BOX = Sandbox(Policy(pool=2))
-EACH = [pytest.param(package, id=name) for name, package in packages().items()]
-FUNCTIONS = [pytest.param(function, id=function.name) for function in functions()]
+
+
+def some(material: Iterable[tuple[str, Any]], *, every: int) -> list[Any]:
+    """Parameters of a test: one of so many is fast, the others are slow."""
+    slow = pytest.mark.slow
+    return [pytest.param(one, id=name, marks=[slow] * (n % every > 0)) for n, (name, one) in enumerate(material)]
+
+
+EACH = some(packages().items(), every=4)
+FUNCTIONS = some([(function.name, function) for function in functions()], every=5)
 
 
 def failing(outcomes: list[judging.TestOutcome]) -> dict[str, str]:
