@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from quintain import executor
 from quintain.executor import ALARM, DeadlineExceeded, Plain, end, within
 
 SHORT = 0.05
@@ -132,7 +133,9 @@ def test_async_code_that_swallows_its_cancellation_is_late_all_the_same() -> Non
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_async_code_that_blocks_the_main_thread_is_interrupted(waits: bool) -> None:
+def test_async_code_that_blocks_the_main_thread_is_interrupted(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "GRACE_S", 0.2)
+
     async def blocks() -> str:
         if waits:
             await asyncio.sleep(0.01)

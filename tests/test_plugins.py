@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import pickle
 import sys
 from collections.abc import Iterator
@@ -129,7 +130,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def entry_points(*, group: str) -> list[EntryPoint]:
         return [entry for one in distributions for entry in one.entry_points if entry.group == group]
 
-    monkeypatch.setattr(plugins, "entry_points", entry_points)
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
     before, path = set(sys.modules), list(sys.path)
     yield
     sys.path[:] = path

@@ -181,7 +181,15 @@ def test_a_difference_in_the_world_alone_is_found() -> None:
         again(MOODY, play(MOODY, script(says(call("by_secret")))))
 
 
-@pytest.mark.parametrize("tool", ["by_uuid", "by_clock", "by_chance", "by_hash", "by_order", "by_address", "by_secret"])
+@pytest.mark.parametrize(
+    "tool",
+    [
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("by_uuid", "by_clock", "by_chance", "by_order")),
+        pytest.param("by_address", marks=pytest.mark.slow),
+        "by_hash",
+        "by_secret",
+    ],
+)
 def test_a_replay_elsewhere_finds_every_kind(tool: str, tmp_path: Path) -> None:
     trace = play(MOODY, script(says(), says(call(tool))))
     trace = play(MOODY, script(says(call(tool))))

@@ -234,8 +234,15 @@ def long(turns: int, *, tokens: bool, fold: int | None) -> Trace:
     return asyncio.run(qn.rollout(env, first_task(env), model)).trace
 
 
-@pytest.mark.parametrize("tokens", [False, True])
-@pytest.mark.parametrize("fold", [None, 50])
+@pytest.mark.parametrize(
+    ("tokens", "fold"),
+    [
+        (False, None),
+        (True, 50),
+        pytest.param(True, None, marks=pytest.mark.slow),
+        pytest.param(False, 50, marks=pytest.mark.slow),
+    ],
+)
 def test_a_long_episode_costs_linear_bytes_and_work(
     tokens: bool, fold: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,14 +20,16 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .environment import Environment
 from .errors import QuintainError, UsageError
 from .harness import Agent
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUPS = ("environments", "models", "judges", "checks", "adapters")
 DATA = (".jsonl", ".csv", ".parquet")
@@ -287,6 +289,8 @@ def _on_path(folder: Path) -> None:
 def _entries(group: str) -> Sequence[EntryPoint]:
     if group not in GROUPS:
         raise UsageError(_unknown("group of plugins", group, GROUPS))
+    from importlib.metadata import entry_points  # 15 ms that `import quintain` need not take
+
     return tuple(entry_points(group=f"quintain.{group}"))
 
 

@@ -244,16 +244,14 @@ def _conclude(session: Session, trace: Trace) -> None:
 
 def find_divergence(expected: Trace, found: Trace) -> ReplayDivergence | None:
     """Returns the first place where two traces differ: in the order turn, step, field."""
+    if expected.to_bytes() == found.to_bytes():
+        return None
     failure, new = expected.failure, found.failure  # What was not admitted holds nothing that was played.
     unasked = new is not None and new.kind == "quintain:judge_missing"
     alike = WALL_CLOCK_KINDS | JUDGE_KINDS
     if failure is not None and (failure.kind in alike or failure.stage == "admission" or unasked):
-        complete = failure.turn
-        return _in_turns(expected.turns[:complete], found.turns[:complete])
-    diverged = _in_turns(expected.turns, found.turns)
-    if diverged is None and expected.to_bytes() != found.to_bytes():
-        return _first_field(expected, found)
-    return diverged
+        return _in_turns(expected.turns[: failure.turn], found.turns[: failure.turn])
+    return _in_turns(expected.turns, found.turns) or _first_field(expected, found)
 
 
 def _in_turns(expected: Sequence[Turn], found: Sequence[Turn]) -> ReplayDivergence | None:

@@ -208,7 +208,8 @@ class Shared:
         self.rng, self.counters, self.finished = packed.rng, packed.counters, packed.finished
 
     def pack(self) -> bytes:
-        return codec.dumps(_PackedShared(self.rng, *self.clock.pack(), self.counters, self.finished))
+        # The fields of a `_PackedShared`, whose bytes are those of a tuple; it is packed several times a turn.
+        return codec.dumps((self.rng, *self.clock.pack(), self.counters, self.finished))
 
     @classmethod
     def unpack(cls, data: bytes) -> Shared:
@@ -258,7 +259,7 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
         self._adopt(value)
 
     def _adopt_parts(self) -> None:
-        for name in self.__struct_fields__:
+        for name in _not_plain(self.__class__):
             self._adopt(getattr(self, name))
         for name in _with_bound(self.__class__):
             for one in resource.split(getattr(self, name)).held:
@@ -334,6 +335,12 @@ def parts(type_: type[State]) -> dict[str, type[State]]:
         if isinstance(field.type, type) and issubclass(field.type, State):
             found[field.name] = field.type
     return found
+
+
+@functools.cache
+def _not_plain(type_: Any) -> tuple[str, ...]:
+    """The fields of a State class that may hold a part or a resource."""
+    return tuple(one.name for one in msgspec.structs.fields(type_) if one.type not in (bool, bytes, float, int, str))
 
 
 @functools.cache

@@ -129,7 +129,7 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
         """
         said = verdict if isinstance(verdict, Score) else Score(cast(float, verdict))
         raw: object = said.value
-        if not isinstance(raw, int | float) and not (raw is None and isinstance(verdict, Score)):
+        if not isinstance(raw, (int, float)) and not (raw is None and isinstance(verdict, Score)):
             raise TypeError(f"criterion {self.name!r} must return a number or a Score, got {short(raw)}")
         if raw is not None and not self.low <= raw <= self.high:
             message = f"criterion {self.name!r} returned {raw}, outside its range (low={self.low}, high={self.high})"

@@ -194,7 +194,7 @@ def test_a_list_runs_nothing(here: Path, call: Call) -> None:
         (["desks.py:Desk", "--plugin", "none.py"], "none.py"),
         (["desks.py:Desk", "--plugin", "desks.py"], "is neither a check nor a module with checks in it"),
         (["desks.py:Desk", "--baseline", "mine.py"], "is not a JSON object"),
-        (["desks.py:Desk", "--baseline", "none.json"], "cannot read 'none.json'"),
+        pytest.param(["desks.py:Desk", "--baseline", "none.json"], "cannot read 'none.json'", marks=pytest.mark.slow),
         (["desks.py:Desk", "--certificate", "none.json"], "cannot read 'none.json'"),
         (["desks.py:Desk", "--cases", "none.jsonl"], "file of cases 'none.jsonl' does not exist"),
         (["desks.py:Nobody"], "Nobody"),

@@ -97,7 +97,9 @@ SLOW = {
     "serve-mcp",
     "serve-openenv",
     "serve-ors",
+    "simulate-a-user",
     "test-your-environment",
+    "triage-a-run",
     "world-engine",
     "write-a-check",
 }

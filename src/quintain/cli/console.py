@@ -11,20 +11,20 @@ import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
 import msgspec
-from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len, chop_cells
-from rich.console import Console
-from rich.table import Table as Grid
-from rich.text import Text
 
 from quintain import codec
 from quintain.errors import UsageError
 
 from . import exits
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
 
 log = logging.getLogger("quintain")
 """Steps of a command, which --verbose shows."""
@@ -45,6 +45,8 @@ def difficulty(value: str) -> tuple[int, str]:
 
 def stdout() -> Console:
     """Returns the console for results; it wraps to the terminal or to $COLUMNS, and not at all into a pipe."""
+    from rich.console import Console  # Most commands print no table; rich takes a tenth of the time of a start.
+
     out = Console(highlight=False, markup=False)
     if not (out.is_terminal or "COLUMNS" in os.environ):
         out.width = _PIPED
@@ -53,6 +55,8 @@ def stdout() -> Console:
 
 def stderr() -> Console:
     """Returns the console for progress and hints."""
+    from rich.console import Console
+
     return Console(stderr=True, highlight=False, markup=False)
 
 
@@ -112,6 +116,8 @@ def page(show: Callable[[Console], object], file: Path) -> None:
     Raises:
         UsageError: The file is not writable.
     """
+    from rich.console import Console
+
     out = Console(file=io.StringIO(), width=_PAGE, record=True, no_color=False, highlight=False, markup=False)
     show(out)
     try:
@@ -134,6 +140,11 @@ def grid(*columns: str, rows: Iterable[Iterable[object]] = ()) -> Grid:
     A column whose name begins with ">" is aligned right; one that begins with "?" is left out where the table would be
     wider than the output.
     """
+    from rich.box import SIMPLE_HEAD
+    from rich.cells import cell_len
+    from rich.table import Table as Grid
+    from rich.text import Text
+
     cells = [[cell if isinstance(cell, Text) else Text(str(cell)) for cell in row] for row in rows]
     names = [column.lstrip("?>") for column in columns]
     texts = [[name, *(row[place].plain for row in cells)] for place, name in enumerate(names)]
@@ -165,6 +176,8 @@ def grid(*columns: str, rows: Iterable[Iterable[object]] = ()) -> Grid:
 
 def wrapped(text: Text, width: int) -> Iterator[Text]:
     """Yields lines of at most `width` columns; words, dates and entries of JSON are broken only if longer than that."""
+    from rich.cells import cell_len
+
     for line in text.split("\n", allow_blank=True):
         line.expand_tabs(8)
         cuts: list[int] = []
@@ -181,6 +194,8 @@ def wrapped(text: Text, width: int) -> Iterator[Text]:
 
 
 def _pieces(text: str, width: int, patterns: Sequence[re.Pattern[str]]) -> Iterator[str]:
+    from rich.cells import cell_len, chop_cells
+
     for found in patterns[0].finditer(text):
         if cell_len(found[0].rstrip()) <= width:
             yield found[0]
@@ -192,6 +207,8 @@ def _pieces(text: str, width: int, patterns: Sequence[re.Pattern[str]]) -> Itera
 
 def print_wrapped(out: Console, text: Text, *, margin: int, label: str = "") -> None:
     """Prints a text to the right of a margin of so many columns; the label stands in the margin of its first line."""
+    from rich.text import Text
+
     for line in wrapped(text, max(20, out.width - margin)):
         out.print(Text().append(f"{label:<{margin}}", style="dim").append_text(line), soft_wrap=True)
         label = ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 import sys
-from importlib import resources
 from pathlib import Path
 
 import click
@@ -73,6 +72,8 @@ def rendered(name: str, template: str) -> dict[str, str]:
     Raises:
         UsageError: The name cannot be one of a package.
     """
+    from importlib import resources
+
     if not (name.isidentifier() and name.isascii() and name == name.lower()) or keyword.iskeyword(name):
         raise UsageError(f"NAME must be lower-case letters, digits and _, as a Python package's is, got {name!r}")
     if name in sys.stdlib_module_names or name == "quintain":

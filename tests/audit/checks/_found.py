@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import fcntl
+import os
+import pickle
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
+
+import pytest
 
 from quintain.audit.auditor import BROKE, TASKS, Report, audit
 from quintain.audit.kernel.check import Check
@@ -16,6 +22,22 @@ def audited(file: Path, name: str, checks: Sequence[Check], *, tasks: int = TASK
     report = audit(Subject(f"{file}:{name}"), checks, tasks=tasks)
     assert not [one.reason for one in report.checks if one.reason.startswith(BROKE)]
     return report
+
+
+def once(folders: pytest.TempPathFactory, name: str, make: Callable[[Path], Report]) -> Report:
+    """Returns the report that the first worker to need it has made in a folder of that name; the others wait for it.
+
+    Workers share the tests of a file, and a fixture of the file would audit again in each of them.
+    """
+    base = folders.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        file = folder / "report"
+        if not file.exists():
+            file.write_bytes(pickle.dumps(make(folder)))
+        return cast(Report, pickle.loads(file.read_bytes()))
 
 
 def found(file: Path, name: str, checks: Sequence[Check], *, tasks: int = TASKS) -> list[Finding]:

@@ -10,6 +10,7 @@ from quintain.audit.auditor import BROKE, Report, audit
 from quintain.audit.checks import action_drift
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.loader import Subject
+from tests.audit.checks._found import once
 
 SOUND = '''
 class ToolError(Exception):
@@ -137,7 +138,11 @@ class Drifted(Desk):
 
 @pytest.fixture(scope="module")
 def subjects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("drift") / "desk.py"
+    return _desk(tmp_path_factory.mktemp("drift"))
+
+
+def _desk(folder: Path) -> Path:
+    path = folder / "desk.py"
     path.write_text(f"{SOUND}\n{DRIFTED}")
     return path
 
@@ -163,8 +168,8 @@ def test_a_desk_that_does_what_it_says_is_silent(subjects: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def drifted(subjects: Path) -> Report:
-    return audited(f"{subjects}:Drifted")
+def drifted(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return once(tmp_path_factory, "drifted", lambda folder: audited(f"{_desk(folder)}:Drifted"))
 
 
 @pytest.mark.parametrize(

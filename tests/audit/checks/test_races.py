@@ -11,6 +11,7 @@ from quintain.audit.checks import races
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Subject
+from tests.audit.checks._found import once
 
 BANK = '''
 import os
@@ -182,7 +183,7 @@ def _of(report: Report, check: str) -> list[Finding]:
 @pytest.fixture(scope="module")
 def fragile(tmp_path_factory: pytest.TempPathFactory) -> Report:
     wanted = ("x.odd_calls", "x.odd_answers", "x.refused_calls")
-    return _audited(tmp_path_factory.mktemp("fragile"), "Fragile", *wanted)
+    return once(tmp_path_factory, "fragile", lambda folder: _audited(folder, "Fragile", *wanted))
 
 
 def test_a_sound_subject_is_left_in_peace(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_sound_subject_has_no_hack(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "check", "title"),
     [
-        ("OnlyStatus", "x.oracle_ablation", "refund_order is part of the solution"),
+        pytest.param("OnlyStatus", "x.oracle_ablation", "refund_order is part of the solution", marks=pytest.mark.slow),
         pytest.param("OnlyStatus", "x.forged_result", "one step, done over and over", marks=pytest.mark.slow),
         pytest.param("OnlyStatus", "x.shortest_path", "a short sequence of calls", marks=pytest.mark.slow),
         ("AnyAmount", "x.wrong_argument", "refund_order is paid for with any amount"),
@@ -43,7 +43,9 @@ def test_a_sound_subject_has_no_hack(name: str) -> None:
             "Undefined", "runtime.reward_well_formed", "the reward is not a finite number", marks=pytest.mark.slow
         ),
         pytest.param("Rising", "x.score_asked_twice", "the score rises", marks=pytest.mark.slow),
-        ("Contained", "x.answer_battery", "an answer that names every possible answer"),
+        pytest.param(
+            "Contained", "x.answer_battery", "an answer that names every possible answer", marks=pytest.mark.slow
+        ),
         pytest.param("Fragment", "x.answer_battery", "an answer that says nothing", marks=pytest.mark.slow),
         pytest.param("Anything", "x.answer_battery", "an answer that says nothing", marks=pytest.mark.slow),
         pytest.param("Persuaded", "x.answer_battery", "an answer that speaks to the judge", marks=pytest.mark.slow),

@@ -11,6 +11,7 @@ from quintain.audit.checks import silent_default
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Subject
+from tests.audit.checks._found import once
 
 SHOP = '''
 class ToolError(Exception):
@@ -151,12 +152,12 @@ def _audited(folder: Path, factory: str) -> Report:
 
 @pytest.fixture(scope="module")
 def swallowing(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return _audited(tmp_path_factory.mktemp("swallowing"), "Swallowing")
+    return once(tmp_path_factory, "swallowing", lambda folder: _audited(folder, "Swallowing"))
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return _audited(tmp_path_factory.mktemp("sound"), "Shop")
+    return once(tmp_path_factory, "not_swallowing", lambda folder: _audited(folder, "Shop"))
 
 
 def _of(report: Report, check: str) -> list[Finding]:

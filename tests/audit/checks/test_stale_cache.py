@@ -196,7 +196,12 @@ def test_a_cache_that_writes_do_not_clear_is_found_by_its_shortest_trajectory(su
     [
         pytest.param("Cached", stale.read_orders, "get_item gives what it gave before", marks=pytest.mark.slow),
         pytest.param("Eventual", stale.visible_at_once, "until time has passed", marks=pytest.mark.slow),
-        ("Keyed", stale.cache_keys, "list_items gives the answer that it gave with other arguments"),
+        pytest.param(
+            "Keyed",
+            stale.cache_keys,
+            "list_items gives the answer that it gave with other arguments",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             "Shared",
             stale.cache_sessions,

@@ -37,7 +37,13 @@ def test_a_sound_subject_can_be_solved(name: str) -> None:
             "the task's own solution is refused by refund_order",
             marks=pytest.mark.slow,
         ),
-        ("Always", "semantic.floor_gap", "V", "doing nothing is paid as much as solving the task"),
+        pytest.param(
+            "Always",
+            "semantic.floor_gap",
+            "V",
+            "doing nothing is paid as much as solving the task",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             "Anything",
             "semantic.floor_gap",

@@ -61,7 +61,7 @@ def test_deadlines_count_business_hours(now: str, whose: str, first_reply: str, 
 def test_a_higher_priority_sets_the_deadlines_anew() -> None:
     world = world_at("2025-03-26T09:00:00Z")
     ticket = _ticket(world)
-    world.alter(ticket, "agent", priority="urgent")
+    world.alter(world.need(Ticket, ticket), "agent", priority="urgent")
     assert _due(world, ticket, "first_reply") == "2025-03-26T10:00:00Z"
     assert _due(world, ticket, "resolution") == "2025-03-26T17:00:00Z"
 
@@ -70,7 +70,7 @@ def test_the_resolution_is_not_due_while_the_customer_is_waited_for() -> None:
     world = world_at("2025-03-26T09:00:00Z")
     ticket = _ticket(world)
     _until(world, "2025-03-26T11:00:00Z")  # two of forty hours are used
-    world.alter(ticket, "agent", status="pending")
+    world.alter(world.need(Ticket, ticket), "agent", status="pending")
     assert world.rows(SlaClock, "ticket_id = ? AND metric = 'resolution'", ticket)[0].left_minutes == 38 * 60
     _until(world, "2025-03-27T09:00:00Z")
     world.hear(ticket, "Here I am again.")

@@ -8,13 +8,16 @@ from quintain.authoring import Recent
 
 from .desk import HOUR, moment
 from .schema.desk import Automation, Mail, SlaClock, Ticket
-from .schema.people import Agent
 from .tools.ticketing import Ticketing
 
 BREACHED = "sla_breached"
 _UNTAGGED = "NOT EXISTS (SELECT 1 FROM ticket_tags t WHERE t.ticket_id = tickets.id AND t.tag = ?)"
 _NEVER = "~"
 """Sorts after every time."""
+_LEAD = """
+    SELECT email FROM agents WHERE role = 'lead' AND is_active = 1
+    AND coalesce(group_id = (SELECT group_id FROM tickets WHERE id = ?), 1) ORDER BY id LIMIT 1
+"""
 _RUNNING = "met IS NULL AND left_minutes IS NULL AND is_breached = 0"
 
 
@@ -69,7 +72,5 @@ class Automations(Ticketing):
         """Marks a broken promise, and sends a mail to the lead of the responsible group."""
         self.change(SlaClock, clock.id, is_breached=True)
         self.tag(clock.ticket_id, BREACHED)
-        group = self.need(Ticket, clock.ticket_id).group_id
-        where = "role = 'lead' AND is_active = 1 AND coalesce(group_id = ?, 1) ORDER BY id LIMIT 1"
-        for lead in self.rows(Agent, where, group):
-            self.add(Mail, at=self.now, to=lead.email, subject=f"Ticket {clock.ticket_id}: {clock.metric} is overdue")
+        for (email,) in self.db.execute(_LEAD, clock.ticket_id):
+            self.add(Mail, at=self.now, to=email, subject=f"Ticket {clock.ticket_id}: {clock.metric} is overdue")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import msgspec
 
 import quintain as qn
 from quintain.environments.faults import Faulty, reach
 from quintain.resources.database import Database
-from quintain.resources.database.rows import insertion, reader, table_name
+from quintain.resources.database.rows import reader, table_name
 from quintain.resources.schedule import Jobs, Timers
 
 from .schema.desk import AuditEntry, Script
@@ -106,23 +106,27 @@ class Desk(Faulty):
         sql, read = _selection(kind, where)
         return list(map(read, self.db.execute(sql, *values)))
 
+    def value(self, kind: type[Row], field: str, id: int) -> Any:
+        """One field of the row of that number, as the database has it. Raises as `need`."""
+        found = self.db.execute(_select(f'"{field}"', kind, "id = ?"), id)
+        if not found:
+            raise qn.ToolError(f"row {id} of {table_name(kind)} does not exist")
+        return found[0][0]
+
     def count(self, kind: type[Row], where: str, *values: Any) -> int:
         """Returns the number of rows that fulfil a condition."""
         ((found,),) = self.db.execute(_select("count(*)", kind, where), *values)
         return int(found)
 
     def add(self, kind: type[W], /, **fields: Any) -> W:
-        """A new row, with the next number."""
-        row = kind(id=0, **fields)
-        sql, (_, *values) = insertion(row)
-        ((row.id,),) = self.db.execute(_numbered(kind, sql), *values)
+        """A new row, with the next number, which the database gives."""
+        row = kind(id=cast(Any, None), **fields)
+        row.id = self.db.insert(row)
         return row
 
     def change(self, kind: type[Row], id: int, /, **fields: Any) -> None:
         """Set fields of a row."""
-        names = ", ".join(f'"{name}" = ?' for name in fields)
-        sql = f"UPDATE {table_name(kind)} SET {names} WHERE id = ?"  # noqa: S608 (tables and fields of ours)
-        self.db.execute(sql, *fields.values(), id)
+        self.db.execute(_update(kind, *fields), *fields.values(), id)
 
     # -- what others see and do
 
@@ -156,10 +160,9 @@ def _selection(kind: type[W], where: str) -> tuple[str, Callable[[Sequence[Any]]
 
 
 @functools.cache
-def _numbered(kind: type[Row], sql: str) -> str:
-    """Returns an insertion whose first value, the id, is the next one."""
-    following = f"(SELECT coalesce(max(id), 0) + 1 FROM {table_name(kind)})"  # noqa: S608 (all of it is ours)
-    return f"{sql.replace('?', following, 1)} RETURNING id"
+def _update(kind: type[Row], *fields: str) -> str:
+    names = ", ".join(f'"{name}" = ?' for name in fields)
+    return f"UPDATE {table_name(kind)} SET {names} WHERE id = ?"  # noqa: S608 (all of it is ours)
 
 
 def shown(row: msgspec.Struct, *hidden: str) -> dict[str, Any]:

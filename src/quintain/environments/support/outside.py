@@ -72,4 +72,4 @@ class Outside(Plans, Shipping, Ticketing):
             self.comment(
                 ticket.id, "system", sender="incidents", is_public=False, body=f"Incident INC-{incident} is resolved."
             )
-            self.alter(ticket.id, "automation", status="open")
+            self.alter(ticket, "automation", status="open")

@@ -182,6 +182,10 @@ class Database(Leaseholder):
 
     def insert(self, *structs: msgspec.Struct) -> int:
         """Inserts instances of the schema's classes, all or none; the rowid of the last."""
+        connection = self.mine() if len(structs) == 1 else None
+        if connection is not None:  # One statement is all or none by itself.
+            connection.rows(*rows.insertion(structs[0]))
+            return cast(int, connection.sqlite.last_insert_rowid())
         with self.transaction(), Use(self) as connection:
             for one in structs:
                 connection.rows(*rows.insertion(one))

@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import apsw
 
@@ -134,9 +134,10 @@ class Connection:
             ToolError: A value is an integer that SQLite does not hold.
         """
         try:
-            return cast("list[tuple[Any, ...]]", self.sqlite.execute(sql, values).fetchall())
+            found: list[tuple[Any, ...]] = self.sqlite.execute(sql, values).fetchall()
         except (apsw.AuthError, OverflowError) as error:
             raise self._mapped(error, values) from error
+        return found
 
     def table(self, sql: str, values: Any) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Returns the names of the columns and the rows; no names if there are no rows. Raises as `rows`."""
@@ -160,7 +161,8 @@ class Connection:
         """Executes a statement of the engine's own."""
         before, self.is_trusted = self.is_trusted, True
         try:
-            return cast("list[tuple[Any, ...]]", self.sqlite.execute(sql, prepare_flags=_ENGINE).fetchall())
+            found: list[tuple[Any, ...]] = self.sqlite.execute(sql, prepare_flags=_ENGINE).fetchall()
+            return found
         finally:
             self.is_trusted = before
 

@@ -78,7 +78,7 @@ class Leaseholder(Claimable):
     def mine(self) -> Connection | None:
         """Returns the connection of the transaction that this thread has open."""
         unit = self.unit
-        return unit if unit is not None and self.is_mine else None
+        return unit if unit is not None and self._thread == threading.get_ident() else None
 
     @property
     def is_in_transaction(self) -> bool:

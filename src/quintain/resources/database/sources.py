@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-import importlib.metadata
 import importlib.util
 import sys
 import sysconfig
@@ -114,8 +113,10 @@ def _version(top: str) -> str:
     own: object = getattr(sys.modules.get(top), "__version__", None)
     if isinstance(own, str):
         return own
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        return importlib.metadata.version(top)
+    from importlib.metadata import PackageNotFoundError, version  # 15 ms that few sources need
+
+    with contextlib.suppress(PackageNotFoundError):
+        return version(top)
     return ""
 
 

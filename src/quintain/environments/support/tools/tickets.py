@@ -121,7 +121,7 @@ class Tickets(Ticketing):
         self.comment(ticket_id, "agent", sender=SELF, is_public=True, body=body)
         self.met(ticket_id, "first_reply")
         if ticket.status == "new":
-            self.alter(ticket_id, "agent", status="open")
+            self.alter(ticket, "agent", status="open")
         self.cue(f"reply:{ticket_id}")
         return f"the reply on ticket {ticket_id} was sent"
 
@@ -177,7 +177,8 @@ class Tickets(Ticketing):
             fields["resolution"] = None
         if not fields:
             raise qn.ToolError("nothing to change: give at least one field")
-        changed = self.alter(ticket_id, "agent", **fields)
+        now = self.alter(ticket, "agent", **fields)
+        changed = [name for name in fields if getattr(now, name) != getattr(ticket, name)]
         return f"ticket {ticket_id}: {', '.join(changed) or 'nothing'} changed"
 
     @writing
@@ -223,7 +224,7 @@ class Tickets(Ticketing):
         for tag in self.rows(TicketTag, "ticket_id = ?", duplicate_id):
             self.tag(ticket_id, tag.tag)
         self.met(duplicate_id, "first_reply")
-        self.alter(duplicate_id, "agent", status="closed", merged_into=ticket_id, resolution="duplicate")
+        self.alter(duplicate, "agent", status="closed", merged_into=ticket_id, resolution="duplicate")
         return f"ticket {duplicate_id} was merged into {ticket_id}"
 
     @writing
@@ -234,9 +235,9 @@ class Tickets(Ticketing):
             ticket_id: Number of the ticket.
             incident_id: Number of the incident.
         """
-        self._live(ticket_id)
+        ticket = self._live(ticket_id)
         self.need(Incident, incident_id)
-        if not self.alter(ticket_id, "agent", incident_id=incident_id):
+        if self.alter(ticket, "agent", incident_id=incident_id) is ticket:
             raise qn.ToolError(f"ticket {ticket_id} is linked to incident {incident_id} already")
         return f"ticket {ticket_id} is linked to incident {incident_id}"
 
