@@ -205,7 +205,7 @@ def test_an_invalid_name_is_refused_with_suggestions() -> None:
 
 
 def test_invalid_options_are_refused_with_the_signature() -> None:
-    refused("standing", "standing takes no options, got data", data="x")
+    refused("standing", "standing takes no options, got data; it is an Environment, not a function that", data="x")
     refused(
         "made", "made: got an unexpected keyword argument 'data'; it is called as made(name: 'str' = 'made')", data="x"
     )

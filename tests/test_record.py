@@ -275,7 +275,10 @@ def test_kill_9_at_random_moments_then_resume(tmp_path: Path, kills: int) -> Non
 
 
 def test_ctrl_c_ends_a_run_cleanly_and_loses_nothing(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", RUNS, str(tmp_path)], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    # A process inherits an ignored SIGINT, such as that of a background job.
+    restored = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program = [sys.executable, "-c", restored + RUNS, str(tmp_path)]
+    process = subprocess.Popen(program, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and written(tmp_path) < 20:
         time.sleep(0.001)
     process.send_signal(signal.SIGINT)

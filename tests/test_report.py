@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 import statistics
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from quintain.cli.summary import to_dict
+from quintain.cli.summary import print_summary, to_dict
 from quintain.episode import blank
 from quintain.errors import Failure
 from quintain.record import EpisodeRecord
-from quintain.report import Summary, indistinguishable
-from quintain.trace import SOLVED, End, Message, Reply, Step, Timing, Turn, Usage
+from quintain.report import Summary, indistinguishable, score_range
+from quintain.trace import SOLVED, End, Level, Message, Reply, Step, Timing, Turn, Usage
+from quintain.verifier import Criterion, Verifier
 
 from .worlds import call, environment, first_task
 
@@ -78,6 +82,42 @@ def test_mean_standard_error_and_interval(groups: list[list[float | None]]) -> N
         return
     bounds = [statistics.mean([fill if score is None else score for score in everything]) for fill in (0.0, 1.0)]
     assert made.interval == pytest.approx(tuple(bounds))
+
+
+@pytest.mark.parametrize(
+    ("criteria", "combine", "expected"),
+    [
+        ([{}], "sum", (0.0, 1.0)),
+        ([{"low": -2.0, "high": 3.0, "weight": 2.0}], "sum", (-4.0, 6.0)),
+        ([{"low": 5.0, "high": 10.0}], "sum", (5.0, 10.0)),
+        ([{"low": 5.0, "high": 10.0, "normalize": True}], "sum", (0.0, 1.0)),
+        ([{}, {"weight": -0.5}], "sum", (-0.5, 1.0)),
+        ([{"low": 5.0, "high": 10.0}, {"low": 1.0, "high": 2.0}], "sum", (0.0, 12.0)),
+        ([{"low": -2.0, "high": 3.0}, {"low": -4.0, "high": 0.5}], "product", (-12.0, 8.0)),
+        ([{"low": 2.0, "high": 3.0}, {"low": 0.5, "high": 0.6}], "product", (0.5, 3.0)),
+        ([{"low": -8e307, "high": 8e307}], "sum", None),
+        ([{}, {"low": -1e9, "high": 1e9, "weight": 0.0}], "sum", (0.0, 1.0)),
+        ([{}, {"level": Level.STEP, "low": -5.0}], "sum", (0.0, 1.0)),
+    ],
+)
+def test_score_range_is_what_the_criteria_can_give(
+    criteria: list[dict[str, Any]], combine: Literal["sum", "product"], expected: tuple[float, float] | None
+) -> None:
+    rules: list[dict[str, Any]] = [{"level": Level.TRAJECTORY} | rule for rule in criteria]
+    made = [Criterion[Any](name=str(n), fn=lambda _: 0.0, **rule) for n, rule in enumerate(rules)]
+    assert score_range(Verifier(*made, combine=combine)) == expected
+
+
+def test_failed_episodes_count_as_the_lowest_and_highest_score() -> None:
+    declared = Summary((-1.0, 1.0))
+    declared.add([play(score) for score in (0.5, None)])
+    assert declared.interval == (-0.25, 0.75)
+    returns = summary([200.0, -30.0, None], [500.0])
+    assert returns.interval == pytest.approx(((670 - 30) / 4, (670 + 500) / 4))
+    assert to_dict(returns)["failed_tasks"]["test-0"]["mean_reward_bounds"] == pytest.approx((140 / 3, 670 / 3))
+    with io.StringIO() as text:
+        print_summary(Console(file=text, width=200), returns)
+        assert "between 160 and 292.5, counting each failed episode as -30 or as 500" in text.getvalue()
 
 
 def test_standard_error_has_a_task_as_its_unit() -> None:

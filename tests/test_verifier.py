@@ -51,7 +51,10 @@ def test_a_verdict_outside_its_range_is_a_failure_and_never_clipped(raw: float, 
     else:
         with pytest.raises(EpisodeError) as raised:
             one.reward(raw)
-        assert str(raised.value) == f"criterion 'c' returned {raw}, outside its range (low={low}, high={high})"
+        assert str(raised.value) == (
+            f"criterion 'c' returned {raw}, outside its range (low={low}, high={high}); return a value inside, or "
+            "declare the range, as in @reward(low=-1, high=2)"
+        )
         assert (raised.value.component, raised.value.kind) == ("V", "quintain:reward_out_of_range")
 
 
@@ -206,8 +209,8 @@ def test_criteria_are_found_by_level_in_order() -> None:
     [
         (qn.Verifier, "nothing judges the whole trajectory, as a @reward does; criteria: []"),
         (
-            lambda: qn.Verifier(cast(Any, len)),
-            "pass functions decorated with @reward or @phase, no list, got <built-in function len>",
+            lambda: qn.Verifier(cast(Any, id)),
+            "Verifier takes functions with @reward or @phase, got <built-in function id>; put @reward above id",
         ),
         (
             lambda: qn.Verifier(criterion("a", Level.TURN)),

@@ -183,7 +183,8 @@ def _find(kind: _PluginKind, spec: str, options: dict[str, Any]) -> Any:
     if not kind.is_one(found) and callable(found):
         return _made(kind, spec, found, **options)
     if options and kind.is_one(found):
-        raise UsageError(f"{spec} takes no options, got {', '.join(options)}")
+        given = ", ".join(options)
+        raise UsageError(f"{spec} takes no options, got {given}; it is an {kind.noun}, not a function that makes one")
     return _checked(kind, spec, found)
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from .record import EpisodeRecord
-from .trace import SOLVED, Trace
+from .trace import SOLVED, Level, Trace
+from .verifier import Verifier
+
+UNDECLARED = 1e9
+"""A criterion whose range reaches this far declares none, as those of other frameworks."""
 
 
 class Slice(msgspec.Struct):
@@ -29,13 +34,6 @@ class Slice(msgspec.Struct):
         """Number of episodes without a score."""
         return self.episodes - self.scored
 
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """The identification interval: mean score with every failure counted as 0, and as 1; None without episodes."""
-        if not self.episodes:
-            return None
-        return self.total / self.episodes, (self.total + self.episodes - self.scored) / self.episodes
-
     def add(self, trace: Trace) -> None:
         self.episodes += 1
         if trace.score is not None:
@@ -43,10 +41,35 @@ class Slice(msgspec.Struct):
             self.total += trace.score
 
 
+def score_range(verifier: Verifier[Any]) -> tuple[float, float] | None:
+    """Returns the lowest and the highest score that a verifier can give; None if a criterion's range says nothing."""
+    scored = [*verifier.at(Level.TRAJECTORY), *verifier.at(Level.GROUP)]
+    is_product = verifier.combine == "product"
+    low = high = float(is_product)
+    for one in scored:
+        ends = (0.0, 1.0) if one.normalize else (one.low, one.high)
+        if one.weight and max(map(abs, ends)) >= UNDECLARED:
+            return None
+        # A criterion that is skipped counts in neither; a single one cannot be skipped.
+        skipped = [float(is_product)] if len(scored) > 1 else []
+        if is_product:
+            reached = [total * end for total in (low, high) for end in (*ends, *skipped)]
+        else:
+            parts = [one.weight * end for end in ends] + skipped
+            reached = [low + min(parts), high + max(parts)]
+        low, high = min(reached), max(reached)
+    return low, high
+
+
 class Summary:
     """A run in numbers, added up group by group, so that its size does not grow with the run.
 
+    Args:
+        scores: Lowest and highest score that the verifier can give, as `score_range` returns it; by default 0 and 1. A
+            score outside of it widens it.
+
     Attributes:
+        low, high: Scores that a failed episode counts as in the bounds.
         all: Sums over all episodes, those of dropped attempts included.
         by_tag: The same by tag and value: `by_tag["family"]["clean duplicates"]`.
         failures: Episodes by component and kind.
@@ -57,7 +80,8 @@ class Summary:
         seconds: Totals of the time split: model, tool, verifier, queue, total.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, scores: tuple[float, float] | None = None) -> None:
+        self.low, self.high = scores or (0.0, 1.0)
         self.all = Slice()
         self.by_tag: dict[str, dict[str, Slice]] = {}
         self.failures: dict[str, Counter[str]] = {}
@@ -92,6 +116,8 @@ class Summary:
     def _count(self, one: EpisodeRecord) -> None:
         trace, timing = one.trace, msgspec.structs.asdict(one.timing)
         self.all.add(trace)
+        if trace.score is not None:
+            self.low, self.high = min(self.low, trace.score), max(self.high, trace.score)
         for tag, value in trace.tags.items():
             self.by_tag.setdefault(tag, {}).setdefault(value, Slice()).add(trace)
         if trace.failure is not None:
@@ -122,10 +148,20 @@ class Summary:
             return None
         return math.sqrt(max(0.0, squares / n - (total / n) ** 2) / (n - 1))
 
+    def bounds(self, part: Slice) -> tuple[float, float] | None:
+        """Returns the identification interval: mean score with each failure counted as `low`, and as `high`.
+
+        None without episodes.
+        """
+        if not part.episodes:
+            return None
+        low, high = ((part.total + part.failed * score) / part.episodes for score in (self.low, self.high))
+        return low, high
+
     @property
     def interval(self) -> tuple[float, float] | None:
         """The identification interval of the whole run."""
-        return self.all.bounds
+        return self.bounds(self.all)
 
     @property
     def failure_by_length(self) -> tuple[float | None, float | None]:

@@ -74,7 +74,7 @@ class Task(msgspec.Struct, Generic[S], frozen=True, kw_only=True, weakref=True):
             try:
                 codec.dumps(value)
             except TypeError:
-                return f"{name} must be plain data, got {short(value)}: "
+                return f"{name} must be plain data (numbers, texts, lists, dicts, Structs), got {short(value)}: "
         return ""
 
 

@@ -132,7 +132,10 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
         if not isinstance(raw, (int, float)) and not (raw is None and isinstance(verdict, Score)):
             raise TypeError(f"criterion {self.name!r} must return a number or a Score, got {short(raw)}")
         if raw is not None and not self.low <= raw <= self.high:
-            message = f"criterion {self.name!r} returned {raw}, outside its range (low={self.low}, high={self.high})"
+            message = (
+                f"criterion {self.name!r} returned {raw}, outside its range (low={self.low}, high={self.high}); return "
+                "a value inside, or declare the range, as in @reward(low=-1, high=2)"
+            )
             raise EpisodeError(message, component="V", kind="quintain:reward_out_of_range")
         number = None if raw is None else float(raw)
         value = (number - self.low) / (self.high - self.low) if self.normalize and number is not None else number
@@ -230,7 +233,9 @@ class Verifier(Generic[S]):
 
     def __init__(self, *criteria: Criterion[S], combine: Literal["sum", "product"] = "sum") -> None:
         if wrong := [c for c in cast(tuple[object, ...], criteria) if not isinstance(c, Criterion)]:
-            raise DefinitionError(f"pass functions decorated with @reward or @phase, no list, got {short(wrong[0])}")
+            name = getattr(wrong[0], "__name__", None)
+            advice = f"; put @reward above {name}" if name else "; pass them one by one, as Verifier(one, other)"
+            raise DefinitionError(f"Verifier takes functions with @reward or @phase, got {short(wrong[0])}{advice}")
         if cast(object, combine) not in ("sum", "product"):
             raise DefinitionError(f"combine must be 'sum' or 'product', got {combine!r}; weights of 1/n make a mean")
         names = [c.name for c in criteria]

@@ -103,9 +103,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "name": (lambda: environment(name="my library"), "must be an identifier, got 'my library'"),
     "verifier is a criterion": (lambda: environment(verifier=lent), "as Verifier(criterion), got Criterion("),
     "verifier is a function": (lambda: environment(verifier=plain), "must be a Verifier, as Verifier("),
-    "undecorated function": (lambda: VERIFIER(plain), "got <function plain"),
-    "criterion is text": (lambda: VERIFIER("lent"), "decorated with @reward or @phase, no list, got 'lent'"),
-    "criteria in a list": (lambda: VERIFIER([lent]), "or @phase, no list, got [Criterion("),
+    "undecorated function": (lambda: VERIFIER(plain), "; put @reward above plain"),
+    "criterion is text": (lambda: VERIFIER("lent"), "@reward or @phase, got 'lent'; pass them one by one, as"),
+    "criteria in a list": (lambda: VERIFIER([lent]), "; pass them one by one, as Verifier(one, other)"),
     "unknown combine": (lambda: VERIFIER(lent, combine="mean"), "'sum' or 'product', got 'mean'; weights of 1/n make"),
     "no criterion": (VERIFIER, "nothing judges the whole trajectory"),
     "same criterion twice": (lambda: VERIFIER(lent, lent), "distinct names, got ['lent', 'lent']"),
@@ -127,7 +127,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "prompt is a number": (lambda: task(prompt=5), "prompt must be text or blocks, got 5"),
     "solution is one call": (lambda: task(solution=("lend", {})), "its call 'lend' is not"),
     "tool without self": (lambda: environment(state=Selfless), "the first parameter of a tool is self, got 'book'"),
-    "truth is an object": (lambda: asyncio.run(task(truth=object()).digest(Library())), "truth must be plain data"),
+    "truth is an object": (lambda: asyncio.run(task(truth=object()).digest(Library())), "truth must be plain data ("),
     "world is an object": (lambda: asyncio.run(task().digest(object())), "task 't': "),
 }  # fmt: skip
 

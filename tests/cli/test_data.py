@@ -81,7 +81,7 @@ def test_audit_reads_a_file_with_a_scorer_as_an_environment(data: Path, call: Ca
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sums.jsonl"], "sums.jsonl needs a scorer: --scorer exact, numeric or file.py:fn"),
+        (["sums.jsonl"], "sums.jsonl needs a scorer: exact, numeric or file.py:fn, as --option scorer=exact"),
         (["sums.jsonl", "--scorer", "exct"], "unknown scorer 'exct'; known: exact, numeric, file.py:fn"),
         (["sums.jsonl", "--scorer", "scores.py:long"], "scores.py has no 'long'; it has: "),
         (["sums.jsonl", "--scorer", "scores.py:number"], "a scorer is a criterion"),

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
 
+from quintain.cli import console
 from tests.cli.conftest import Call
 from tests.cli.program import document, quintain
 
@@ -54,6 +56,26 @@ def test_replay_shows_progress_and_times_no_import(desk: Path, call: Call, monke
     assert "replaying" not in call("replay", "here", "--here").err
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "replaying" in call("replay", "here", "--here").err
+
+
+@pytest.mark.parametrize(("command", "processes"), [("replay", 2), ("triage", 3)])
+def test_progress_counts_the_episodes_of_all_processes(
+    desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch, command: str, processes: int
+) -> None:
+    call("run", ENV, "--tasks", 3, "--out", "here")
+    seen: list[tuple[int | None, list[int]]] = []
+
+    @contextlib.contextmanager
+    def progress(_: str, total: int | None) -> Generator[Callable[..., object]]:
+        steps: list[int] = []
+        seen.append((total, steps))
+        yield lambda *, advance: steps.append(advance)
+
+    monkeypatch.setattr(console, "progress", progress)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # The other processes show no bar of their own.
+    ended = call(command, "here", "--json", "--processes", 2)  # Triage replays in this process, too.
+    assert ended.status == 0, ended.err
+    assert [(total, sum(steps)) for total, steps in seen] == [(3 * processes, 3 * processes)]
 
 
 def test_several_runs_are_replayed_together(desk: Path, call: Call) -> None:

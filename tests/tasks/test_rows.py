@@ -32,6 +32,19 @@ def test_rows_become_tasks() -> None:
     assert play(env, env.tasks("test")[1], Scripted.calls((), "5")).score == 0.0
 
 
+def test_columns_become_tags(tmp_path: Path) -> None:
+    rows = [{**row, "level": level, "page": page} for row, level, page in zip(ROWS, "ab", (1, 2), strict=True)]
+    tags = [{"level": "a", "page": "1"}, {"level": "b", "page": "2"}]
+    env = from_rows("sums", rows, scorer=exact(), tag_columns=["level", "page"])
+    assert [task.tags for task in env.tasks("test")] == tags
+    file = tmp_path / "sums.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    env = from_file(str(file), scorer="exact", tag_columns="level, page")
+    assert [task.tags for task in env.tasks("test")] == tags
+    with pytest.raises(UsageError, match="row 1 has no 'topic'; it has: question, answer, level"):
+        from_rows("sums", rows, scorer=exact(), tag_columns=["topic"])
+
+
 def test_rows_of_several_splits() -> None:
     env = from_rows("sums", {"train": ROWS[:1], "test": iter(ROWS)}, scorer=exact())
     assert env.splits == ("train", "test")

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("quintain")
 """Steps of a command, which --verbose shows."""
+PROGRESS_FD = "QUINTAIN_PROGRESS_FD"
+"""Environment variable of a fresh process: the descriptor to which it writes one byte per step of its progress."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LEVELS = ("easy", "medium", "hard")
 _PAGE = 120
@@ -220,6 +222,8 @@ def progress(
 ) -> Generator[Callable[..., object]]:
     """Shows a progress bar on stderr, if stderr is a terminal and no option forbids it; yields a function to update it.
 
+    A process that another one started with `PROGRESS_FD` shows none, and writes one byte per step to that descriptor.
+
     Args:
         title: Description of the task.
         total: Number of steps; None if it is not known.
@@ -237,6 +241,10 @@ def progress(
         TimeRemainingColumn,
     )
 
+    # A process that this one starts does not have the descriptor.
+    if descriptor := os.environ.pop(PROGRESS_FD, ""):
+        yield functools.partial(_report, int(descriptor))
+        return
     if not (console := stderr()).is_terminal or _is("quiet") or _is("verbose"):
         yield dict  # Takes any fields, and does nothing with them.
         return
@@ -244,6 +252,10 @@ def progress(
     time = TimeElapsedColumn() if shows_elapsed else TimeRemainingColumn(compact=True)
     with Progress(*columns, *map(TextColumn, texts), time, console=console, transient=True) as bar:
         yield functools.partial(bar.update, bar.add_task(title, total=total, **fields))
+
+
+def _report(descriptor: int, *, advance: int = 0, **_fields: object) -> None:
+    os.write(descriptor, b"." * advance)
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -10,7 +10,7 @@ from quintain.environment import Environment
 from quintain.errors import RunStopped
 from quintain.harness import Agent
 from quintain.record import EpisodeRecord, RunFolder, read_traces
-from quintain.report import Summary
+from quintain.report import Summary, score_range
 from quintain.rollouts import rollouts
 from quintain.task import Task
 from quintain.trace import Timing
@@ -55,7 +55,7 @@ async def play(
         watcher: Is called after each group.
         names: As `rollouts` takes them: group, seed, split.
     """
-    summary = Summary()
+    summary = Summary(score_range(env.verifier))
     seen: set[str] = set()
     try:
         async for group in rollouts(env, agent, made(tasks), folder=folder, **names):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
+import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,8 +89,11 @@ def replay(*, paths: Sequence[Path], env: str | None, processes: int, here: bool
 
 def replay_in_processes(paths: Sequence[Path], env: str | None, processes: int) -> list[ReplayResult]:
     """Replays in fresh processes with different hash seeds; exits if one of them fails."""
+    title = f"replaying in {console.plural(processes, 'process', 'processes')}"
+    with console.progress(title, count_episodes(paths) * processes) as update:
+        done = in_processes(["replay", "--here"], paths, env=env, count=processes, watch=lambda n: update(advance=n))
     verdicts: list[ReplayResult] = []
-    for process in in_processes(["replay", "--here"], paths, env=env, count=processes):
+    for process in done:
         if process.returncode not in (0, exits.FAILED) or not process.stdout:
             click.echo(process.stderr.rstrip(), err=True)
             raise click.exceptions.Exit(process.returncode or exits.FAILED)
@@ -96,18 +101,42 @@ def replay_in_processes(paths: Sequence[Path], env: str | None, processes: int) 
     return verdicts
 
 
+def count_episodes(paths: Sequence[Path]) -> int:
+    """Returns the number of episodes in run folders and files, as far as they can be read."""
+    count = 0
+    for path in paths:
+        with contextlib.suppress(OSError), (path / "traces.jsonl" if path.is_dir() else path).open("rb") as lines:
+            count += sum(1 for _ in lines)
+    return count
+
+
 def in_processes(
-    command: Sequence[str], paths: Sequence[Path], *, env: str | None, count: int
+    command: Sequence[str], paths: Sequence[Path], *, env: str | None, count: int, watch: Callable[[int], object]
 ) -> Iterable[CompletedProcess[str]]:
-    """Runs a command of this program with --json in fresh processes whose hash seeds all differ from this one's."""
+    """Runs a command of this program with --json in fresh processes whose hash seeds all differ from this one's.
+
+    `watch` receives the number of further episodes that the processes are done with; another thread calls it.
+    """
     from quintain.testing.elsewhere import fresh_processes
 
     own = os.environ.get("PYTHONHASHSEED")
     seeds = [seed for seed in range(1, count + 2) if str(seed) != own][:count]
     named = ["--env", env] if env is not None else []
     program = [sys.executable, "-m", "quintain", *command, "--json", *named, "--", *map(str, paths)]
-    with console.progress(f"replaying in {console.plural(count, 'process', 'processes')}", None, shows_elapsed=True):
-        return fresh_processes(program, seeds)
+    receiver, sender = os.pipe()
+    watching = threading.Thread(target=_watch, args=(receiver, watch))
+    watching.start()
+    try:
+        return fresh_processes(program, seeds, variables={console.PROGRESS_FD: str(sender)}, pass_fds=[sender])
+    finally:
+        os.close(sender)
+        watching.join()
+
+
+def _watch(receiver: int, watch: Callable[[int], object]) -> None:
+    with open(receiver, "rb", buffering=0) as pipe:
+        while steps := pipe.read(4096):
+            watch(len(steps))
 
 
 class _ReplayDocument(msgspec.Struct):
@@ -129,7 +158,7 @@ async def replay_here(paths: Sequence[Path], spec: str | None) -> ReplayResult:
     from .folders import environment_of, task_of
 
     verdict = ReplayResult(hash_seed=os.environ.get("PYTHONHASHSEED", "random"))
-    with console.progress("replaying", None, shows_elapsed=True) as update:
+    with console.progress("replaying", count_episodes(paths)) as update:
         for path in paths:
             env = environment_of(path, spec)
             days = TaskChain(env)

@@ -48,7 +48,12 @@ def to_dict(summary: Summary) -> dict[str, Any]:
         "failure_rate_short": short,
         "failure_rate_long": long,
         "failed_tasks": {
-            task: {"episodes": s.episodes, "failed": s.failed, "mean_reward": s.mean, "mean_reward_bounds": s.bounds}
+            task: {
+                "episodes": s.episodes,
+                "failed": s.failed,
+                "mean_reward": s.mean,
+                "mean_reward_bounds": summary.bounds(s),
+            }
             for task, s in sorted(summary.failed_tasks.items())
         },
         "dropped_groups": summary.dropped,
@@ -103,7 +108,8 @@ def _scores(summary: Summary) -> Iterator[tuple[str, Text]]:
     yield "mean reward", mean.append(scored, style="not bold dim")
     if summary.failed and summary.interval is not None:
         low, high = (number(bound) for bound in summary.interval)
-        yield "", Text(f"between {low} and {high}, counting each failed episode as 0 or as 1")
+        least, most = number(summary.low), number(summary.high)
+        yield "", Text(f"between {low} and {high}, counting each failed episode as {least} or as {most}")
     for k, value in summary.pass_hat_k.items():
         if k in {1, 2, 4, 8, 16, 32, 64} or k == max(summary.pass_hat_k):
             yield "pass@1" if k == 1 else f"pass^{k}", Text(number(value))
@@ -140,7 +146,7 @@ def _by_failed_task(summary: Summary) -> Grid:
     """Returns the tasks with the most failures, with bounds of their mean."""
     worst = sorted(summary.failed_tasks.items(), key=lambda item: (item[1].scored - item[1].episodes, item[0]))
     rows = [
-        (task, one.episodes, one.failed, number(one.mean), *map(number, one.bounds or ()))
+        (task, one.episodes, one.failed, number(one.mean), *map(number, summary.bounds(one) or ()))
         for task, one in worst[:FAILED_TASKS]
     ]
     return grid("task", ">episodes", ">failed", ">mean", ">at least", ">at most", rows=rows)

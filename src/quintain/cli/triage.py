@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,11 @@ def triage(*, path: Path, audit: Path | None, jsonl: Path | None, as_json: bool,
         from quintain.audit.triage.report import gather
         from quintain.audit.triage.siblings import Run
 
-        console.print_json(asyncio.run(gather(Run(reading.played), env, times=asked["regrade"], back=True)))
+        with console.progress("triage", len(reading.played)) as update:
+            gathering = gather(
+                Run(reading.played), env, times=asked["regrade"], back=True, watch=lambda n: update(advance=n)
+            )
+            console.print_json(asyncio.run(gathering))
         return
     report = _report(path, reading, env, findings=findings, **asked)
     if jsonl is not None:
@@ -135,20 +140,22 @@ def _report(
     from quintain.audit.triage.report import gather, merged
     from quintain.audit.triage.siblings import Run
 
-    with ThreadPoolExecutor(1) as pool:
-        elsewhere = None if isinstance(environment, str) else pool.submit(_elsewhere, path, asked)
-        with console.progress("triage", len(reading.played)) as update:
-            gathering = gather(
-                Run(reading.played), environment, times=asked["regrade"], watch=lambda n: update(advance=n)
-            )
-            known = asyncio.run(gathering)
+    has_environment = not isinstance(environment, str)
+    total = len(reading.played) * (1 + asked["processes"] * has_environment)
+    with ThreadPoolExecutor(1) as pool, console.progress("triage", total) as update:
+
+        def watch(episodes: int) -> None:
+            update(advance=episodes)
+
+        elsewhere = pool.submit(_elsewhere, path, asked, watch) if has_environment else None
+        known = asyncio.run(gather(Run(reading.played), environment, times=asked["regrade"], watch=watch))
         for other in elsewhere.result() if elsewhere is not None else ():
             known = merged(known, other)
     chosen: dict[str, Any] = {name: asked[name] for name in ("seed", "length")}
     return asyncio.run(judge(reading, environment, findings=findings, evidence=known, **chosen))
 
 
-def _elsewhere(path: Path, asked: dict[str, Any]) -> list[list[ReplayEvidence]]:
+def _elsewhere(path: Path, asked: dict[str, Any], watch: Callable[[int], object]) -> list[list[ReplayEvidence]]:
     """Gathers evidence in fresh processes; a failed one raises, as an empty result would pass for agreement.
 
     Raises:
@@ -163,7 +170,7 @@ def _elsewhere(path: Path, asked: dict[str, Any]) -> list[list[ReplayEvidence]]:
 
     command = ["triage", "--evidence", "--regrade", str(asked["regrade"])]
     found: list[list[ReplayEvidence]] = []
-    for process in in_processes(command, [path], env=asked["env"], count=asked["processes"]):
+    for process in in_processes(command, [path], env=asked["env"], count=asked["processes"], watch=watch):
         if process.returncode != 0:
             said = process.stderr.strip()[-500:]
             raise UsageError(f"a fresh process could not replay {path}: exit status {process.returncode}: {said}")

@@ -43,6 +43,7 @@ def from_rows(
     scorer: Scorer,
     prompt_column: str | None = None,
     answer_column: str | None = None,
+    tag_columns: Sequence[str] = (),
     system: str = "",
     config: Config | None = None,
 ) -> Environment[Question]:
@@ -55,6 +56,7 @@ def from_rows(
         scorer: A criterion, or a function from the agent's last words and the truth to a number or a `Score`.
         prompt_column: Column with the prompt; by default "prompt", "question" or "input".
         answer_column: Column with the truth, any plain data; by default "answer" or "target".
+        tag_columns: Columns that become tags of the task; a report gives a mean for each value.
         system: System prompt.
         config: Limits and settings.
 
@@ -63,9 +65,8 @@ def from_rows(
         DefinitionError: The name is not an identifier, or there are no splits.
     """
     splits = cast(Mapping[str, Iterable[Row]], rows if isinstance(rows, Mapping) else {"test": rows})
-    tasks = {
-        split: _tasks(split, list(found), prompt=prompt_column, answer=answer_column) for split, found in splits.items()
-    }
+    columns: dict[str, Any] = {"prompt": prompt_column, "answer": answer_column, "tags": tag_columns}
+    tasks = {split: _tasks(split, list(found), **columns) for split, found in splits.items()}
     return Environment(
         name,
         tasks=tasks.__getitem__,
@@ -83,6 +84,7 @@ def from_file(
     scorer: str = "",
     prompt_column: str | None = None,
     answer_column: str | None = None,
+    tag_columns: str = "",
     system: str = "",
 ) -> Environment[Question]:
     """Returns the environment of a data file, named after the file, with the split "test".
@@ -92,13 +94,14 @@ def from_file(
         scorer: "exact", "numeric", or "file.py:fn", where `fn` is a scorer as for `from_rows`.
         prompt_column: As for `from_rows`.
         answer_column: As for `from_rows`.
+        tag_columns: As for `from_rows`, separated by commas.
         system: System prompt.
 
     Raises:
         UsageError: The file or the scorer does not exist or cannot be used.
     """
     if not scorer:
-        raise UsageError(f"{path} needs a scorer: --scorer {', '.join(SCORERS)} or file.py:fn")
+        raise UsageError(f"{path} needs a scorer: {', '.join(SCORERS)} or file.py:fn, as --option scorer={SCORERS[0]}")
     if scorer in SCORERS:
         found = plugins.attribute(f"quintain.judges:{scorer}")()
     elif ":" in scorer:
@@ -108,6 +111,7 @@ def from_file(
     name = re.sub(r"\W", "_", Path(path).stem)
     rows = read_rows(path)
     columns: dict[str, Any] = {"prompt_column": prompt_column, "answer_column": answer_column}
+    columns["tag_columns"] = [tag.strip() for tag in tag_columns.split(",") if tag.strip()]
     try:
         return from_rows(name if name.isidentifier() else f"_{name}", rows, scorer=found, system=system, **columns)
     except UsageError as error:
@@ -130,14 +134,16 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
         raise UsageError(f"cannot read {str(path)!r}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _tasks(split: str, rows: Sequence[Row], *, prompt: str | None, answer: str | None) -> Sequence[Task[Question]]:
+def _tasks(
+    split: str, rows: Sequence[Row], *, prompt: str | None, answer: str | None, tags: Sequence[str]
+) -> Sequence[Task[Question]]:
     if not rows:
         raise UsageError(f"split {split!r} has no rows")
     prompt = _column(rows[0], "prompt", wanted=prompt, known=PROMPTS)
     answer = _column(rows[0], "answer", wanted=answer, known=ANSWERS)
     tasks: dict[str, Task[Question]] = {}
     for number, row in enumerate(rows, 1):
-        for column in (prompt, answer):
+        for column in (prompt, answer, *tags):
             if row.get(column) is None:
                 raise UsageError(f"row {number} has no {column!r}; it has: {', '.join(map(str, row)) or 'nothing'}")
         if not isinstance(row[prompt], str):
@@ -147,7 +153,13 @@ def _tasks(split: str, rows: Sequence[Row], *, prompt: str | None, answer: str |
             raise UsageError(f"row {number} has the id {name!r} of an earlier row")
         truth = row[answer]
         tasks[name] = Task(
-            id=name, prompt=row[prompt], start=Question(), truth=truth, solution=(), answer=codec.text(truth)
+            id=name,
+            prompt=row[prompt],
+            start=Question(),
+            truth=truth,
+            solution=(),
+            answer=codec.text(truth),
+            tags={tag: codec.text(row[tag]) for tag in tags},
         )
     return list(tasks.values())
 

@@ -7,8 +7,9 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from subprocess import PIPE, CompletedProcess, Popen
+from types import MappingProxyType
 from typing import Any
 
 HASH_SEEDS = (1, 2)
@@ -48,15 +49,31 @@ def answer(*, module: str, file: str, qualname: str, question: str) -> None:
     print(f"\n{json.dumps(getattr(contract(), question)())}")  # noqa: T201 (the other process reads it)
 
 
-def fresh_processes(command: Sequence[str], hash_seeds: Sequence[int]) -> list[CompletedProcess[str]]:
+def fresh_processes(
+    command: Sequence[str],
+    hash_seeds: Sequence[int],
+    *,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    pass_fds: Sequence[int] = (),
+) -> list[CompletedProcess[str]]:
     """Runs one command in a fresh process per hash seed, all at once, and waits for them.
 
     Args:
         command: Program and arguments, such as `[sys.executable, "-m", "quintain", "replay", folder, "--here"]`.
         hash_seeds: Values of PYTHONHASHSEED, 0 to 4294967295.
+        variables: More environment variables.
+        pass_fds: File descriptors that the processes inherit.
     """
+    names = {**os.environ, **variables}
     started = [
-        Popen(command, env=os.environ | {"PYTHONHASHSEED": str(seed)}, stdout=PIPE, stderr=PIPE, text=True)
+        Popen(
+            command,
+            env=names | {"PYTHONHASHSEED": str(seed)},
+            stdout=PIPE,
+            stderr=PIPE,
+            text=True,
+            pass_fds=pass_fds,
+        )
         for seed in hash_seeds
     ]
     try:

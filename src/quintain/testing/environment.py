@@ -201,9 +201,11 @@ class EnvironmentContract:
             yield from self._first(env, split)
 
     def _play(self, env: Environment[Any], task: Task[Any], model: Model) -> Trace:
-        trace = asyncio.run(rollout(env, task, model)).trace
-        assert trace.failure is None, f"task {task.id!r} failed: {trace.failure}"
-        return trace
+        record = asyncio.run(rollout(env, task, model))
+        if (failure := record.trace.failure) is not None:
+            where = f"component {failure.component}, {failure.kind}, turn {failure.turn}"
+            raise AssertionError(f"task {task.id!r} failed: {record.failure_text} ({where})")
+        return record.trace
 
 
 def _digest(task: Task[Any]) -> str:

@@ -181,7 +181,11 @@ def test_a_class_becomes_a_table_and_rows_become_instances() -> None:
         db.one(Everything, 'SELECT * FROM "all of it"')
     with pytest.raises(qn.DefinitionError, match="2 columns"):
         db.one(int, "SELECT 1, 2")
-    with pytest.raises(msgspec.ValidationError, match="ratio"):
+    for type_, name in ((int, "int"), (Everything, "Everything")):
+        text = rf"a row of 'SELECT NULL AS left' does not fit {name} \(a value is NULL: use coalesce"
+        with pytest.raises(msgspec.ValidationError, match=text):
+            db.all(type_, "SELECT NULL AS left")
+    with pytest.raises(msgspec.ValidationError, match=r"does not fit Everything: .*ratio"):
         db.all(Everything, "SELECT 1 AS left, 'a' AS right, 'x' AS ratio")
     db.execute(
         """INSERT INTO "all of it" (left, right, raw, "when") SELECT 2, 'c', x'33', "when" FROM "all of it" LIMIT 1"""

@@ -19,7 +19,7 @@ TALK = Path(__file__).with_name("talk.py")
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
-    others = (f"{TALK}:talk", f"{TALK}:shift", "sales")
+    others = (f"{TALK}:talk", f"{TALK}:shift", f"{TALK}:offering", "sales")
     with serve("counter", "rough", "gated", folder=folder, options=others) as server:
         yield server
 

@@ -11,6 +11,7 @@ import msgspec
 
 import quintain as qn
 from quintain.harness import Dialogue, Model, Session
+from quintain.tools import Tool
 
 
 class Desk(qn.State):
@@ -121,4 +122,29 @@ class Hesitant(msgspec.Struct, frozen=True):
 
 hesitant = qn.Environment(
     "hesitant", tasks=customers, harness=Hesitant(), verifier=qn.Verifier(filled), state=Till, splits=("test",)
+)
+
+# --- offering: a harness that offers a tool which its environment does not list ---
+
+NOD = Tool(
+    name="nod",
+    description="Nod to the customer.",
+    parameters={"type": "object", "properties": {"times": {"type": "integer"}}},
+    roles=("agent",),
+    arguments=msgspec.Struct,
+    path=(),
+)
+
+
+class Offering(msgspec.Struct, frozen=True):
+    """One turn with one more tool, as a solver of Inspect offers them."""
+
+    async def play(self, session: Session, model: Model) -> None:
+        request = session.request()
+        await session.step(await model(msgspec.structs.replace(request, tools=(*request.tools, NOD))))
+        session.terminate("one turn")
+
+
+offering = qn.Environment(
+    "offering", tasks=customers, harness=Offering(), verifier=qn.Verifier(filled), state=Till, splits=("test",)
 )

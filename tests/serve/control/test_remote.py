@@ -14,7 +14,7 @@ from quintain.config import Config
 from quintain.context import Snapshot
 from quintain.environment import Environment
 from quintain.errors import EpisodeError, UsageError
-from quintain.harness import Dialogue, Model, Session
+from quintain.harness import Dialogue, Model, Request, Session
 from quintain.models import Scripted
 from quintain.models.agents import oracle, random
 from quintain.models.cast import Cast
@@ -68,6 +68,26 @@ def test_the_servers_harness_leaves_the_record_of_a_local_run(served: Served) ->
             assert {turn.role for turn in trace.turns} == {"agent", "user"}
 
     run(play())
+
+
+def test_tools_that_only_the_harness_offers_reach_the_model(served: Served) -> None:
+    offered: list[list[tuple[str, str, Any]]] = []
+
+    async def model(request: Request) -> Reply:
+        offered.append([(tool.name, tool.description, tool.parameters) for tool in request.tools])
+        return call("take", '{"coins": 2}')
+
+    async def play() -> None:
+        async with qn.connect(served.url) as server:
+            local, remote = here("offering"), await server.environment("offering")
+            local_run, remote_run = [
+                await qn.rollout(env, env.tasks("test")[1], model, split="test") for env in (local, remote)
+            ]
+            assert local_run.trace.to_json() == remote_run.trace.to_json()
+
+    run(play())
+    assert [name for name, _, _ in offered[1]] == ["take", "nod"]
+    assert offered[0] == offered[1]
 
 
 def test_a_harness_that_plays_here_leaves_the_same_record(served: Served) -> None:

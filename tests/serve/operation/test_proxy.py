@@ -48,6 +48,10 @@ http {{
 """
 
 
+NAMES = 40
+"""So many names reach both servers. Each run hashes by other ports; six names all reached one server in 4 % of runs."""
+
+
 class Proxied(NamedTuple):
     """Two servers, and the address of the proxy."""
 
@@ -103,8 +107,8 @@ def listening(port: int) -> None:
 
 def test_sessions_of_ors_are_spread_and_stay_where_they_are(proxied: Proxied) -> None:
     with httpx.Client(base_url=proxied.url, timeout=SECONDS) as http:
-        given = [http.post("/create_session").text.split("data: ")[1].split()[0] for _ in range(12)]
-        chosen = [f"run-{number}" for number in range(12)]
+        given = [http.post("/create_session").text.split("data: ")[1].split()[0] for _ in range(NAMES)]
+        chosen = [f"run-{number}" for number in range(NAMES)]
         for number, name in enumerate((*given, *chosen)):
             mine = {"X-Session-ID": name}
             assert http.post("/create", json={"split": "train", "index": 0}, headers=mine).status_code == 200
@@ -134,7 +138,7 @@ def test_episodes_of_openenv_stay_where_they_are(proxied: Proxied) -> None:
         answer = http.post("/step", json={**step, "session_id": session}).json()
         assert answer["observation"]["result"] == "The count is 4."
     with contextlib.ExitStack() as closing:
-        sockets = [closing.enter_context(opened(proxied.url, "counter")) for _ in range(12)]
+        sockets = [closing.enter_context(opened(proxied.url, "counter")) for _ in range(NAMES)]
         for wire in sockets:
             wire.ask("reset")
         for count in range(1, 4):
@@ -145,7 +149,7 @@ def test_episodes_of_openenv_stay_where_they_are(proxied: Proxied) -> None:
 
 def test_addresses_of_mcp_and_of_the_control_plane_lead_to_their_server(proxied: Proxied) -> None:
     with httpx.Client(timeout=SECONDS) as http:
-        begun = [http.post(f"{proxied.url}/v1/episodes", json={}).json() for _ in range(8)]
+        begun = [http.post(f"{proxied.url}/v1/episodes", json={}).json() for _ in range(NAMES)]
         assert {one["id"][:2] for one in begun} == {"1-", "2-"}
         for one in begun:
             assert one["mcp_url"].startswith(f"{proxied.url}/e/{one['id'][:2]}")
@@ -187,12 +191,18 @@ def test_a_chain_of_tasks_goes_on_where_it_began(proxied: Proxied) -> None:
 
 def test_a_server_that_restarts_has_its_sessions_again(proxied: Proxied) -> None:
     with httpx.Client(base_url=proxied.url, timeout=SECONDS) as http:
-        names = [f"again-{number}" for number in range(6)]
+        names = [f"again-{number}" for number in range(NAMES)]
         for name in names:
-            http.post("/create", json={"split": "train", "index": 0}, headers={"X-Session-ID": name})
+            created = http.post("/create", json={"split": "train", "index": 0}, headers={"X-Session-ID": name})
+            assert created.status_code == 200, created.text
+        lost, others = ({*names} & ids for ids in proxied.sessions())
+        assert lost
+        assert others
         server = proxied.servers[0]
         server.kill()
-        codes = [http.post("/ping", headers={"X-Session-ID": name}).status_code for name in names]
-        assert {*codes} == {200, 502}  # No session begins anew at the other server.
+        codes = {name: http.post("/ping", headers={"X-Session-ID": name}).status_code for name in names}
+        # No session begins anew at the other server.
+        assert codes == dict.fromkeys(lost, 502) | dict.fromkeys(others, 200)
         server.start()
-        assert [http.post("/ping", headers={"X-Session-ID": name}).status_code for name in names] == [200] * 6
+        codes = {name: http.post("/ping", headers={"X-Session-ID": name}).status_code for name in names}
+        assert codes == dict.fromkeys(names, 200)

@@ -25,7 +25,7 @@ from typing import Any, Self, TypeVar, cast
 import msgspec
 
 from quintain import codec
-from quintain.errors import UsageError
+from quintain.errors import UsageError, short
 
 if any(importlib.util.find_spec(name) is None for name in ("apsw", "xxhash")):
     raise ImportError("a Database needs apsw and xxhash: pip install 'quintain[database]'")
@@ -167,7 +167,13 @@ class Database(Leaseholder):
         if not found:
             return []
         read = rows.reader(type, columns)
-        return [read(row) for row in found]
+        try:
+            return [read(row) for row in found]
+        except msgspec.ValidationError as error:
+            advice = " (a value is NULL: use coalesce() in SQL, or a Struct whose field may be None)"
+            hint = advice if "got `null`" in str(error) else ""
+            name = getattr(type, "__name__", type)
+            raise msgspec.ValidationError(f"a row of {short(sql)} does not fit {name}{hint}: {error}") from error
 
     def one(self, type: type[T], sql: str, *values: Any, **names: Any) -> T | None:
         """Returns the only row, as `all` does for `type`, `values` and `names`; None without a row.

@@ -26,10 +26,9 @@ from quintain.serve.episodes.actions import fingerprint
 from quintain.serve.episodes.secrets import packed
 from quintain.state import State
 from quintain.task import Task, Tasks
-from quintain.tools import Tool
 from quintain.verifier import Criterion, Verifier
 
-from .episode import RemoteEpisode, RemoteState
+from .episode import RemoteEpisode, RemoteState, RemoteTool
 from .transport import NONE, Transport
 
 Mode = Literal["server", "client"]
@@ -155,13 +154,6 @@ class ServerHarness(msgspec.Struct, frozen=True):
             await session.step(await model(session.request()))
 
 
-class RemoteTool(Tool, frozen=True, kw_only=True):
-    """Schema of a tool at the server, which also checks the arguments."""
-
-    def decode(self, arguments: str, *, strict: bool = True) -> dict[str, Any]:
-        return msgspec.json.decode(arguments.strip() or "{}", type=dict[str, Any])
-
-
 class RemoteEnvironment(Environment[RemoteState]):
     """Environment of a server, which `Server` opens; its tasks have neither prompt nor solution here."""
 
@@ -180,8 +172,7 @@ class RemoteEnvironment(Environment[RemoteState]):
             config=info.config,
             splits=info.splits,
         )
-        tools = [RemoteTool(arguments=msgspec.Struct, path=(), **msgspec.structs.asdict(tool)) for tool in info.tools]
-        self.tools = {tool.name: tool for tool in tools}
+        self.tools = {one.name: RemoteTool(**msgspec.structs.asdict(one)) for one in info.tools}
         self.tools_digest = info.tools_digest
 
     def replace(

@@ -17,7 +17,7 @@ from quintain.context import Context, Snapshot
 from quintain.episode import ActorSession, Episode, blank
 from quintain.errors import Component, EpisodeError, Stage, UsageError
 from quintain.harness import CallSource, Request
-from quintain.serve.control.answers import Detail, Question, ReplayResult, ReplyResult, Status, Verdict
+from quintain.serve.control.answers import Detail, Question, ReplayResult, ReplyResult, Status, ToolInfo, Verdict
 from quintain.serve.control.bodies import ReplyBody, StepBody, VerifyBody
 from quintain.serve.episodes.actions import Change, Fail, Join, Rewrite, Tell, Terminate
 from quintain.state import State
@@ -40,6 +40,16 @@ class RemoteState(State):
     """Split of the task whose start it is."""
     episode: str = ""
     """Id of the episode whose last world it is; empty for a task's start."""
+
+
+class RemoteTool(Tool, frozen=True, kw_only=True):
+    """Schema of a tool at the server, which also checks the arguments."""
+
+    arguments: type[msgspec.Struct] = msgspec.Struct
+    path: tuple[str, ...] = ()
+
+    def decode(self, arguments: str, *, strict: bool = True) -> dict[str, Any]:
+        return msgspec.json.decode(arguments.strip() or "{}", type=dict[str, Any])
 
 
 class RemoteEpisode(Episode[RemoteState]):
@@ -219,12 +229,12 @@ class RemoteEpisode(Episode[RemoteState]):
         if question is not None:
             known = self._messages.get(question.role, ())
             self._messages[question.role] = (*known[: question.keep], *question.added)
-            names = ("role", "seed", "temperature", "top_p", "max_tokens")
-            self.question = Request(
-                messages=self._messages[question.role],
-                tools=tuple(self.env.tools[name] for name in question.tools),
-                **{name: getattr(question, name) for name in names},
-            )
+            names = {one: getattr(question, one) for one in ("role", "seed", "temperature", "top_p", "max_tokens")}
+            tools = tuple(map(self._tool, question.tools))
+            self.question = Request(messages=self._messages[question.role], tools=tools, **names)
+
+    def _tool(self, given: str | ToolInfo) -> Tool:
+        return self.env.tools[given] if isinstance(given, str) else RemoteTool(**msgspec.structs.asdict(given))
 
     @property
     def _path(self) -> str:

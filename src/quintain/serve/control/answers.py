@@ -94,7 +94,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     keep: int
     added: tuple[Message, ...]
-    tools: tuple[str, ...]
+    tools: tuple[str | ToolInfo, ...]
+    """Name of each tool; the whole tool if the environment does not list it."""
     temperature: float
     top_p: float
     max_tokens: int | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from starlette.responses import Response
 
 from quintain.environment import Environment
@@ -68,11 +69,8 @@ def _told(call: ApiCall, env: Environment[Any]) -> EnvironmentInfo:
     tools = env.tools.values() if call.has("trainer") else env.tools_of("agent")
     return EnvironmentInfo(
         **{name: getattr(env, name) for name in ("name", "splits", "fingerprint", "tools_digest", "config")},
-        tools=tuple(ToolInfo(one.name, one.description, one.parameters, one.roles) for one in tools),
-        criteria=tuple(
-            CriterionInfo(**{name: getattr(one, name) for name in CriterionInfo.__struct_fields__})
-            for one in env.verifier.criteria
-        ),
+        tools=msgspec.convert(tuple(tools), tuple[ToolInfo, ...], from_attributes=True),
+        criteria=msgspec.convert(env.verifier.criteria, tuple[CriterionInfo, ...], from_attributes=True),
         combine=env.verifier.combine,
         idle_s=call.host.limits.idle_s,
     )

@@ -15,7 +15,7 @@ from quintain.serve.episodes.views import CallAnswer, blamed, named, visible_rew
 from quintain.serve.http.keys import Caller
 from quintain.trace import Message, Trace, Turn
 
-from .answers import CallLog, Detail, Entry, Question, ReplyResult, Status, Verdict
+from .answers import CallLog, Detail, Entry, Question, ReplyResult, Status, ToolInfo, Verdict
 from .routes import ApiCall
 
 _known: weakref.WeakKeyDictionary[Live, dict[str, Sequence[Message]]] = weakref.WeakKeyDictionary()
@@ -73,9 +73,8 @@ def _turn(turn: Turn, trace: Trace, caller: Caller) -> Turn:
     if caller.role != "agent":
         return turn
     steps = tuple(msgspec.structs.replace(step, fault=None) for step in turn.steps)
-    return msgspec.structs.replace(
-        turn, steps=steps, state_digest="", rewards=visible_rewards(turn.rewards, trace, caller)
-    )
+    rewards = visible_rewards(turn.rewards, trace, caller)
+    return msgspec.structs.replace(turn, steps=steps, state_digest="", rewards=rewards)
 
 
 def verdict(trace: Trace, caller: Caller) -> Verdict:
@@ -103,9 +102,8 @@ def journal(trace: Trace) -> CallLog:
 
 def _standing(live: Live, caller: Caller) -> dict[str, Any]:
     trace = live.trace
-    same = ("seed", "member", "attempt", "agent", "end", "reason")
     return {
-        **{name: getattr(trace, name) for name in same},
+        **{name: getattr(trace, name) for name in ("seed", "member", "attempt", "agent", "end", "reason")},
         **_judged(trace, caller),
         "id": live.id,
         "status": live.status,
@@ -139,7 +137,10 @@ def _question(live: Live, known: Mapping[str, Sequence[Message]]) -> Question | 
         seed=request.seed or live.seed,  # A question that is asked here has none until somebody wants it.
         keep=keep,
         added=tuple(request.messages[keep:]),
-        tools=tuple(tool.name for tool in request.tools),
+        tools=tuple(
+            one.name if live.env.tools.get(one.name) == one else msgspec.convert(one, ToolInfo, from_attributes=True)
+            for one in request.tools
+        ),
         temperature=request.temperature,
         top_p=request.top_p,
         max_tokens=request.max_tokens,
