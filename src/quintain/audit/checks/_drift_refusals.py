@@ -117,7 +117,7 @@ def _bound_of(seen: OpResult, name: str) -> float | None:
     return float(match[1]) if match and re.search(rf"\b{re.escape(name)}\b", text) else None
 
 
-@check("x.schema_is_enough", "action_drift", needs=("tools", "call", "tasks"), value=77)
+@check("x.schema_is_enough", "action_drift", needs=("tools", "call", "tasks"), value=77, reads_prose=True)
 def enough(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a call that fits its schema is never refused for its form."""
     yield from _nothing_offered_is_taken(ctx)
