@@ -114,8 +114,8 @@ class Rooms(Base):
     def reset(self, task: str, seed: int) -> str:
         self.task = task
         cities = ("Oslo", "Bern", "Rome", "Bonn", "Nice")
-        beds = {f"R{n}": {"id": f"R{n}", "city": cities[n % 5], "beds": 2 + n % 7, "taken": n % 4} for n in range(30)}
-        for n in (6, 17, 23):
+        beds = {f"R{n}": {"id": f"R{n}", "city": cities[n % 5], "beds": 5 + n % 7, "taken": n % 4} for n in range(30)}
+        for n in (17, 23):
             beds[f"R{n}"]["taken"] = beds[f"R{n}"]["beds"]
         self.world = {"rooms": beds}
         return f"Book R{task[-1]}."

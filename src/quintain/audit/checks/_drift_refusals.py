@@ -213,8 +213,15 @@ def _bounds(ctx: AuditContext, tried: Sequence[Variation]) -> Iterator[Finding |
             for candidate in variations
             if candidate.good != variations[0].good and candidate.base_state.task != variations[0].base_state.task
         ]
-        if not other_variations:
-            continue
+        beyond = [float(candidate.arguments[name]) for candidate in variations]
+        taken = [
+            float(one.arguments[name])
+            for one in tried
+            if one.works and one.tool.name == tool and is_number(one.arguments.get(name))
+        ]
+        is_kept = max(beyond) < min(taken, default=bound + 1) or min(beyond) > max(taken, default=bound - 1)
+        if not other_variations or not is_kept:
+            continue  # A number in the text that does not part the values taken from those refused is no bound.
         yield ctx.finding(
             f"{tool} has another bound for {name} than its schema: {bound:g}",
             *(

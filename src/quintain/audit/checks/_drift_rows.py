@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list, is_number
@@ -141,8 +141,31 @@ def leaves_out(records: Sequence[Record], evidence: Evidence) -> bool:
     record, data = records[0], evidence.data
     op = next(op for op in record.ops if op.mark == "call")
     seen = record.at("call")
-    got, wanted = _listed(seen.value, record.at("world").value, op.value.get(data["name"]), data=data)
-    return not seen.is_error and got is not None and not _signals(seen.value) and got < wanted
+    world = record.at("world").value
+    got, wanted = _listed(seen.value, world, op.value.get(data["name"]), data=data)
+    if seen.is_error or got is None or _signals(seen.value) or not got < wanted:
+        return False
+    return not _is_unavailable(world, data, wanted - got, listed=got)
+
+
+def _is_unavailable(world: Any, data: dict[str, Any], left: set[str], *, listed: set[str]) -> bool:
+    """True if the rows left out have in common that they are used up, unlike the listed ones.
+
+    A field of them is empty or 0, one field has reached another one, or another table refers to them.
+    """
+    entries = tables_of(world).get(data["table"], [])
+    out = [row for row in entries if str(row[data["id"]]) in left]
+    rest = [row for row in entries if str(row[data["id"]]) in listed] or [row for row in entries if row not in out]
+    tests: list[Callable[[dict[str, Any]], bool]] = [lambda row, name=name: bool(row.get(name)) for name in out[0]]
+    counted = [name for name, value in out[0].items() if is_number(value)]
+    tests += [
+        lambda row, one=one, other=other: (row.get(one) or 0) < (row.get(other) or 0)
+        for one, other in itertools.permutations(counted, 2)
+    ]
+    others = [rows for name, rows in tables_of(world).items() if name != data["table"]]
+    named = {str(value) for rows in others for row in rows for value in row.values()}
+    tests.append(lambda row: str(row[data["id"]]) not in named)
+    return any(not any(map(test, out)) and all(map(test, rest)) for test in tests)
 
 
 def _listed(value: Any, world: Any, asked: Any, *, data: dict[str, Any]) -> tuple[set[str] | None, set[str]]:

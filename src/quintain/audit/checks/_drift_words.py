@@ -136,9 +136,16 @@ _CALLED = re.compile(
 _QUOTED = re.compile(rf"`({_WORD})`")
 
 
+_PLACEHOLDER = frozenset(
+    {"tool", "function", "method", "action", "your", "my", "some", "any", "name", "call", "here", "example", "snake"}
+    | {"camel", "case", "arg", "args", "argument", "arguments", "param", "params", "parameter", "value", "json"}
+)
+
+
 def tools_called(text: str) -> set[str]:
-    """Returns the tool names that a text directs its reader to call."""
-    return {first or second for first, second in _CALLED.findall(text) if (first or second).islower()}
+    """Returns the tool names that a text directs its reader to call; "tool_name" and "snake_case" are none."""
+    names = {first or second for first, second in _CALLED.findall(text)}
+    return {name for name in names if name.islower() and not set(name.split("_")) <= _PLACEHOLDER}
 
 
 _SNAKE = re.compile(rf"\b{_WORD}\b")

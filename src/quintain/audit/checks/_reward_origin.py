@@ -89,9 +89,7 @@ def provenance(ctx: AuditContext) -> Iterator[Finding | None]:
                 break
 
 
-def _finding(
-    ctx: AuditContext, unlisted: UnsourcedValue, tasks: Sequence[str], *, is_proof: bool
-) -> Finding | None:
+def _finding(ctx: AuditContext, unlisted: UnsourcedValue, tasks: Sequence[str], *, is_proof: bool) -> Finding | None:
     """Returns a finding; it is proven only if each looking tool has answered the search."""
     tool, key = unlisted.key
     other_ops = _with(unlisted.solution_run.ops, unlisted)
