@@ -332,11 +332,25 @@ class Desk(Base):
         return float(self.world["users"][self.task]["city"] == "Nice")
 
 
-class Drawn(Cached):
-    """Accounts without a cache whose shown limit is drawn anew at each read: not deterministic, and no stale cache."""
+class Rolled(Cached):
+    """Accounts without a cache, with limits that no seed decides: not deterministic, and that is all."""
+
+    def reset(self, task: str, seed: int) -> str:
+        prompt = super().reset(task, seed)
+        for row in self.world["accounts"].values():
+            row["limit"] = random.SystemRandom().randrange(10**6)
+        self.limits = {key: row["limit"] for key, row in self.world["accounts"].items()}
+        return prompt
 
     def _get_account(self, account: str) -> Any:
-        return self.world["accounts"][account] | {"limit": random.SystemRandom().randrange(10**6)}
+        return self.world["accounts"][account]
+
+    def score(self) -> float:
+        limits = {key: row["limit"] for key, row in self.world["accounts"].items()}
+        return float(limits == self.limits | {self.task: 900} and all(one["open"] for one in self.accounts()))
+
+    def accounts(self) -> list[dict[str, Any]]:
+        return list(self.world["accounts"].values())
 
 
 class Kept(msgspec.Struct):
@@ -380,3 +394,52 @@ class Structs(Base):
 
     def score(self) -> float:
         return float(self.log.rows == [self.task])
+
+
+class Diary(Base):
+    """A diary whose events are content. The sound verdict wants the event; that of `Blind` wants the message only."""
+
+    def tasks(self) -> list[str]:
+        return ["lunch", "swim", "talk"]
+
+    def tools(self) -> list[dict[str, Any]]:
+        add = tool("add_event", "Add an event.", title=TEXT, day=WHOLE)
+        return [add, tool("send_message", "Tell a friend.", text=TEXT)]
+
+    def reset(self, task: str, seed: int) -> str:
+        self.task, self.world = task, {"events": {"E0": {"title": "old", "day": 1}}, "messages": {}}
+        return f"Add the event {task} on day 12, and send the message 'See you at {task}'."
+
+    def _add_event(self, title: str, day: int) -> Any:
+        self.world["events"][f"E{len(self.world['events'])}"] = {"title": title, "day": day}
+        return {"ok": True}
+
+    def _send_message(self, text: str) -> Any:
+        self.world["messages"][f"M{len(self.world['messages'])}"] = {"text": text}
+        return {"ok": True}
+
+    def oracle(self, task: str) -> list[Any]:
+        return [["add_event", {"title": task, "day": 12}], ["send_message", {"text": f"See you at {task}"}]]
+
+    def score(self) -> float:
+        events = [row for row in self.world["events"].values() if row == {"title": self.task, "day": 12}]
+        return float(len(events) == 1 and self.is_told())
+
+    def is_told(self) -> bool:
+        return [row["text"] for row in self.world["messages"].values()] == [f"See you at {self.task}"]
+
+
+class Blind(Diary):
+    """The diary with a bug: no event is wanted."""
+
+    def score(self) -> float:
+        return float(self.is_told())
+
+
+class Unreadable(Diary):
+    """The diary with a bug: its state cannot be read after a message."""
+
+    def state(self) -> Any:
+        if self.world["messages"]:
+            raise RuntimeError("no serializer for a message")
+        return super().state()
