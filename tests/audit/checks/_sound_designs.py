@@ -223,7 +223,7 @@ class Squares(Base):
         self.task, self.world = task, {"last": 0}
         return f"Square {task}."
 
-    def _square(self, number: int) -> Any:
+    def _square(self, number: Any) -> Any:
         if not isinstance(number, int):
             raise ToolError("number must be an integer")
         self.world["last"] = number * number

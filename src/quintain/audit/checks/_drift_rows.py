@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list, is_number
@@ -156,16 +156,18 @@ def _is_unavailable(world: Any, data: dict[str, Any], left: set[str], *, listed:
     entries = tables_of(world).get(data["table"], [])
     out = [row for row in entries if str(row[data["id"]]) in left]
     rest = [row for row in entries if str(row[data["id"]]) in listed] or [row for row in entries if row not in out]
-    tests: list[Callable[[dict[str, Any]], bool]] = [lambda row, name=name: bool(row.get(name)) for name in out[0]]
-    counted = [name for name, value in out[0].items() if is_number(value)]
-    tests += [
-        lambda row, one=one, other=other: (row.get(one) or 0) < (row.get(other) or 0)
-        for one, other in itertools.permutations(counted, 2)
-    ]
     others = [rows for name, rows in tables_of(world).items() if name != data["table"]]
     named = {str(value) for rows in others for row in rows for value in row.values()}
-    tests.append(lambda row: str(row[data["id"]]) not in named)
-    return any(not any(map(test, out)) and all(map(test, rest)) for test in tests)
+
+    def signs(row: dict[str, Any]) -> set[str]:
+        """Returns how a row is left: its fields that are set, counts that are not reached, and no reference to it."""
+        counted = [(name, value) for name, value in row.items() if is_number(value)]
+        unequal = {f"{one} {other}" for (one, low), (other, high) in itertools.combinations(counted, 2) if low != high}
+        free = set[str]() if str(row[data["id"]]) in named else {"free"}
+        return {name for name, value in row.items() if value} | unequal | free
+
+    lacking = set[str]().union(*map(signs, out))
+    return any(all(sign in signs(row) for row in rest) for sign in signs(rest[0]) - lacking) if rest else False
 
 
 def _listed(value: Any, world: Any, asked: Any, *, data: dict[str, Any]) -> tuple[set[str] | None, set[str]]:
@@ -221,7 +223,11 @@ def _readings(ctx: AuditContext) -> list[Variation]:
 
 @check("x.lists_are_in_order", "action_drift", needs=("tools", "call", "tasks"), value=72)
 def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that rows have the order that the description promises, by their data in the world."""
+    """Checks that rows have the order that the description promises, by their data in the world.
+
+    Proven, though the promise is prose, because the rows contradict it by each time, or amount, that can be compared.
+    Excuses: a further field by which they are in order, rows that are all alike, values missing in some rows.
+    """
     reported: set[str] = set()
     for variation in _readings(ctx):
         wanted = promised_order(variation.tool.description)

@@ -98,7 +98,7 @@ def order_fields(rows: list[Any], description: str) -> list[str]:
         return [named[1]]
     about_time = re.search(r"recent|newest|latest|oldest|earliest", description, re.IGNORECASE)
     wanted = _TIME if about_time else _AMOUNT
-    return [name for name in rows[0] if wanted.search(name) and all(name in row for row in rows)][:1]
+    return [name for name in rows[0] if wanted.search(name) and all(name in row for row in rows)]
 
 
 _DATED = re.compile(r"\d{4}-\d\d-\d\d")

@@ -16,7 +16,7 @@ MAX_TASKS, MAX_FINDINGS = 20, 3
 @check("runtime.state_contract", "races", needs=("state", "tasks"), value=84)
 def state_contract(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that state() works at the start, after a call of each tool and after each solution."""
-    scripts = [(task, ()) for task in ctx.sample_tasks(MAX_TASKS)]
+    scripts: list[tuple[str, tuple[Op, ...]]] = [(task, ()) for task in ctx.sample_tasks(MAX_TASKS)]
     scripts += [
         (known.task, (*known.before, known.op)) for known in {k.op.name: k for k in ctx.discovery.calls}.values()
     ]

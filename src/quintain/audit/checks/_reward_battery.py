@@ -160,8 +160,11 @@ _ONES = (
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
 )  # fmt: skip
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_WORDS = {word: value for value, word in enumerate(_ONES)} | {word: 20 + 10 * n for n, word in enumerate(_TENS)}
-_WORDS |= {"a hundred": 100, "one hundred": 100, "hundred": 100, "dozen": 12, "a dozen": 12}
+_WORDS = (
+    {word: value for value, word in enumerate(_ONES)}
+    | {word: 20 + 10 * n for n, word in enumerate(_TENS)}
+    | {"a hundred": 100, "one hundred": 100, "hundred": 100, "dozen": 12, "a dozen": 12}
+)
 _FRACTION = re.compile(r"([-+]?[\d.]+)\s*/\s*([-+]?[\d.]+)|([-+]?)\\[dt]?frac\{([\d.]+)\}\{([\d.]+)\}")
 
 

@@ -13,7 +13,7 @@ from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, call, reset, score
 
 from . import _reward_claims as claims
-from ._reward_acts import Path, is_bookkeeping, names, pattern, reads_by_name, scalars, words, writes_by_name
+from ._reward_acts import Path, is_bookkeeping, names, reads_by_name, scalars, words, writes_by_name
 from ._reward_related import Family, families, forbids_more
 from ._reward_runs import Run, Solution, paid_of, runs
 from ._same_walks import kinds

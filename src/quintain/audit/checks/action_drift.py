@@ -292,7 +292,7 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
     for where, text in texts:
         ctx.count_comparisons()
         called, near = tools_called(text), tools_near(text, tools)
-        named = {name for name in called | near if name not in world} | tools_quoted(text, tools)
+        named = {name for name in called | near | tools_quoted(text, tools) if name not in world}
         for name in sorted(named - tools - fields - reported):
             reported.add(name)
             is_call = name in near and (name in called or reads_by_name(Op("call", name=name.partition("_")[0])))

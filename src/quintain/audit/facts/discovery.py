@@ -340,7 +340,7 @@ def _is_memo(record: Record) -> bool:
     seen = record.at("call")
     if not (is_dict(was) and is_dict(once)) or once != twice or not same(seen, record.at("again")):
         return False
-    made = [once[path] if path in once else [None, None] for path in {*was, *once} if was.get(path) != once.get(path)]
+    made = [once.get(path, [None, None]) for path in {*was, *once} if was.get(path) != once.get(path)]
     given = set(_texts(next(op.value for op in record.ops if op.mark == "call")))
     return bool(made) and all(
         old is None and bool(set(_texts(new)) - given) and _holds(parsed(seen.value), new) for old, new in made
