@@ -191,7 +191,10 @@ def drifted(subjects: Path) -> Report:
 )
 def test_each_drift_is_proven(drifted: Report, title: str) -> None:
     (finding,) = [one for one in drifted.findings if one.title == title]
-    assert (finding.class_, finding.confidence) == ("action_drift", "likely" if "at most" in title else highest(finding))
+    assert (finding.class_, finding.confidence) == (
+        "action_drift",
+        "likely" if "at most" in title else highest(finding),
+    )
     assert len([line for line in finding.trajectory if line["do"] == "call"]) <= 3
 
 

@@ -84,7 +84,7 @@ def near(ctx: AuditContext) -> Iterator[Finding | None]:
                 and not reported & {"any"}
             ):
                 reported |= {neighbor.how, "any"}
-                is_tolerance = _is_tolerance(ctx, task, ops, text, value=value, near=neighbor.value, full=solved)
+                is_tolerance = _is_tolerance(ctx, task, ops, text=text, value=value, near=neighbor.value, full=solved)
                 yield ctx.finding(
                     f"a wrong number is paid in full: {neighbor.how}",
                     _says(task, ops, text),
@@ -105,7 +105,7 @@ def near(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _is_tolerance(
-    ctx: AuditContext, task: str, ops: Sequence[Op], text: str, *, value: float, near: float, full: float
+    ctx: AuditContext, task: str, ops: Sequence[Op], *, text: str, value: float, near: float, full: float
 ) -> bool:
     """True if a near number is paid on both sides: a grader may be coded to take a tenth more or less."""
     if abs(near - value) > 0.101 * abs(value):

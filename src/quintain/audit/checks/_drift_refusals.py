@@ -221,7 +221,7 @@ def _bounds(ctx: AuditContext, tried: Sequence[Variation]) -> Iterator[Finding |
         ]
         is_kept = max(beyond) < min(taken, default=bound + 1) or min(beyond) > max(taken, default=bound - 1)
         if not other_variations or not is_kept:
-            continue  # A number in the text that does not part the values taken from those refused is no bound.
+            continue  # Not a bound: values beyond it are taken as well.
         yield ctx.finding(
             f"{tool} has another bound for {name} than its schema: {bound:g}",
             *(

@@ -167,7 +167,7 @@ def walk(player: Player, on: str, value: Any) -> Any:
     steps = [differences(*pair, value["volatile"]) for pair in itertools.pairwise(looks)]
     contents = _contents(ops, steps)
     final = differences(looks[0], looks[-1], value["volatile"]) if looks else {}
-    effects, changed = _effects(ops, steps, final, contents)
+    effects, changed = _effects(ops, steps, final, contents=contents)
     return {
         "contents": sorted(contents),
         "full": number(player.do(score(on=on))),
@@ -190,7 +190,7 @@ def _contents(ops: Sequence[Op], steps: Sequence[_Changes]) -> frozenset[str]:
 
 
 def _effects(
-    ops: Sequence[Op], steps: Sequence[_Changes], final: _Changes, contents: frozenset[str]
+    ops: Sequence[Op], steps: Sequence[_Changes], final: _Changes, *, contents: frozenset[str]
 ) -> tuple[dict[int, tuple[Path, ...]], _Changes]:
     books = {pattern(path) for op, step in zip(ops, steps, strict=False) if _only_looks(op) for path in step}
     kept = {
