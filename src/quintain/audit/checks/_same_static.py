@@ -169,7 +169,7 @@ class _ModuleFile:
                 yield self._hint("kept", title, held[attribute])
 
     def _copies_defaults(self, owner: ast.ClassDef) -> bool:
-        """True if a class, or one that it inherits from, is a struct or a model, or is defined in another file."""
+        """True if a class or its base is a struct, a model or defined in another file."""
         classes = {node.name: node for node in self._tree.body if isinstance(node, ast.ClassDef)}
         bases, seen = [owner], set[str]()
         while bases:
