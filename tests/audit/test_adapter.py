@@ -158,12 +158,13 @@ def test_a_score_that_is_not_a_number_stays_visible() -> None:
 
 def test_plain_data_is_unchanged_and_other_values_become_text() -> None:
     assert plain({"a": [1, None, True, 1.5, "x"]}) == ({"a": [1, None, True, 1.5, "x"]}, False)
+    assert plain({"a": (2**70, 1)}) == ({"a": [str(2**70), 1]}, False)
     value, odd = plain({"a": object()})
     assert odd
     assert value["a"].startswith("<object> <object object")
     loop: list[Any] = []
     loop.append(loop)
-    for strange in (loop, "\ud800", 2**70, lambda: None):
+    for strange in (loop, "\ud800", lambda: None):
         found, odd = plain(strange)
         assert odd
         assert isinstance(found, str)

@@ -12,8 +12,8 @@ from typing import cast
 import pytest
 
 from quintain.audit.auditor import BROKE, TASKS, Report, audit
-from quintain.audit.kernel.check import Check
-from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.check import Check, registered
+from quintain.audit.kernel.finding import Confidence, Finding
 from quintain.audit.kernel.loader import Subject
 
 
@@ -48,3 +48,8 @@ def found(file: Path, name: str, checks: Sequence[Check], *, tasks: int = TASKS)
 def firm(findings: Sequence[Finding]) -> list[Finding]:
     """Findings that are more than hints."""
     return [one for one in findings if one.confidence != "hint"]
+
+
+def highest(finding: Finding) -> Confidence:
+    """Returns the highest confidence that the finding's check may have."""
+    return next(one.at_most for one in registered() if one.id == finding.check)

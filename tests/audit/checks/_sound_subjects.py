@@ -25,7 +25,12 @@ class Base:
         self.task = ""
         self.world: dict[str, Any] = {}
 
+    def tools(self) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        if name not in {one["name"] for one in self.tools()}:
+            raise ToolError(f"unknown tool {name!r}")
         try:
             return getattr(self, f"_{name}")(**arguments)
         except (KeyError, TypeError) as error:

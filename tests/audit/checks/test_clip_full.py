@@ -78,5 +78,5 @@ def test_some_number_is_paid_in_full(tmp_path: Path, name: str, status: str, tit
     (tmp_path / "yard.py").write_text(YARD, "utf-8")
     report = audit(Subject(f"{tmp_path / 'yard.py'}:{name}"), [clipping.full_marks])
     assert [one.title for one in report.findings] == titles
-    assert {(one.severity, one.confidence) for one in report.findings} <= {("error", "proven")}
+    assert {(one.severity, one.confidence) for one in report.findings} <= {("error", "likely")}
     assert [one.status for one in report.checks] == [status]

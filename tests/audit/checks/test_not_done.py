@@ -69,7 +69,7 @@ def test_a_sound_kennel_is_let_alone() -> None:
 def test_missing_effect_is_proven(name: str, check: Check, title: str) -> None:
     [one] = looked(name, check)
     assert one.title == title
-    assert one.stops
+    assert (one.severity, one.confidence) == ("error", check.at_most)
 
 
 @pytest.mark.parametrize(

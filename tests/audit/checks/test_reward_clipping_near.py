@@ -281,13 +281,18 @@ def subjects(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.param("Hours", clipping.near_arguments, "book: a wrong start is paid in full", marks=pytest.mark.slow),
         pytest.param("Euros", clipping.near_arguments, "book: a wrong cents is paid in full", marks=pytest.mark.slow),
         pytest.param("Digits", clipping.near, "a wrong number is paid in full: 0.1 % ", marks=pytest.mark.slow),
-        ("Share", clipping.near, "a wrong number is paid in full: 1 % "),
     ],
 )
 def test_paid_near_value_or_uncounted_part_is_found(subjects: Path, name: str, check: Check, title: str) -> None:
     (finding, *_) = firm(found(subjects, name, [check], tasks=4))
     assert title in finding.title
     assert (finding.confidence, finding.severity, finding.part) == ("proven", "error", "V")
+
+
+def test_tolerance_on_both_sides_is_a_likely_warning(subjects: Path) -> None:
+    (finding, *_) = firm(found(subjects, "Share", [clipping.near], tasks=4))
+    assert finding.title.startswith("a wrong number is paid in full: ")
+    assert (finding.confidence, finding.severity, finding.part) == ("likely", "warning", "V")
 
 
 @pytest.mark.parametrize(

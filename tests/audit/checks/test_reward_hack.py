@@ -86,7 +86,8 @@ def test_the_battery_spares_what_may_be_right() -> None:
     assert not any(one.text == "None" for one in attempts("none", ["some"], ""))
     assert may_equal("2", r"$\sqrt{4}$")
     assert not may_equal("2", "4")
-    assert not may_equal("four", r"$\sqrt{4}$")
+    assert may_equal("four", r"$\sqrt{4}$")
+    assert not may_equal("a cat", r"$\sqrt{4}$")
     assert alike("1,000", "1000.0")
     assert not alike("17", "177")
     assert not [one for one in attempts("so it is 4.\n#### 42", ["7"], "") if one.kind in ("joined", "negated", "case")]

@@ -10,6 +10,7 @@ from quintain.audit.auditor import Report, audit
 from quintain.audit.checks import flaky_verifier, unsolvable
 from quintain.audit.kernel.check import Check
 from quintain.audit.kernel.loader import Subject
+from tests.audit.checks._found import highest
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +64,7 @@ def test_a_price_that_the_agent_is_told_of_is_no_error() -> None:
         ("NoPlate", unsolvable.provenance, "T", "given a plate that the agent", {"service 2"}),
         ("NoPrice", unsolvable.provenance, "T", "given a price that the agent", {"service 5"}),
         ("Misled", unsolvable.prompt_rule, "T", "another price than the prompt names", {"service 5"}),
-        ("Short", unsolvable.room_to_look, "C", "no room for a look more", None),
+        ("Short", unsolvable.room_to_look, "C", "allows no more reads than its solution makes", None),
         ("Same", unsolvable.one_for_all, "T", "in tasks that ask for different things", None),
         ("Hasty", unsolvable.strictness, "V", "more looks than it needs", None),
         ("Hasty", flaky_verifier.verdict_by_way, "V", "ends in the same world", None),
@@ -84,7 +85,7 @@ def test_a_price_that_the_agent_is_told_of_is_no_error() -> None:
 def test_wrong_task_is_proven(name: str, check: Check, part: str, title: str, tasks: set[str] | None) -> None:
     [found] = asked(name, check).findings
     assert title in found.title
-    assert (found.part, found.stops) == (part, True)
+    assert (found.part, found.confidence, found.severity) == (part, highest(found), "error")
     assert tasks is None or set(found.tasks) == tasks
 
 

@@ -84,6 +84,7 @@ def near(ctx: AuditContext) -> Iterator[Finding | None]:
                 and not reported & {"any"}
             ):
                 reported |= {neighbor.how, "any"}
+                is_tolerance = _is_tolerance(ctx, task, ops, text=text, value=value, near=neighbor.value, full=solved)
                 yield ctx.finding(
                     f"a wrong number is paid in full: {neighbor.how}",
                     _says(task, ops, text),
@@ -98,9 +99,19 @@ def near(ctx: AuditContext) -> Iterator[Finding | None]:
                     teaches="that a nearly right value is enough"
                     if abs(neighbor.value - value) < abs(value)
                     else "that magnitude does not matter",
-                    at_most="hint" if vague or not is_plain else "proven",
-                    severity="error" if is_plain else "warning",
+                    at_most="hint" if vague or not is_plain else "likely" if is_tolerance else "proven",
+                    severity="error" if is_plain and not is_tolerance else "warning",
                 )
+
+
+def _is_tolerance(
+    ctx: AuditContext, task: str, ops: Sequence[Op], *, text: str, value: float, near: float, full: float
+) -> bool:
+    """True if a near number is paid on both sides: a grader may be coded to take a tenth more or less."""
+    if abs(near - value) > 0.101 * abs(value):
+        return False
+    other_side = number(ctx.play_probe(_says(task, ops, spelled(2 * value - near, text))).at("score"))
+    return other_side is not None and other_side >= full - EPSILON
 
 
 def _prompt(ctx: AuditContext, task: str) -> str:

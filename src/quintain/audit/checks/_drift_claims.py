@@ -123,7 +123,7 @@ def works(records: Sequence[Record], _evidence: Evidence) -> bool:
     return not records[0].at("call").is_error
 
 
-@check("x.claims_hold", "action_drift", needs=("tools", "call", "tasks"), value=65)
+@check("x.claims_hold", "action_drift", needs=("tools", "call", "tasks"), value=65, reads_prose=True)
 def claims(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks descriptions that promise once, not empty, one word, or a part of a name."""
     looked = False
@@ -235,7 +235,7 @@ def first_counts(records: Sequence[Record], evidence: Evidence) -> bool:
     return whole is not None and after is not None and whole >= evidence.data and after < whole - 1e-9
 
 
-@check("x.last_one_counts", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=56)
+@check("x.last_one_counts", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=56, reads_prose=True)
 def last(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an earlier answer changes nothing where the last answer is documented to count."""
     tools = {tool.name: tool for tool in ctx.about.tools if _LAST.search(tool.description)}

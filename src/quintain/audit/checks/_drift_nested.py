@@ -77,7 +77,7 @@ def sticks_out(records: Sequence[Record], _evidence: Evidence) -> bool:
     )
 
 
-@check("x.narrower_lists_are_parts", "action_drift", needs=("tools", "call", "tasks"), value=69)
+@check("x.narrower_lists_are_parts", "action_drift", needs=("tools", "call", "tasks"), value=69, reads_prose=True)
 def nested(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a narrower query returns a subset of a wider one."""
     reported: set[str] = set()

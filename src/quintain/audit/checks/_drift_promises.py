@@ -63,7 +63,11 @@ def _drawn(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
 
 @check("x.descriptions_hold", "action_drift", needs=("tools", "call"), value=60)
 def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that answers have the order and length that the tool's description promises."""
+    """Checks that answers have the order and length that the tool's description promises.
+
+    An order is proven only if the rows are sorted the other way by each time, or amount, that they show. Excuse: a
+    further field by which they are in order. A length is at most likely, because it may be about a part of the answer.
+    """
     for tool, known in _answers(ctx):
         ctx.count_comparisons()
         probe = Probe((reset(known.task), *known.before, known.op.marked("call")))
@@ -77,6 +81,7 @@ def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
                 marks=("call",),
                 data=most,
                 part="H",
+                at_most="likely",
                 expected=most,
                 observed=len(rows),
                 teaches=TEACHES,
@@ -84,18 +89,19 @@ def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
         wanted = promised_order(tool.description)
         if wanted is None or rows is None:
             continue
-        for field in order_fields(rows, tool.description):
-            found = order_of(rows, field)
-            if found and found != wanted:
-                yield ctx.finding(
-                    f"{tool.name} promises {wanted} order, but its answer goes the other way by {field or 'date'}",
-                    probe,
-                    relation=f"{__name__}:out_of_order",
-                    marks=("call",),
-                    data={"field": field, "found": found},
-                    part="H",
-                    expected=wanted,
-                    observed=rows[:6],
-                    teaches="to take the first row for the wanted one when it is the last",
-                )
-                break
+        orders = {field: order_of(rows, field) for field in order_fields(rows, tool.description)}
+        field = next((name for name, order in orders.items() if order), None)
+        if field is not None and {order for order in orders.values() if order} == {"ascending", "descending"} - {
+            wanted
+        }:
+            yield ctx.finding(
+                f"{tool.name} promises {wanted} order, but its answer goes the other way by {field or 'date'}",
+                probe,
+                relation=f"{__name__}:out_of_order",
+                marks=("call",),
+                data={"field": field, "found": orders[field]},
+                part="H",
+                expected=wanted,
+                observed=rows[:6],
+                teaches="to take the first row for the wanted one when it is the last",
+            )

@@ -117,7 +117,7 @@ def _bound_of(seen: OpResult, name: str) -> float | None:
     return float(match[1]) if match and re.search(rf"\b{re.escape(name)}\b", text) else None
 
 
-@check("x.schema_is_enough", "action_drift", needs=("tools", "call", "tasks"), value=77)
+@check("x.schema_is_enough", "action_drift", needs=("tools", "call", "tasks"), value=77, reads_prose=True)
 def enough(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a call that fits its schema is never refused for its form."""
     yield from _nothing_offered_is_taken(ctx)
@@ -213,8 +213,15 @@ def _bounds(ctx: AuditContext, tried: Sequence[Variation]) -> Iterator[Finding |
             for candidate in variations
             if candidate.good != variations[0].good and candidate.base_state.task != variations[0].base_state.task
         ]
-        if not other_variations:
-            continue
+        beyond = [float(candidate.arguments[name]) for candidate in variations]
+        taken = [
+            float(one.arguments[name])
+            for one in tried
+            if one.works and one.tool.name == tool and is_number(one.arguments.get(name))
+        ]
+        is_kept = max(beyond) < min(taken, default=bound + 1) or min(beyond) > max(taken, default=bound - 1)
+        if not other_variations or not is_kept:
+            continue  # Not a bound: values beyond it are taken as well.
         yield ctx.finding(
             f"{tool} has another bound for {name} than its schema: {bound:g}",
             *(

@@ -141,8 +141,33 @@ def leaves_out(records: Sequence[Record], evidence: Evidence) -> bool:
     record, data = records[0], evidence.data
     op = next(op for op in record.ops if op.mark == "call")
     seen = record.at("call")
-    got, wanted = _listed(seen.value, record.at("world").value, op.value.get(data["name"]), data=data)
-    return not seen.is_error and got is not None and not _signals(seen.value) and got < wanted
+    world = record.at("world").value
+    got, wanted = _listed(seen.value, world, op.value.get(data["name"]), data=data)
+    if seen.is_error or got is None or _signals(seen.value) or not got < wanted:
+        return False
+    return not _is_unavailable(world, data, wanted - got, listed=got)
+
+
+def _is_unavailable(world: Any, data: dict[str, Any], left: set[str], *, listed: set[str]) -> bool:
+    """True if the rows left out have in common that they are used up, unlike the listed ones.
+
+    A field of them is empty or 0, one field has reached another one, or another table refers to them.
+    """
+    entries = tables_of(world).get(data["table"], [])
+    out = [row for row in entries if str(row[data["id"]]) in left]
+    rest = [row for row in entries if str(row[data["id"]]) in listed] or [row for row in entries if row not in out]
+    others = [rows for name, rows in tables_of(world).items() if name != data["table"]]
+    named = {str(value) for rows in others for row in rows for value in row.values()}
+
+    def signs(row: dict[str, Any]) -> set[str]:
+        """Returns how a row is left: its fields that are set, counts that are not reached, and no reference to it."""
+        counted = [(name, value) for name, value in row.items() if is_number(value)]
+        unequal = {f"{one} {other}" for (one, low), (other, high) in itertools.combinations(counted, 2) if low != high}
+        free = set[str]() if str(row[data["id"]]) in named else {"free"}
+        return {name for name, value in row.items() if value} | unequal | free
+
+    lacking = set[str]().union(*map(signs, out))
+    return any(all(sign in signs(row) for row in rest) for sign in signs(rest[0]) - lacking) if rest else False
 
 
 def _listed(value: Any, world: Any, asked: Any, *, data: dict[str, Any]) -> tuple[set[str] | None, set[str]]:
@@ -198,7 +223,11 @@ def _readings(ctx: AuditContext) -> list[Variation]:
 
 @check("x.lists_are_in_order", "action_drift", needs=("tools", "call", "tasks"), value=72)
 def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that rows have the order that the description promises, by their data in the world."""
+    """Checks that rows have the order that the description promises, by their data in the world.
+
+    Proven, though the promise is prose, because the rows contradict it by each time, or amount, that can be compared.
+    Excuses: a further field by which they are in order, rows that are all alike, values missing in some rows.
+    """
     reported: set[str] = set()
     for variation in _readings(ctx):
         wanted = promised_order(variation.tool.description)

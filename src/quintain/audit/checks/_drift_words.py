@@ -98,7 +98,7 @@ def order_fields(rows: list[Any], description: str) -> list[str]:
         return [named[1]]
     about_time = re.search(r"recent|newest|latest|oldest|earliest", description, re.IGNORECASE)
     wanted = _TIME if about_time else _AMOUNT
-    return [name for name in rows[0] if wanted.search(name) and all(name in row for row in rows)][:1]
+    return [name for name in rows[0] if wanted.search(name) and all(name in row for row in rows)]
 
 
 _DATED = re.compile(r"\d{4}-\d\d-\d\d")
@@ -136,9 +136,16 @@ _CALLED = re.compile(
 _QUOTED = re.compile(rf"`({_WORD})`")
 
 
+_PLACEHOLDER = frozenset(
+    {"tool", "function", "method", "action", "your", "my", "some", "any", "name", "call", "here", "example", "snake"}
+    | {"camel", "case", "arg", "args", "argument", "arguments", "param", "params", "parameter", "value", "json"}
+)
+
+
 def tools_called(text: str) -> set[str]:
-    """Returns the tool names that a text directs its reader to call."""
-    return {first or second for first, second in _CALLED.findall(text) if (first or second).islower()}
+    """Returns the tool names that a text directs its reader to call; "tool_name" and "snake_case" are none."""
+    names = {first or second for first, second in _CALLED.findall(text)}
+    return {name for name in names if name.islower() and not set(name.split("_")) <= _PLACEHOLDER}
 
 
 _SNAKE = re.compile(rf"\b{_WORD}\b")

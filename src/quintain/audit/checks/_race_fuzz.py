@@ -163,7 +163,14 @@ def odd_calls(ctx: AuditContext) -> Iterator[Finding | None]:
                 reported[key] = None
                 other_value = None if right or seen.how != "crashed" else _control(odd_call, op, refused)
                 ops = (*odd_call.head, *calls[:place], op.marked("call"))
-                yield _broken(ctx, odd_call, ops, seen=seen, right=right, control=other_value)
+                found = None
+                if op.do == "score":  # Calls that no agent would send, or that break themselves, may excuse it.
+                    answers = zip(calls, record.seen[start:], strict=False)
+                    sane = [item for item, said in answers if is_plain(item.value) and said.how != "crashed"]
+                    found = _broken(ctx, odd_call, (*odd_call.head, *sane, ops[-1]), seen=seen, right=True)
+                yield found or _broken(
+                    ctx, odd_call, ops, seen=seen, right=right and op.do != "score", control=other_value
+                )
             if seen.how == "hung":
                 break
 

@@ -148,9 +148,10 @@ def pattern(path: Path) -> Path:
     return (path[0], "*", *path[2:]) if len(path) > 1 else path
 
 
-def is_bookkeeping(path: Path) -> bool:
-    """True if a name along the path says that it counts or dates events."""
-    return any(_BOOKS.search(step) for step in (path[0], path[-1])) if path else False
+def is_bookkeeping(path: Path, contents: frozenset[str] = frozenset()) -> bool:
+    """True if a name along the path says that it counts or dates events; `contents` are tables that do not."""
+    ends = (path[0], path[-1]) if path else ()
+    return any(_BOOKS.search(step) for step in ends if step not in contents)
 
 
 def scalars(value: Any) -> list[Any]:

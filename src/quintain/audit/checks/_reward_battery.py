@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -153,9 +155,30 @@ def _parts(own: str) -> list[Attempt]:
     return [Attempt("case", part) for part in parts]
 
 
+_ONES = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_WORDS = (
+    {word: value for value, word in enumerate(_ONES)}
+    | {word: 20 + 10 * n for n, word in enumerate(_TENS)}
+    | {"a hundred": 100, "one hundred": 100, "hundred": 100, "dozen": 12, "a dozen": 12}
+)
+_FRACTION = re.compile(r"([-+]?[\d.]+)\s*/\s*([-+]?[\d.]+)|([-+]?)\\[dt]?frac\{([\d.]+)\}\{([\d.]+)\}")
+
+
 def numeric(text: str) -> float | None:
-    """The number that a text is, separators, percent and dollar signs aside; None when it is none."""
-    bare = text.strip().replace(",", "").replace("$", "").removesuffix("%").removesuffix(".")
+    """The number that a text is: decimal, fraction or word, separators, percent and dollar signs aside; else None."""
+    bare = text.strip().strip("$").replace(",", "").removesuffix("%").removesuffix(".").strip().lower()
+    if bare in _WORDS:
+        return float(_WORDS[bare])
+    if len(bare) == 1 and bare.isnumeric():
+        return unicodedata.numeric(bare)
+    found = _FRACTION.fullmatch(bare)
+    parts = [part for part in found.groups() if part] if found else []
+    if len(parts) > 1 and (upper := numeric("".join(parts[:-1]))) is not None and (lower := numeric(parts[-1])):
+        return upper / lower
     return float(bare) if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", bare) else None
 
 
@@ -163,13 +186,14 @@ def alike(first: str, second: str) -> bool:
     """True if two texts give the same answer: as numbers, or up to case, space and points."""
     left, right = numeric(first), numeric(second)
     if left is not None and right is not None:
-        return abs(left - right) <= 0.2 * max(1e-9, abs(right)) and (left == right or abs(right) > 20)
+        return math.isclose(left, right) or (abs(left - right) <= 0.2 * abs(right) and abs(right) > 20)
     return _bare(first) == _bare(second)
 
 
 def may_equal(text: str, own: str) -> bool:
     """True if a number may be the value of an expression, as 2 is of the root of 4; it is not computed."""
-    return numeric(text) is not None and numeric(own) is None and any(char.isdigit() for char in own)
+    has_number = any(char.isnumeric() for char in own) or bool({*_tokens(own)} & _WORDS.keys())
+    return numeric(text) is not None and numeric(own) is None and has_number
 
 
 def _bare(text: str) -> str:

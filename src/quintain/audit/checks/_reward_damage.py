@@ -13,7 +13,7 @@ from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, call, reset, score
 
 from . import _reward_claims as claims
-from ._reward_acts import Path, is_bookkeeping, names, pattern, reads_by_name, scalars, words, writes_by_name
+from ._reward_acts import Path, is_bookkeeping, names, reads_by_name, scalars, words, writes_by_name
 from ._reward_related import Family, families, forbids_more
 from ._reward_runs import Run, Solution, paid_of, runs
 from ._same_walks import kinds
@@ -58,8 +58,8 @@ def _hurt(solution: Solution, run: Run, *, is_forbidden: bool) -> list[tuple[str
     if run.score is None or run.score < solution.full - 1e-9 or run.lacks:
         return []
     harmless = set[Path]() if is_forbidden else set(run.made)
-    beyond = [path for path in run.touched if path not in {*solution.changed, *harmless} and not is_bookkeeping(path)]
-    strange = [path for path in beyond if pattern(path)[0] not in {"log", "logs", "events"}]
+    beyond = [path for path in run.touched if path not in {*solution.changed, *harmless}]
+    strange = [path for path in beyond if not is_bookkeeping(path, solution.contents)]
     rows = {path[:2] for path in strange if not any(path[:2] == own_values[:2] for own_values in solution.changed)}
     return sorted(rows)
 

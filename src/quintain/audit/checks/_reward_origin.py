@@ -81,12 +81,16 @@ def provenance(ctx: AuditContext) -> Iterator[Finding | None]:
     for unlisted in _untold(ctx, there):
         by_key[unlisted.key].append(unlisted)
     for key in list(by_key)[:_MAX_SEARCHED_VALUES]:
-        found = [item for item in by_key[key][:2] if not _found(ctx, item)]
-        if found:
-            yield _finding(ctx, found[0], [item.solution_run.task for item in by_key[key]])
+        for unlisted in by_key[key][:2]:
+            hunt: Any = ctx.play_probe(_search(ctx, unlisted)).at("ask").value
+            if is_dict(hunt) and not hunt["found"] and hunt["wholly"]:
+                tasks = [item.solution_run.task for item in by_key[key]]
+                yield _finding(ctx, unlisted, tasks, is_proof=unlisted.sure and not hunt["silent"])
+                break
 
 
-def _finding(ctx: AuditContext, unlisted: UnsourcedValue, tasks: Sequence[str]) -> Finding | None:
+def _finding(ctx: AuditContext, unlisted: UnsourcedValue, tasks: Sequence[str], *, is_proof: bool) -> Finding | None:
+    """Returns a finding; it is proven only if each looking tool has answered the search."""
     tool, key = unlisted.key
     other_ops = _with(unlisted.solution_run.ops, unlisted)
     probes: tuple[Probe, ...] = (
@@ -107,8 +111,8 @@ def _finding(ctx: AuditContext, unlisted: UnsourcedValue, tasks: Sequence[str]) 
         data=claim.data,
         minimise=0,
         part="T",
-        severity="error" if unlisted.sure else "warning",
-        at_most="proven" if unlisted.sure else "likely",
+        severity="error" if is_proof else "warning",
+        at_most="proven" if is_proof else "likely",
         tasks=tasks,
         expected="every value stands in the prompt or in an observation before its first use",
         observed=f"{key} = {unlisted.value!r} stands in neither, nor in what any looking tool was seen to tell",
@@ -294,12 +298,6 @@ def _with(ops: Sequence[Op], unlisted: UnsourcedValue) -> tuple[Op, ...]:
 
 
 # --- the search ---
-
-
-def _found(ctx: AuditContext, unlisted: UnsourcedValue) -> bool:
-    """True if a search finds it; a value that cannot be searched counts as found."""
-    seen = ctx.play_probe(_search(ctx, unlisted)).at("ask")
-    return not seen.fine or bool(seen.value["found"]) or not seen.value["wholly"]
 
 
 def _search(ctx: AuditContext, unlisted: UnsourcedValue) -> Probe:

@@ -5,6 +5,7 @@ This is how the checks of reward look for candidates; what they claim is then pr
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -67,6 +68,7 @@ class Solution(msgspec.Struct, frozen=True):
         first: Result of `reset`.
         prompt: The whole prompt at the start, as text.
         errors: Places of ops that were refused or crashed.
+        contents: Tables with the name of a log that are none: some call changes nothing else.
     """
 
     task: str
@@ -80,6 +82,7 @@ class Solution(msgspec.Struct, frozen=True):
     first: Any
     prompt: str
     errors: tuple[int, ...]
+    contents: frozenset[str] = frozenset()
 
     @property
     def writes(self) -> tuple[int, ...]:
@@ -143,6 +146,7 @@ def _solved(task: str, ops: tuple[Op, ...], walked: Any, *, sees: bool) -> Solut
         first=walked["first"],
         prompt=walked["prompt"],
         errors=tuple(place for place, result in enumerate(said) if result.is_error),
+        contents=frozenset(walked["contents"]),
     )
 
 
@@ -160,8 +164,12 @@ def walk(player: Player, on: str, value: Any) -> Any:
     for op in ops:
         said.append(msgspec.structs.replace(player.do(op.moved(on)), seconds=0.0))
         looks += [player.do(state(on=on)).value] if value["sees"] else []
-    effects, changed = _effects(ops, looks, value["volatile"]) if value["sees"] else ({}, {})
+    steps = [differences(*pair, value["volatile"]) for pair in itertools.pairwise(looks)]
+    contents = _contents(ops, steps)
+    final = differences(looks[0], looks[-1], value["volatile"]) if looks else {}
+    effects, changed = _effects(ops, steps, final, contents=contents)
     return {
+        "contents": sorted(contents),
         "full": number(player.do(score(on=on))),
         "floor": floor,
         "first": first,
@@ -172,16 +180,23 @@ def walk(player: Player, on: str, value: Any) -> Any:
     }
 
 
+_Changes = dict[Path, tuple[Any, Any]]
+
+
+def _contents(ops: Sequence[Op], steps: Sequence[_Changes]) -> frozenset[str]:
+    """Returns the tables that are all that some writing call changes: no log of what else was done."""
+    alone = [{path[0] for path in step} for op, step in zip(ops, steps, strict=False) if step and writes_by_name(op)]
+    return frozenset(name for names_ in alone if len(names_) == 1 for name in names_)
+
+
 def _effects(
-    ops: Sequence[Op], looks: Sequence[Any], volatile: Sequence[str]
-) -> tuple[dict[int, tuple[Path, ...]], dict[Path, tuple[Any, Any]]]:
-    steps = [differences(looks[place], looks[place + 1], volatile) for place in range(len(ops))]
-    books = {pattern(path) for place, step in enumerate(steps) if _only_looks(ops[place]) for path in step}
-    final = differences(looks[0], looks[-1], volatile)
+    ops: Sequence[Op], steps: Sequence[_Changes], final: _Changes, *, contents: frozenset[str]
+) -> tuple[dict[int, tuple[Path, ...]], _Changes]:
+    books = {pattern(path) for op, step in zip(ops, steps, strict=False) if _only_looks(op) for path in step}
     kept = {
         path: pair
         for path, pair in final.items()
-        if (not is_bookkeeping(path) or _told_to_set(ops, path, pair[1])) and pattern(path) not in books
+        if (not is_bookkeeping(path, contents) or _told_to_set(ops, path, pair[1])) and pattern(path) not in books
     }
     effects = {
         place: tuple(path for path in step if any(_same_place(path, other_values) for other_values in kept))

@@ -173,7 +173,7 @@ def _shorter(ctx: AuditContext, solution: Solution, way: tuple[Op, ...]) -> Find
     lacks: list[list[Any]] = []
     if solution.sees:
         wanted = {pattern(path) for path in solution.changed}
-        reached = {pattern(path) for path in run.touched if not is_bookkeeping(path)}
+        reached = {pattern(path) for path in run.touched if not is_bookkeeping(path, solution.contents)}
         missing = {kind for kind in wanted if not any(_near(kind, other_values) for other_values in reached)}
         gone = [tuple(path.split("\x1f")) for path in run.lacks]
         lacks = demanded_first(

@@ -6,6 +6,7 @@ All of it is legitimate somewhere (a memo of a pure function, a clock in a log l
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,8 +22,6 @@ _CHANGES = {
     "append", "add", "update", "extend", "insert", "setdefault", "pop", "popitem", "remove", "discard", "clear",
     "appendleft",
 }  # fmt: skip
-_STRUCTS = {"State", "Struct", "BaseModel"}
-"""Base classes that copy the default of an annotated field for each instance: of Quintain, msgspec and pydantic."""
 _DRAWS = re.compile(
     r"(random|np\.random|numpy\.random)\.(random|randint|randrange|choice|choices|shuffle|sample|uniform|gauss|seed|"
     r"normal|rand|randn|integers|permutation|betavariate|expovariate|getrandbits)$|secrets\.\w+$|os\.urandom$|"
@@ -170,12 +169,12 @@ class _ModuleFile:
                 yield self._hint("kept", title, held[attribute])
 
     def _copies_defaults(self, owner: ast.ClassDef) -> bool:
-        """True if a class, or a class of this file that it inherits from, is a struct or a model."""
+        """True if a class or its base is a struct, a model or defined in another file."""
         classes = {node.name: node for node in self._tree.body if isinstance(node, ast.ClassDef)}
         bases, seen = [owner], set[str]()
         while bases:
             for base in (_text(base).partition("[")[0] for base in bases.pop().bases):
-                if base.rpartition(".")[2] in _STRUCTS:
+                if base not in classes and not hasattr(builtins, base):
                     return True
                 if base in classes and base not in seen:
                     seen.add(base)

@@ -28,7 +28,7 @@ _LEAST = 4
 _HERE = "quintain.audit.checks._unsolv_prompt"
 
 
-@check("x.prompt_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=60)
+@check("x.prompt_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=60, reads_prose=True)
 def prompt_rule(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the solution acts on what the prompt names, as in sibling tasks."""
     for family in kinds(ctx, lambda solution_run: len(_words(solution_run.prompt))):

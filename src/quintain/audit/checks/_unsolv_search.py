@@ -40,7 +40,8 @@ def search(player: Player, on: str, value: Any) -> Any:
     """In the child: whether a text can be read anywhere, and how well the tools answered.
 
     Value: {"task", "wanted": the text, "tools": the looking tools, "asks": calls of the solution that may be tried as
-    soon as all in them that has a digit is known}. Gives {"found", "calls", "answered": tools that answered}.
+    soon as all in them that has a digit is known}. Gives {"found", "calls", "wholly": the search went far, "silent":
+    looking tools that never answered, so that what they would tell is unknown}.
     """
     tools = [msgspec.convert(item, ToolSpec) for item in value["tools"]]
     hunt = _Hunt(player, on, plain(str(value["wanted"])))
@@ -61,7 +62,8 @@ def search(player: Player, on: str, value: Any) -> Any:
         if hunt.found or hunt.spent or hunt.size == before:
             break
     wholly = not hunt.spent or hunt.count >= 200
-    return {"found": hunt.found, "calls": hunt.count, "answered": sorted(hunt.answered), "wholly": wholly}
+    silent = sorted({tool.name for tool in tools} - hunt.answered)
+    return {"found": hunt.found, "calls": hunt.count, "silent": silent, "wholly": wholly}
 
 
 class _Hunt:

@@ -44,6 +44,7 @@ from ._drift_words import (
     tools_near,
     tools_quoted,
 )  # fmt: skip
+from ._reward_acts import reads_by_name
 
 TEACHES = "calls that production answers differently, or not at all"
 
@@ -271,7 +272,12 @@ def _names_of(tools: Any) -> Any:
 
 @check("x.prompt_names_tools", "action_drift", needs=("tools", "call", "tasks"), value=81)
 def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that tools mentioned in prompts and descriptions exist."""
+    """Checks that tools mentioned in prompts and descriptions exist.
+
+    Proven only for a name that differs from a real tool's by its verb or by a letter, and that a text directs its
+    reader to call or that begins with a verb of reading. Excuses: a parameter, a field, a name in the world, a
+    placeholder. Any other word is at most likely.
+    """
     tools = {tool.name for tool in ctx.about.tools}
     fields = {name for tool in ctx.about.tools for name in tool.properties} | ctx.discovery.values.names()
     texts = [(f"the description of {tool.name}", tool.description) for tool in ctx.about.tools]
@@ -285,16 +291,19 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
     reported: set[str] = set()
     for where, text in texts:
         ctx.count_comparisons()
-        called = {name for name in tools_called(text) | tools_near(text, tools) if name not in world} - tools - fields
-        for name in sorted((called | tools_quoted(text, tools)) - tools - fields - reported):
+        called, near = tools_called(text), tools_near(text, tools)
+        named = {name for name in called | near | tools_quoted(text, tools) if name not in world}
+        for name in sorted(named - tools - fields - reported):
             reported.add(name)
+            is_call = name in near and (name in called or reads_by_name(Op("call", name=name.partition("_")[0])))
             yield ctx.finding(
                 f"{where} mentions {name}, which does not exist",
                 Probe((reset(ctx.tasks[0]), call(name, {}, mark="call"))),
                 relation=f"{__name__}:is_unknown",
                 marks=("call",),
                 part="H",
-                severity="error" if name in called else "warning",
+                severity="error" if is_call else "warning",
+                at_most="proven" if is_call else "likely",
                 expected=sorted(tools),
                 observed=name,
                 teaches="calls of a missing tool",

@@ -14,9 +14,11 @@ from ._race_memory import memory
 from ._race_refused import refused_halfway
 from ._race_rows import every_row
 from ._race_sessions import concurrent_sessions, linearizable, load
+from ._race_state import state_contract
 from ._race_stopped import stopped_midway
 
 __all__ = [
     "close", "concurrent_sessions", "every_row", "goes_on", "half_characters", "linearizable", "load", "memory",
-    "odd_answers", "odd_calls", "odd_contents", "refused_calls", "refused_halfway", "resources", "stopped_midway",
+    "odd_answers", "odd_calls", "odd_contents", "refused_calls", "refused_halfway", "resources", "state_contract",
+    "stopped_midway",
 ]  # fmt: skip

@@ -102,7 +102,9 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
         question, attempt = found[0]
         # Two cases may rightly have one answer, said in two ways; a scorer alone cannot tell.
         soft = soft or (kind == "other" and ctx.about.kind == "scorer")
-        soft = soft or (kind in ("plain", "number") and all(may_equal(each.text, task.own) for task, each in found))
+        soft = soft or (
+            kind in ("plain", "number", "other") and all(may_equal(each.text, task.own) for task, each in found)
+        )
         yield ctx.finding(
             f"{KINDS[kind]} is paid in full",
             Probe((reset(question.task), question.saying(attempt.text).marked("said"), score())),

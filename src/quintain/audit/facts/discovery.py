@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from quintain.audit.kernel.adapter import ToolSpec
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset, same
 
-from .data import is_dict, parsed
+from .data import is_dict, is_list, parsed
 from .generate import Values, fits, valid
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def discover(ctx: AuditContext) -> Discovery:
     calls += _draw(ctx, missing, values=values, tasks=tasks)
     background = _background(calls)
     calls += _afterwards(ctx, [_without(one, background) for one in calls], values=values, tasks=tasks)
-    clean = tuple(_without(one, background) for one in calls)
+    clean = _without_memos(ctx, [_without(one, background) for one in calls])
     found = {one.op.name for one in calls}
     return Discovery(clean, values, tuple(name for name in missing if name not in found), states, background)
 
@@ -318,6 +318,48 @@ def _background(calls: Sequence[KnownCall]) -> frozenset[str]:
         for name in {path.partition("/")[0] for path in one.changed or ()}:
             counts[name] = counts.get(name, 0) + 1
     return frozenset(name for name, count in counts.items() if count >= 0.8 * len(seen))
+
+
+def _without_memos(ctx: AuditContext, calls: Sequence[KnownCall]) -> tuple[KnownCall, ...]:
+    """Returns the calls, where a read that keeps its answer in the state, as a cache does, has changed nothing."""
+    first = {one.op.name: one for one in reversed(calls) if one.writes}
+    looks = [Op("changes", mark=mark) for mark in ("was", "once", "twice")]
+    probes = [
+        Probe(
+            (reset(one.task), *one.before, looks[0], one.op.marked("call"), looks[1], one.op.marked("again"), looks[2])
+        )
+        for one in first.values()
+    ]
+    memos = {name for name, record in zip(first, ctx.play_all(probes), strict=True) if _is_memo(record)}
+    return tuple(msgspec.structs.replace(one, changed=()) if one.op.name in memos else one for one in calls)
+
+
+def _is_memo(record: Record) -> bool:
+    """True if a call added only what it answered, and gave the same again without a further change."""
+    was, once, twice = (record.at(mark).value for mark in ("was", "once", "twice"))
+    seen = record.at("call")
+    if not (is_dict(was) and is_dict(once)) or once != twice or not same(seen, record.at("again")):
+        return False
+    made = [once.get(path, [None, None]) for path in {*was, *once} if was.get(path) != once.get(path)]
+    given = set(_texts(next(op.value for op in record.ops if op.mark == "call")))
+    return bool(made) and all(
+        old is None and bool(set(_texts(new)) - given) and _holds(parsed(seen.value), new) for old, new in made
+    )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yields the scalars in a value as text."""
+    if is_dict(value) or is_list(value):
+        for one in value.values() if is_dict(value) else value:
+            yield from _texts(one)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
+
+
+def _holds(value: Any, wanted: Any) -> bool:
+    """True if a value is the wanted one, or has it as a part."""
+    parts: list[Any] = list(value.values()) if is_dict(value) else value if is_list(value) else []
+    return bool(value == wanted) or any(_holds(part, wanted) for part in parts)
 
 
 def _without(one: KnownCall, background: frozenset[str]) -> KnownCall:

@@ -1,4 +1,8 @@
-"""Failure rate of a subject's episodes, with exact bounds; oracle solutions are played if there are any."""
+"""Failure rate of a subject's episodes, with exact bounds.
+
+Solutions are played if there are any, else drawn calls. An episode without a solution may have no verdict before its
+end, so without one it is not counted.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,10 @@ import msgspec
 
 from quintain.audit.kernel.child import SubjectBroken
 from quintain.audit.kernel.context import AuditContext, OutOfTime
-from quintain.audit.kernel.probe import Probe, Record, number, reset, score
+from quintain.audit.kernel.probe import Op, Probe, Record, answer, call, number, reset, score
 
 from .bounds import bounds
+from .generate import Values, valid
 
 LINE = 0.05
 """Failure rate above which a run should stop; certified only if the upper bound is below."""
@@ -21,6 +26,10 @@ ENOUGH = math.ceil(math.log(0.05) / math.log(1 - LINE))
 """Episodes without a failure that certify a rate below the line with 95 % confidence: 59."""
 _FIRST = 8
 """Episodes that are played first: if all fail, the rest are not played, because each hang costs the whole limit."""
+
+_DRAWN_CALLS = 20
+"""Calls of an episode without a known solution."""
+_DRAWN = "drawn"
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -54,16 +63,24 @@ def measure(ctx: AuditContext) -> Rate:
     wanted = max(ENOUGH, len(ctx.tasks))
     try:
         probes = [
-            Probe((reset(task, seed=ctx.seed + n), *(ctx.oracle(task) or ()), score()))
-            for n, task in itertools.islice(rounds, wanted)
+            Probe((reset(task, seed=ctx.seed + n), *(_drawn(ctx) if ops is None else ops), score()))
+            for n, task, ops in ((n, task, ctx.oracle(task)) for n, task in itertools.islice(rounds, wanted))
         ]
         records = ctx.play_all(probes[:_FIRST])
         if not all(map(failed, records)):
             records += ctx.play_all(probes[_FIRST:])
     except (OutOfTime, SubjectBroken):
         return Rate()
+    records = [record for record in records if failed(record) or record.at("score").value is not None]
     failures = sum(map(failed, records))
     return Rate(failures, len(records), *bounds(failures, len(records), one_sided=True), _scores(records))
+
+
+def _drawn(ctx: AuditContext) -> tuple[Op, ...]:
+    if not ctx.about.tools:
+        return (answer("yes", mark=_DRAWN),) if "answer" in ctx.offers else ()
+    tools = ctx.rng.choices(ctx.about.tools, k=_DRAWN_CALLS)
+    return tuple(call(tool.name, valid(tool, Values(), ctx.rng), mark=_DRAWN) for tool in tools)
 
 
 def _scores(records: Sequence[Record]) -> dict[str, int]:
@@ -73,6 +90,10 @@ def _scores(records: Sequence[Record]) -> dict[str, int]:
 
 
 def failed(record: Record) -> bool:
-    """True if an episode crashed, hung or had no verdict."""
-    verdict = record.at("score")
-    return bool(record.died or record.broken) or not verdict.fine or verdict.value is None
+    """True if an episode hung or crashed, or if a solution got no verdict; a drawn call may crash."""
+    drawn = [op.mark == _DRAWN for op in record.ops]
+    is_broken = any(
+        seen.how == "hung" or (seen.how == "crashed" and not is_drawn)
+        for seen, is_drawn in zip(record.seen, drawn, strict=False)
+    )
+    return bool(record.died) or is_broken or (not any(drawn) and record.at("score").value is None)

@@ -16,7 +16,7 @@ from typing import Any, cast
 import msgspec
 
 from quintain import codec
-from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.data import is_dict, is_list, is_tuple
 from quintain.errors import UsageError
 
 from .probe import Op, answer, call
@@ -235,9 +235,23 @@ def plain(value: Any) -> tuple[Any, bool]:
         return f"<{type(one).__name__}> {one!r}"[:2000]
 
     try:
-        return msgspec.msgpack.decode(codec.dumps(value, words, canonical=False)), odd
+        try:
+            return msgspec.msgpack.decode(codec.dumps(value, words, canonical=False)), odd
+        except OverflowError:
+            return msgspec.msgpack.decode(codec.dumps(_within_64_bits(value), words, canonical=False)), odd
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         return f"<{type(value).__name__}> {value!r}"[:2000], True
+
+
+def _within_64_bits(value: Any) -> Any:
+    """Returns plain data with larger integers as text, which JSON allows and MessagePack does not."""
+    if is_dict(value):
+        return {key: _within_64_bits(one) for key, one in value.items()}
+    if is_list(value) or is_tuple(value):
+        return [_within_64_bits(one) for one in value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return f"{value:x}" if value.bit_length() > 4000 else str(value)
+    return value
 
 
 def with_text_keys(value: Any) -> Any:

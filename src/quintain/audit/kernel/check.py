@@ -21,7 +21,7 @@ import msgspec
 from quintain import plugins
 from quintain.errors import DefinitionError, UsageError
 
-from .finding import CLASSES, Finding, Severity
+from .finding import CLASSES, Confidence, Finding, Severity
 
 if TYPE_CHECKING:
     from .context import AuditContext
@@ -46,6 +46,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         value: Expected worth for its cost; checks run from the highest to the lowest.
         severity: Default severity of its findings.
         alone: Run without other checks at the same time, because the check measures time or memory.
+        reads_prose: The claim rests on the meaning of English text, so no finding of the check is more than "likely".
         about: The question, for people.
     """
 
@@ -57,7 +58,13 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     value: float = 50.0
     severity: Severity = "error"
     alone: bool = False
+    reads_prose: bool = False
     about: str = ""
+
+    @property
+    def at_most(self) -> Confidence:
+        """Returns the highest confidence of the check's findings."""
+        return "likely" if self.reads_prose else "proven"
 
     def missing(self, offers: frozenset[str]) -> list[str]:
         """Returns the needs that the subject does not offer."""
@@ -74,6 +81,7 @@ def check(
     value: float = 50.0,
     severity: Severity = "error",
     alone: bool = False,
+    reads_prose: bool = False,
 ) -> Callable[[Run], Check]:
     """Makes a check of a function; the first line of its docstring is the question.
 
@@ -85,6 +93,7 @@ def check(
         value: Expected worth for its cost; checks run from the highest to the lowest.
         severity: Default severity of its findings.
         alone: Run without other checks at the same time, because the check measures time or memory.
+        reads_prose: Cap the confidence at "likely", because the claim rests on the meaning of English text.
 
     Raises:
         DefinitionError: The class is unknown, or the docstring is missing.
@@ -96,8 +105,18 @@ def check(
         if not run.__doc__:
             raise DefinitionError(f"check {id!r} needs a docstring: the question that it asks")
         about = run.__doc__.strip().splitlines()[0]
-        rest: dict[str, Any] = {"needs": needs, "value": value, "severity": severity, "alone": alone}
-        return Check(id=id, class_=class_, run=run, level=level, about=about, **rest)
+        return Check(
+            id=id,
+            class_=class_,
+            run=run,
+            level=level,
+            needs=needs,
+            value=value,
+            severity=severity,
+            alone=alone,
+            reads_prose=reads_prose,
+            about=about,
+        )
 
     return make
 

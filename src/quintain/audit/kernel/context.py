@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_CONFIDENCES: tuple[Confidence, ...] = ("hint", "likely", "proven")
+"""From the lowest to the highest."""
 
 
 class OutOfTime(Exception):
@@ -236,6 +238,7 @@ class AuditContext:
                 highest confidence.
         """
         assert self.check is not None, "findings are made while a check runs"
+        fields["at_most"] = min(fields.get("at_most", "proven"), self.check.at_most, key=_CONFIDENCES.index)
         tasks = tuple(fields.get("tasks", ())) or tasks_of(probes)
         further = self.seen_in.setdefault((self.check.id, title), {})
         if further:  # One proof is enough; where else it is, is worth knowing.
@@ -248,7 +251,7 @@ class AuditContext:
         if relation == "shows" and data is None:
             evidence = self._as_seen(probes[0], evidence)
         probes = self._small(probes, evidence, minimise)
-        confidence, records = self._proved(probes, evidence, fields.get("at_most", "proven"))
+        confidence, records = self._proved(probes, evidence, fields["at_most"])
         if not confidence:
             return None
         further.update(dict.fromkeys(tasks))
@@ -315,14 +318,13 @@ class AuditContext:
         **fields: Any,
     ) -> Finding:
         assert self.check is not None
-        order = ("hint", "likely", "proven")
-        at_most = fields.pop("at_most", "proven")
+        at_most = fields.pop("at_most")
         fields.setdefault("severity", self.check.severity)
         fields.setdefault("part", "S")
         return Finding(
             check=self.check.id,
             class_=fields.pop("class_", self.check.class_),
-            confidence=min(confidence, at_most, key=order.index),
+            confidence=min(confidence, at_most, key=_CONFIDENCES.index),
             title=title,
             trajectory=trajectory(records[0]) if records else [],
             beside=[
