@@ -119,6 +119,15 @@ def test_a_proven_error_alone_stops_a_run() -> None:
     assert not report(finding(severity="warning"), finding(confidence="likely")).stops
 
 
+def test_enough_is_checked_from_half_of_the_applicable_checks_on() -> None:
+    ended = checked("races", status="not_checked", unfinished=True)
+    assert report(checks=(checked("races"), ended)).too_little == ""
+    assert report(checks=(checked("races"), ended, ended)).too_little == "1 of 3 applicable checks were finished"
+    assert report(checks=(checked("judge", status="not_checked"),)).too_little.startswith("0 of 0 applicable checks")
+    assert report(failures=Rate(8, 8)).too_little == "none of 8 episodes reached a verdict"
+    assert report(failures=Rate()).too_little == "none of 0 episodes reached a verdict"
+
+
 def test_findings_are_merged_over_tasks_with_the_worst_first() -> None:
     pool = WorkerPool(Subject("f.py:F"))
     ctx = AuditContext(pool, report().about, ("a", "b"), seed=0, until=None, limit=1.0)

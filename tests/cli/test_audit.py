@@ -35,7 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def audited(call: Call, name: str, *more: object) -> tuple[int, dict[str, Any]]:
     """Status and report of an audit by the check x.idle."""
     ended = call("audit", f"desks.py:{name}", "--plugin", "mine.py", "--check", "x.idle", "--json", *more)
-    assert ended.status in (0, 1), ended.err
+    assert ended.status in (0, 1, 5), ended.err
     found: dict[str, Any] = json.loads(ended.out)
     return ended.status, found
 
@@ -166,7 +166,9 @@ def test_report_gives_a_reason_for_each_skipped_check(here: Path, call: Call) ->
 
 def test_a_budget_leaves_out_with_reasons(here: Path, call: Call) -> None:
     status, report = audited(call, "Generous", "--budget", "0")
-    assert (status, report["findings"]) == (0, [])
+    assert (status, report["findings"]) == (5, [])
+    assert report["too_little"] == "0 of 1 applicable checks were finished"
+    assert report["checks"][0]["unfinished"]
     assert report["coverage"]["reward_hack"] == "not_checked: the budget was spent before it"
     assert report["failure_rate"]["episodes"] == 0
 
@@ -181,6 +183,14 @@ def test_a_list_runs_nothing(here: Path, call: Call) -> None:
         "about": "Whether the judge can be shouted down.",
     }  # fmt: skip
     assert "Whether the judge can be shouted down." in call("audit", "x", "--plugin", "mine.py", "--list").out
+
+
+def test_audit_exits_5_when_no_check_is_applicable(here: Path, call: Call) -> None:
+    ended = call("audit", "desks.py:Desk", "--plugin", "mine.py", "--check", "x.shy")
+    assert ended.status == 5
+    assert "Nothing is proven, but too little was checked: 0 of 0 applicable checks were finished." in ended.out
+    certificate = json.loads((here / "audits/desks.py-Desk-1/certificate.json").read_text())
+    assert certificate["why_not"] == ["too little was checked: 0 of 0 applicable checks were finished"]
 
 
 # --- wrong usage ---
@@ -321,7 +331,7 @@ def test_a_subject_that_breaks_is_a_rate_of_failures(
     here: Path, call: Call, name: str, failures: int, episodes: int
 ) -> None:
     status, report = audited(call, name, "--limit", "1")
-    assert status == 0
+    assert status == (5 if failures else 0)
     rate = report["failure_rate"]
     assert (rate["failures"], rate["episodes"]) == (failures, episodes)
     certificate = json.loads(next((here / "audits").glob("*/certificate.json")).read_text())

@@ -61,6 +61,25 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         """True if the report has a proven error."""
         return any(one.stops for one in self.findings)
 
+    @property
+    def unfinished(self) -> tuple[CheckResult, ...]:
+        """Returns the checks that could have judged the subject but were left out or ended early."""
+        return tuple(one for one in self.checks if one.unfinished)
+
+    @property
+    def too_little(self) -> str:
+        """Returns why a report without proven errors says too little; empty if it says enough.
+
+        Enough is at least one finished check, at least as many finished as unfinished ones, and an episode that
+        reached a verdict.
+        """
+        finished = sum(one.status == "checked" for one in self.checks)
+        if not finished or finished < len(self.unfinished):
+            return f"{finished} of {finished + len(self.unfinished)} applicable checks were finished"
+        if self.failures.failures == self.failures.episodes:
+            return f"none of {self.failures.episodes} episodes reached a verdict"
+        return ""
+
 
 BROKE = "the check itself broke:"
 """Prefix of the reason of a check that raised an unexpected exception."""
@@ -146,16 +165,17 @@ def _run(check: Check, ctx: AuditContext) -> tuple[CheckResult, list[Finding]]:
     started = time.monotonic()
     found: list[Finding] = []
     status: Literal["checked", "partly", "not_checked"] = "checked"
-    reason = ""
+    reason, unfinished = "", True
     if missing := check.missing(ctx.offers):
-        status, reason = "not_checked", f"the subject has no {', no '.join(missing)}"
+        status, reason, unfinished = "not_checked", f"the subject has no {', no '.join(missing)}", False
     elif ctx.seconds_left() <= 0:
         status, reason = "not_checked", "the budget was spent before it"
     else:
         try:
             found.extend(one for one in check.run(ctx) if one is not None)  # What is found before it ends, counts.
+            unfinished = False
         except NotChecked as why:
-            status, reason = "not_checked", str(why)
+            status, reason, unfinished = "not_checked", str(why), False
         except OutOfTime:
             status, reason = ("partly" if ctx.comparisons else "not_checked"), "the budget was spent on the way"
         except SubjectBroken as error:
@@ -171,6 +191,7 @@ def _run(check: Check, ctx: AuditContext) -> tuple[CheckResult, list[Finding]]:
         class_=check.class_,
         status=status,
         reason=reason,
+        unfinished=unfinished,
         about=check.about,
         probes=ctx.probes,
         looked=ctx.comparisons,

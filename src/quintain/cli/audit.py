@@ -68,8 +68,9 @@ def audit(**given: Any) -> None:
     ENV is a registered name, package.module:attr, path/to/file.py:attr (an Environment, or a function that returns a
     plain object with tasks, tools, reset, call and score), gymnasium:ID, verifiers:MODULE, openenv:URL, ors:URL,
     openapi:URL, mcp:URL, the URL of a served environment (http://HOST:PORT/NAME), with --option scorer=NAME a data
-    file, with --cases a scoring function, or a folder of traces. Ends with status 1 when an error is proven, 4 when the
-    subject cannot be run.
+    file, with --cases a scoring function, or a folder of traces. Ends with status 0 when nothing is proven and enough
+    was checked, 1 when an error is proven, 4 when the subject cannot be run, 5 when nothing is proven but too little
+    was checked.
     """
     from quintain.audit.auditor import audit as run
     from quintain.audit.kernel.child import SubjectBroken
@@ -102,6 +103,8 @@ def audit(**given: Any) -> None:
     report = _report(report, given)
     if report.stops:
         raise click.exceptions.Exit(exits.FAILED)
+    if report.too_little:
+        raise click.exceptions.Exit(exits.UNCHECKED)
 
 
 def _subject(given: dict[str, Any]) -> Subject:

@@ -161,4 +161,6 @@ def _verdict(report: Report) -> str:
         return f"{console.plural(proven, 'proven error')}: do not train on this."
     others = len(report.findings)
     rest = f", {console.plural(others, 'further remark')}" if others else ""
+    if report.too_little:
+        return f"Nothing is proven, but too little was checked: {report.too_little}{rest}."
     return f"No proven error in what was checked{rest}."

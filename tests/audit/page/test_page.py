@@ -99,6 +99,7 @@ def test_the_page_needs_nothing_else() -> None:
         (document(read(), read(), covered=True), "good", "There are also 2 remarks."),
         (document(), "open", "No error is proven in what was checked. Nothing is proven in 3 of 13 classes"),
         (document(coverage={}), "open", "Nothing was checked."),
+        (document(covered=True, too_little="1 of 3 applicable checks"), "open", "Too little was checked."),
         (document(covered=True, failure_rate=rate(2, 59, 0.006, 0.103)), "open", "10.3% of cases, and 5% is the line"),
         (document(covered=True, failure_rate=rate(0, 0, 0.0, 1.0)), "open", "Not certified."),
     ],

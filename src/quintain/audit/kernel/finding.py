@@ -116,6 +116,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "
     Attributes:
         status: "checked"; "partly": the budget ended it, or some needs are missing; "not_checked".
         reason: Why the check is not, or only partly, done.
+        unfinished: True if the budget, a broken subject or an error of the check ended it, or left it out.
         probes: Number of probes played.
         looked: Number of comparisons.
     """
@@ -124,6 +125,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "
     class_: str
     status: Literal["checked", "partly", "not_checked"]
     reason: str = ""
+    unfinished: bool = False
     about: str = ""
     probes: int = 0
     looked: int = 0

@@ -55,6 +55,7 @@ def certificate(report: Report) -> Certificate:
     why_not = [f"proven: {title}" for title in proven]
     if not rate.is_low:
         why_not.append(f"{rate.failures} of {rate.episodes} episodes failed: the rate may be {rate.high:.1%}")
+    why_not += [f"too little was checked: {report.too_little}"] if report.too_little else []
     return Certificate(
         subject=report.subject.spec,
         options=report.subject.options,

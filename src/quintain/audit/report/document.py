@@ -35,6 +35,7 @@ def document(report: Report) -> dict[str, Any]:
         "kind": report.kind,
         "digest": report.digest,
         "coverage": report.coverage,
+        "too_little": report.too_little,
         "findings": [_plain(one) for one in report.findings],
         "checks": [msgspec.to_builtins(one) for one in report.checks],
         "tasks": {"looked_at": report.tasks[0], "there_are": report.tasks[1]},

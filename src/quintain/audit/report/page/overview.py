@@ -54,6 +54,8 @@ def verdict(document: Document) -> tuple[str, str, str]:
     looked = f"Nothing is proven in {len(CLASSES) - len(open_)} of {len(CLASSES)} classes"
     if len(open_) == len(CLASSES):
         return "open", "Nothing was checked.", f"No check could look at this subject.{remarks}"
+    if document.get("too_little"):
+        return "open", "Too little was checked.", f"Nothing is proven, but {document['too_little']}.{remarks}"
     if open_:
         names = ", ".join(CLASSES[one] for one in open_)
         return "open", "No error is proven in what was checked.", f"{looked}; not looked at: {names}.{remarks}"
