@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quintain.audit.kernel.finding import CLASSES, CheckResult
+from quintain.audit.kernel.finding import CLASSES, MENDS, CheckResult
 from quintain.audit.report.page import page
 from quintain.audit.report.page.aligned import aligned, differing
 from quintain.audit.report.page.markup import lines, tag, text
@@ -62,6 +62,10 @@ def test_every_element_is_closed_and_every_link_has_its_goal() -> None:
     links = [attributes["href"] or "" for name, attributes in found.tags if name == "a"]
     assert len(links) > 5
     assert {link.removeprefix("#") for link in links} <= goals
+
+
+def test_a_finding_says_how_to_mend_it() -> None:
+    assert f"To mend it: {MENDS['stale_cache']}" in Read(page(document(stale()))).said
 
 
 def test_foreign_text_is_escaped() -> None:

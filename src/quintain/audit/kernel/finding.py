@@ -28,6 +28,23 @@ CLASSES = {
 }
 """The thirteen classes in order, with their names for people."""
 
+MENDS = {
+    "stale_cache": "Read from the state that the write changed, or drop the cached value at each write.",
+    "reward_hack": "Score the state that the task asks for, not the act; keep these steps as a test with score 0.",
+    "false_resolution": "Score the state at the end, so that a claim without the requested write gets nothing.",
+    "silent_default": "Return an error that names the wrong or missing value, instead of a default.",
+    "reset_leak": "Make all state in reset, from task and seed; keep none in classes, modules, files or sets' order.",
+    "reward_clipping": "Compute the score without a rounding or a bound that makes different results equal.",
+    "data_realism": "Generate data with the spread, the gaps and the relations of production's data.",
+    "action_drift": "Make the tool's schema, description and behaviour agree with each other and with production's.",
+    "races": "Guard shared state by a lock or a transaction; turn exceptions into errors that the agent can read.",
+    "judge": "Give the judge facts and the agent's words as separate, marked data; keep this reply as a test.",
+    "leak": "Remove the answer from all that the agent can read: prompts, results, names, order, error messages.",
+    "unsolvable": "Make the task solvable by the tools and facts that the agent gets, and keep a solution as a test.",
+    "flaky_verifier": "Score the final state alone, without clock, random draws or the order of sets.",
+}
+"""One line by class on how to mend such a bug; a check can give a finding its own."""
+
 Severity = Literal["error", "warning", "note"]
 Confidence = Literal["proven", "likely", "hint"]
 
@@ -65,7 +82,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
         beside: Trajectories of the other probes, each with its context.
         expected, observed: Words or values, side by side.
         teaches: What a model would learn from the bug.
-        where: File and line, for findings in source and for crashes.
+        mend: One line on how to mend it; by default that of the class.
+        where: File and line of the bug, or of the tool or scoring function that shows it.
         seed: Seed of the audit.
         digest: Digest of the subject.
         probes, evidence: Data for a replay; empty for static findings.
@@ -86,6 +104,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
     expected: Any = None
     observed: Any = None
     teaches: str = ""
+    mend: str = ""
     where: str = ""
     seed: int = 0
     digest: str = ""
@@ -98,6 +117,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
     def __post_init__(self) -> None:
         if self.class_ not in CLASSES:
             raise UsageError(f"a finding is of one of the classes {', '.join(CLASSES)}, got {self.class_!r}")
+        if not self.mend:
+            msgspec.structs.force_setattr(self, "mend", MENDS[self.class_])
 
     @property
     def stops(self) -> bool:

@@ -33,6 +33,7 @@ def section(number: int, one: Finding) -> Html:
         _badges(one),
         _sides(one),
         _teaches(one),
+        tag("p", tag("strong", "To mend it: "), one["mend"]) if one.get("mend") else None,
         tag("p", "At ", tag("code", one["where"])) if one["where"] else None,
         *_shown(one),
         _replay(one),
