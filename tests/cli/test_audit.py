@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from quintain.audit import auditor
 from quintain.audit.kernel import child
+from quintain.audit.kernel.child import SubjectBroken
 from quintain.audit.kernel.finding import CLASSES
 from quintain.audit.report.document import load
 from quintain.cli import main
@@ -173,6 +175,28 @@ def test_a_budget_leaves_out_with_reasons(here: Path, call: Call) -> None:
     assert report["failure_rate"]["episodes"] == 0
 
 
+@pytest.mark.parametrize(("given", "wanted"), [([], 60.0), (["--budget", "9"], 9.0), (["--thorough"], None)], ids=str)
+def test_an_audit_takes_a_minute_unless_told_otherwise(
+    there: Path, call: Call, monkeypatch: pytest.MonkeyPatch, given: list[str], wanted: float | None
+) -> None:
+    seen: list[float | None] = []
+
+    def audit(*_: object, budget: float | None, **__: object) -> None:
+        seen.append(budget)
+        raise SubjectBroken("it is enough")
+
+    monkeypatch.setattr(auditor, "audit", audit)
+    assert call("audit", "desks.py:Desk", "--plugin", "mine.py", "--check", "x.idle", *given).status == 4
+    assert seen == [wanted]
+
+
+def test_audit_names_the_checks_that_did_not_fit_into_the_time(here: Path, call: Call) -> None:
+    ended = call("audit", "desks.py:Desk", "--plugin", "mine.py", "--budget", "0")
+    said = " ".join(ended.out.split())
+    assert "3 checks did not fit into the time: x.idle, x.lazy, x.bad." in said
+    assert f"To run all, or some: quintain audit {here}/desks.py:Desk --thorough, or --budget SECONDS" in said
+
+
 def test_a_list_runs_nothing(here: Path, call: Call) -> None:
     ended = call("audit", "desks.py:Gone", "--plugin", "mine.py", "--list", "--json")
     assert ended.status == 0
@@ -211,6 +235,7 @@ def test_audit_exits_5_when_no_check_is_applicable(here: Path, call: Call) -> No
         (["nobody"], "nobody"),
         (["desks.py:Halved"], "a subject needs the methods tasks, reset, score; Halved has no score"),
         (["desks.py:Desk", "--tasks", "0"], "--tasks"),
+        (["desks.py:Desk", "--thorough", "--budget", "9"], "give it or --budget, not both"),
     ],
 )
 def test_wrong_usage_ends_with_2(here: Path, call: Call, arguments: list[str], said: str) -> None:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from quintain.audit.kernel.loader import Subject
 
 
+BUDGET_S = 60.0
+"""Default time of an audit, in seconds."""
+
+
 @click.command(short_help="Find bugs in an environment that a model would learn from.")
 @click.argument("env", default="", shell_complete=completion.environments)
 @click.option(
@@ -30,10 +34,11 @@ if TYPE_CHECKING:
 @options.split
 @click.option(
     "--budget",
-    type=float,
+    type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="Time for the whole audit; checks that do not fit are skipped and listed.",
+    help="Time for the whole audit: the most valuable checks run first, those left are listed.  [default: 60]",
 )
+@click.option("--thorough", is_flag=True, help="Run all checks, as long as they take.")
 @click.option(
     "--limit", type=float, default=30.0, show_default=True, metavar="SECONDS", help="Time limit for one probe."
 )
@@ -86,7 +91,7 @@ def audit(**given: Any) -> None:
         if given["certificate"] is not None:
             _still_holds(subject, given["certificate"], as_json=given["as_json"])
             return
-        names = {name: given[name] for name in ("tasks", "seed", "budget", "limit")}
+        names: dict[str, Any] = {name: given[name] for name in ("tasks", "seed", "limit")} | {"budget": _budget(given)}
         if _is_traces(given):
             report = audit_traces(Path(given["env"]), chosen, seed=given["seed"])
         else:
@@ -105,6 +110,12 @@ def audit(**given: Any) -> None:
         raise click.exceptions.Exit(exits.FAILED)
     if report.too_little:
         raise click.exceptions.Exit(exits.UNCHECKED)
+
+
+def _budget(given: dict[str, Any]) -> float | None:
+    if given["thorough"] and given["budget"] is not None:
+        raise UsageError("--thorough takes all the time it needs; give it or --budget, not both")
+    return None if given["thorough"] else BUDGET_S if given["budget"] is None else given["budget"]
 
 
 def _subject(given: dict[str, Any]) -> Subject:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _STYLE = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _VALUE = 160
 """Characters of a value that are shown."""
+_LATE = 12
+"""Most checks that are named of those that did not fit into the time."""
 _BESIDE = 2
 """Most further trajectories of a finding whose differing ops are shown."""
 _DIFFERING = 4
@@ -31,6 +34,8 @@ _PARTS = 3
 
 def print_report(out: Console, report: Report, folder: Path) -> None:
     """Prints findings with their trajectories, then the coverage by class, then the verdict."""
+    from quintain.audit.auditor import LATE
+
     title = Text(report.subject.spec, style="bold")
     looked = f"{report.tasks[0]:,} of {console.plural(report.tasks[1], 'task')}"
     out.print(title.append(f"   {looked} in {console.seconds(report.seconds)}", style="not bold dim"))
@@ -39,6 +44,12 @@ def print_report(out: Console, report: Report, folder: Path) -> None:
         print_finding(out, number, finding)
     out.print(console.grid("class", ">checks", ">probes", ">found", "", rows=_rows(report)))
     out.print()
+    if late := [one.check for one in report.unfinished if one.reason.startswith(LATE)]:
+        more = f" and {len(late) - _LATE} more (report.json names them)" if len(late) > _LATE else ""
+        left = f"{console.plural(len(late), 'check')} did not fit into the time: {', '.join(late[:_LATE])}{more}."
+        command = shlex.join(["quintain", "audit", report.subject.spec, "--thorough"])
+        console.print_wrapped(out, Text(left), margin=0)
+        out.print(f"To run all, or some: {command}, or --budget SECONDS, or --check ID.\n", soft_wrap=True)
     rate = report.failures
     if rate.episodes:
         broke = f"{rate.failures} of {rate.episodes} episodes broke"

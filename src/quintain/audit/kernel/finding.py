@@ -47,6 +47,7 @@ MENDS = {
 
 Severity = Literal["error", "warning", "note"]
 Confidence = Literal["proven", "likely", "hint"]
+Status = Literal["checked", "partly", "not_checked"]
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -135,7 +136,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "
     """Result of one check.
 
     Attributes:
-        status: "checked"; "partly": the budget ended it, or some needs are missing; "not_checked".
+        status: "checked"; "partly": it ended early, but found something or compared something; "not_checked".
         reason: Why the check is not, or only partly, done.
         unfinished: True if the budget, a broken subject or an error of the check ended it, or left it out.
         probes: Number of probes played.
@@ -144,7 +145,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "
 
     check: str
     class_: str
-    status: Literal["checked", "partly", "not_checked"]
+    status: Status
     reason: str = ""
     unfinished: bool = False
     about: str = ""
