@@ -230,6 +230,8 @@ def test_audit_exits_5_when_no_check_is_applicable(here: Path, call: Call) -> No
         (["desks.py:Desk", "--baseline", "mine.py"], "is not a JSON object"),
         (["desks.py:Desk", "--baseline", "none.json"], "cannot read 'none.json'"),
         (["desks.py:Desk", "--certificate", "none.json"], "cannot read 'none.json'"),
+        (["desks.py:Desk", "--accepted", "none.toml"], "cannot read 'none.toml'"),
+        (["desks.py:Desk", "--accepted", "mine.py"], "must have rows [[accepted]] with finding, reason and date"),
         (["desks.py:Desk", "--cases", "none.jsonl"], "file of cases 'none.jsonl' does not exist"),
         (["desks.py:Nobody"], "Nobody"),
         (["nobody"], "nobody"),
@@ -259,9 +261,41 @@ def test_a_class_chooses_its_checks(here: Path, call: Call) -> None:
 
 
 def test_a_baseline_leaves_only_what_is_new(there: Path, call: Call, tmp_path: Path) -> None:
-    more = ("--out", tmp_path / "out", "--baseline", "there/report.json")
-    status, report = audited(call, "Generous", *more)
-    assert (status, report["findings"]) == (0, [])
+    for baseline in ("there", tmp_path / "out"):
+        more = ("--out", tmp_path / "out", "--baseline", f"{baseline}/report.json")
+        status, report = audited(call, "Generous", *more)
+        assert (status, report["findings"], len(report["known"])) == (0, [], 1)
+
+
+ROW = """[[accepted]]
+finding = "{}"
+reason = "letters to nobody are free"
+date = 2026-01-02
+"""
+
+
+def test_accepted_findings_are_listed_and_do_not_fail_the_audit(here: Path, call: Call) -> None:
+    status, report = audited(call, "Generous", "--out", "first")
+    name = report["findings"][0]["name"]
+    assert status == 1
+    (here / "accepted.toml").write_text(ROW.format(name) + ROW.format("x.idle-00000000"))
+    ended = call("audit", "desks.py:Generous", "--plugin", "mine.py", "--check", "x.idle", "--out", "second")
+    assert ended.status == 0
+    assert "Warning: accepted.toml accepts x.idle-00000000, but no finding has this name\n" in ended.err
+    said = " ".join(ended.out.split())
+    assert f"1 accepted: - {name}, error, proven: a letter to nobody is paid" in said
+    assert "accepted: letters to nobody are free (2026-01-02)" in said
+    assert "No proven error in what was checked, 1 accepted." in said
+    assert report_in(here / "second")["findings"][0]["accepted"] == "letters to nobody are free (2026-01-02)"
+    assert "The author accepts 1 finding." in (here / "second/report.html").read_text()
+
+
+def test_rows_for_checks_that_did_not_run_are_no_warning(here: Path, call: Call) -> None:
+    (here / "mine.toml").write_text(ROW.format("x.idle-00000000") + ROW.format("x.other-00000000"))
+    ended = call(
+        "audit", "desks.py:Desk", "--plugin", "mine.py", "--check", "x.idle", "--accepted", "mine.toml", "--budget", "0"
+    )
+    assert "Warning" not in ended.err
 
 
 def test_a_certificate_holds_until_anything_differs(there: Path, call: Call) -> None:

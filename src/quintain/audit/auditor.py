@@ -42,6 +42,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         checks: One entry for each requested check.
         tasks: Number of audited tasks, and number of tasks of the subject.
         failures: Failure rate of its episodes.
+        known: Names of findings that are left out because a baseline has them.
         seconds: Wall time.
     """
 
@@ -55,6 +56,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     failures: Rate
     seed: int
     seconds: float
+    known: tuple[str, ...] = ()
 
     @property
     def coverage(self) -> dict[str, str]:

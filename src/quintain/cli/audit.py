@@ -55,6 +55,12 @@ BUDGET_S = 60.0
 @click.option("--plugin", type=options.PATH, multiple=True, metavar="FILE", help="Python file with your own checks.")
 @click.option("--cases", type=options.PATH, metavar="FILE", help="ENV is a scoring function; file with its cases.")
 @click.option("--baseline", type=options.PATH, metavar="FILE", help="Earlier report.json; report only new findings.")
+@click.option(
+    "--accepted",
+    type=options.PATH,
+    metavar="FILE",
+    help="Findings that do not fail the audit.  [default: accepted.toml beside ENV's file, else in this folder]",
+)
 @click.option("--certificate", type=options.PATH, metavar="FILE", help="Verify this certificate and run no audit.")
 @click.option(
     "--mutate", is_flag=True, help="Also mutate the environment's code and see if rewards change (takes minutes)."
@@ -166,17 +172,24 @@ def _list(checks: list[Check], *, as_json: bool) -> None:
 
 
 def _report(report: Report, given: dict[str, Any]) -> Report:
-    """Writes and prints the report, and returns it without the findings of the baseline."""
+    """Writes and prints the report, and returns it without the findings of the baseline and with accepted ones."""
     import msgspec
 
     from quintain.audit.report import certificate, document
 
+    from . import audit_accepted as accepted
     from .audit_table import print_report
 
     if given["baseline"] is not None:
         before = document.known_before(given["baseline"])
-        fresh = tuple(one for one in report.findings if one.key not in before)
-        report = msgspec.structs.replace(report, findings=fresh)
+        fresh = tuple(one for one in report.findings if one.name not in before)
+        report = msgspec.structs.replace(report, findings=fresh, known=tuple(sorted(before)))
+    if (file := _accepted_file(given)) is not None:
+        report = accepted.accept(report, rows := accepted.read(file))
+        known = {one.check for one in report.checks}
+        for name in accepted.unmatched(report, rows):
+            if name[:-9] in known or not (given["checks"] or given["classes"] or given["plugin"]):
+                click.echo(f"Warning: {file} accepts {name}, but no finding has this name", err=True)
     folder = given["out"] if given["out"] is not None else _fresh_folder(given["env"], given["twin"])
     report = document.save(report, folder)
     certificate.save(certificate.certificate(report), folder / "certificate.json")
@@ -187,6 +200,16 @@ def _report(report: Report, given: dict[str, Any]) -> Report:
     if given["opens"]:
         console.browse(folder / "report.html")
     return report
+
+
+def _accepted_file(given: dict[str, Any]) -> Path | None:
+    """Returns the file of --accepted, else accepted.toml beside the subject's file or in the current folder, if any."""
+    if given["accepted"] is not None:
+        path: Path = given["accepted"]
+        return path
+    subject = Path(given["env"].partition(":")[0])
+    folder = subject if subject.is_dir() else subject.parent if subject.is_file() else Path()
+    return file if (file := folder / "accepted.toml").is_file() else None
 
 
 def _fresh_folder(env: str, twin: str | None) -> Path:

@@ -41,7 +41,14 @@ def print_report(out: Console, report: Report, folder: Path) -> None:
     out.print(title.append(f"   {looked} in {console.seconds(report.seconds)}", style="not bold dim"))
     out.print()
     for number, finding in enumerate(report.findings, 1):
-        print_finding(out, number, finding)
+        if not finding.accepted:
+            print_finding(out, number, finding)
+    if accepted := [one for one in report.findings if one.accepted]:
+        out.print(f"{len(accepted):,} accepted:", style="bold")
+        for one in accepted:
+            words = f"{one.name}, {one.severity}, {one.confidence}: {one.title}\naccepted: {one.accepted}"
+            console.print_wrapped(out, Text(console.safe(words)), margin=5, label="   -")
+        out.print()
     out.print(console.grid("class", ">checks", ">probes", ">found", "", rows=_rows(report)))
     out.print()
     if late := [one.check for one in report.unfinished if one.reason.startswith(LATE)]:
@@ -62,7 +69,7 @@ def print_report(out: Console, report: Report, folder: Path) -> None:
 def print_finding(out: Console, number: int, finding: Finding) -> None:
     """Prints one finding: claim, difference, trajectory with the changes of each op, place, lesson, mend and replay."""
     head = Text(f"{number}. ").append(f"{finding.severity}, {finding.confidence}", style=_STYLE[finding.severity])
-    out.print(head.append(f"   {finding.class_}, {finding.part}, {finding.check}", style="dim"))
+    out.print(head.append(f"   {finding.class_}, {finding.part}, {finding.name}", style="dim"))
     console.print_wrapped(out, Text(console.safe(finding.title), style="bold"), margin=3)
     for name, value in _sides(finding.expected, finding.observed):
         console.print_wrapped(out, Text(f"{name}: {value}"), margin=3)
@@ -216,11 +223,14 @@ def _rows(report: Report) -> list[tuple[object, ...]]:
 
 
 def _verdict(report: Report) -> str:
+    accepted = sum(bool(one.accepted) for one in report.findings)
     proven = sum(one.stops for one in report.findings)
     if proven:
-        return f"{console.plural(proven, 'proven error')}: do not train on this."
-    others = len(report.findings)
+        rest = f" ({accepted} accepted)" if accepted else ""
+        return f"{console.plural(proven, 'proven error')}{rest}: do not train on this."
+    others = len(report.findings) - accepted
     rest = f", {console.plural(others, 'further remark')}" if others else ""
+    rest += f", {accepted} accepted" if accepted else ""
     if report.too_little:
         return f"Nothing is proven, but too little was checked: {report.too_little}{rest}."
     return f"No proven error in what was checked{rest}."

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import msgspec
 
+from quintain import codec
 from quintain.errors import UsageError
 
 from .loader import Component, Subject
@@ -91,6 +93,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
         subject: Subject to load.
         replay: Command that replays the finding.
         details: State changes per op and reasons of the score; see `details.details`.
+        accepted: Reason and date, if the author has accepted the finding.
     """
 
     check: str
@@ -114,6 +117,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
     subject: Subject | None = None
     replay: str = ""
     details: dict[str, Any] = {}
+    accepted: str = ""
 
     def __post_init__(self) -> None:
         if self.class_ not in CLASSES:
@@ -123,12 +127,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
 
     @property
     def stops(self) -> bool:
-        """True if the finding is a proven error: the environment must not be trained on."""
-        return self.severity == "error" and self.confidence == "proven"
+        """True if the finding is a proven error that nobody accepted: the environment must not be trained on."""
+        return self.severity == "error" and self.confidence == "proven" and not self.accepted
+
+    @property
+    def name(self) -> str:
+        """Returns the name of the bug across audits: its check, and a digest of its claim without numbers."""
+        words = re.sub(r"0x[0-9a-f]+|(?<![\w.])\d[\d.,]*", "#", self.title)
+        relation = self.evidence.relation if self.evidence is not None else ""
+        return f"{self.check}-{codec.digest(codec.dumps((self.class_, words, relation)))[:8]}"
 
     @property
     def key(self) -> str:
-        """Returns the identity of the bug across audits; baselines are compared by it."""
+        """Returns the identity of the bug within one audit."""
         return f"{self.check}/{self.class_}/{self.part}/{self.title}"
 
 

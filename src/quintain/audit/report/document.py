@@ -36,6 +36,7 @@ def document(report: Report) -> dict[str, Any]:
         "digest": report.digest,
         "coverage": report.coverage,
         "too_little": report.too_little,
+        "known": list(report.known),
         "findings": [_plain(one) for one in report.findings],
         "checks": [msgspec.to_builtins(one) for one in report.checks],
         "tasks": {"looked_at": report.tasks[0], "there_are": report.tasks[1]},
@@ -91,7 +92,7 @@ def save(report: Report, folder: Path) -> Report:
 
 
 def _plain(one: Finding) -> Any:
-    return exact(msgspec.to_builtins(one, builtin_types=(bytes,)))
+    return {"name": one.name} | exact(msgspec.to_builtins(one, builtin_types=(bytes,)))
 
 
 def _again(one: Finding) -> str:
@@ -119,7 +120,7 @@ def load(path: Path, number: int | None = None) -> Finding:
 
 
 def known_before(path: Path) -> set[str]:
-    """Returns the keys of the findings in an earlier report.
+    """Returns the names of the findings in an earlier report, and of those that its own baseline had.
 
     Raises:
         UsageError: The file is not a report.
@@ -127,7 +128,10 @@ def known_before(path: Path) -> set[str]:
     whole = _read(path)
     if "findings" not in whole:
         raise UsageError(f"{path} is not a report of an audit: it has no findings")
-    return {msgspec.convert(restored(one), Finding).key for one in whole["findings"]}
+    try:
+        return {msgspec.convert(restored(one), Finding).name for one in whole["findings"]} | set(whole.get("known", []))
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path} holds no report of this version: {error}") from error
 
 
 def _read(path: Path) -> dict[str, Any]:

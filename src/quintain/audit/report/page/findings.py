@@ -35,6 +35,7 @@ def section(number: int, one: Finding) -> Html:
         _teaches(one),
         tag("p", tag("strong", "To mend it: "), one["mend"]) if one.get("mend") else None,
         tag("p", "At ", tag("code", one["where"])) if one["where"] else None,
+        tag("p", tag("strong", "Accepted: "), one["accepted"]) if one.get("accepted") else None,
         *_shown(one),
         _replay(one),
         id=f"finding-{number}",

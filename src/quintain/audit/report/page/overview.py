@@ -42,10 +42,13 @@ def header(document: Document) -> Html:
 
 def verdict(document: Document) -> tuple[str, str, str]:
     """Returns style, headline and reason; it recommends training only after complete coverage."""
-    stops = [one for one in document["findings"] if one["severity"] == "error" and one["confidence"] == "proven"]
-    others = len(document["findings"]) - len(stops)
+    fresh = [one for one in document["findings"] if not one.get("accepted")]
+    stops = [one for one in fresh if one["severity"] == "error" and one["confidence"] == "proven"]
+    others = len(fresh) - len(stops)
     remarks = f" There is also {plural(others, 'remark')}." if others == 1 else ""
     remarks = f" There are also {plural(others, 'remark')}." if others > 1 else remarks
+    accepted = len(document["findings"]) - len(fresh)
+    remarks += f" The author accepts {plural(accepted, 'finding')}." if accepted else ""
     if stops:
         several = f"{len(stops):,} errors are proven, each by a trajectory below."
         said = "An error is proven, by the trajectory below." if len(stops) == 1 else several
@@ -202,6 +205,7 @@ def contents(document: Document) -> Iterator[Html]:
             tag("a", one["title"], href=f"#finding-{number}"),
             " ",
             tag("span", f"{one['severity']}, {one['confidence']}", class_=f"quiet {one['severity']}"),
+            f", accepted: {one['accepted']}" if one.get("accepted") else None,
         )
         for number, one in enumerate(document["findings"], 1)
     ]
