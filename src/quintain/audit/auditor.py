@@ -16,7 +16,7 @@ from quintain.audit.facts.failure_rate import Rate, measure
 from quintain.audit.kernel.check import Check, NotChecked
 from quintain.audit.kernel.child import Child, SubjectBroken
 from quintain.audit.kernel.context import AuditContext, OutOfTime
-from quintain.audit.kernel.finding import CLASSES, CheckResult, Finding, Status
+from quintain.audit.kernel.finding import CLASSES, CONFIDENCES, SEVERITIES, CheckResult, Finding, Status
 from quintain.audit.kernel.loader import About, Subject
 from quintain.audit.kernel.pool import WORKERS, WorkerPool
 from quintain.audit.kernel.probe import ProcessContext, reset
@@ -292,8 +292,7 @@ def _distinct(found: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
     for one in found:
         kept.setdefault(one.key, one)
     whole = [_in_all(one, ctx) for one in kept.values()]
-    severities, confidences = ("error", "warning", "note"), ("proven", "likely", "hint")
-    return sorted(whole, key=lambda one: (severities.index(one.severity), confidences.index(one.confidence)))
+    return sorted(whole, key=lambda one: (SEVERITIES.index(one.severity), CONFIDENCES.index(one.confidence)))
 
 
 def _in_all(one: Finding, ctx: AuditContext) -> Finding:

@@ -178,6 +178,7 @@ def _report(report: Report, given: dict[str, Any]) -> Report:
     from quintain.audit.report import certificate, document
 
     from . import audit_accepted as accepted
+    from .audit_causes import grouped
     from .audit_table import print_report
 
     if given["baseline"] is not None:
@@ -190,6 +191,7 @@ def _report(report: Report, given: dict[str, Any]) -> Report:
         for name in accepted.unmatched(report, rows):
             if name[:-9] in known or not (given["checks"] or given["classes"] or given["plugin"]):
                 click.echo(f"Warning: {file} accepts {name}, but no finding has this name", err=True)
+    report = msgspec.structs.replace(report, findings=grouped(report.findings))
     folder = given["out"] if given["out"] is not None else _fresh_folder(given["env"], given["twin"])
     report = document.save(report, folder)
     certificate.save(certificate.certificate(report), folder / "certificate.json")

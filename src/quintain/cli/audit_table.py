@@ -71,6 +71,8 @@ def print_finding(out: Console, number: int, finding: Finding) -> None:
     head = Text(f"{number}. ").append(f"{finding.severity}, {finding.confidence}", style=_STYLE[finding.severity])
     out.print(head.append(f"   {finding.class_}, {finding.part}, {finding.name}", style="dim"))
     console.print_wrapped(out, Text(console.safe(finding.title), style="bold"), margin=3)
+    for also in finding.symptoms:
+        console.print_wrapped(out, Text(console.safe(f"also: {also.title} ({also.name})"), style="dim"), margin=3)
     for name, value in _sides(finding.expected, finding.observed):
         console.print_wrapped(out, Text(f"{name}: {value}"), margin=3)
     others = [line for one in finding.beside for line in one["trajectory"]]
@@ -212,7 +214,8 @@ def _rows(report: Report) -> list[tuple[object, ...]]:
         if not checks:
             continue
         done = [one for one in checks if one.status != "not_checked"]
-        found = sum(finding.class_ == class_ for finding in report.findings)
+        every = [(finding.class_, *(one.class_ for one in finding.symptoms)) for finding in report.findings]
+        found = sum(classes.count(class_) for classes in every)
         skipped = sorted({one.reason for one in checks if one.status == "not_checked"})
         why = "; ".join(skipped) if done else covered
         probes = sum(one.probes for one in checks)

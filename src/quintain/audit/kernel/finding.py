@@ -50,6 +50,8 @@ MENDS = {
 Severity = Literal["error", "warning", "note"]
 Confidence = Literal["proven", "likely", "hint"]
 Status = Literal["checked", "partly", "not_checked"]
+SEVERITIES, CONFIDENCES = ("error", "warning", "note"), ("proven", "likely", "hint")
+"""Both in order, the worst first."""
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,6 +70,17 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     data: Any = None
     volatile: tuple[str, ...] = ()
     tries: int = 1
+
+
+class Symptom(msgspec.Struct, frozen=True, rename={"class_": "class"}):
+    """Further finding of the same cause, in short."""
+
+    name: str
+    check: str
+    class_: str
+    severity: Severity
+    confidence: Confidence
+    title: str
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"}):
@@ -94,6 +107,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
         replay: Command that replays the finding.
         details: State changes per op and reasons of the score; see `details.details`.
         accepted: Reason and date, if the author has accepted the finding.
+        symptoms: Further findings of the same cause, where findings are grouped.
     """
 
     check: str
@@ -118,6 +132,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
     replay: str = ""
     details: dict[str, Any] = {}
     accepted: str = ""
+    symptoms: tuple[Symptom, ...] = ()
 
     def __post_init__(self) -> None:
         if self.class_ not in CLASSES:

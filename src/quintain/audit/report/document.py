@@ -50,7 +50,7 @@ def document(report: Report) -> dict[str, Any]:
 def _properties(report: Report) -> list[dict[str, Any]]:
     said: list[dict[str, Any]] = []
     for one in report.checks:
-        of_it = [finding for finding in report.findings if finding.check == one.check]
+        of_it = [finding for finding in report.findings if one.check in _checks(finding)]
         status = "fail" if of_it else "skip" if one.status == "not_checked" else "pass"
         said.append(
             {
@@ -62,6 +62,11 @@ def _properties(report: Report) -> list[dict[str, Any]]:
             }
         )
     return said
+
+
+def _checks(one: Finding) -> set[str]:
+    """Returns the check of a finding and of its symptoms."""
+    return {one.check, *(symptom.check for symptom in one.symptoms)}
 
 
 def save(report: Report, folder: Path) -> Report:
@@ -129,9 +134,11 @@ def known_before(path: Path) -> set[str]:
     if "findings" not in whole:
         raise UsageError(f"{path} is not a report of an audit: it has no findings")
     try:
-        return {msgspec.convert(restored(one), Finding).name for one in whole["findings"]} | set(whole.get("known", []))
+        found = [msgspec.convert(restored(one), Finding) for one in whole["findings"]]
     except msgspec.ValidationError as error:
         raise UsageError(f"{path} holds no report of this version: {error}") from error
+    symptoms = {symptom.name for one in found for symptom in one.symptoms}
+    return {one.name for one in found} | symptoms | set(whole.get("known", []))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -76,7 +76,8 @@ def coverage(document: Document) -> Html:
         by_class[one["class"]].append(one)
     places: dict[tuple[str, str], list[int]] = defaultdict(list)
     for number, finding in enumerate(document["findings"], 1):
-        places[finding["check"], finding["class"]].append(number)
+        for one in (finding, *finding.get("symptoms", ())):
+            places[one["check"], one["class"]].append(number)
     rows: list[Html] = []
     for class_, name in CLASSES.items():
         checks = by_class[class_]
