@@ -356,6 +356,23 @@ def test_replay_finding_exits_2_for_an_invalid_file(there: Path, call: Call, pat
     assert said in ended.err
 
 
+def test_a_subject_reads_only_the_variables_that_the_user_names(
+    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("DESK_KEY", "k"), ("DESK_SECRET", "s"), ("TZ", "Mars")):
+        monkeypatch.setenv(name, value)
+    assert call("audit", "desks.py:Keyed", "--plugin", "mine.py", "--check", "x.idle").status == 4
+    status, report = audited(call, "Keyed", "--env", "DESK_KEY", "--env", "TZ", "--out", "out")
+    assert (status, report["failure_rate"]["scores"]) == (1, {"1": 59})
+    assert report["findings"][0]["subject"]["env"] == ["DESK_KEY", "TZ"]
+    assert call("replay-finding", "out/finding-1.json").status == 1
+    monkeypatch.setenv("DESK_KEY", "other")
+    assert call("replay-finding", "out/finding-1.json").status == 0
+    monkeypatch.delenv("DESK_KEY")
+    ended = call("audit", "desks.py:Keyed", "--env", "DESK_KEY")
+    assert (ended.status, "--env DESK_KEY: no environment variable of this name is set" in ended.err) == (2, True)
+
+
 # --- what cannot hurt it ---
 
 

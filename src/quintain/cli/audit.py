@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,9 @@ BUDGET_S = 60.0
 @click.option("--certificate", type=options.PATH, metavar="FILE", help="Verify this certificate and run no audit.")
 @click.option(
     "--mutate", is_flag=True, help="Also mutate the environment's code and see if rewards change (takes minutes)."
+)
+@click.option(
+    "--env", "variables", multiple=True, metavar="NAME", help="Environment variable that ENV may read; repeatable."
 )
 @click.option("--list", "listing", is_flag=True, help="List the checks that would run, without running them.")
 @options.twin
@@ -136,7 +140,10 @@ def _subject(given: dict[str, Any]) -> Subject:
     if path is not None and not path.is_file():
         raise UsageError(f"file of cases {str(path)!r} does not exist")
     cases = str(path.absolute()) if path is not None else ""
-    return Subject(anchored(given["env"]), made_with, cases)
+    for name in given["variables"]:
+        if name not in os.environ:
+            raise UsageError(f"--env {name}: no environment variable of this name is set; export it before the audit")
+    return Subject(anchored(given["env"]), made_with, cases, env=given["variables"])
 
 
 def _is_traces(given: dict[str, Any]) -> bool:
