@@ -65,6 +65,25 @@ def test_a_check_that_computes_beyond_the_budget_is_left(desk: Subject, is_alone
     assert report.failures.episodes == 59
 
 
+def test_equal_audits_have_equal_counts_whichever_check_is_first(desk: Subject) -> None:
+    def shared(ctx: AuditContext) -> int:
+        return len(ctx.play_all([Probe((reset("ann"),))] * 3))
+
+    def after(seconds: float) -> Callable[[AuditContext], Iterator[Any]]:
+        def run(ctx: AuditContext) -> Iterator[Any]:
+            time.sleep(seconds)
+            ctx.count_comparisons(ctx.once(("three",), shared))
+            ctx.play(reset("bob"))
+            yield None
+
+        return run
+
+    reports = [audit(desk, [made("a", after(one)), made("b", after(0.6 - one))]) for one in (0.0, 0.6)]
+    for report in reports:
+        assert [(one.probes, one.looked) for one in report.checks] == [(1, 3), (1, 3)]
+    assert reports[0].shared_probes == reports[1].shared_probes == 5
+
+
 def test_a_check_that_the_budget_ends_without_a_finding_is_not_checked(desk: Subject) -> None:
     def plays(ctx: AuditContext) -> Iterator[Any]:
         while True:

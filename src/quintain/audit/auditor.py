@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
@@ -42,6 +43,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         checks: One entry for each requested check.
         tasks: Number of audited tasks, and number of tasks of the subject.
         failures: Failure rate of its episodes.
+        shared_probes: Number of probes that several checks share.
         known: Names of findings that are left out because a baseline has them.
         seconds: Wall time.
     """
@@ -56,6 +58,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     failures: Rate
     seed: int
     seconds: float
+    shared_probes: int = 0
     known: tuple[str, ...] = ()
 
     @property
@@ -121,19 +124,16 @@ def audit(
         SubjectBroken: The subject does not load.
     """
     started = time.monotonic()
-    until = None if budget is None else started + budget
     about, _ = digest_of(subject)
-    pool = WorkerPool(msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject)
-    try:
+    named = msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
+    with contextlib.closing(WorkerPool(named)) as pool:
+        until = None if budget is None else started + _FOR_CHECKS * budget
         ctx = AuditContext(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         ctx.digest = about.fingerprint or _digest(about)
         _begins(ctx)
-        ctx.until = None if budget is None else started + _FOR_CHECKS * budget
         done, found, failures = _all(checks, ctx, watch)
-        ctx.until = until
+        ctx.until = None if budget is None else started + budget
         findings = detailed(_distinct(found, ctx), ctx)
-    finally:
-        pool.close()
     return Report(
         subject=subject,
         kind=about.kind,
@@ -143,6 +143,7 @@ def audit(
         findings=tuple(findings),
         tasks=(len(ctx.tasks), len(about.tasks)),
         failures=failures,
+        shared_probes=ctx.shared_probes,
         seed=seed,
         seconds=time.monotonic() - started,
     )
@@ -181,7 +182,7 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
     for place, check in enumerate(checks):
         late: Status = "partly" if found[place] else "not_checked"
         reason = f"{LATE} {'on the way' if place in begun else 'before it'}"
-        results.setdefault(place, _result(check, contexts[place], found[place], late, reason))
+        results.setdefault(place, _result(check, contexts[place], found[place], status=late, reason=reason))
     done = [results[place] for place in range(len(checks))]
     return done, [one for some in found for one in some], rates[0] if rates else measure(ctx)
 
@@ -226,16 +227,16 @@ def _run(check: Check, ctx: AuditContext, found: list[Finding]) -> CheckResult:
         if status == "checked" and not ctx.comparisons:
             status, reason = "not_checked", "there was nothing to compare"
     seconds = time.monotonic() - started
-    return _result(check, ctx, found, status, reason, unfinished=unfinished, seconds=seconds)
+    return _result(check, ctx, found, status=status, reason=reason, unfinished=unfinished, seconds=seconds)
 
 
 def _result(
     check: Check,
     ctx: AuditContext,
     found: Sequence[Finding],
+    *,
     status: Status,
     reason: str,
-    *,
     unfinished: bool = True,
     seconds: float = 0.0,
 ) -> CheckResult:

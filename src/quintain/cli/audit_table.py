@@ -76,7 +76,7 @@ def print_finding(out: Console, number: int, finding: Finding) -> None:
     for name, value in _sides(finding.expected, finding.observed):
         console.print_wrapped(out, Text(f"{name}: {value}"), margin=3)
     others = [line for one in finding.beside for line in one["trajectory"]]
-    print_trajectory(out, finding.trajectory, finding.details.get("changes") or [], others)
+    print_trajectory(out, finding.trajectory, finding.details.get("changes") or [], others=others)
     printed: list[str] = []
     for one in finding.beside:
         steps = " > ".join(line["name"] if line["do"] == "call" else line["do"] for line in one["trajectory"])
@@ -86,7 +86,7 @@ def print_finding(out: Console, number: int, finding: Finding) -> None:
             printed.append(steps + context)
             words = f"beside it, {console.safe(console.clipped(steps, _VALUE) + context)}:"
             console.print_wrapped(out, Text(words, style="dim"), margin=3)
-            print_trajectory(out, differing[:_DIFFERING], (), finding.trajectory)
+            print_trajectory(out, differing[:_DIFFERING], others=finding.trajectory)
     if finding.where:
         out.print(f"   at {_relative(finding.where)}", style="dim", soft_wrap=True)
     if finding.teaches:
@@ -122,6 +122,7 @@ def print_trajectory(
     out: Console,
     trajectory: list[dict[str, Any]],
     changes: Sequence[Any] = (),
+    *,
     others: Sequence[dict[str, Any]] = (),
 ) -> None:
     """Prints the ops of a trajectory with their results and, where known, the state paths that they changed.

@@ -40,6 +40,7 @@ class _AuditState:
         self.locks: defaultdict[tuple[str, ...], threading.Lock] = defaultdict(threading.Lock)
         self.known: dict[tuple[str, ...], Any] = {}
         self.is_over = False
+        self.probes = 0
 
 
 class AuditContext:
@@ -98,9 +99,15 @@ class AuditContext:
             if key not in self._shared.known:
                 own = self.derive("/".join(key), self.check)
                 self._shared.known[key] = find(own)
-                self._add(own.probes)
+                with self._shared.lock:
+                    self._shared.probes += own.probes
             found: T = self._shared.known[key]
             return found
+
+    @property
+    def shared_probes(self) -> int:
+        """Returns the number of probes for shared values; they count for no check, since any may be the first."""
+        return self._shared.probes
 
     def stop(self) -> None:
         """Stops all checks: each meets `OutOfTime` at its next probe."""

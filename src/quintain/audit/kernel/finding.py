@@ -165,7 +165,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "
         status: "checked"; "partly": it ended early, but found something or compared something; "not_checked".
         reason: Why the check is not, or only partly, done.
         unfinished: True if the budget, a broken subject or an error of the check ended it, or left it out.
-        probes: Number of probes played.
+        probes: Number of probes played, without those that checks share.
         looked: Number of comparisons.
     """
 

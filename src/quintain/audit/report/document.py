@@ -39,6 +39,7 @@ def document(report: Report) -> dict[str, Any]:
         "known": list(report.known),
         "findings": [_plain(one) for one in report.findings],
         "checks": [msgspec.to_builtins(one) for one in report.checks],
+        "shared_probes": report.shared_probes,
         "tasks": {"looked_at": report.tasks[0], "there_are": report.tasks[1]},
         "failure_rate": msgspec.to_builtins(report.failures),
         "properties": _properties(report),

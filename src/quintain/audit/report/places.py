@@ -1,4 +1,4 @@
-"""File and line of the code that a finding is about, found by the name of its tool in the subject's sources."""
+"""File and line of the code that a finding is about, found in the subject's sources by the tool's name."""
 
 from __future__ import annotations
 
