@@ -142,6 +142,18 @@ def test_a_budget_that_is_spent_stops_every_probe(make: Make) -> None:
         ctx.play_all([STALE])
 
 
+def test_a_probe_that_the_budget_ends_is_not_a_hang(make: Make) -> None:
+    with pytest.raises(OutOfTime):
+        make(until=time.monotonic() + 0.2).play(reset("buy 0"), call("sleep"))
+
+
+def test_a_budget_ends_many_slow_probes_soon(make: Make) -> None:
+    started = time.monotonic()
+    with pytest.raises(OutOfTime):
+        make(until=started + 1).play_all([Probe((reset("buy 0"), call("sleep")))] * 32)
+    assert time.monotonic() - started < 8
+
+
 def test_a_claim_that_holds_is_minimised_and_proven(make: Make) -> None:
     ops = (reset("buy 1"), call("buy", {"count": 1}), call("stock"), call("buy", {"count": 2}), call("boom"))
     probe = Probe((*ops, call("stock", mark="look"), state()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 from pathlib import Path
@@ -23,6 +24,7 @@ from quintain.audit.kernel.pool import WorkerPool
 from quintain.audit.kernel.probe import OpResult, Probe, Record, call, reset, score
 from quintain.audit.report import certificate, document
 from quintain.audit.report.certificate import Certificate
+from quintain.cli.audit_accepted import Acceptance, accept
 from quintain.errors import DefinitionError, UsageError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "audit-report.md").read_text()
@@ -72,9 +74,25 @@ def test_a_finding_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
         assert one.replay == f"quintain replay-finding {folder}/finding-{number}.json"
         for again in (document.load(folder / f"finding-{number}.json"), document.load(folder / "report.json", number)):
             assert repr(again) == repr(one)
-    assert document.known_before(folder / "report.json") == {one.key for one in saved.findings}
+    assert document.known_before(folder / "report.json") == {one.name for one in saved.findings}
     written = json.loads((folder / "finding-1.json").read_text())
     assert written["probes"][0]["ops"][1]["value"]["nan"] == {"$float": "nan"}
+
+
+def test_a_name_does_not_depend_on_numbers_task_or_trajectory() -> None:
+    one = finding(title="8 of 59 letters at 0x7f3a are lost in box b1")
+    assert re.fullmatch(r"x\.one-[0-9a-f]{8}", one.name)
+    assert finding(title="9 of 1,200 letters at 0x11 are lost in box b1", tasks=("b",), probes=()).name == one.name
+    others = (finding(title="8 of 59 letters at 0x7f3a are lost in box b2"), finding(title=one.title, class_="judge"))
+    assert one.name not in {other.name for other in others}
+
+
+def test_a_report_made_with_a_baseline_is_a_baseline(tmp_path: Path) -> None:
+    first = document.save(report(finding(), finding(title="it leaks")), tmp_path / "one")
+    before = document.known_before(tmp_path / "one" / "report.json")
+    assert before == {one.name for one in first.findings}
+    document.save(report(finding(title="new"), known=tuple(before)), tmp_path / "two")
+    assert document.known_before(tmp_path / "two" / "report.json") == before | {finding(title="new").name}
 
 
 def test_a_static_finding_gets_an_audit_command(tmp_path: Path) -> None:
@@ -117,6 +135,15 @@ def test_a_long_value_is_shortened_and_says_so(text: str) -> None:
 def test_a_proven_error_alone_stops_a_run() -> None:
     assert report(finding()).stops
     assert not report(finding(severity="warning"), finding(confidence="likely")).stops
+
+
+def test_enough_is_checked_from_half_of_the_applicable_checks_on() -> None:
+    ended = checked("races", status="not_checked", unfinished=True)
+    assert report(checks=(checked("races"), ended)).too_little == ""
+    assert report(checks=(checked("races"), ended, ended)).too_little == "1 of 3 applicable checks were finished"
+    assert report(checks=(checked("judge", status="not_checked"),)).too_little.startswith("0 of 0 applicable checks")
+    assert report(failures=Rate(8, 8)).too_little == "none of 8 episodes reached a verdict"
+    assert report(failures=Rate()).too_little == "none of 0 episodes reached a verdict"
 
 
 def test_findings_are_merged_over_tasks_with_the_worst_first() -> None:
@@ -177,6 +204,12 @@ def test_a_certificate_says_what_was_checked_and_holds_without_proven_errors(tmp
     certificate.save(made, tmp_path / "c.json")
     assert certificate.load(tmp_path / "c.json") == made
     assert certificate.void(made, made.digests) == []
+
+
+def test_a_certificate_names_what_is_accepted() -> None:
+    row = Acceptance(finding().name, "as in production", dt.date(2026, 1, 2))
+    made = certificate.certificate(accept(report(finding()), [row]))
+    assert (made.holds, made.accepted) == (True, ["it breaks: as in production (2026-01-02)"])
 
 
 def test_a_certificate_says_why_it_does_not_hold() -> None:

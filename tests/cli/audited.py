@@ -48,6 +48,16 @@ class Generous(Desk):
         return 1.0
 
 
+class Keyed(Desk):
+    """It needs a variable, and pays by another one that must not be there."""
+
+    def __init__(self):
+        self.key = os.environ["DESK_KEY"]
+
+    def score(self):
+        return float("DESK_SECRET" not in os.environ and self.key == "k" and os.environ["TZ"] != "Mars")
+
+
 class Gone(Desk):
     """Its constructor ends the process."""
 

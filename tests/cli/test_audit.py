@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from quintain.audit import auditor
 from quintain.audit.kernel import child
+from quintain.audit.kernel.child import SubjectBroken
 from quintain.audit.kernel.finding import CLASSES
 from quintain.audit.report.document import load
 from quintain.cli import main
@@ -35,7 +37,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def audited(call: Call, name: str, *more: object) -> tuple[int, dict[str, Any]]:
     """Status and report of an audit by the check x.idle."""
     ended = call("audit", f"desks.py:{name}", "--plugin", "mine.py", "--check", "x.idle", "--json", *more)
-    assert ended.status in (0, 1), ended.err
+    assert ended.status in (0, 1, 5), ended.err
     found: dict[str, Any] = json.loads(ended.out)
     return ended.status, found
 
@@ -166,9 +168,33 @@ def test_report_gives_a_reason_for_each_skipped_check(here: Path, call: Call) ->
 
 def test_a_budget_leaves_out_with_reasons(here: Path, call: Call) -> None:
     status, report = audited(call, "Generous", "--budget", "0")
-    assert (status, report["findings"]) == (0, [])
+    assert (status, report["findings"]) == (5, [])
+    assert report["too_little"] == "0 of 1 applicable checks were finished"
+    assert report["checks"][0]["unfinished"]
     assert report["coverage"]["reward_hack"] == "not_checked: the budget was spent before it"
     assert report["failure_rate"]["episodes"] == 0
+
+
+@pytest.mark.parametrize(("given", "wanted"), [([], 60.0), (["--budget", "9"], 9.0), (["--thorough"], None)], ids=str)
+def test_an_audit_takes_a_minute_unless_told_otherwise(
+    there: Path, call: Call, monkeypatch: pytest.MonkeyPatch, given: list[str], wanted: float | None
+) -> None:
+    seen: list[float | None] = []
+
+    def audit(*_: object, budget: float | None, **__: object) -> None:
+        seen.append(budget)
+        raise SubjectBroken("it is enough")
+
+    monkeypatch.setattr(auditor, "audit", audit)
+    assert call("audit", "desks.py:Desk", "--plugin", "mine.py", "--check", "x.idle", *given).status == 4
+    assert seen == [wanted]
+
+
+def test_audit_names_the_checks_that_did_not_fit_into_the_time(here: Path, call: Call) -> None:
+    ended = call("audit", "desks.py:Desk", "--plugin", "mine.py", "--budget", "0")
+    said = " ".join(ended.out.split())
+    assert "3 checks did not fit into the time: x.idle, x.lazy, x.bad." in said
+    assert f"To run all, or some: quintain audit {here}/desks.py:Desk --thorough, or --budget SECONDS" in said
 
 
 def test_a_list_runs_nothing(here: Path, call: Call) -> None:
@@ -181,6 +207,14 @@ def test_a_list_runs_nothing(here: Path, call: Call) -> None:
         "about": "Whether the judge can be shouted down.",
     }  # fmt: skip
     assert "Whether the judge can be shouted down." in call("audit", "x", "--plugin", "mine.py", "--list").out
+
+
+def test_audit_exits_5_when_no_check_is_applicable(here: Path, call: Call) -> None:
+    ended = call("audit", "desks.py:Desk", "--plugin", "mine.py", "--check", "x.shy")
+    assert ended.status == 5
+    assert "Nothing is proven, but too little was checked: 0 of 0 applicable checks were finished." in ended.out
+    certificate = json.loads((here / "audits/desks.py-Desk-1/certificate.json").read_text())
+    assert certificate["why_not"] == ["too little was checked: 0 of 0 applicable checks were finished"]
 
 
 # --- wrong usage ---
@@ -196,11 +230,14 @@ def test_a_list_runs_nothing(here: Path, call: Call) -> None:
         (["desks.py:Desk", "--baseline", "mine.py"], "is not a JSON object"),
         pytest.param(["desks.py:Desk", "--baseline", "none.json"], "cannot read 'none.json'", marks=pytest.mark.slow),
         (["desks.py:Desk", "--certificate", "none.json"], "cannot read 'none.json'"),
+        (["desks.py:Desk", "--accepted", "none.toml"], "cannot read 'none.toml'"),
+        (["desks.py:Desk", "--accepted", "mine.py"], "must have rows [[accepted]] with finding, reason and date"),
         (["desks.py:Desk", "--cases", "none.jsonl"], "file of cases 'none.jsonl' does not exist"),
         (["desks.py:Nobody"], "Nobody"),
         (["nobody"], "nobody"),
         (["desks.py:Halved"], "a subject needs the methods tasks, reset, score; Halved has no score"),
         (["desks.py:Desk", "--tasks", "0"], "--tasks"),
+        (["desks.py:Desk", "--thorough", "--budget", "9"], "give it or --budget, not both"),
     ],
 )
 def test_wrong_usage_ends_with_2(here: Path, call: Call, arguments: list[str], said: str) -> None:
@@ -224,9 +261,41 @@ def test_a_class_chooses_its_checks(here: Path, call: Call) -> None:
 
 
 def test_a_baseline_leaves_only_what_is_new(there: Path, call: Call, tmp_path: Path) -> None:
-    more = ("--out", tmp_path / "out", "--baseline", "there/report.json")
-    status, report = audited(call, "Generous", *more)
-    assert (status, report["findings"]) == (0, [])
+    for baseline in ("there", tmp_path / "out"):
+        more = ("--out", tmp_path / "out", "--baseline", f"{baseline}/report.json")
+        status, report = audited(call, "Generous", *more)
+        assert (status, report["findings"], len(report["known"])) == (0, [], 1)
+
+
+ROW = """[[accepted]]
+finding = "{}"
+reason = "letters are free"
+date = 2026-01-02
+"""
+
+
+def test_accepted_findings_are_listed_and_do_not_fail_the_audit(here: Path, call: Call) -> None:
+    status, report = audited(call, "Generous", "--out", "first")
+    name = report["findings"][0]["name"]
+    assert status == 1
+    (here / "accepted.toml").write_text(ROW.format(name) + ROW.format("x.idle-00000000"))
+    ended = call("audit", "desks.py:Generous", "--plugin", "mine.py", "--check", "x.idle", "--out", "second")
+    assert ended.status == 0
+    assert "Warning: accepted.toml accepts x.idle-00000000, but no finding has this name\n" in ended.err
+    said = " ".join(ended.out.split())
+    assert f"1 accepted: - {name}, error, proven: a letter" in said
+    assert "accepted: letters are free (2026-01-02)" in said
+    assert "No proven error in what was checked, 1 accepted." in said
+    assert report_in(here / "second")["findings"][0]["accepted"] == "letters are free (2026-01-02)"
+    assert "The author accepts 1 finding." in (here / "second/report.html").read_text()
+
+
+def test_rows_for_checks_that_did_not_run_are_no_warning(here: Path, call: Call) -> None:
+    (here / "mine.toml").write_text(ROW.format("x.idle-00000000") + ROW.format("x.other-00000000"))
+    ended = call(
+        "audit", "desks.py:Desk", "--plugin", "mine.py", "--check", "x.idle", "--accepted", "mine.toml", "--budget", "0"
+    )
+    assert "Warning" not in ended.err
 
 
 def test_a_certificate_holds_until_anything_differs(there: Path, call: Call) -> None:
@@ -287,6 +356,23 @@ def test_replay_finding_exits_2_for_an_invalid_file(there: Path, call: Call, pat
     assert said in ended.err
 
 
+def test_a_subject_reads_only_the_variables_that_the_user_names(
+    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("DESK_KEY", "k"), ("DESK_SECRET", "s"), ("TZ", "Mars")):
+        monkeypatch.setenv(name, value)
+    assert call("audit", "desks.py:Keyed", "--plugin", "mine.py", "--check", "x.idle").status == 4
+    status, report = audited(call, "Keyed", "--env", "DESK_KEY", "--env", "TZ", "--out", "out")
+    assert (status, report["failure_rate"]["scores"]) == (1, {"1": 59})
+    assert report["findings"][0]["subject"]["env"] == ["DESK_KEY", "TZ"]
+    assert call("replay-finding", "out/finding-1.json").status == 1
+    monkeypatch.setenv("DESK_KEY", "other")
+    assert call("replay-finding", "out/finding-1.json").status == 0
+    monkeypatch.delenv("DESK_KEY")
+    ended = call("audit", "desks.py:Keyed", "--env", "DESK_KEY")
+    assert (ended.status, "--env DESK_KEY: no environment variable of this name is set" in ended.err) == (2, True)
+
+
 # --- what cannot hurt it ---
 
 
@@ -321,7 +407,7 @@ def test_a_subject_that_breaks_is_a_rate_of_failures(
     here: Path, call: Call, name: str, failures: int, episodes: int
 ) -> None:
     status, report = audited(call, name, "--limit", "1")
-    assert status == 0
+    assert status == (5 if failures else 0)
     rate = report["failure_rate"]
     assert (rate["failures"], rate["episodes"]) == (failures, episodes)
     certificate = json.loads(next((here / "audits").glob("*/certificate.json")).read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -98,6 +99,7 @@ def test_checks_are_listed_without_an_environment_and_whole_in_a_pipe(
     line = next(line for line in ended.out.splitlines() if line.startswith("x.production_declares_the_same "))
     assert "types, enums, defaults and required parameters match production." in line
     assert line.rstrip().endswith("tools, production")
+    assert len(ended.out.splitlines()) == 2 + len(json.loads(call("audit", "--list", "--json").out))
     ended = call("audit")
     assert ended.status == 2
     assert "quintain audit ENV" in ended.err

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -17,7 +17,7 @@ from quintain.audit.facts.failure_rate import Rate, measure
 from quintain.audit.kernel.check import Check, NotChecked
 from quintain.audit.kernel.child import Child, SubjectBroken
 from quintain.audit.kernel.context import AuditContext, OutOfTime
-from quintain.audit.kernel.finding import CLASSES, CheckResult, Finding
+from quintain.audit.kernel.finding import CLASSES, CONFIDENCES, SEVERITIES, CheckResult, Finding, Status
 from quintain.audit.kernel.loader import About, Subject
 from quintain.audit.kernel.pool import WORKERS, WorkerPool
 from quintain.audit.kernel.probe import ProcessContext, reset
@@ -27,6 +27,12 @@ TASKS = 100
 """Default number of tasks to audit."""
 LIMIT_S = 30.0
 """Default time limit of one probe, in seconds."""
+LATE = "the budget was spent"
+"""Beginning of the reason of a check that did not fit into the budget."""
+_FOR_CHECKS = 0.9
+"""Part of the budget for checks and the failure rate; the rest is for the details of findings."""
+_GRACE_S = 3.0
+"""Seconds after the budget in which a running check may end by itself; then the audit goes on without it."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +43,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         checks: One entry for each requested check.
         tasks: Number of audited tasks, and number of tasks of the subject.
         failures: Failure rate of its episodes.
+        shared_probes: Number of probes that several checks share.
+        known: Names of findings that are left out because a baseline has them.
         seconds: Wall time.
     """
 
@@ -50,6 +58,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     failures: Rate
     seed: int
     seconds: float
+    shared_probes: int = 0
+    known: tuple[str, ...] = ()
 
     @property
     def coverage(self) -> dict[str, str]:
@@ -60,6 +70,25 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def stops(self) -> bool:
         """True if the report has a proven error."""
         return any(one.stops for one in self.findings)
+
+    @property
+    def unfinished(self) -> tuple[CheckResult, ...]:
+        """Returns the checks that could have judged the subject but were left out or ended early."""
+        return tuple(one for one in self.checks if one.unfinished)
+
+    @property
+    def too_little(self) -> str:
+        """Returns why a report without proven errors says too little; empty if it says enough.
+
+        Enough is at least one finished check, at least as many finished as unfinished ones, and an episode that
+        reached a verdict.
+        """
+        finished = sum(one.status == "checked" for one in self.checks)
+        if not finished or finished < len(self.unfinished):
+            return f"{finished} of {finished + len(self.unfinished)} applicable checks were finished"
+        if self.failures.failures == self.failures.episodes:
+            return f"none of {self.failures.episodes} episodes reached a verdict"
+        return ""
 
 
 BROKE = "the check itself broke:"
@@ -86,7 +115,7 @@ def audit(
         checks: Checks in the order in which they run.
         tasks: Number of tasks to audit, spread evenly over all.
         seed: Seed of all draws.
-        budget: Seconds for the whole audit; checks that do not fit are `not_checked`.
+        budget: Seconds for the whole audit; checks that do not fit are `not_checked`. None: as long as it takes.
         limit: Seconds for one probe.
         watch: Called at the start of each check.
 
@@ -95,18 +124,16 @@ def audit(
         SubjectBroken: The subject does not load.
     """
     started = time.monotonic()
-    until = None if budget is None else started + budget
     about, _ = digest_of(subject)
-    pool = WorkerPool(msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject)
-    try:
+    named = msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
+    with contextlib.closing(WorkerPool(named)) as pool:
+        until = None if budget is None else started + _FOR_CHECKS * budget
         ctx = AuditContext(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         ctx.digest = about.fingerprint or _digest(about)
         _begins(ctx)
-        done, found = _all(checks, ctx, watch)
-        failures = measure(ctx)
+        done, found, failures = _all(checks, ctx, watch)
+        ctx.until = None if budget is None else started + budget
         findings = detailed(_distinct(found, ctx), ctx)
-    finally:
-        pool.close()
     return Report(
         subject=subject,
         kind=about.kind,
@@ -116,48 +143,81 @@ def audit(
         findings=tuple(findings),
         tasks=(len(ctx.tasks), len(about.tasks)),
         failures=failures,
+        shared_probes=ctx.shared_probes,
         seed=seed,
         seconds=time.monotonic() - started,
     )
 
 
-def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list[CheckResult], list[Finding]]:
-    """Runs checks on all cores, those marked `alone` one at a time, and returns results in order."""
+def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list[CheckResult], list[Finding], Rate]:
+    """Runs checks on all cores, those marked `alone` one at a time, and returns results in order.
 
-    def one(placed: tuple[int, Check]) -> tuple[CheckResult, list[Finding]]:
-        place, check = placed
-        watch(check, place, len(checks))
-        return _run(check, ctx.derive(check.id, check))
+    The failure rate is measured meanwhile, so that no budget ends before it.
 
-    results: list[tuple[CheckResult, list[Finding]]] = []
-    with ThreadPoolExecutor(WORKERS) as executor:
-        try:
-            for is_alone, group in itertools.groupby(enumerate(checks), lambda placed: placed[1].alone):
-                some = list(group)
-                results += map(one, some) if is_alone else executor.map(one, some)
-        except BaseException:  # Ctrl-C, mostly: running checks must not delay the exit.
-            ctx.stop()
-            raise
-    return [checked for checked, _ in results], [finding for _, found in results for finding in found]
+    A check that still computes after the budget and _GRACE_S is left to its thread, which ends with the process.
+    """
+    contexts = [ctx.derive(check.id, check) for check in checks]
+    found: list[list[Finding]] = [[] for _ in checks]
+    results: dict[int, CheckResult] = {}
+    begun: set[int] = set()
+    rates = [measure(ctx)] if all(check.alone for check in checks) else []
+
+    def rate() -> None:
+        rates.append(measure(ctx))
+
+    def run(waiting: Iterator[tuple[int, Check]]) -> None:
+        for place, check in waiting:
+            begun.add(place)
+            watch(check, place, len(checks))
+            results[place] = _run(check, contexts[place], found[place])
+
+    measuring = [] if rates else [threading.Thread(target=rate, daemon=True)]
+    for is_alone, group in itertools.groupby(enumerate(checks), lambda placed: placed[1].alone):
+        waiting = iter(list(group))
+        count = 1 if is_alone else WORKERS
+        threads = [threading.Thread(target=run, args=(waiting,), daemon=True) for _ in range(count)]
+        if not is_alone:
+            threads, measuring = threads + measuring, []
+        _join(threads, ctx)
+    for place, check in enumerate(checks):
+        late: Status = "partly" if found[place] else "not_checked"
+        reason = f"{LATE} {'on the way' if place in begun else 'before it'}"
+        results.setdefault(place, _result(check, contexts[place], found[place], status=late, reason=reason))
+    done = [results[place] for place in range(len(checks))]
+    return done, [one for some in found for one in some], rates[0] if rates else measure(ctx)
 
 
-def _run(check: Check, ctx: AuditContext) -> tuple[CheckResult, list[Finding]]:
+def _join(threads: Sequence[threading.Thread], ctx: AuditContext) -> None:
+    """Runs threads until all end, or until _GRACE_S after the budget."""
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(None if ctx.until is None else ctx.seconds_left() + _GRACE_S)
+    except BaseException:  # Ctrl-C, mostly: running checks must not delay the exit.
+        ctx.stop()
+        for thread in threads:
+            thread.join()
+        raise
+
+
+def _run(check: Check, ctx: AuditContext, found: list[Finding]) -> CheckResult:
     """Runs one check; an exception in it is reported as a bug of the check, and the audit goes on."""
     started = time.monotonic()
-    found: list[Finding] = []
-    status: Literal["checked", "partly", "not_checked"] = "checked"
-    reason = ""
+    status: Status = "checked"
+    reason, unfinished = "", True
     if missing := check.missing(ctx.offers):
-        status, reason = "not_checked", f"the subject has no {', no '.join(missing)}"
+        status, reason, unfinished = "not_checked", f"the subject has no {', no '.join(missing)}", False
     elif ctx.seconds_left() <= 0:
-        status, reason = "not_checked", "the budget was spent before it"
+        status, reason = "not_checked", f"{LATE} before it"
     else:
         try:
             found.extend(one for one in check.run(ctx) if one is not None)  # What is found before it ends, counts.
+            unfinished = False
         except NotChecked as why:
-            status, reason = "not_checked", str(why)
+            status, reason, unfinished = "not_checked", str(why), False
         except OutOfTime:
-            status, reason = ("partly" if ctx.comparisons else "not_checked"), "the budget was spent on the way"
+            status, reason = ("partly" if found else "not_checked"), f"{LATE} on the way"
         except SubjectBroken as error:
             status, reason = ("partly" if ctx.comparisons else "not_checked"), f"the subject broke: {error}"
         except Exception as error:  # noqa: BLE001 (somebody's plugin; the report names it)
@@ -166,18 +226,32 @@ def _run(check: Check, ctx: AuditContext) -> tuple[CheckResult, list[Finding]]:
             status, reason = "not_checked", f"{BROKE} {message}"
         if status == "checked" and not ctx.comparisons:
             status, reason = "not_checked", "there was nothing to compare"
-    checked = CheckResult(
+    seconds = time.monotonic() - started
+    return _result(check, ctx, found, status=status, reason=reason, unfinished=unfinished, seconds=seconds)
+
+
+def _result(
+    check: Check,
+    ctx: AuditContext,
+    found: Sequence[Finding],
+    *,
+    status: Status,
+    reason: str,
+    unfinished: bool = True,
+    seconds: float = 0.0,
+) -> CheckResult:
+    return CheckResult(
         check=check.id,
         class_=check.class_,
         status=status,
         reason=reason,
+        unfinished=unfinished,
         about=check.about,
         probes=ctx.probes,
         looked=ctx.comparisons,
         findings=len(found),
-        seconds=time.monotonic() - started,
+        seconds=seconds,
     )
-    return checked, found
 
 
 def _begins(ctx: AuditContext) -> None:
@@ -219,8 +293,7 @@ def _distinct(found: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
     for one in found:
         kept.setdefault(one.key, one)
     whole = [_in_all(one, ctx) for one in kept.values()]
-    severities, confidences = ("error", "warning", "note"), ("proven", "likely", "hint")
-    return sorted(whole, key=lambda one: (severities.index(one.severity), confidences.index(one.confidence)))
+    return sorted(whole, key=lambda one: (SEVERITIES.index(one.severity), CONFIDENCES.index(one.confidence)))
 
 
 def _in_all(one: Finding, ctx: AuditContext) -> Finding:

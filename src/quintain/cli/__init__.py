@@ -1,8 +1,8 @@
 """Command line of Quintain, with one file per command.
 
 Exit status: 0 success; 1 a replay diverged, a check failed, or the disk is full; 2 wrong usage; 3 the failure gate
-stopped the run; 4 the subject of an audit could not run; 130 interrupted (Ctrl-C), 143 terminated (SIGTERM). An
-unexpected exception keeps its traceback.
+stopped the run; 4 the subject of an audit could not run; 5 an audit checked too little; 130 interrupted (Ctrl-C), 143
+terminated (SIGTERM). An unexpected exception keeps its traceback.
 
 Commands, one module each (`quintain replay-finding` is replay_finding):
 
@@ -15,6 +15,8 @@ Parts of the commands:
 plan, selection, play, programs, oracle    a run from its options to its summary
 stdio, operation           serving over standard streams; options of a server
 audit_table, summary, transcript           terminal views of an audit, a run, a trace
+audit_accepted             findings that the author of an environment accepts
+audit_causes               findings of one cause as one finding
 watch                      what each step of a trace changed in the world
 training_rows, parquet     contents of exported files
 folders                    run folders, and the environment of traces

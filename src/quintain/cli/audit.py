@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from quintain.audit.kernel.loader import Subject
 
 
+BUDGET_S = 60.0
+"""Default time of an audit, in seconds."""
+
+
 @click.command(short_help="Find bugs in an environment that a model would learn from.")
 @click.argument("env", default="", shell_complete=completion.environments)
 @click.option(
@@ -30,10 +35,11 @@ if TYPE_CHECKING:
 @options.split
 @click.option(
     "--budget",
-    type=float,
+    type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="Time for the whole audit; checks that do not fit are skipped and listed.",
+    help="Time for the whole audit: the most valuable checks run first, those left are listed.  [default: 60]",
 )
+@click.option("--thorough", is_flag=True, help="Run all checks, as long as they take.")
 @click.option(
     "--limit", type=float, default=30.0, show_default=True, metavar="SECONDS", help="Time limit for one probe."
 )
@@ -50,9 +56,18 @@ if TYPE_CHECKING:
 @click.option("--plugin", type=options.PATH, multiple=True, metavar="FILE", help="Python file with your own checks.")
 @click.option("--cases", type=options.PATH, metavar="FILE", help="ENV is a scoring function; file with its cases.")
 @click.option("--baseline", type=options.PATH, metavar="FILE", help="Earlier report.json; report only new findings.")
+@click.option(
+    "--accepted",
+    type=options.PATH,
+    metavar="FILE",
+    help="Findings that do not fail the audit.  [default: accepted.toml beside ENV's file, else in this folder]",
+)
 @click.option("--certificate", type=options.PATH, metavar="FILE", help="Verify this certificate and run no audit.")
 @click.option(
     "--mutate", is_flag=True, help="Also mutate the environment's code and see if rewards change (takes minutes)."
+)
+@click.option(
+    "--env", "variables", multiple=True, metavar="NAME", help="Environment variable that ENV may read; repeatable."
 )
 @click.option("--list", "listing", is_flag=True, help="List the checks that would run, without running them.")
 @options.twin
@@ -68,8 +83,9 @@ def audit(**given: Any) -> None:
     ENV is a registered name, package.module:attr, path/to/file.py:attr (an Environment, or a function that returns a
     plain object with tasks, tools, reset, call and score), gymnasium:ID, verifiers:MODULE, openenv:URL, ors:URL,
     openapi:URL, mcp:URL, the URL of a served environment (http://HOST:PORT/NAME), with --option scorer=NAME a data
-    file, with --cases a scoring function, or a folder of traces. Ends with status 1 when an error is proven, 4 when the
-    subject cannot be run.
+    file, with --cases a scoring function, or a folder of traces. Ends with status 0 when nothing is proven and enough
+    was checked, 1 when an error is proven, 4 when the subject cannot be run, 5 when nothing is proven but too little
+    was checked.
     """
     from quintain.audit.auditor import audit as run
     from quintain.audit.kernel.child import SubjectBroken
@@ -85,7 +101,7 @@ def audit(**given: Any) -> None:
         if given["certificate"] is not None:
             _still_holds(subject, given["certificate"], as_json=given["as_json"])
             return
-        names = {name: given[name] for name in ("tasks", "seed", "budget", "limit")}
+        names: dict[str, Any] = {name: given[name] for name in ("tasks", "seed", "limit")} | {"budget": _budget(given)}
         if _is_traces(given):
             report = audit_traces(Path(given["env"]), chosen, seed=given["seed"])
         else:
@@ -102,6 +118,14 @@ def audit(**given: Any) -> None:
     report = _report(report, given)
     if report.stops:
         raise click.exceptions.Exit(exits.FAILED)
+    if report.too_little:
+        raise click.exceptions.Exit(exits.UNCHECKED)
+
+
+def _budget(given: dict[str, Any]) -> float | None:
+    if given["thorough"] and given["budget"] is not None:
+        raise UsageError("--thorough takes all the time it needs; give it or --budget, not both")
+    return None if given["thorough"] else BUDGET_S if given["budget"] is None else given["budget"]
 
 
 def _subject(given: dict[str, Any]) -> Subject:
@@ -116,7 +140,10 @@ def _subject(given: dict[str, Any]) -> Subject:
     if path is not None and not path.is_file():
         raise UsageError(f"file of cases {str(path)!r} does not exist")
     cases = str(path.absolute()) if path is not None else ""
-    return Subject(anchored(given["env"]), made_with, cases)
+    for name in given["variables"]:
+        if name not in os.environ:
+            raise UsageError(f"--env {name}: no environment variable of this name is set; export it before the audit")
+    return Subject(anchored(given["env"]), made_with, cases, env=given["variables"])
 
 
 def _is_traces(given: dict[str, Any]) -> bool:
@@ -152,17 +179,26 @@ def _list(checks: list[Check], *, as_json: bool) -> None:
 
 
 def _report(report: Report, given: dict[str, Any]) -> Report:
-    """Writes and prints the report, and returns it without the findings of the baseline."""
+    """Writes and prints the report, and returns it without the findings of the baseline and with accepted ones."""
     import msgspec
 
     from quintain.audit.report import certificate, document
 
+    from . import audit_accepted as accepted
+    from .audit_causes import grouped
     from .audit_table import print_report
 
     if given["baseline"] is not None:
         before = document.known_before(given["baseline"])
-        fresh = tuple(one for one in report.findings if one.key not in before)
-        report = msgspec.structs.replace(report, findings=fresh)
+        fresh = tuple(one for one in report.findings if one.name not in before)
+        report = msgspec.structs.replace(report, findings=fresh, known=tuple(sorted(before)))
+    if (file := _accepted_file(given)) is not None:
+        report = accepted.accept(report, rows := accepted.read(file))
+        known = {one.check for one in report.checks}
+        for name in accepted.unmatched(report, rows):
+            if name[:-9] in known or not (given["checks"] or given["classes"] or given["plugin"]):
+                click.echo(f"Warning: {file} accepts {name}, but no finding has this name", err=True)
+    report = msgspec.structs.replace(report, findings=grouped(report.findings))
     folder = given["out"] if given["out"] is not None else _fresh_folder(given["env"], given["twin"])
     report = document.save(report, folder)
     certificate.save(certificate.certificate(report), folder / "certificate.json")
@@ -173,6 +209,16 @@ def _report(report: Report, given: dict[str, Any]) -> Report:
     if given["opens"]:
         console.browse(folder / "report.html")
     return report
+
+
+def _accepted_file(given: dict[str, Any]) -> Path | None:
+    """Returns the file of --accepted, else accepted.toml beside the subject's file or in the current folder, if any."""
+    if given["accepted"] is not None:
+        path: Path = given["accepted"]
+        return path
+    subject = Path(given["env"].partition(":")[0])
+    folder = subject if subject.is_dir() else subject.parent if subject.is_file() else Path()
+    return file if (file := folder / "accepted.toml").is_file() else None
 
 
 def _fresh_folder(env: str, twin: str | None) -> Path:

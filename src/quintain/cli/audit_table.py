@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,20 +22,41 @@ if TYPE_CHECKING:
 _STYLE = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _VALUE = 160
 """Characters of a value that are shown."""
+_LATE = 12
+"""Most checks that are named of those that did not fit into the time."""
+_BESIDE = 2
+"""Most further trajectories of a finding whose differing ops are shown."""
+_DIFFERING = 4
+"""Most differing ops of a further trajectory."""
 _PARTS = 3
 """Most differing parts of a value, and most changes of an op, that are shown."""
 
 
 def print_report(out: Console, report: Report, folder: Path) -> None:
     """Prints findings with their trajectories, then the coverage by class, then the verdict."""
+    from quintain.audit.auditor import LATE
+
     title = Text(report.subject.spec, style="bold")
     looked = f"{report.tasks[0]:,} of {console.plural(report.tasks[1], 'task')}"
     out.print(title.append(f"   {looked} in {console.seconds(report.seconds)}", style="not bold dim"))
     out.print()
     for number, finding in enumerate(report.findings, 1):
-        print_finding(out, number, finding)
+        if not finding.accepted:
+            print_finding(out, number, finding)
+    if accepted := [one for one in report.findings if one.accepted]:
+        out.print(f"{len(accepted):,} accepted:", style="bold")
+        for one in accepted:
+            words = f"{one.name}, {one.severity}, {one.confidence}: {one.title}\naccepted: {one.accepted}"
+            console.print_wrapped(out, Text(console.safe(words)), margin=5, label="   -")
+        out.print()
     out.print(console.grid("class", ">checks", ">probes", ">found", "", rows=_rows(report)))
     out.print()
+    if late := [one.check for one in report.unfinished if one.reason.startswith(LATE)]:
+        more = f" and {len(late) - _LATE} more (report.json names them)" if len(late) > _LATE else ""
+        left = f"{console.plural(len(late), 'check')} did not fit into the time: {', '.join(late[:_LATE])}{more}."
+        command = shlex.join(["quintain", "audit", report.subject.spec, "--thorough"])
+        console.print_wrapped(out, Text(left), margin=0)
+        out.print(f"To run all, or some: {command}, or --budget SECONDS, or --check ID.\n", soft_wrap=True)
     rate = report.failures
     if rate.episodes:
         broke = f"{rate.failures} of {rate.episodes} episodes broke"
@@ -44,15 +67,31 @@ def print_report(out: Console, report: Report, folder: Path) -> None:
 
 
 def print_finding(out: Console, number: int, finding: Finding) -> None:
-    """Prints one finding: claim, difference, trajectory with the changes of each op, and the command to replay it."""
+    """Prints one finding: claim, difference, trajectory with the changes of each op, place, lesson, mend and replay."""
     head = Text(f"{number}. ").append(f"{finding.severity}, {finding.confidence}", style=_STYLE[finding.severity])
-    out.print(head.append(f"   {finding.class_}, {finding.part}, {finding.check}", style="dim"))
+    out.print(head.append(f"   {finding.class_}, {finding.part}, {finding.name}", style="dim"))
     console.print_wrapped(out, Text(console.safe(finding.title), style="bold"), margin=3)
+    for also in finding.symptoms:
+        console.print_wrapped(out, Text(console.safe(f"also: {also.title} ({also.name})"), style="dim"), margin=3)
     for name, value in _sides(finding.expected, finding.observed):
         console.print_wrapped(out, Text(f"{name}: {value}"), margin=3)
-    print_trajectory(out, finding.trajectory, finding.details.get("changes") or [])
+    others = [line for one in finding.beside for line in one["trajectory"]]
+    print_trajectory(out, finding.trajectory, finding.details.get("changes") or [], others=others)
+    printed: list[str] = []
+    for one in finding.beside:
+        steps = " > ".join(line["name"] if line["do"] == "call" else line["do"] for line in one["trajectory"])
+        context = ", ".join(("", *(f"{name} {value}" for name, value in one["context"].items())))
+        differing = [line for line in one["trajectory"] if not any(_equal(line, other) for other in finding.trajectory)]
+        if differing and steps + context not in printed and len(printed) < _BESIDE:
+            printed.append(steps + context)
+            words = f"beside it, {console.safe(console.clipped(steps, _VALUE) + context)}:"
+            console.print_wrapped(out, Text(words, style="dim"), margin=3)
+            print_trajectory(out, differing[:_DIFFERING], others=finding.trajectory)
     if finding.where:
-        out.print(f"   at {finding.where}", style="dim", soft_wrap=True)
+        out.print(f"   at {_relative(finding.where)}", style="dim", soft_wrap=True)
+    if finding.teaches:
+        console.print_wrapped(out, Text(f"A model would learn {console.safe(finding.teaches)}."), margin=3)
+    console.print_wrapped(out, Text(f"To mend it: {console.safe(finding.mend)}"), margin=3)
     if finding.replay:
         out.print(f"   {finding.replay}", style="cyan", soft_wrap=True)
     out.print()
@@ -68,26 +107,41 @@ def _sides(expected: Any, observed: Any) -> Iterator[tuple[str, str]]:
         yield from ((name, _shown(value)) for name, value in present)
         return
     found = plain_changes(*map(_parsed, (expected, observed)))
-    if not (found and len(found) <= _PARTS and all(one.path for one in found)):
+    if not (found and all(one.path for one in found)):
         one, other = map(_text, (expected, observed))
         yield from zip(("expected", "observed"), _cut(one, other), strict=True)
         return
-    for change in found:
+    for change in found[:_PARTS]:
         for (name, _), side in zip(given, _cut(shown(change.before), shown(change.after)), strict=True):
             yield name, f"{console.safe(change.path)}: {side}"
+    if len(found) > _PARTS:
+        yield "and", console.plural(len(found) - _PARTS, "further difference")
 
 
-def print_trajectory(out: Console, trajectory: list[dict[str, Any]], changes: Sequence[Any] = ()) -> None:
-    """Prints the ops of a trajectory with their results and, where known, the state paths that they changed."""
+def print_trajectory(
+    out: Console,
+    trajectory: list[dict[str, Any]],
+    changes: Sequence[Any] = (),
+    *,
+    others: Sequence[dict[str, Any]] = (),
+) -> None:
+    """Prints the ops of a trajectory with their results and, where known, the state paths that they changed.
+
+    Args:
+        out: Where to print.
+        trajectory: Ops with their results.
+        changes: Changes of the state by op.
+        others: Ops of other trajectories; a long result is cut around its difference from theirs.
+    """
     from quintain.changes import shown
 
-    answers: dict[str, str] = {}
+    every = [*trajectory, *others]
     for place, line in enumerate(trajectory):
         on = f"{line['on']}: " if "on" in line else ""
         asked = line.get("arguments", line.get("value"))
         words = f"{on}{line['do']} {line.get('name', '')}".strip()
         words += f" {_shown(asked)}" if asked not in (None, {}) else ""
-        text = Text(console.safe(words)).append(f" → {_answer(line, answers)}", style="dim")
+        text = Text(console.safe(words)).append(f" → {_answer(line, trajectory[:place], every)}", style="dim")
         console.print_wrapped(out, text, margin=7, label="     -")
         found: dict[str, list[Any]] = (changes[place] if place < len(changes) else None) or {}
         for path in sorted(found, key=lambda path: path.startswith("shared/"))[:_PARTS]:
@@ -98,20 +152,36 @@ def print_trajectory(out: Console, trajectory: list[dict[str, Any]], changes: Se
             console.print_wrapped(out, Text(f"and {rest}", style="dim"), margin=9)
 
 
-def _answer(line: dict[str, Any], answers: dict[str, str]) -> str:
-    """Returns the result of an op; of a repeated one the part that differs from the result before."""
+def _answer(line: dict[str, Any], before: Sequence[dict[str, Any]], every: Sequence[dict[str, Any]]) -> str:
+    """Returns the result of an op; of a long one what surrounds its first difference from another op's alike."""
     gave = next((f"{how}: {line[how]}" for how in ("refused", "crashed", "hung", "absent") if how in line), None)
     if gave is not None:
         return console.safe(gave)
     if line["do"] == "state":
         return "the whole state"
     text = _text(line.get("observed"))
-    asked = json.dumps([line.get(name) for name in ("do", "name", "arguments", "value")], default=str)
-    before = answers.get(asked)
-    answers[asked] = text
-    if before is None or len(text) <= _VALUE:
-        return console.clipped(text, _VALUE)
-    return "the same as before" if text == before else _cut(before, text)[1]
+    if len(text) <= _VALUE:
+        return text
+    if any(_asked(one) == _asked(line) and _text(one.get("observed")) == text for one in before):
+        return "the same as before"
+    alike = [_text(one["observed"]) for one in every if "observed" in one and _asked(one) == _asked(line)]
+    other = next((one for one in alike if one != text), None)
+    return console.clipped(text, _VALUE) if other is None else _cut(other, text)[1]
+
+
+def _asked(line: dict[str, Any]) -> str:
+    return json.dumps([line.get(name) for name in ("do", "name", "arguments", "value")], default=str)
+
+
+def _equal(line: dict[str, Any], other: dict[str, Any]) -> bool:
+    return {**line, "on": "", "where": ""} == {**other, "on": "", "where": ""}
+
+
+def _relative(where: str) -> str:
+    """Returns "file:line" with the file relative to the current folder if it is in there."""
+    with contextlib.suppress(ValueError):
+        return str(Path(where).relative_to(Path.cwd()))
+    return where
 
 
 def _parsed(value: Any) -> Any:
@@ -145,7 +215,8 @@ def _rows(report: Report) -> list[tuple[object, ...]]:
         if not checks:
             continue
         done = [one for one in checks if one.status != "not_checked"]
-        found = sum(finding.class_ == class_ for finding in report.findings)
+        every = [(finding.class_, *(one.class_ for one in finding.symptoms)) for finding in report.findings]
+        found = sum(classes.count(class_) for classes in every)
         skipped = sorted({one.reason for one in checks if one.status == "not_checked"})
         why = "; ".join(skipped) if done else covered
         probes = sum(one.probes for one in checks)
@@ -156,9 +227,14 @@ def _rows(report: Report) -> list[tuple[object, ...]]:
 
 
 def _verdict(report: Report) -> str:
+    accepted = sum(bool(one.accepted) for one in report.findings)
     proven = sum(one.stops for one in report.findings)
     if proven:
-        return f"{console.plural(proven, 'proven error')}: do not train on this."
-    others = len(report.findings)
+        rest = f" ({accepted} accepted)" if accepted else ""
+        return f"{console.plural(proven, 'proven error')}{rest}: do not train on this."
+    others = len(report.findings) - accepted
     rest = f", {console.plural(others, 'further remark')}" if others else ""
+    rest += f", {accepted} accepted" if accepted else ""
+    if report.too_little:
+        return f"Nothing is proven, but too little was checked: {report.too_little}{rest}."
     return f"No proven error in what was checked{rest}."

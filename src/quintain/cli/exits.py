@@ -10,6 +10,8 @@ USAGE = 2
 STOPPED = 3
 SUBJECT = 4
 """The subject of an audit could not run."""
+UNCHECKED = 5
+"""An audit proved no error, but checked too little to say that there is none."""
 INTERRUPTED = 130
 """As a shell reports a program that SIGINT ended."""
 TERMINATED = 143

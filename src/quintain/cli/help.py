@@ -26,7 +26,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Check": {
         "audit": (
-            "quintain audit path/to/library.py:env --budget 60",
+            "quintain audit path/to/library.py:env --thorough",
             "quintain audit sales --class reward_hack --open",
         ),
         "replay": ("quintain replay runs/sales-oracle-1", "quintain replay runs/sales-oracle-1 --processes 1"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quintain.audit.kernel.finding import CLASSES, CheckResult
+from quintain.audit.kernel.finding import CLASSES, MENDS, CheckResult
 from quintain.audit.report.page import page
 from quintain.audit.report.page.aligned import aligned, differing
 from quintain.audit.report.page.markup import lines, tag, text
@@ -64,6 +64,10 @@ def test_every_element_is_closed_and_every_link_has_its_goal() -> None:
     assert {link.removeprefix("#") for link in links} <= goals
 
 
+def test_a_finding_says_how_to_mend_it() -> None:
+    assert f"To mend it: {MENDS['stale_cache']}" in Read(page(document(stale()))).said
+
+
 def test_foreign_text_is_escaped() -> None:
     found = Read(page(document(stale(), hostile())))
     assert {"script", "style"} <= {name for name, _ in found.tags}
@@ -99,6 +103,7 @@ def test_the_page_needs_nothing_else() -> None:
         (document(read(), read(), covered=True), "good", "There are also 2 remarks."),
         (document(), "open", "No error is proven in what was checked. Nothing is proven in 3 of 13 classes"),
         (document(coverage={}), "open", "Nothing was checked."),
+        (document(covered=True, too_little="1 of 3 applicable checks"), "open", "Too little was checked."),
         (document(covered=True, failure_rate=rate(2, 59, 0.006, 0.103)), "open", "10.3% of cases, and 5% is the line"),
         (document(covered=True, failure_rate=rate(0, 0, 0.0, 1.0)), "open", "Not certified."),
     ],

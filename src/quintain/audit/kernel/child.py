@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, Self
 
 import msgspec
@@ -51,7 +52,7 @@ class Child:
         self.context = context
         self._folder = tempfile.mkdtemp(prefix="quintain-audit-")
         self._words: collections.deque[bytes] = collections.deque(maxlen=8)
-        self._start()
+        self._start(wanted.env)
         try:
             send(self._to, foreign_modules())
             send(self._to, wanted)
@@ -60,7 +61,7 @@ class Child:
             self.close()
             raise
 
-    def _start(self) -> None:
+    def _start(self, env: Sequence[str]) -> None:
         read, self._to = os.pipe()
         self._from, write = os.pipe()
         self._process = subprocess.Popen(
@@ -69,7 +70,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             pass_fds=(read, write),
-            env=_environment(self.context, self._folder),
+            env=_environment(self.context, self._folder, env),
             start_new_session=True,
         )
         os.close(read)
@@ -179,9 +180,12 @@ def _how(status: int) -> str:
 _KEPT = ("PATH", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH", "HOME", "XDG_CACHE_HOME", "USER", "LOGNAME")
 
 
-def _environment(context: ProcessContext, folder: str) -> dict[str, str]:
-    """Returns the child's environment variables: few, so that the context decides what a subject reads there."""
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+def _environment(context: ProcessContext, folder: str, further: Sequence[str]) -> dict[str, str]:
+    """Returns the child's environment variables: few, so that the context decides what a subject reads there.
+
+    Those in `further` are added, but never replace what the context sets.
+    """
+    kept = {name: os.environ[name] for name in (*_KEPT, *further) if name in os.environ}
     kept |= {name: value for name, value in os.environ.items() if name.startswith("QUINTAIN_")}
     settings = {
         "PYTHONHASHSEED": str(context.hash_seed),

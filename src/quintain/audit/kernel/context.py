@@ -17,7 +17,7 @@ from .finding import Confidence, Evidence, Finding, trajectory
 from .loader import About, Source, Subject
 from .minimise import smaller
 from .pool import WorkerPool
-from .probe import HOME, Op, Probe, ProcessContext, Record, number, reset, score
+from .probe import HOME, OVERDUE, Op, Probe, ProcessContext, Record, number, reset, score
 from .registry import find_relation
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class _AuditState:
         self.locks: defaultdict[tuple[str, ...], threading.Lock] = defaultdict(threading.Lock)
         self.known: dict[tuple[str, ...], Any] = {}
         self.is_over = False
+        self.probes = 0
 
 
 class AuditContext:
@@ -100,9 +101,15 @@ class AuditContext:
             if key not in self._shared.known:
                 own = self.derive("/".join(key), self.check)
                 self._shared.known[key] = find(own)
-                self._add(own.probes)
+                with self._shared.lock:
+                    self._shared.probes += own.probes
             found: T = self._shared.known[key]
             return found
+
+    @property
+    def shared_probes(self) -> int:
+        """Returns the number of probes for shared values; they count for no check, since any may be the first."""
+        return self._shared.probes
 
     def stop(self) -> None:
         """Stops all checks: each meets `OutOfTime` at its next probe."""
@@ -173,7 +180,7 @@ class AuditContext:
 
     def play_probe(self, probe: Probe, limit: float | None = None) -> Record:
         self._count(1)
-        return self.pool.play(probe, self._seconds(limit))
+        return self._in_time(probe, limit)
 
     def play_all(self, probes: Sequence[Probe], limit: float | None = None) -> list[Record]:
         """Plays many probes, on all cores."""
@@ -181,8 +188,19 @@ class AuditContext:
         for start in range(0, len(probes), 32):
             part = probes[start : start + 32]
             self._count(len(part))
-            found += self.pool.play_all(part, self._seconds(limit))
+            found += self._each(part, limit)
         return found
+
+    def _each(self, probes: Sequence[Probe], limit: float | None, *, fresh: bool = False) -> list[Record]:
+        return self.pool.each(lambda probe: self._in_time(probe, limit, fresh=fresh), probes)
+
+    def _in_time(self, probe: Probe, limit: float | None, *, fresh: bool = False) -> Record:
+        """Plays a probe; raises OutOfTime if the budget is spent, or if it and not the limit ended the probe."""
+        play, ended = self.pool.fresh if fresh else self.pool.play, self.seconds_left() <= 0
+        record = None if ended else play(probe, self._seconds(limit))
+        if record is None or (record.died.startswith(OVERDUE) and self.seconds_left() <= 0):
+            raise OutOfTime("the budget is spent")
+        return record
 
     def count_comparisons(self, count: int = 1) -> None:
         """Adds to the number of comparisons; a check that makes none is `not_checked`."""
@@ -281,8 +299,7 @@ class AuditContext:
         holds = find_relation(evidence.relation)
         for _ in range(evidence.tries):
             self._count(len(probes))
-            play = self.pool.fresh_all if fresh else self.pool.play_all
-            records = play(probes, self._seconds(None))
+            records = self._each(probes, None, fresh=fresh)
             if holds(records, evidence):
                 return records
         return None
@@ -296,7 +313,7 @@ class AuditContext:
             return (at_most, shown) if shown is not None else (None, [])
         if evidence.tries == 1:  # Both at once.
             self._count(2 * len(probes))
-            records = self.pool.fresh_all((*probes, *probes), self._seconds(None))
+            records = self._each((*probes, *probes), None, fresh=True)
             plays = [records[: len(probes)], records[len(probes) :]]
             holds = find_relation(evidence.relation)
             held = [play for play in plays if holds(play, evidence)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import msgspec
 
+from quintain import codec
 from quintain.errors import UsageError
 
 from .loader import Component, Subject
@@ -28,8 +30,28 @@ CLASSES = {
 }
 """The thirteen classes in order, with their names for people."""
 
+MENDS = {
+    "stale_cache": "Read from the state that the write changed, or drop the cached value at each write.",
+    "reward_hack": "Score the state that the task asks for, not the act; keep these steps as a test with score 0.",
+    "false_resolution": "Score the state at the end, so that a claim without the requested write gets nothing.",
+    "silent_default": "Return an error that names the wrong or missing value, instead of a default.",
+    "reset_leak": "Make all state in reset, from task and seed; keep none in classes, modules, files or sets' order.",
+    "reward_clipping": "Compute the score without a rounding or a bound that makes different results equal.",
+    "data_realism": "Generate data with the spread, the gaps and the relations of production's data.",
+    "action_drift": "Make the tool's schema, description and behaviour agree with each other and with production's.",
+    "races": "Guard shared state by a lock or a transaction; turn exceptions into errors that the agent can read.",
+    "judge": "Give the judge facts and the agent's words as separate, marked data; keep this reply as a test.",
+    "leak": "Remove the answer from all that the agent can read: prompts, results, names, order, error messages.",
+    "unsolvable": "Make the task solvable by the tools and facts that the agent gets, and keep a solution as a test.",
+    "flaky_verifier": "Score the final state alone, without clock, random draws or the order of sets.",
+}
+"""One line by class on how to mend such a bug; a check can give a finding its own."""
+
 Severity = Literal["error", "warning", "note"]
 Confidence = Literal["proven", "likely", "hint"]
+Status = Literal["checked", "partly", "not_checked"]
+SEVERITIES, CONFIDENCES = ("error", "warning", "note"), ("proven", "likely", "hint")
+"""Both in order, the worst first."""
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,6 +72,17 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     tries: int = 1
 
 
+class Symptom(msgspec.Struct, frozen=True, rename={"class_": "class"}):
+    """Further finding of the same cause, in short."""
+
+    name: str
+    check: str
+    class_: str
+    severity: Severity
+    confidence: Confidence
+    title: str
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"}):
     """One bug of the subject.
 
@@ -65,13 +98,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
         beside: Trajectories of the other probes, each with its context.
         expected, observed: Words or values, side by side.
         teaches: What a model would learn from the bug.
-        where: File and line, for findings in source and for crashes.
+        mend: One line on how to mend it; by default that of the class.
+        where: File and line of the bug, or of the tool or scoring function that shows it.
         seed: Seed of the audit.
         digest: Digest of the subject.
         probes, evidence: Data for a replay; empty for static findings.
         subject: Subject to load.
         replay: Command that replays the finding.
         details: State changes per op and reasons of the score; see `details.details`.
+        accepted: Reason and date, if the author has accepted the finding.
+        symptoms: Further findings of the same cause, where findings are grouped.
     """
 
     check: str
@@ -86,6 +122,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
     expected: Any = None
     observed: Any = None
     teaches: str = ""
+    mend: str = ""
     where: str = ""
     seed: int = 0
     digest: str = ""
@@ -94,19 +131,30 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
     subject: Subject | None = None
     replay: str = ""
     details: dict[str, Any] = {}
+    accepted: str = ""
+    symptoms: tuple[Symptom, ...] = ()
 
     def __post_init__(self) -> None:
         if self.class_ not in CLASSES:
             raise UsageError(f"a finding is of one of the classes {', '.join(CLASSES)}, got {self.class_!r}")
+        if not self.mend:
+            msgspec.structs.force_setattr(self, "mend", MENDS[self.class_])
 
     @property
     def stops(self) -> bool:
-        """True if the finding is a proven error: the environment must not be trained on."""
-        return self.severity == "error" and self.confidence == "proven"
+        """True if the finding is a proven error that nobody accepted: the environment must not be trained on."""
+        return self.severity == "error" and self.confidence == "proven" and not self.accepted
+
+    @property
+    def name(self) -> str:
+        """Returns the name of the bug across audits: its check, and a digest of its claim without numbers."""
+        words = re.sub(r"0x[0-9a-f]+|(?<![\w.])\d[\d.,]*", "#", self.title)
+        relation = self.evidence.relation if self.evidence is not None else ""
+        return f"{self.check}-{codec.digest(codec.dumps((self.class_, words, relation)))[:8]}"
 
     @property
     def key(self) -> str:
-        """Returns the identity of the bug across audits; baselines are compared by it."""
+        """Returns the identity of the bug within one audit."""
         return f"{self.check}/{self.class_}/{self.part}/{self.title}"
 
 
@@ -114,16 +162,18 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "
     """Result of one check.
 
     Attributes:
-        status: "checked"; "partly": the budget ended it, or some needs are missing; "not_checked".
+        status: "checked"; "partly": it ended early, but found something or compared something; "not_checked".
         reason: Why the check is not, or only partly, done.
-        probes: Number of probes played.
+        unfinished: True if the budget, a broken subject or an error of the check ended it, or left it out.
+        probes: Number of probes played, without those that checks share.
         looked: Number of comparisons.
     """
 
     check: str
     class_: str
-    status: Literal["checked", "partly", "not_checked"]
+    status: Status
     reason: str = ""
+    unfinished: bool = False
     about: str = ""
     probes: int = 0
     looked: int = 0

@@ -36,6 +36,7 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
         options: Options of the environment; `split` chooses its tasks.
         cases: File of cases; the spec then names a scoring function.
         names: Names of its tasks in order, if known; a worker can then make one task without all before it.
+        env: Names of the user's environment variables that its process gets, beyond `child._KEPT`.
         mutant: Change of one of its files, for the process that loads it; see `mutants.loading`.
     """
 
@@ -43,6 +44,7 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
     options: dict[str, str] = {}
     cases: str = ""
     names: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
     mutant: Mutant | None = None
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from .child import Child, SubjectBroken
@@ -30,6 +29,7 @@ class WorkerPool:
         self.subject = subject
         self._lock = threading.Lock()
         self._idle: list[Child] = []
+        self._kept = _KEPT
         self._executor = ThreadPoolExecutor(WORKERS)
         self._played = self._overdue = 0
 
@@ -70,13 +70,9 @@ class WorkerPool:
             except SubjectBroken as error:
                 return Record(probe.ops, (), str(error))
 
-    def play_all(self, probes: Sequence[Probe], limit: float) -> list[Record]:
-        """Plays probes, `WORKERS` at a time, and returns records in the same order."""
-        return list(self._executor.map(self.play, probes, itertools.repeat(limit)))
-
-    def fresh_all(self, probes: Sequence[Probe], limit: float) -> list[Record]:
-        """Plays each probe in a new process, `WORKERS` at a time."""
-        return list(self._executor.map(self.fresh, probes, itertools.repeat(limit)))
+    def each(self, play: Callable[[Probe], Record], probes: Sequence[Probe]) -> list[Record]:
+        """Plays probes by a function, `WORKERS` at a time, and returns records in the same order."""
+        return list(self._executor.map(play, probes))
 
     def _take(self, context: ProcessContext) -> Child:
         with self._lock:
@@ -88,7 +84,7 @@ class WorkerPool:
     def _give(self, child: Child) -> None:
         with self._lock:
             self._idle.append(child)
-            old = self._idle.pop(0) if len(self._idle) > _KEPT else None
+            old = self._idle.pop(0) if len(self._idle) > self._kept else None
         if old is not None:
             old.close()
 
@@ -96,6 +92,6 @@ class WorkerPool:
         """Ends all children."""
         self._executor.shutdown(wait=True, cancel_futures=True)
         with self._lock:
-            idle, self._idle = self._idle, []
+            idle, self._idle, self._kept = self._idle, [], 0
         for child in idle:
             child.close()

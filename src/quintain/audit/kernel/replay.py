@@ -50,7 +50,7 @@ def replay_finding(finding: Finding, *, plays: int = 2, limit: float = 60.0) -> 
     try:
         for _ in range(plays):
             for _ in range(finding.evidence.tries):
-                records = pool.fresh_all(finding.probes, limit)
+                records = pool.each(lambda probe: pool.fresh(probe, limit), finding.probes)
                 if holds(records, finding.evidence):
                     held += 1
                     break

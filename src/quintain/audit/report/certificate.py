@@ -21,6 +21,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """Content of a certificate file.
 
     Attributes:
+        accepted: Claims that the author accepts, each with reason and date.
         holds: The audit proved no error, and the failure rate is certified to be below 5 %.
         digests: Digests of the subject, its tools, task names and sources, and the version of the auditor.
     """
@@ -35,6 +36,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     failure_rate: Rate
     tasks: int
     seed: int
+    accepted: list[str] = []
 
 
 def digests(about: About, digest: str) -> dict[str, str]:
@@ -55,6 +57,7 @@ def certificate(report: Report) -> Certificate:
     why_not = [f"proven: {title}" for title in proven]
     if not rate.is_low:
         why_not.append(f"{rate.failures} of {rate.episodes} episodes failed: the rate may be {rate.high:.1%}")
+    why_not += [f"too little was checked: {report.too_little}"] if report.too_little else []
     return Certificate(
         subject=report.subject.spec,
         options=report.subject.options,
@@ -66,6 +69,7 @@ def certificate(report: Report) -> Certificate:
         failure_rate=rate,
         tasks=report.tasks[0],
         seed=report.seed,
+        accepted=[f"{one.title}: {one.accepted}" for one in report.findings if one.accepted],
     )
 
 

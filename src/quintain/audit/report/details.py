@@ -17,6 +17,8 @@ from quintain.audit.kernel.context import AuditContext, OutOfTime
 from quintain.audit.kernel.finding import Finding, shortened
 from quintain.audit.kernel.probe import Op, Probe, Record
 
+from .places import located
+
 MAX_FINDINGS = 30
 """Number of findings that are played once more, the worst first."""
 PATHS = 12
@@ -29,10 +31,14 @@ _ACTS = frozenset({"call", "answer", "advance", "restore", "together", "inject"}
 
 
 def detailed(findings: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
-    """Returns the findings, with `details` on proven ones if the subject offers its state or its reasons."""
+    """Returns the findings with their place in the sources.
+
+    Proven ones get `details` if the subject offers its state or its reasons.
+    """
     found: list[Finding] = []
     left = MAX_FINDINGS
-    for one in findings:
+    for given in findings:
+        one = given if given.where else msgspec.structs.replace(given, where=located(given, ctx.sources))
         wanted = one.confidence == "proven" and bool(one.probes) and bool({"state", "explain"} & ctx.offers)
         if wanted and left > 0:
             left -= 1

@@ -35,8 +35,11 @@ def document(report: Report) -> dict[str, Any]:
         "kind": report.kind,
         "digest": report.digest,
         "coverage": report.coverage,
+        "too_little": report.too_little,
+        "known": list(report.known),
         "findings": [_plain(one) for one in report.findings],
         "checks": [msgspec.to_builtins(one) for one in report.checks],
+        "shared_probes": report.shared_probes,
         "tasks": {"looked_at": report.tasks[0], "there_are": report.tasks[1]},
         "failure_rate": msgspec.to_builtins(report.failures),
         "properties": _properties(report),
@@ -48,7 +51,7 @@ def document(report: Report) -> dict[str, Any]:
 def _properties(report: Report) -> list[dict[str, Any]]:
     said: list[dict[str, Any]] = []
     for one in report.checks:
-        of_it = [finding for finding in report.findings if finding.check == one.check]
+        of_it = [finding for finding in report.findings if one.check in _checks(finding)]
         status = "fail" if of_it else "skip" if one.status == "not_checked" else "pass"
         said.append(
             {
@@ -60,6 +63,11 @@ def _properties(report: Report) -> list[dict[str, Any]]:
             }
         )
     return said
+
+
+def _checks(one: Finding) -> set[str]:
+    """Returns the check of a finding and of its symptoms."""
+    return {one.check, *(symptom.check for symptom in one.symptoms)}
 
 
 def save(report: Report, folder: Path) -> Report:
@@ -90,7 +98,7 @@ def save(report: Report, folder: Path) -> Report:
 
 
 def _plain(one: Finding) -> Any:
-    return exact(msgspec.to_builtins(one, builtin_types=(bytes,)))
+    return {"name": one.name} | exact(msgspec.to_builtins(one, builtin_types=(bytes,)))
 
 
 def _again(one: Finding) -> str:
@@ -118,7 +126,7 @@ def load(path: Path, number: int | None = None) -> Finding:
 
 
 def known_before(path: Path) -> set[str]:
-    """Returns the keys of the findings in an earlier report.
+    """Returns the names of the findings in an earlier report, and of those that its own baseline had.
 
     Raises:
         UsageError: The file is not a report.
@@ -126,7 +134,12 @@ def known_before(path: Path) -> set[str]:
     whole = _read(path)
     if "findings" not in whole:
         raise UsageError(f"{path} is not a report of an audit: it has no findings")
-    return {msgspec.convert(restored(one), Finding).key for one in whole["findings"]}
+    try:
+        found = [msgspec.convert(restored(one), Finding) for one in whole["findings"]]
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path} holds no report of this version: {error}") from error
+    symptoms = {symptom.name for one in found for symptom in one.symptoms}
+    return {one.name for one in found} | symptoms | set(whole.get("known", []))
 
 
 def _read(path: Path) -> dict[str, Any]:

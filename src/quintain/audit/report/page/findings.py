@@ -33,7 +33,13 @@ def section(number: int, one: Finding) -> Html:
         _badges(one),
         _sides(one),
         _teaches(one),
+        tag("p", tag("strong", "To mend it: "), one["mend"]) if one.get("mend") else None,
         tag("p", "At ", tag("code", one["where"])) if one["where"] else None,
+        tag("p", tag("strong", "Accepted: "), one["accepted"]) if one.get("accepted") else None,
+        *(
+            tag("p", tag("strong", "Also: "), also["title"], " ", tag("code", also["check"]))
+            for also in one.get("symptoms", ())
+        ),
         *_shown(one),
         _replay(one),
         id=f"finding-{number}",

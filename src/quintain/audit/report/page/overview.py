@@ -42,10 +42,13 @@ def header(document: Document) -> Html:
 
 def verdict(document: Document) -> tuple[str, str, str]:
     """Returns style, headline and reason; it recommends training only after complete coverage."""
-    stops = [one for one in document["findings"] if one["severity"] == "error" and one["confidence"] == "proven"]
-    others = len(document["findings"]) - len(stops)
+    fresh = [one for one in document["findings"] if not one.get("accepted")]
+    stops = [one for one in fresh if one["severity"] == "error" and one["confidence"] == "proven"]
+    others = len(fresh) - len(stops)
     remarks = f" There is also {plural(others, 'remark')}." if others == 1 else ""
     remarks = f" There are also {plural(others, 'remark')}." if others > 1 else remarks
+    accepted = len(document["findings"]) - len(fresh)
+    remarks += f" The author accepts {plural(accepted, 'finding')}." if accepted else ""
     if stops:
         several = f"{len(stops):,} errors are proven, each by a trajectory below."
         said = "An error is proven, by the trajectory below." if len(stops) == 1 else several
@@ -54,6 +57,8 @@ def verdict(document: Document) -> tuple[str, str, str]:
     looked = f"Nothing is proven in {len(CLASSES) - len(open_)} of {len(CLASSES)} classes"
     if len(open_) == len(CLASSES):
         return "open", "Nothing was checked.", f"No check could look at this subject.{remarks}"
+    if document.get("too_little"):
+        return "open", "Too little was checked.", f"Nothing is proven, but {document['too_little']}.{remarks}"
     if open_:
         names = ", ".join(CLASSES[one] for one in open_)
         return "open", "No error is proven in what was checked.", f"{looked}; not looked at: {names}.{remarks}"
@@ -71,7 +76,8 @@ def coverage(document: Document) -> Html:
         by_class[one["class"]].append(one)
     places: dict[tuple[str, str], list[int]] = defaultdict(list)
     for number, finding in enumerate(document["findings"], 1):
-        places[finding["check"], finding["class"]].append(number)
+        for one in (finding, *finding.get("symptoms", ())):
+            places[one["check"], one["class"]].append(number)
     rows: list[Html] = []
     for class_, name in CLASSES.items():
         checks = by_class[class_]
@@ -200,6 +206,7 @@ def contents(document: Document) -> Iterator[Html]:
             tag("a", one["title"], href=f"#finding-{number}"),
             " ",
             tag("span", f"{one['severity']}, {one['confidence']}", class_=f"quiet {one['severity']}"),
+            f", accepted: {one['accepted']}" if one.get("accepted") else None,
         )
         for number, one in enumerate(document["findings"], 1)
     ]

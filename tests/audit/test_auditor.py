@@ -1,0 +1,96 @@
+"""Order of checks, and what a budget leaves out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from quintain.audit.auditor import Report, audit
+from quintain.audit.kernel.check import Check, ordered
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.loader import Subject
+from quintain.audit.kernel.probe import Probe, call, reset, score
+from tests.cli.audited import DESK
+
+Audit = Callable[..., Report]
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    path = tmp_path_factory.mktemp("desk") / "desks.py"
+    path.write_text(DESK)
+    return Subject(f"{path}:Desk")
+
+
+def made(name: str, run: Callable[[AuditContext], Any], **more: Any) -> Check:
+    return Check(id=name, class_="races", run=run, **more)
+
+
+def looks(ctx: AuditContext) -> Iterator[Any]:
+    ctx.count_comparisons()
+    yield None
+
+
+def computes(ctx: AuditContext) -> Iterator[Any]:
+    """Finds something, and then computes for longer than any budget."""
+    probe = Probe((reset("ann"), call("send", {"to": "ann"}), score()))
+    yield ctx.finding("a letter is paid", probe, marks=("score",))
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def test_checks_run_by_descending_value(desk: Subject) -> None:
+    seen: list[str] = []
+    checks = [made(name, looks, value=value, alone=True) for name, value in (("a", 1), ("b", 3), ("c", 2))]
+    report = audit(desk, ordered(checks), watch=lambda check, place, count: seen.append(check.id))
+    assert seen == [one.check for one in report.checks] == ["b", "c", "a"]
+    assert {one.status for one in report.checks} == {"checked"}
+
+
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_a_check_that_computes_beyond_the_budget_is_left(desk: Subject, is_alone: bool) -> None:
+    checks = [made("slow", computes, alone=is_alone), made("later", looks, alone=True)]
+    started = time.monotonic()
+    report = audit(desk, checks, budget=5.0)
+    assert time.monotonic() - started < 30
+    assert [(one.status, one.reason, one.unfinished) for one in report.checks] == [
+        ("partly", "the budget was spent on the way", True),
+        ("not_checked", "the budget was spent before it", True),
+    ]
+    assert [one.title for one in report.findings] == ["a letter is paid"]
+    assert report.failures.episodes == 59
+
+
+def test_equal_audits_have_equal_counts_whichever_check_is_first(desk: Subject) -> None:
+    def shared(ctx: AuditContext) -> int:
+        return len(ctx.play_all([Probe((reset("ann"),))] * 3))
+
+    def after(seconds: float) -> Callable[[AuditContext], Iterator[Any]]:
+        def run(ctx: AuditContext) -> Iterator[Any]:
+            time.sleep(seconds)
+            ctx.count_comparisons(ctx.once(("three",), shared))
+            ctx.play(reset("bob"))
+            yield None
+
+        return run
+
+    reports = [audit(desk, [made("a", after(one)), made("b", after(0.6 - one))]) for one in (0.0, 0.6)]
+    for report in reports:
+        assert [(one.probes, one.looked) for one in report.checks] == [(1, 3), (1, 3)]
+    assert reports[0].shared_probes == reports[1].shared_probes == 5
+
+
+def test_a_check_that_the_budget_ends_without_a_finding_is_not_checked(desk: Subject) -> None:
+    def plays(ctx: AuditContext) -> Iterator[Any]:
+        while True:
+            ctx.count_comparisons()
+            ctx.play(reset("ann"))
+            yield None
+
+    report = audit(desk, [made("plays", plays)], budget=3.0)
+    assert [(one.status, one.reason) for one in report.checks] == [("not_checked", "the budget was spent on the way")]
+    assert report.checks[0].looked > 0

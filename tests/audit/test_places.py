@@ -1,0 +1,60 @@
+"""File and line of findings, found in the sources of a subject."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.loader import Component, Source
+from quintain.audit.kernel.probe import Probe, call, reset
+from quintain.audit.report.places import located
+
+SOURCE = """def look():
+    return 0
+
+class Desk:
+    async def send(self, to):
+        return to
+
+    def call(self, name, arguments):
+        if name == "file":
+            return 1
+        return 2
+
+def graded(world):
+    return 1.0
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    path = tmp_path / "desk.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def finding(tool: str, part: Component = "S") -> Finding:
+    probe = Probe((reset("ann"), call(tool)))
+    return Finding(
+        check="x.one", class_="races", part=part, severity="error", confidence="proven", title="t", probes=(probe,)
+    )
+
+
+@pytest.mark.parametrize(
+    ("tool", "part", "line"),
+    [("send", "S", 5), ("file", "S", 9), ("look", "S", 8), ("send", "V", 13)],
+)
+def test_a_finding_is_located_at_its_tool_or_scoring_function(
+    desk: Path, tool: str, part: Component, line: int
+) -> None:
+    sources = (Source(str(desk), "S", ("Desk",)), Source(str(desk), "V", ("graded",)))
+    assert located(finding(tool, part), sources) == f"{desk}:{line}"
+
+
+def test_a_finding_without_readable_sources_has_no_place(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("def (")
+    sources = [Source(str(tmp_path / name), "S") for name in ("bad.py", "none.py")]
+    assert located(finding("send"), sources) == ""
+    assert located(finding("send"), ()) == ""
