@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -57,7 +57,8 @@ class Judge:
                 "a judge needs votes >= 1, temperature >= 0 (above 0 for several votes) and max_tokens >= 1, "
                 f"got {votes}, {temperature}, {max_tokens}"
             )
-        self.endpoint = str(getattr(model, "base_url", ""))
+        self.facts = {"judge": self.name, "family": self.family}
+        self.facts |= {"endpoint": endpoint} if (endpoint := str(getattr(model, "base_url", ""))) else {}
         self.votes, self.temperature, self.max_tokens = votes, temperature, max_tokens
         self.allow_same_family = allow_same_family
         self._model = model
@@ -83,11 +84,10 @@ class Judge:
         schema = codec.text(msgspec.json.schema(kind))
         digest = codec.digest(codec.dumps((prompt, schema)))
         seeds = [int(codec.digest(codec.dumps((digest, vote)))[:7], 16) for vote in range(self.votes)]
-        said = await asyncio.gather(*(self._vote(prompt, schema, kind=kind, seed=seed) for seed in seeds))
-        details = {"judge": self.name, "family": self.family, "prompt": digest, "seeds": seeds}
-        details |= {"endpoint": self.endpoint} if self.endpoint else {}
+        said = await all_of(self._vote(prompt, schema, kind=kind, seed=seed) for seed in seeds)
+        details: dict[str, Any] = {**self.facts, "prompt": digest, "seeds": seeds}
         details |= {"same_family": trace.agent} if is_same else {}
-        return Verdict(list(said), details)
+        return Verdict(said, details)
 
     async def _vote(self, prompt: str, schema: str, *, kind: type[T], seed: int) -> T:
         request = Request(
@@ -115,6 +115,23 @@ class Verdict(NamedTuple, Generic[T]):
 
     votes: list[T]
     details: dict[str, Any]
+
+
+async def all_of(asks: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Returns the results of requests that run at once; the first error cancels the others."""
+    tasks = [asyncio.create_task(ask) for ask in asks]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def merged(details: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the facts of one or more prompts: "prompt" and "seeds" become lists, in the order of the prompts."""
+    every = list(details)
+    return {**every[0], **{name: [one[name] for one in every] for name in ("prompt", "seeds")}}
 
 
 def family(name: str) -> str:

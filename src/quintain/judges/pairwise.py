@@ -6,7 +6,6 @@ Source of the algorithm: D. R. Hunter, MM algorithms for generalized Bradley-Ter
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ import msgspec
 from quintain.errors import JudgeError, UsageError
 from quintain.verifier import Criterion, GroupView, Score, reward
 
-from .chat import Judge, answer, filled, question
+from .chat import Judge, all_of, answer, filled, merged, question
 from .llm import Show
 
 CONSISTENT = 0.8
@@ -101,9 +100,11 @@ def pairwise(
             points = math.fsum({"A": 1.0, "tie": 0.5, "B": 0.0}[vote.winner] for vote in said.votes)
             return points / len(said.votes), said.details
 
-        found = await asyncio.gather(*(compare(*order) for order in orders))
+        found = await all_of(compare(*order) for order in orders)
         games = {order: points for order, (points, _) in zip(orders, found, strict=True)}
-        return _scores(standings(len(texts), games), value, about={**found[0][1], "pairs": len(games) // 2})
+        asked = [(order, details) for order, (_, details) in zip(orders, found, strict=True)]
+        own = [merged(details for order, details in asked if n in order) for n in range(len(texts))]
+        return _scores(standings(len(texts), games), value, about=[one | {"pairs": len(games) // 2} for one in own])
 
     return pairwise
 
@@ -181,7 +182,7 @@ def _sign(number: float) -> int:
     return (number > 0) - (number < 0)
 
 
-def _scores(standing: Standing, value: str, *, about: dict[str, Any]) -> list[Score]:
+def _scores(standing: Standing, value: str, *, about: Sequence[dict[str, Any]]) -> list[Score]:
     """Returns the score of each member.
 
     Raises:
@@ -193,7 +194,6 @@ def _scores(standing: Standing, value: str, *, about: dict[str, Any]) -> list[Sc
             f"less than {CONSISTENT:.0%}; the group has no score"
         )
     strengths = standing.strengths
-    facts = {**standing._asdict(), **about}
     scores: list[Score] = []
     for i, own in enumerate(strengths):
         others = strengths[:i] + strengths[i + 1 :]
@@ -201,5 +201,6 @@ def _scores(standing: Standing, value: str, *, about: dict[str, Any]) -> list[Sc
         weaker = sum(other < own for other in others if not math.isclose(own, other, rel_tol=CLOSE))
         rank = (weaker + equal / 2) / len(others)
         reason = f"better than {weaker} of {len(others)}, equal to {equal}"
+        facts = {**standing._asdict(), **about[i]}
         scores.append(Score(rank if value == "rank" else own / (own + 1), reason, facts))
     return scores

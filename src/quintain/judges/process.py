@@ -19,7 +19,7 @@ from quintain.task import Task
 from quintain.trace import Reply, Trace
 from quintain.verifier import Criterion, EpisodeView, Score, reward
 
-from .chat import Judge, filled, listed, question
+from .chat import Judge, all_of, filled, listed, merged, question
 from .llm import score_type
 
 Continue = Callable[[Session, Model], Awaitable[None]]
@@ -74,13 +74,13 @@ def judged_turns(
             said = await judge.ask(prompt, kind, trace=view.trace)
             return statistics.fmean(vote.score for vote in said.votes) / scale, said.details
 
-        found = await asyncio.gather(*(ask(place) for place, _ in chosen))
+        found = await all_of(ask(place) for place, _ in chosen)
         if not found:
             return Score(None, "the agent took too few turns to judge one")
         turns = {str(turn.index): value for (_, turn), (value, _) in zip(chosen, found, strict=True)}
         worst = min(turns, key=lambda index: turns[index])
         reason = f"mean of {len(turns)} turns; lowest: turn {worst}, {turns[worst]:.4g}"
-        return Score(statistics.fmean(turns.values()), reason, {**found[0][1], "turns": turns})
+        return Score(statistics.fmean(turns.values()), reason, {**merged(about for _, about in found), "turns": turns})
 
     return judged_turns
 

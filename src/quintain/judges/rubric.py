@@ -7,7 +7,6 @@ its rubrics at a restart; this module does none of these.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +20,7 @@ from quintain.errors import DefinitionError, JudgeError, UsageError
 from quintain.task import Task
 from quintain.verifier import Criterion, GroupView, Score, reward
 
-from .chat import Judge, answer, fenced, filled, question
+from .chat import Judge, all_of, answer, fenced, filled, question
 from .llm import Show
 
 MOST = 20
@@ -170,14 +169,14 @@ class EvolvingRubric:
         if len(used.counting) > MOST:
             raise JudgeError(f"{len(used.counting)} rubrics count for task {task.id!r}, at most {MOST} may")
         answered = [text if text.strip() else None for text in texts]
-        grades = await asyncio.gather(*(self._grades(first, text, used.counting) for text in answered if text))
+        grades = await all_of(self._grades(first, text, used.counting) for text in answered if text)
         evolved, spread = _evolved(used, grades, most=self._max_active)
         if evolved != known:
             self._store.put(task.id, msgspec.structs.replace(evolved, version=known.version + 1))
         left = iter(grades)
         every = [next(left) if text else [0.0] * len(used.counting) for text in answered]
         facts |= {"rubrics": used.digest, "version": known.version, "spread": spread}
-        facts |= {"judge": self._judge.name, "generator": self._generator.name, "drift": _drift(used, grades)}
+        facts |= {**self._judge.facts, "generator": self._generator.name, "drift": _drift(used, grades)}
         return [_score(used.counting, own, facts) for own in every]
 
     async def _new_rubrics(
@@ -210,9 +209,8 @@ class EvolvingRubric:
 
     async def _audited(self, view: Any, fresh: list[Rubric], rejected: dict[str, str]) -> list[Rubric]:
         """Returns the rubrics that the gold answer satisfies and the null answer does not."""
-        gold, null = await asyncio.gather(
-            self._grades(view, self._gold(view.task), fresh), self._grades(view, NULL_ANSWER, fresh)
-        )
+        texts = (self._gold(view.task), NULL_ANSWER)
+        gold, null = await all_of(self._grades(view, text, fresh) for text in texts)
         kept: list[Rubric] = []
         for one, at_gold, at_null in zip(fresh, gold, null, strict=True):
             if one.weight < 0 and at_gold:

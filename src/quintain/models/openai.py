@@ -18,6 +18,8 @@ from quintain.trace import Reply
 from . import wire
 from .endpoint import INVALID, Endpoint, HttpAnswer, Trouble, head
 
+_PATH = "/chat/completions"
+
 _INSTEAD = {"max_tokens": "max_completion_tokens", "return_token_ids": "", "logprobs": "", "seed": ""}
 """Fields that not every server knows, and what says the same there; empty: the request goes without."""
 
@@ -69,10 +71,9 @@ class OpenAI:
             )
         url = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
         key = os.environ.get("OPENAI_API_KEY", "") if api_key is None else api_key
-        self._endpoint = Endpoint(
-            url, "/chat/completions", key=key.strip(), timeout_s=timeout_s, max_bytes=max_reply_bytes
-        )
-        self.name, self.base_url = name, url
+        self._endpoint = Endpoint(url, _PATH, key=key.strip(), timeout_s=timeout_s, max_bytes=max_reply_bytes)
+        # Judges write it into the record, so it has no password and no query.
+        self.name, self.base_url = name, str(self._endpoint).removesuffix(_PATH)
         self._retries, self._timeout_s, self._backoff_s = retries, timeout_s, backoff_s
         self._tokens, self._extra = tokens, extra or {}
         self._refused: frozenset[str] = frozenset()
