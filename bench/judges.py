@@ -1,14 +1,20 @@
 """Ready-made verifiers: verdicts per second of each kind, and credit by forking against re-playing from the start.
 
-Judges ask a model in this process that answers at once, so the rows of judges show what a verdict costs besides it.
+Language-model judges ask a canned endpoint over HTTP, another process that answers at once; beside it, a function in
+this process. So their rows show what a verdict costs besides the model.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import http.server
 import inspect
+import json
+import multiprocessing
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from multiprocessing.connection import Connection
 from typing import Any
 
 from _table import Row, main, row
@@ -35,7 +41,7 @@ from quintain.judges import (
     weighted,
 )
 from quintain.judges.code import run_tests
-from quintain.models import Scripted
+from quintain.models import OpenAI, Scripted
 from quintain.replay import rebuild
 from quintain.resources.sandbox import Policy, Sandbox
 from quintain.resources.workspace import Workspace
@@ -44,6 +50,60 @@ from quintain.verifier import Criterion, EpisodeView, GroupView
 
 SAID = "The capital of Peru is Lima.\nThe answer is 42"
 MEMBERS = 4
+JUDGED: dict[str, tuple[Callable[[Judge], Criterion[Any]], str, int]] = {
+    "llm_judge": (lambda judge: llm_judge(judge, "Is it right?"), '{"reason": "", "score": 7}', 1),
+    "checklist": (
+        lambda judge: checklist(judge, [Item("names", "It names a city.")]),
+        '{"items": [{"name": "names", "met": true, "quote": "Lima"}]}',
+        1,
+    ),
+    f"pairwise, groups of {MEMBERS}": (
+        lambda judge: pairwise(judge, "Which is better?"),
+        '{"reason": "", "winner": "tie"}',
+        MEMBERS,
+    ),
+}
+"""Criterion of a judge, the judge's reply, and number of episodes that one call judges; by name of the model."""
+
+
+class Canned(http.server.BaseHTTPRequestHandler):
+    """Endpoint whose models give the replies of `JUDGED`."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # One packet per reply.
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        message = {"role": "assistant", "content": JUDGED[asked["model"]][1]}
+        data = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Requests are many, and each is the same."""
+
+
+def serve(ready: Connection) -> None:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Canned)
+    ready.send(server.server_port)
+    server.serve_forever()
+
+
+@contextlib.contextmanager
+def endpoint() -> Generator[str]:
+    """The URL of the canned endpoint, until the block ends."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=serve, args=(there,), daemon=True)
+    process.start()
+    try:
+        yield f"http://127.0.0.1:{here.recv()}/v1"
+    finally:
+        process.terminate()
+        process.join()
 
 
 def canned(said: str) -> Judge:
@@ -62,20 +122,15 @@ def view(truth: Any) -> EpisodeView[Any]:
     return EpisodeView(asked, world, world.copy(), trace)
 
 
-def kinds() -> Iterator[tuple[str, Criterion[Any], Any, int]]:
-    """Yields name, criterion, truth and number of episodes that one call judges."""
-    yield "exact", exact(), "42", 1
-    yield "numeric", numeric(), "42", 1
-    yield "same_set", same_set(), ["42"], 1
-    yield "same_json", same_json(), 42, 1
-    yield "normalized", normalized(value="f1"), "42", 1
-    yield "weighted, two parts", weighted(exact(), numeric()), "42", 1
-    yield "reaches, world of sales", reaches(lambda _: True), None, 1
-    yield "llm_judge", llm_judge(canned('{"reason": "", "score": 7}'), "Is it right?"), "", 1
-    items = '{"items": [{"name": "names", "met": true, "quote": "Lima"}]}'
-    yield "checklist", checklist(canned(items), [Item("names", "It names a city.")]), "", 1
-    compared = pairwise(canned('{"reason": "", "winner": "tie"}'), "Which is better?")
-    yield f"pairwise, groups of {MEMBERS}", compared, "", MEMBERS
+def kinds() -> Iterator[tuple[str, Criterion[Any], Any]]:
+    """Yields name, criterion and truth."""
+    yield "exact", exact(), "42"
+    yield "numeric", numeric(), "42"
+    yield "same_set", same_set(), ["42"]
+    yield "same_json", same_json(), 42
+    yield "normalized", normalized(value="f1"), "42"
+    yield "weighted, two parts", weighted(exact(), numeric()), "42"
+    yield "reaches, world of sales", reaches(lambda _: True), None
 
 
 async def seconds(work: Callable[[], Awaitable[object]], times: int) -> float:
@@ -87,17 +142,35 @@ async def seconds(work: Callable[[], Awaitable[object]], times: int) -> float:
     return (time.perf_counter() - started) / times
 
 
+def rate(criterion: Criterion[Any], truth: Any, times: int, *, size: int = 1, model: OpenAI | None = None) -> float:
+    """Returns the verdicts per second of calls one after another; each judges `size` episodes."""
+    one = view(truth)
+    seen: Any = GroupView(one.task, (one,) * size) if size > 1 else one
+
+    async def judge() -> None:
+        found: Any = criterion.fn(seen)
+        if inspect.isawaitable(found):
+            await found
+
+    async def measured() -> float:
+        try:
+            return size / await seconds(judge, times)
+        finally:
+            if model:
+                await model.aclose()
+
+    return asyncio.run(measured())
+
+
 def verdicts(quick: bool) -> Iterator[Row]:  # noqa: FBT001
-    for name, criterion, truth, size in kinds():
-        one = view(truth)
-        seen = GroupView(one.task, (one,) * size) if size > 1 else one
-
-        async def judge(fn: Callable[[Any], Any] = criterion.fn, seen: object = seen) -> None:
-            found = fn(seen)
-            if inspect.isawaitable(found):
-                await found
-
-        yield row(f"{name}: verdicts", size / asyncio.run(seconds(judge, 3 if quick else 2000)), "1/s")
+    for name, criterion, truth in kinds():
+        yield row(f"{name}: verdicts", rate(criterion, truth, 3 if quick else 2000), "1/s")
+    with endpoint() as url:
+        for name, (make, said, size) in JUDGED.items():
+            model = OpenAI(name, base_url=url, api_key="")
+            by_http = rate(make(Judge(model)), "", 3 if quick else 200, size=size, model=model)
+            by_function = rate(make(canned(said)), "", 3 if quick else 2000, size=size)
+            yield row(f"{name}: verdicts over HTTP", by_http, "1/s", peer="by a function", peer_value=by_function)
 
 
 async def code(pool: int, times: int) -> float:
