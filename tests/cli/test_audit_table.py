@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from quintain.audit.kernel.finding import MENDS, Finding
+from quintain.cli import exits
 from quintain.cli.audit_table import print_finding
 
 LONG = "the same words " * 40
@@ -65,4 +66,5 @@ def test_the_difference_comes_before_place_lesson_and_mend() -> None:
     )  # fmt: skip
     places = [said.index(one) for one in words]
     assert places == sorted(places)
+    assert "at quintain/cli/exits.py:3" in printed(where=f"{exits.__file__}:3")
     assert "To mend it: Lock it." in printed(mend="Lock it.")
