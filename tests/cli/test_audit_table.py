@@ -57,7 +57,8 @@ def test_long_results_are_cut_around_their_difference_from_another_run() -> None
     assert said.count("beside it") == 1
 
 
-def test_the_difference_comes_before_place_lesson_and_mend() -> None:
+def test_the_difference_comes_before_place_lesson_and_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     where = f"{Path.cwd()}/desk.py:7"
     said = printed(expected=1, observed=2, where=where, teaches="to act twice", trajectory=[look("it")])
     words = (
