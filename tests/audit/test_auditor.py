@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,6 +42,13 @@ def computes(ctx: AuditContext) -> Iterator[Any]:
     until = time.monotonic() + 60
     while time.monotonic() < until:
         time.sleep(0.01)
+
+
+def test_the_failure_rate_takes_no_more_episodes_than_it_needs_within_a_budget(tmp_path: Path) -> None:
+    more = "class Many(Desk):\n    def tasks(self):\n        return [str(n) for n in range(70)]\n"
+    (tmp_path / "desks.py").write_text(f"{DESK}\n\n{more}")
+    many = Subject(f"{tmp_path / 'desks.py'}:Many")
+    assert [audit(many, [], budget=one).failures.episodes for one in (60.0, None)] == [59, 70]
 
 
 def test_checks_run_by_descending_value(desk: Subject) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.kernel.finding import Finding
-from quintain.audit.kernel.loader import Component, Source
+from quintain.audit.kernel.loader import About, Component, Source, Subject, describe, load_subject
 from quintain.audit.kernel.probe import Probe, call, reset
 from quintain.audit.report.places import located
 
@@ -35,6 +35,10 @@ def desk(tmp_path: Path) -> Path:
     return path
 
 
+def about(*sources: Source) -> About:
+    return About("plain", ("ann",), (), frozenset(), {}, sources)
+
+
 def finding(tool: str, part: Component = "S") -> Finding:
     probe = Probe((reset("ann"), call(tool)))
     return Finding(
@@ -50,11 +54,17 @@ def test_a_finding_is_located_at_its_tool_or_scoring_function(
     desk: Path, tool: str, part: Component, line: int
 ) -> None:
     sources = (Source(str(desk), "S", ("Desk",)), Source(str(desk), "V", ("graded",)))
-    assert located(finding(tool, part), sources) == f"{desk}:{line}"
+    assert located(finding(tool, part), about(*sources)) == f"{desk}:{line}"
 
 
 def test_a_finding_without_readable_sources_has_no_place(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("def (")
     sources = [Source(str(tmp_path / name), "S") for name in ("bad.py", "none.py")]
-    assert located(finding("send"), sources) == ""
-    assert located(finding("send"), ()) == ""
+    assert located(finding("send"), about(*sources)) == ""
+    assert located(finding("send"), about()) == ""
+
+
+def test_a_tool_of_an_environment_is_located_at_its_method() -> None:
+    described = describe(load_subject(Subject("sales")))
+    path, _, line = located(finding("crm_get"), described).rpartition(":")
+    assert "def get(" in "".join(Path(path).read_text().splitlines()[int(line) - 1 : int(line) + 2])

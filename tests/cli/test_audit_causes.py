@@ -35,6 +35,12 @@ def test_findings_of_one_check_tool_and_field_are_one() -> None:
     assert titles(longer, found("reader is stale")) == [["reader is stale", "reader is stale after two writes"]]
 
 
+def test_findings_about_one_argument_of_a_tool_are_one() -> None:
+    sides: dict[str, Any] = {"expected": None, "observed": "done"}
+    one, other = (found(f"look takes `book` {how}", **sides) for how in ("without a value", "of any type"))
+    assert len(grouped([one, other, found("look takes `page`", **sides)])) == 2
+
+
 def test_findings_of_two_checks_with_equal_steps_and_difference_are_one() -> None:
     other = found("look is stale", check="x.two", class_="stale_cache", confidence="likely")
     marked = [op.marked("seen") for op in STEPS]
@@ -44,6 +50,7 @@ def test_findings_of_two_checks_with_equal_steps_and_difference_are_one() -> Non
 @pytest.mark.parametrize(
     "other",
     [
+        found("b", observed={"reader": "bob"}, where="desk.py:7"),
         found("b", check="x.two", observed={"reader": "bob"}), found("b", observed={"title": 3, "reader": "ann"}),
         found("b", *STEPS[:2], call("lend", {"book": "b2"})), found("b", accepted="as in production"),
         found("b", *STEPS[:2], check="x.two"), found("b", check="x.two", expected=None),

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from quintain.audit.kernel.finding import MENDS, Finding
+from quintain.cli import exits
 from quintain.cli.audit_table import print_finding
 
 LONG = "the same words " * 40
@@ -56,7 +57,8 @@ def test_long_results_are_cut_around_their_difference_from_another_run() -> None
     assert said.count("beside it") == 1
 
 
-def test_the_difference_comes_before_place_lesson_and_mend() -> None:
+def test_the_difference_comes_before_place_lesson_and_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     where = f"{Path.cwd()}/desk.py:7"
     said = printed(expected=1, observed=2, where=where, teaches="to act twice", trajectory=[look("it")])
     words = (
@@ -65,4 +67,5 @@ def test_the_difference_comes_before_place_lesson_and_mend() -> None:
     )  # fmt: skip
     places = [said.index(one) for one in words]
     assert places == sorted(places)
+    assert "at quintain/cli/exits.py:3" in printed(where=f"{exits.__file__}:3")
     assert "To mend it: Lock it." in printed(mend="Lock it.")

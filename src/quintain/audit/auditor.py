@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from quintain import codec
-from quintain.audit.facts.failure_rate import Rate, measure
+from quintain.audit.facts.failure_rate import ENOUGH, Rate, measure
 from quintain.audit.kernel.check import Check, NotChecked
 from quintain.audit.kernel.child import Child, SubjectBroken
 from quintain.audit.kernel.context import AuditContext, OutOfTime
@@ -160,10 +160,10 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
     found: list[list[Finding]] = [[] for _ in checks]
     results: dict[int, CheckResult] = {}
     begun: set[int] = set()
-    rates = [measure(ctx)] if all(check.alone for check in checks) else []
+    rates = [_rate(ctx)] if all(check.alone for check in checks) else []
 
     def rate() -> None:
-        rates.append(measure(ctx))
+        rates.append(_rate(ctx))
 
     def run(waiting: Iterator[tuple[int, Check]]) -> None:
         for place, check in waiting:
@@ -184,7 +184,13 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
         reason = f"{LATE} {'on the way' if place in begun else 'before it'}"
         results.setdefault(place, _result(check, contexts[place], found[place], status=late, reason=reason))
     done = [results[place] for place in range(len(checks))]
-    return done, [one for some in found for one in some], rates[0] if rates else measure(ctx)
+    return done, [one for some in found for one in some], rates[0] if rates else _rate(ctx)
+
+
+def _rate(ctx: AuditContext) -> Rate:
+    own = ctx.derive("failures")
+    own.tasks = ctx.tasks if ctx.until is None else ctx.sample_tasks(ENOUGH)  # More would take the time of checks.
+    return measure(own)
 
 
 def _join(threads: Sequence[threading.Thread], ctx: AuditContext) -> None:

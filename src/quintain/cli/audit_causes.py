@@ -18,7 +18,8 @@ _NAME = re.compile(r"[^\W\d]\w{2,}")
 def grouped(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Returns one finding per cause, in the given order.
 
-    Findings have one cause if they are of one check, tool and field, or have equal steps and an equal first difference.
+    Findings have one cause if they are of one check, tool, field and place, or if their steps and first differences are
+    equal.
     """
     groups: list[tuple[set[Hashable], list[Finding]]] = []
     for one in findings:
@@ -55,8 +56,7 @@ def _causes(one: Finding) -> Iterator[Hashable]:
         yield one.accepted, codec.dumps((steps, found[0]), repr)
     last = next((op for op in reversed(ops) if op.do == "call"), None)
     if last is not None:
-        words = set(_NAME.findall(one.title))
-        fields = _NAME.findall(found[0].path)[-1:] if found else []
-        fields = fields or sorted(words & set(map(str, last.value))) if is_dict(last.value) else fields
-        if fields:
-            yield one.accepted, one.check, last.name, *fields
+        named = re.findall(r"`(\w+)`", one.title)
+        arguments = [name for name in named if is_dict(last.value) and name in last.value]
+        if fields := (_NAME.findall(found[0].path)[-1:] if found else arguments[:1]):
+            yield one.accepted, one.check, last.name, one.where, *fields

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -178,9 +178,10 @@ def _equal(line: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _relative(where: str) -> str:
-    """Returns "file:line" with the file relative to the current folder if it is in there."""
-    with contextlib.suppress(ValueError):
-        return str(Path(where).relative_to(Path.cwd()))
+    """Returns "file:line" with the file relative to the current folder, else to a folder that Python imports from."""
+    for folder in (str(Path.cwd()), *sorted(sys.path, key=len, reverse=True)):
+        if folder and Path(where).is_relative_to(folder):
+            return str(Path(where).relative_to(folder))
     return where
 
 

@@ -71,6 +71,7 @@ class About(msgspec.Struct, frozen=True):
         attributes: Values of the `adapter.ATTRIBUTES` that it sets.
         sources: Readable Python files.
         fingerprint: Fingerprint of the environment; empty for other subjects.
+        places: File and line of each tool that is a function of the environment.
     """
 
     kind: str
@@ -80,6 +81,7 @@ class About(msgspec.Struct, frozen=True):
     attributes: dict[str, Any]
     sources: tuple[Source, ...]
     fingerprint: str = ""
+    places: dict[str, str] = {}
 
 
 class LoadedSubject(msgspec.Struct, frozen=True):
@@ -140,6 +142,7 @@ def describe(opened: LoadedSubject) -> About:
         attributes=attributes,
         sources=opened.sources,
         fingerprint=opened.fingerprint,
+        places=adapter.subject.places() if opened.kind == "environment" else {},
     )
     if "close" in adapter.offers:
         adapter.subject.close()

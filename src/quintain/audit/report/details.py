@@ -38,7 +38,7 @@ def detailed(findings: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
     found: list[Finding] = []
     left = MAX_FINDINGS
     for given in findings:
-        one = given if given.where else msgspec.structs.replace(given, where=located(given, ctx.sources))
+        one = given if given.where else msgspec.structs.replace(given, where=located(given, ctx.about))
         wanted = one.confidence == "proven" and bool(one.probes) and bool({"state", "explain"} & ctx.offers)
         if wanted and left > 0:
             left -= 1

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from quintain.audit.kernel.finding import Finding
-from quintain.audit.kernel.loader import Source
+from quintain.audit.kernel.loader import About, Source
 
 
-def located(finding: Finding, sources: Sequence[Source]) -> str:
+def located(finding: Finding, about: About) -> str:
     """Returns "file:line" of the scoring function, or of the last tool that the finding calls; "" if none is found.
 
     A tool is a function of its name, else a branch that compares a name with it, else the function of all calls.
     """
     calls = [op.name for probe in finding.probes[:1] for op in probe.ops if op.do == "call"]
     tool = "score" if finding.part == "V" else calls[-1] if calls else ""
+    if finding.part != "V" and tool in about.places:
+        return about.places[tool]
+    sources = about.sources
     own = [one for one in sources if one.part == finding.part]
     for source in own + [one for one in sources if one not in own]:
         for line in _lines(source, tool, is_own=source in own and finding.part == "V"):

@@ -7,11 +7,12 @@ the auditor is the agent. Other actors that are requested before (a simulated us
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import math
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 
 import msgspec
 
@@ -152,6 +153,11 @@ class NativeSubject:
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
             for tool in self._env.tools_of("agent")
         ]
+
+    def places(self) -> dict[str, str]:
+        """Returns file and line of each tool's function; none for a tool without readable source."""
+        found = {tool.name: _place(self._env.state, tool.path) for tool in self._env.tools_of("agent")}
+        return {name: place for name, place in found.items() if place}
 
     def prepare(self, task: str) -> None:
         """Makes a task and its world and reads it, so that forks of this process find them ready."""
@@ -405,3 +411,14 @@ def _shown(content: Content) -> Any:
     if isinstance(content, str):
         return content
     return [{"text": block.text} if isinstance(block, Text) else world.plain(block) for block in content]
+
+
+def _place(owner: Any, path: Sequence[str]) -> str:
+    """Returns file and line of a method, whose path leads over the annotated parts of a State class."""
+    try:
+        for name in path[:-1]:
+            owner = get_type_hints(owner)[name]
+        function = inspect.unwrap(getattr(owner, path[-1]))
+        return f"{inspect.getsourcefile(function)}:{inspect.getsourcelines(function)[1]}"
+    except (AttributeError, KeyError, NameError, OSError, TypeError):
+        return ""
