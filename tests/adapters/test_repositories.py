@@ -278,7 +278,10 @@ FORGERIES: dict[str, tuple[dict[str, str], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES.keys())
+@pytest.mark.parametrize(
+    "forgery",
+    [pytest.param(one, id=name, marks=[pytest.mark.slow] * (n % 2)) for n, (name, one) in enumerate(FORGERIES.items())],
+)
 def test_forgery_scores_zero_for_its_reason(forgery: tuple[dict[str, str], str, str], env: qn.Environment[Any]) -> None:
     files, command, reason = forgery
     trace = after(env, files, command)

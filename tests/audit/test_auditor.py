@@ -59,7 +59,7 @@ def test_checks_run_by_descending_value(desk: Subject) -> None:
     assert {one.status for one in report.checks} == {"checked"}
 
 
-@pytest.mark.parametrize("is_alone", [False, True])
+@pytest.mark.parametrize("is_alone", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_check_that_computes_beyond_the_budget_is_left(desk: Subject, is_alone: bool) -> None:
     checks = [made("slow", computes, alone=is_alone), made("later", looks, alone=True)]
     started = time.monotonic()

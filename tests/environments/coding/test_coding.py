@@ -18,7 +18,11 @@ from quintain.resources.sandbox import Sandbox
 from tests.environments.twins.playing import Call, play, solution
 from tests.resources.sandbox import house
 
-FAMILIES = [(family, level) for family in ("repair", "review", "function") for level in ("easy", "medium", "hard")]
+FAMILIES = [
+    pytest.param(family, level, marks=[pytest.mark.slow] * (level == "medium"))
+    for family in ("repair", "review", "function")
+    for level in ("easy", "medium", "hard")
+]
 SPLITS = ("train", "validation", "test")
 
 

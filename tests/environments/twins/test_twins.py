@@ -20,7 +20,13 @@ from tests.resources.sandbox import house
 
 from .playing import ENVIRONMENTS, Task, made, play
 
-EVERY = [(name, twin) for name in ENVIRONMENTS for twin in CLASSES]
+EVERY = [
+    pytest.param(
+        name, twin, marks=[pytest.mark.slow] * (name == "coding" and twin not in {"reward_hack", "stale_cache"})
+    )
+    for name in ENVIRONMENTS
+    for twin in CLASSES
+]
 PLAYED = {"sales": range(0, 36, 5), "support": range(0, 56, 7), "coding": range(9)}
 """Places of tasks that are, between them, of every family and of every level."""
 PLACES = pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from .wire import EndFrame, LoadFrame, Receiver, ResultFrame, StartFrame, send
 _PR_SET_CHILD_SUBREAPER = 36
 _MEMORY = 8 << 30
 """Address space of one probe, in bytes."""
-GRACE_S = 1.0
+GRACE_S = 0.3
 """Seconds in which processes may end that end with their parent, such as the supervisor of sandboxes."""
 
 
