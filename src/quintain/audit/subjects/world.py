@@ -129,7 +129,8 @@ async def _resource(one: Any) -> Any:
 
 def _file(files: Any, entry: Any) -> dict[str, Any]:
     shown = cast(dict[str, Any], msgspec.to_builtins(entry, str_keys=True)) | {"path": _shown(entry.path)}
-    shown.pop("mtime", None)  # A file that is written anew with its content has not changed.
+    for name in ("mtime", "size"):  # A file that is written anew has not changed; its size is not an amount.
+        shown.pop(name, None)
     if entry.kind != "file":
         return shown
     data: bytes = files.read(entry.path)
