@@ -145,7 +145,9 @@ class Alarm(Plain):
         now = time.monotonic()
         is_ours = now >= self._rings
         if is_ours:
-            self._rings = math.inf
+            # An alarm that came while the timer was wound again leaves one to come, which is ours, too.
+            left, interval = signal.getitimer(signal.ITIMER_REAL)
+            self._rings = now + left if interval == _OURS and left < _OURS / 2 else math.inf
         if now >= self._deadline:
             self._deadline = math.inf  # It is raised once.
             raise _Interrupt
