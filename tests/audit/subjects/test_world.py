@@ -26,6 +26,24 @@ def test_tables_that_appear_and_vanish_are_seen() -> None:
     assert memory.tables("db", database) == {"notes": []}
 
 
+@given(strategies.lists(strategies.tuples(strategies.integers(0, 5), strategies.none() | strategies.text(max_size=2))))
+def test_tables_that_were_read_before_read_as_ones_that_were_not(changes: list[tuple[int, str | None]]) -> None:
+    database, memory = Database(Note), world.Memory()
+    database.execute("CREATE TABLE log (b TEXT, a INTEGER, data BLOB, PRIMARY KEY (a, b))")
+    database.execute("INSERT INTO log VALUES ('x', 1, x'ff'), ('x', 2, NULL), ('y', 1, NULL), ('z', 9, NULL)")
+    for a, b in changes:
+        before = memory.tables("db", database)["log"]
+        with database.transaction():
+            if b is None:
+                database.execute("DELETE FROM log WHERE a = ?", a)
+            else:
+                database.execute("INSERT OR REPLACE INTO log VALUES (?, ?, 'new')", b, a)
+        after = memory.tables("db", database)["log"]
+        assert after == world.Memory().tables("db", database)["log"]
+        if len(changes) == 1 and b is not None and len(before) > 3:
+            assert sum(row in before and any(row is one for one in before) for row in after) >= len(before) - 1
+
+
 @pytest.mark.slow
 def test_tables_on_a_server_are_read() -> None:
     with running(folder("quintain-audit")) as cluster:

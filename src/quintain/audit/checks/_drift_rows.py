@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list, is_number
@@ -35,18 +35,20 @@ _ALL = ("", "any", "all", "*", "none", "everything")
 _PARTIAL = re.compile(r"more|next|total|found|count|cursor|truncat|remain|has_|page|omitted|of$", re.IGNORECASE)
 
 
-def joined(value: Any, world: Any) -> list[dict[str, Any]] | None:
-    """Returns the rows of an answer with their world entries, or None for rows of several tables."""
+def joined(value: Any, tables: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]] | None:
+    """Returns the rows of an answer with their entries in the state, or None for rows of several tables."""
     rows = rows_of(value)
     if not rows:
         return None if rows is None else []
     shown = {name for row in rows[:1] if is_dict(row) for name in row}
     # Ids count from one in many tables: rows are of the one that has most of their fields.
-    for entries in sorted(tables_of(world).values(), key=lambda entries: -len(shown & entries[0].keys())):
+    for entries in sorted(tables.values(), key=lambda entries: -len(shown & entries[0].keys())):
         for field in _ids(rows, entries):
-            by_id = {entry.get(field): entry for entry in entries if isinstance(entry.get(field), str | int)}
             keys = [row.get(field) if is_dict(row) else row for row in rows]
-            if len(by_id) == len(entries) and len({*map(str, keys)}) == len(keys) and all(key in by_id for key in keys):
+            if len({*map(str, keys)}) < len(keys):
+                continue
+            by_id = {entry.get(field): entry for entry in entries if isinstance(entry.get(field), str | int)}
+            if len(by_id) == len(entries) and all(key in by_id for key in keys):
                 return [{**by_id[key], **(row if is_dict(row) else {})} for key, row in zip(keys, rows, strict=True)]
     return [row for row in rows if is_dict(row)] if all(map(is_dict, rows)) else None
 
@@ -68,7 +70,7 @@ def _ids(rows: Sequence[Any], entries: Sequence[dict[str, Any]]) -> list[str]:
 def unsorted(records: Sequence[Record], evidence: Evidence) -> bool:
     """The rows are not in the promised order by the field, and not all alike."""
     record = records[0]
-    rows = joined(record.at("call").value, record.at("world").value)
+    rows = joined(record.at("call").value, tables_of(record.at("world").value))
     return rows is not None and breaks_order(rows, evidence.data["field"], evidence.data["order"])
 
 
@@ -86,7 +88,7 @@ def outside(records: Sequence[Record], evidence: Evidence) -> bool:
     """The answer has a row that the parameter leaves out."""
     record, how, name = records[0], evidence.data["how"], evidence.data["name"]
     op = next(op for op in record.ops if op.mark == "call")
-    rows = joined(record.at("call").value, record.at("world").value)
+    rows = joined(record.at("call").value, tables_of(record.at("world").value))
     if rows is None or name not in op.value or record.at("call").is_error:
         return False
     return bool(_outside(rows, evidence.data["field"], how, value=op.value[name]))
@@ -142,7 +144,7 @@ def leaves_out(records: Sequence[Record], evidence: Evidence) -> bool:
     op = next(op for op in record.ops if op.mark == "call")
     seen = record.at("call")
     world = record.at("world").value
-    got, wanted = _listed(seen.value, world, op.value.get(data["name"]), data=data)
+    got, wanted = _listed(seen.value, tables_of(world), op.value.get(data["name"]), data=data)
     if seen.is_error or got is None or _signals(seen.value) or not got < wanted:
         return False
     return not _is_unavailable(world, data, wanted - got, listed=got)
@@ -170,9 +172,11 @@ def _is_unavailable(world: Any, data: dict[str, Any], left: set[str], *, listed:
     return any(all(sign in signs(row) for row in rest) for sign in signs(rest[0]) - lacking) if rest else False
 
 
-def _listed(value: Any, world: Any, asked: Any, *, data: dict[str, Any]) -> tuple[set[str] | None, set[str]]:
+def _listed(
+    value: Any, tables: Mapping[str, list[dict[str, Any]]], asked: Any, *, data: dict[str, Any]
+) -> tuple[set[str] | None, set[str]]:
     """Ids that are listed, and those of the rows of the table that have the value."""
-    entries = tables_of(world).get(data["table"], [])
+    entries = tables.get(data["table"], [])
     wanted = {str(row[data["id"]]) for row in entries if row.get(data["field"]) == asked and _passes(row, data)}
     rows = rows_of(value)
     if rows is None:
@@ -188,8 +192,8 @@ def _kinds(tried: Sequence[Variation], table: str) -> dict[str, list[str]]:
     """Returns the values of the listed rows in fields with few values: a list may show open items only."""
     found: dict[str, set[str]] = {}
     for variation in tried:
-        rows = joined(variation.seen.value, variation.base_state.world) or []
-        entries = tables_of(variation.base_state.world).get(table, [])
+        rows = joined(variation.seen.value, variation.base_state.tables) or []
+        entries = variation.base_state.tables.get(table, [])
         for name in entries[0] if entries else ():
             values = [row.get(name) for row in entries]
             if not all(value is None or isinstance(value, str | bool) for value in values):
@@ -233,7 +237,7 @@ def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
         wanted = promised_order(variation.tool.description)
         if wanted is None or variation.tool.name in reported:
             continue
-        rows = joined(variation.seen.value, variation.base_state.world) or []
+        rows = joined(variation.seen.value, variation.base_state.tables) or []
         about = _TIME if _ABOUT_TIME.search(variation.tool.description) else _AMOUNT
         fields = [name for name in rows[0] if about.search(name) and _comparable(rows, name)] if len(rows) > 1 else []
         ctx.count_comparisons()
@@ -273,7 +277,7 @@ def filters(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list has only rows that match its parameters, and no more than they allow."""
     reported: set[tuple[str, str]] = set()
     for variation in _readings(ctx):
-        rows = joined(variation.seen.value, variation.base_state.world)
+        rows = joined(variation.seen.value, variation.base_state.tables)
         for name, value in variation.arguments.items():
             if (variation.tool.name, name) in reported:
                 continue
@@ -426,9 +430,9 @@ def whole(ctx: AuditContext) -> Iterator[Finding | None]:
 def _short(ctx: AuditContext, own_variations: Sequence[Variation], name: str) -> Finding | None:
     """Returns a finding for a list that is too short where most lists of the tool have the right length."""
     tried = [candidate for candidate in own_variations if candidate.name in ("", name) and name in candidate.arguments]
-    for table, rows in tables_of(own_variations[0].base_state.world).items():
-        kinds = _kinds(tried, table)
+    for table, rows in own_variations[0].base_state.tables.items():
         like = [row for row in rows[0] if row == name or row.endswith(f"_{name}") or name.endswith(f"_{row}")]
+        kinds = _kinds(tried, table) if like else {}
         for field in like:
             for key in (
                 identifier for identifier in _ids(rows, rows) if len({row[identifier] for row in rows}) == len(rows)
@@ -438,7 +442,7 @@ def _short(ctx: AuditContext, own_variations: Sequence[Variation], name: str) ->
                     (
                         candidate,
                         *_listed(
-                            candidate.seen.value, candidate.base_state.world, candidate.arguments[name], data=data
+                            candidate.seen.value, candidate.base_state.tables, candidate.arguments[name], data=data
                         ),
                     )
                     for candidate in tried

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.variations import tables_of
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
@@ -46,7 +47,7 @@ def at_one_end(records: Sequence[Record], evidence: Evidence) -> bool:
             return False
         sure += math.log10(math.comb(len(keys), len(needed)))
         world = record.at("world")
-        own_value = _sorted_by(joined(record.at("list").value, world.value if world.fine else None) or rows)
+        own_value = _sorted_by(joined(record.at("list").value, tables_of(world.value if world.fine else None)) or rows)
         orders = own_value if not place else orders & own_value
         plain = plain and not _ASKED.search(text_of(record.at("prompt")))
     return sure >= evidence.data["sure"] and not orders and plain

@@ -51,12 +51,15 @@ def _walk(before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
     if is_list(before) and is_list(after) and (key := _key(before, after)):
         before, after = ({str(row[key]): row for row in rows} for rows in (before, after))
     if is_dict(before) and is_dict(after):
-        for name in dict.fromkeys((*before, *after)):
+        for name in before if before.keys() == after.keys() else dict.fromkeys((*before, *after)):
+            one, other = before.get(name), after.get(name)
+            if one is other and name in before and name in after:
+                continue
             here = f"{path}/{name}" if path else str(name)
             if name not in before or name not in after:
-                yield here, before.get(name), after.get(name)
+                yield here, one, other
             else:
-                yield from _walk(before[name], after[name], here)
+                yield from _walk(one, other, here)
     elif is_list(before) and is_list(after) and len(before) == len(after):
         for place, (one, other) in enumerate(zip(before, after, strict=True)):
             yield from _walk(one, other, f"{path}/{place}" if path else str(place))
@@ -73,8 +76,9 @@ def _key(*lists: list[Any]) -> str:
     rows = [row for rows in lists for row in rows]
     if not rows or not all(map(is_dict, rows)):
         return ""
-    names = [name for name in rows[0] if all(name in row for row in rows)]
-    for name in sorted(names, key=lambda one: one != "id"):
+    for name in sorted(rows[0], key=lambda one: one != "id"):
+        if not all(name in row for row in rows):
+            continue
         values: list[list[Any]] = [[row[name] for row in rows] for rows in lists]
         is_scalar = all(isinstance(one, str | int) for one in itertools.chain(*values))
         if is_scalar and all(len({*map(str, one)}) == len(one) for one in values):

@@ -42,12 +42,14 @@ class BaseState(msgspec.Struct, frozen=True):
     Attributes:
         world: The state as tables; None if it is not visible.
         columns: Values of each field of each table, by "table/field".
+        tables: The rows of each table.
     """
 
     task: str
     before: tuple[Op, ...]
     world: Any
     columns: dict[str, list[Any]]
+    tables: dict[str, list[dict[str, Any]]]
 
     @property
     def head(self) -> tuple[Op, ...]:
@@ -162,7 +164,7 @@ def _moments(ctx: AuditContext, places: Sequence[tuple[str, tuple[Op, ...]]]) ->
     found: dict[str, BaseState] = {}
     for (key, (task, before)), record in zip(starts.items(), records, strict=True):
         world = tabled(record.at("world").value) if sees else None
-        found[key] = BaseState(task, before, world, columns_of(world))
+        found[key] = BaseState(task, before, world, columns_of(world), tables_of(world))
     return found
 
 
@@ -277,7 +279,7 @@ def _variants(
 def _taken(tool: ToolSpec, given: dict[str, Any], base_state: BaseState) -> Iterator[dict[str, Any]]:
     """Yields fields of other rows for which the tool has parameters, such as a place or a time."""
     found: dict[str, dict[str, Any]] = {}
-    for rows in tables_of(base_state.world).values():
+    for rows in base_state.tables.values():
         for row in rows:
             like = {name: row[name] for name in tool.properties if name in row and name in given}
             other = {name for name, one in like.items() if one != given[name]}

@@ -4,6 +4,7 @@ adapter, answers       one form for every subject, and for the answers of its to
 loader                 from a command-line spec to a factory of sessions
 probe, player          a short program on a subject as plain data, and its player
 worker, wire           worker process that plays probes in forks of itself, and its frames
+start_states           states on the wire as differences from the start state of their task
 child, pool            parent side of a worker process, and a pool of them
 clock_skew             a wall clock that is days ahead
 relations, registry    claims about records, and the functions that a finding may name

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import msgspec
@@ -23,7 +23,8 @@ from .clock_skew import variables
 from .loader import About, Subject
 from .probe import HOME, OVERDUE, OpResult, Probe, ProcessContext, Record
 from .registry import foreign_modules
-from .wire import EndFrame, Frame, LoadFrame, Receiver, ResultFrame, StartFrame, send
+from .start_states import StartStore, View, unpacked
+from .wire import EndFrame, Frame, LoadFrame, PlayFrame, Receiver, ResultFrame, StartFrame, StartStateFrame, send
 
 LOAD_S = 120.0
 """Time limit for loading a subject, in seconds."""
@@ -39,6 +40,7 @@ class Child:
     Args:
         wanted: The subject.
         context: Settings of the process.
+        store: Start states that processes share.
 
     Attributes:
         about: Description of the subject.
@@ -48,7 +50,8 @@ class Child:
         SubjectBroken: The subject does not load.
     """
 
-    def __init__(self, wanted: Subject, context: ProcessContext = HOME) -> None:
+    def __init__(self, wanted: Subject, context: ProcessContext = HOME, store: StartStore | None = None) -> None:
+        self._store = StartStore() if store is None else store
         self.context = context
         self._folder = tempfile.mkdtemp(prefix="quintain-audit-")
         self._words: collections.deque[bytes] = collections.deque(maxlen=8)
@@ -116,23 +119,27 @@ class Child:
         seen: list[OpResult] = []
         until = time.monotonic() + limit
         pid, died = 0, ""
+        starts = self._store.known()
         try:
-            send(self._to, probe)
+            send(self._to, PlayFrame(probe, list(starts)))
             while True:
                 frame: Any = self._receiver.receive(Frame, until)
-                if isinstance(frame, StartFrame):
+                if isinstance(frame, StartStateFrame):
+                    starts[frame.digest] = frame.view
+                    self._store.add(frame.digest, frame.view)
+                elif isinstance(frame, StartFrame):
                     pid = frame.pid
                 elif isinstance(frame, ResultFrame):
-                    seen.append(msgspec.convert(frame.seen, OpResult))
+                    seen.append(_result(frame, starts))
                 elif isinstance(frame, EndFrame):
                     return Record(probe.ops, tuple(seen), died or _how(frame.status), frame.left)
         except TimeoutError:
             died = f"{OVERDUE} {limit:.3g} s"
-            return self._killed(probe, seen, pid=pid, died=died)
+            return self._killed(probe, seen, starts, pid=pid, died=died)
         except (EOFError, BrokenPipeError):
             raise SubjectBroken(f"the subject killed the process around it; it printed: {self.words}") from None
 
-    def _killed(self, probe: Probe, seen: list[OpResult], *, pid: int, died: str) -> Record:
+    def _killed(self, probe: Probe, seen: list[OpResult], starts: Mapping[str, View], *, pid: int, died: str) -> Record:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL) if pid else None
         until = time.monotonic() + 10
@@ -140,7 +147,7 @@ class Child:
         try:
             while not isinstance(frame := self._receiver.receive(Frame, until), EndFrame):
                 if isinstance(frame, ResultFrame):
-                    seen.append(msgspec.convert(frame.seen, OpResult))
+                    seen.append(_result(frame, starts))
             left = frame.left
         except (TimeoutError, EOFError):
             raise SubjectBroken(f"{died}, and could not be ended") from None
@@ -166,6 +173,11 @@ class Child:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _result(frame: ResultFrame, starts: Mapping[str, View]) -> OpResult:
+    seen = msgspec.convert(frame.seen, OpResult)
+    return msgspec.structs.replace(seen, value=unpacked(seen.value, starts[frame.start])) if frame.start else seen
 
 
 def _how(status: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import urllib.parse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, cast
 
@@ -92,16 +92,17 @@ class LoadedSubject(msgspec.Struct, frozen=True):
     sources: tuple[Source, ...]
     fingerprint: str = ""
 
-    def warm(self, tasks: Iterable[str]) -> None:
-        """Prepares tasks, connections and tables once, before many forks need them.
+    def warm(self, task: str) -> Callable[[], dict[str, Any]] | None:
+        """Prepares a task and its connections once, before many forks need them; returns a reader of its start state.
 
-        Only for the project's own environments, whose worlds are made by pure functions.
+        Only for the project's own environments, whose worlds are made by pure functions; None for others.
         """
-        if self.kind == "environment":
-            subject = self.factory()
-            for task in tasks:
-                subject.prepare(task)
-            subject.close()
+        if self.kind != "environment":
+            return None
+        subject = self.factory()
+        subject.reset(task, 0)
+        read: Callable[[], dict[str, Any]] = subject.start_state
+        return read
 
 
 def load_subject(wanted: Subject) -> LoadedSubject:

@@ -93,7 +93,10 @@ class Player:
         needed = _NEEDS.get(op.do, op.do)
         if needed not in adapter.offers:
             raise _Absent(f"the subject has no method {needed}()")
-        value, odd = plain(_DO[op.do](self, adapter, op))
+        found = _DO[op.do](self, adapter, op)
+        if op.do in _READS and hasattr(adapter.subject, "start_state"):
+            return found, False  # An environment's state is plain, and its parts are shared.
+        value, odd = plain(found)
         try:
             size = len(codec.dumps(value))
         except TypeError:  # a key is not text
@@ -109,7 +112,7 @@ class Player:
         if op.on in self._compared and "state" in adapter.offers:
             start = adapter.subject.state()
             # What a subject hands out may be its own living dict.
-            self._starts[op.on] = start if hasattr(adapter.subject, "prepare") else copy.deepcopy(start)
+            self._starts[op.on] = start if hasattr(adapter.subject, "start_state") else copy.deepcopy(start)
         return first
 
     def changes(self, adapter: SubjectAdapter, op: Op) -> dict[str, list[Any]]:
@@ -214,6 +217,7 @@ _OURS: dict[str, Callable[[Player, Op], Any]] = {
 }
 
 _NEEDS = {"changes": "state", "glance": "state"}
+_READS = {"state", "changes"}
 
 _DO: dict[str, Callable[[Player, SubjectAdapter, Op], Any]] = {
     "reset": Player.reset,

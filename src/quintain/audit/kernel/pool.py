@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from .child import Child, SubjectBroken
 from .loader import Subject
 from .probe import OVERDUE, Probe, ProcessContext, Record
+from .start_states import StartStore
 
 WORKERS = max(2, os.cpu_count() or 1)
 _KEPT = 3 * WORKERS
@@ -30,6 +31,7 @@ class WorkerPool:
         self._lock = threading.Lock()
         self._idle: list[Child] = []
         self._kept = _KEPT
+        self._store = StartStore()
         self._executor = ThreadPoolExecutor(WORKERS)
         self._played = self._overdue = 0
 
@@ -64,7 +66,7 @@ class WorkerPool:
 
     def fresh(self, probe: Probe, limit: float) -> Record:
         """Plays a probe in a new process."""
-        with Child(self.subject, probe.context) as child:
+        with Child(self.subject, probe.context, self._store) as child:
             try:
                 return child.play(probe, limit)
             except SubjectBroken as error:
@@ -79,7 +81,7 @@ class WorkerPool:
             for place, child in enumerate(self._idle):
                 if child.context == context:
                     return self._idle.pop(place)
-        return Child(self.subject, context)
+        return Child(self.subject, context, self._store)
 
     def _give(self, child: Child) -> None:
         with self._lock:

@@ -11,6 +11,8 @@ import msgspec
 
 from quintain import codec
 
+from .probe import Probe
+
 
 class LoadFrame(msgspec.Struct, tag=True):
     """Worker's first frame: the subject's description or the error of loading it."""
@@ -20,6 +22,20 @@ class LoadFrame(msgspec.Struct, tag=True):
     usage: bool = False
 
 
+class PlayFrame(msgspec.Struct):
+    """Frame to the worker: a probe, and the digests of the start states that the auditor knows."""
+
+    probe: Probe
+    known: list[str] = []
+
+
+class StartStateFrame(msgspec.Struct, tag=True):
+    """Frame with the start state of a task, if the auditor does not know it."""
+
+    digest: str
+    view: dict[str, Any]
+
+
 class StartFrame(msgspec.Struct, tag=True):
     """Frame at the start of a probe, with the id of its process."""
 
@@ -27,9 +43,14 @@ class StartFrame(msgspec.Struct, tag=True):
 
 
 class ResultFrame(msgspec.Struct, tag=True):
-    """Frame with the result of one op."""
+    """Frame with the result of one op.
+
+    Attributes:
+        start: Digest of the start state from which a state differs as its value says; empty for other results.
+    """
 
     seen: Any
+    start: str = ""
 
 
 class EndFrame(msgspec.Struct, tag=True):
@@ -44,7 +65,7 @@ class EndFrame(msgspec.Struct, tag=True):
     left: int = 0
 
 
-Frame = LoadFrame | StartFrame | ResultFrame | EndFrame
+Frame = LoadFrame | StartStateFrame | StartFrame | ResultFrame | EndFrame
 
 
 def send(fd: int, message: Any) -> None:

@@ -20,15 +20,19 @@ import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
+
+from quintain.audit.facts.data import is_dict
 from quintain.audit.mutants import swapping
 from quintain.audit.mutants.loading import install
 from quintain.errors import UsageError
 
 from .loader import HELD, LoadedSubject, Subject, describe, load_subject
 from .player import Player
-from .probe import Op, OpResult, Probe
+from .probe import Op, Probe
 from .registry import allow
-from .wire import EndFrame, LoadFrame, Receiver, ResultFrame, StartFrame, send
+from .start_states import StartStates, packed, reads_state
+from .wire import EndFrame, LoadFrame, PlayFrame, Receiver, ResultFrame, StartFrame, StartStateFrame, send
 
 _PR_SET_CHILD_SUBREAPER = 36
 _MEMORY = 8 << 30
@@ -58,21 +62,41 @@ def main(inward: int, outward: int) -> None:
     gc.collect()
     gc.freeze()
     made: set[str] = set()
+    starts = StartStates()
     while True:
         try:
-            probe = receiver.receive(Probe)
+            frame: PlayFrame = receiver.receive(PlayFrame)
         except EOFError:
             return
-        tasks = {op.name for op in _all(probe.ops) if op.do == "reset"} - made
-        made |= tasks
+        probe = frame.probe
+        tasks = list({op.name: None for op in _all(probe.ops) if op.do == "reset"})
         with contextlib.suppress(Exception):  # The fork meets the same, and says so.
-            opened.warm(sorted(tasks))
-        if tasks:
-            swapping.forget()
+            _warm(opened, tasks, made=made, starts=starts if reads_state(probe.ops) else None)
         if any(op.do == "ask" and op.name in (swapping.PLAY, swapping.SWAP) for op in probe.ops):
             swapping.index()
-        if not _play_in_fork(inward, outward, opened=opened, probe=probe):
+        for view, digest in filter(None, map(starts.find, tasks if _shows_state(probe) else ())):
+            if digest not in frame.known:
+                send(outward, StartStateFrame(digest, view))
+        if not _play_in_fork(inward, outward, opened=opened, probe=probe, starts=starts):
             return
+
+
+def _shows_state(probe: Probe) -> bool:
+    return any(op.do == "state" for op in probe.ops)
+
+
+def _warm(opened: LoadedSubject, tasks: Iterable[str], *, made: set[str], starts: StartStates | None) -> None:
+    """Prepares the tasks that this process has not prepared yet, and reads their start states if `starts` is given."""
+    for task in tasks:
+        if task in made and (starts is None or starts.find(task)):
+            continue
+        read = opened.warm(task)
+        if read is not None and starts is not None:
+            starts.add(task, read())
+        if task not in made:
+            made.add(task)
+            swapping.forget()
+        gc.freeze()  # A collection in a fork would copy the pages of all that was made here.
 
 
 def _all(ops: Iterable[Op]) -> Iterator[Op]:
@@ -97,11 +121,11 @@ def _in_fork(inward: int, outward: int, opened: LoadedSubject) -> bool:
     return os.waitstatus_to_exitcode(_status(pid, inward)) == 0
 
 
-def _play_in_fork(inward: int, outward: int, *, opened: LoadedSubject, probe: Probe) -> bool:
+def _play_in_fork(inward: int, outward: int, *, opened: LoadedSubject, probe: Probe, starts: StartStates) -> bool:
     """Plays a probe in a fork; False if the auditor is gone."""
     pid = os.fork()
     if pid == 0:
-        _play(outward, opened, probe)
+        _play(outward, opened, probe=probe, starts=starts)
     with contextlib.suppress(OSError):  # Both sides do it, so that it is done before anybody needs it.
         os.setpgid(pid, pid)
     status = _status(pid, inward)
@@ -129,27 +153,33 @@ def _status(pid: int, inward: int) -> int:
     return os.waitpid(pid, 0)[1]
 
 
-def _play(outward: int, opened: LoadedSubject, probe: Probe) -> None:
+def _play(outward: int, opened: LoadedSubject, *, probe: Probe, starts: StartStates) -> None:
     """Plays a probe and ends the process."""
     os.setpgid(0, 0)
     send(outward, StartFrame(os.getpid()))
     _limit_memory()
     if probe.context.elsewhere:
         _move()
-    lock = threading.Lock()
-
-    def seen(one: OpResult) -> None:
-        with lock:
-            send(outward, ResultFrame(one))
-
     player = Player(opened.factory)
+
+    def play() -> None:
+        begun: dict[str, str] = {}  # tasks by instance
+        for op, seen in zip(probe.ops, player.each(probe.ops), strict=True):
+            if op.do == "reset":
+                begun[op.on] = op.name
+            start = starts.find(begun.get(op.on, "")) if op.do == "state" and is_dict(seen.value) else None
+            if start is None:
+                send(outward, ResultFrame(seen))
+            else:
+                send(outward, ResultFrame(msgspec.structs.replace(seen, value=packed(seen.value, start[0])), start[1]))
+
     stop = _burn() if probe.context.loaded else None
     if probe.context.thread:
-        thread = threading.Thread(target=player.play, args=(probe.ops, seen))
+        thread = threading.Thread(target=play)
         thread.start()
         thread.join()
     else:
-        player.play(probe.ops, seen)
+        play()
     if stop is not None:
         stop.set()
     if opened.kind in HELD:

@@ -11,6 +11,7 @@ import inspect
 import json
 import math
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 
@@ -55,6 +56,10 @@ def of(
     return functools.partial(NativeSubject, env, Shelf(env, chosen, tasks, names=names))
 
 
+_KEPT = 6
+"""Number of tasks whose tables are kept."""
+
+
 class Shelf:
     """Tasks of a split, each made once in this process, because making a task's world may take milliseconds."""
 
@@ -68,7 +73,17 @@ class Shelf:
         self._chosen = chosen
         self._known: dict[str, Task[Any]] = {}
         self._seen, self._lock = 0, threading.Lock()
-        self.memory = world.Memory()
+        self._memories: OrderedDict[str, world.Memory] = OrderedDict()
+
+    def memory(self, task: str) -> world.Memory:
+        """Returns the cache of a task's tables, of which the last ones are kept; a new one starts as the last did."""
+        if task not in self._memories:
+            last = next(reversed(self._memories.values()), None)
+            self._memories[task] = world.Memory() if last is None else last.copy()
+        self._memories.move_to_end(task)
+        while len(self._memories) > _KEPT:
+            self._memories.popitem(last=False)
+        return self._memories[task]
 
     def names(self) -> list[str]:
         """Returns the ids in the order of the split, or in the requested order."""
@@ -158,12 +173,6 @@ class NativeSubject:
         """Returns file and line of each tool's function; none for a tool without readable source."""
         found = {tool.name: _place(self._env.state, tool.path) for tool in self._env.tools_of("agent")}
         return {name: place for name, place in found.items() if place}
-
-    def prepare(self, task: str) -> None:
-        """Makes a task and its world and reads it, so that forks of this process find them ready."""
-        self.reset(task, 0)
-        self.state()
-        self._episode = None
 
     def prompt(self, task: str) -> str:
         """Returns system prompt and task as in the agent's first request, without touching the running episode."""
@@ -269,7 +278,13 @@ class NativeSubject:
 
     def state(self) -> dict[str, Any]:
         """Returns the whole world as plain data: see `world.view`."""
-        return self._run(world.view(self._current.state, self._shelf.memory))
+        return self._run(world.view(self._current.state, self._shelf.memory(self._current.trace.task)))
+
+    def start_state(self) -> dict[str, Any]:
+        """Returns the state of an episode that has just begun, and closes the session."""
+        state = self.state()
+        self.close()
+        return state
 
     def digest(self) -> str:
         """Returns the world's digest, which is far cheaper than `state`."""

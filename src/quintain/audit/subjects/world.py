@@ -37,13 +37,20 @@ class TableInfo(NamedTuple):
 class Memory:
     """Cache of the tables read last, because most worlds are forks of one that was read before.
 
-    Several threads may use it.
+    An unchanged row or table is the object that was returned before. Several threads may use it.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: dict[str, tuple[Any, Any, Tables]] = {}
         self._rows: dict[str, tuple[Table[Any], dict[str, Any]]] = {}
+
+    def copy(self) -> Memory:
+        """Returns a cache that starts with the same tables."""
+        other = Memory()
+        with self._lock:
+            other._known, other._rows = dict(self._known), dict(self._rows)
+        return other
 
     def rows(self, name: str, table: Table[Any]) -> dict[str, Any]:
         """Returns the rows of a table by key; unchanged rows are the objects returned before."""
@@ -66,10 +73,15 @@ class Memory:
         with self._lock:
             schema = database.execute("SELECT name, sql FROM sqlite_master ORDER BY name")
             known = self._known.get(name)
-            if known is not None and known[1] == schema:
-                changed = {change.table for change in known[0].diff(database)}
-                listed = [one for one in _listed_by_sqlite(database, changed) if one[0] in changed]
-                tables = known[2] | _read(database, listed)
+            if known is not None and known[1] == schema and _base(known[0]) is _base(database):
+                changed: dict[str, list[Any]] = {}
+                for change in known[0].diff(database):
+                    changed.setdefault(change.table, []).append(change)
+                listed = [one for one in _listed_by_sqlite(database, changed) if one.table in changed]
+                tables = known[2] | {
+                    one.table: _updated(database, one, before=known[2][one.table], changes=changed[one.table])
+                    for one in listed
+                }
             else:
                 tables = _read(database, _listed_by_sqlite(database))
             self._known[name] = (database.fork(), schema, tables)
@@ -163,18 +175,46 @@ def _is_database(value: object) -> bool:
     return hasattr(value, "execute") and hasattr(value, "transaction")
 
 
+def _base(database: Any) -> Any:
+    """Returns what forks of one database share; a difference from any other one would read every row."""
+    return getattr(getattr(database, "image", None), "base", None)
+
+
 def _is_on_server(database: object) -> bool:
     """True if the database is on a server: only such a database outlives its worlds and has `remove`."""
     return hasattr(database, "remove")
 
 
 def _read(database: Any, listed: list[TableInfo]) -> Tables:
-    tables: Tables = {}
-    for table, columns, key in listed:
-        chosen, order = ", ".join(map(_quoted, columns)), ", ".join(map(_quoted, key or columns))
-        rows = database.execute(f"SELECT {chosen} FROM {_quoted(table)} ORDER BY {order}")  # noqa: S608 (quoted)
-        tables[table] = plain([dict(zip(columns, row, strict=True)) for row in rows])
-    return tables
+    return {
+        one.table: plain([dict(zip(one.columns, row, strict=True)) for row in _selected(database, one, one.columns)])
+        for one in listed
+    }
+
+
+def _selected(database: Any, one: TableInfo, columns: list[str]) -> list[tuple[Any, ...]]:
+    """Returns columns of all rows of a table in the order of its primary key, else of all columns."""
+    chosen, order = ", ".join(map(_quoted, columns)), ", ".join(map(_quoted, one.key or one.columns))
+    rows: list[tuple[Any, ...]] = database.execute(
+        f"SELECT {chosen} FROM {_quoted(one.table)} ORDER BY {order}"  # noqa: S608 (quoted)
+    )
+    return rows
+
+
+def _updated(
+    database: Any, one: TableInfo, *, before: list[dict[str, Any]], changes: list[Any]
+) -> list[dict[str, Any]]:
+    """Returns the rows of a table, of which only the changed ones are new objects.
+
+    A table is read anew if most of its rows changed, or if a key could be ambiguous: without a primary key, and where
+    a key is neither an integer nor text.
+    """
+    rows = plain([{name: change.after[name] for name in one.columns} for change in changes if change.after is not None])
+    keys = _selected(database, one, one.key) if one.key and len(changes) <= len(before) // 2 else []
+    if not keys or not all(isinstance(part, int | str) for key in keys for part in key):
+        return _read(database, [one])[one.table]
+    known = {tuple([row[name] for name in one.key]): row for some in (before, rows) for row in some}
+    return [known[key] for key in keys]
 
 
 def _listed_by_sqlite(database: Any, wanted: Container[str] | None = None) -> list[TableInfo]:
