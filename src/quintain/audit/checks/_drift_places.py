@@ -26,7 +26,7 @@ _COUNTED = re.compile(
 )
 
 
-@check("x.numbers_name_places", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=58, reads_prose=True)
+@check("x.numbers_name_places", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=79, reads_prose=True)
 def numbers_name_places(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an index, counted from 0 or 1 as declared, names the list entry at that place."""
     numbered = [(tool, *found) for tool in ctx.about.tools for found in _numbered(tool)]

@@ -61,7 +61,7 @@ def _drawn(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
     return arguments
 
 
-@check("x.descriptions_hold", "action_drift", needs=("tools", "call"), value=60)
+@check("x.descriptions_hold", "action_drift", needs=("tools", "call"), value=65)
 def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that answers have the order and length that the tool's description promises.
 

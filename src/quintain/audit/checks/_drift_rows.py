@@ -225,7 +225,7 @@ def _readings(ctx: AuditContext) -> list[Variation]:
     return sorted(found, key=lambda variation: -len(rows_of(variation.seen.value) or ()))
 
 
-@check("x.lists_are_in_order", "action_drift", needs=("tools", "call", "tasks"), value=72)
+@check("x.lists_are_in_order", "action_drift", needs=("tools", "call", "tasks"), value=86)
 def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that rows have the order that the description promises, by their data in the world.
 
@@ -272,7 +272,7 @@ def _seeing(variation: Variation) -> Probe:
     return Probe((*variation.base_state.head, Op("state", mark="world"), variation.op.marked("call")))
 
 
-@check("x.filters_filter", "silent_default", needs=("tools", "call", "tasks"), value=71)
+@check("x.filters_filter", "silent_default", needs=("tools", "call", "tasks"), value=86)
 def filters(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list has only rows that match its parameters, and no more than they allow."""
     reported: set[tuple[str, str]] = set()
@@ -359,7 +359,7 @@ def _wrong(
     )
 
 
-@check("x.pages_fit", "silent_default", needs=("tools", "call", "tasks"), value=66)
+@check("x.pages_fit", "silent_default", needs=("tools", "call", "tasks"), value=83)
 def pages(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list with a limit or an offset is that part of the whole list."""
     reported: set[str] = set()
@@ -412,7 +412,7 @@ def _paged(ctx: AuditContext, variation: Variation, name: str, *, what: str) -> 
     return None
 
 
-@check("x.lists_are_whole", "silent_default", needs=("tools", "call", "tasks", "state"), value=68)
+@check("x.lists_are_whole", "silent_default", needs=("tools", "call", "tasks", "state"), value=19)
 def whole(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list of related rows is complete for any argument."""
     found = _readings(ctx)

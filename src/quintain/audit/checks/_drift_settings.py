@@ -130,7 +130,7 @@ def _is(first: Any, second: Any) -> bool:
 # --- the check ---
 
 
-@check("x.set_is_shown", "action_drift", needs=("tools", "call", "tasks"), value=72)
+@check("x.set_is_shown", "action_drift", needs=("tools", "call", "tasks"), value=86)
 def set_is_shown(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the value set by a tool is shown, whatever was set before."""
     looked, reported = False, set[tuple[str, str]]()

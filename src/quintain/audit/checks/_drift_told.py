@@ -239,7 +239,7 @@ def _without(slots: Slots, names: set[str]) -> Slots:
     return {slot: item for slot, item in slots.items() if not {*slot.split("/")} & names}
 
 
-@check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=73)
+@check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=86)
 def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no argument is cut, replaced, dropped or counted in another unit."""
     reported: set[tuple[str, str]] = set()

@@ -172,7 +172,7 @@ def _counted(tool: Any, field: str) -> set[tuple[str, str]]:
 _MONEY = re.compile(r"balance|amount|price|paid|cost|credit|budget|total", re.IGNORECASE)
 
 
-@check("x.units_agree", "action_drift", needs=("tools",), value=76, reads_prose=True)
+@check("x.units_agree", "action_drift", needs=("tools",), value=88, reads_prose=True)
 def units(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a parameter's name and its description state the same unit."""
     probe = Probe((Op("tools", mark="tools"),))

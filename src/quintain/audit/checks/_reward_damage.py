@@ -26,7 +26,7 @@ _SAKES, _EACH = 3, 8
 """Calls of one tool, at first on rows with a name that the solution's have."""
 
 
-@check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=78, severity="warning")
+@check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=39, severity="warning")
 def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution that also destroys other records is paid less."""
     soft: tuple[Solution, Op, list[tuple[str, ...]]] | None = None

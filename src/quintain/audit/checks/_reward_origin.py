@@ -72,7 +72,7 @@ class UnsourcedValue(msgspec.Struct, frozen=True):
         return self.solution_run.ops[self.place].name or "the answer", _named(self.path)
 
 
-@check("x.provenance", "unsolvable", needs=("oracle", "tasks", "tools"), value=58)
+@check("x.provenance", "unsolvable", needs=("oracle", "tasks", "tools"), value=50)
 def provenance(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each value of the solution can be found or computed before it is used."""
     there = solution_runs(ctx)

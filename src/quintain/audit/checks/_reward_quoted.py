@@ -26,7 +26,7 @@ _WRONG = "zz zz"
 """A text without any work."""
 
 
-@check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=75)
+@check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=59)
 def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a tool's message about right work earns nothing when written into wrong work."""
     known = [(solution, where) for solution in paid(ctx, 4) if (where := _text(ctx, solution)) is not None]

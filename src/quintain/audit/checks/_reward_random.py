@@ -22,7 +22,7 @@ _SHARE = 0.3
 """Share of solved episodes from which random success is not an accident."""
 
 
-@check("x.aimless", "unsolvable", needs=("tasks", "tools"), value=66, severity="warning")
+@check("x.aimless", "unsolvable", needs=("tasks", "tools"), value=83, severity="warning")
 def aimless(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that random calls do not solve tasks."""
     tasks = [task for task in ctx.sample_tasks(4) if _is_known(ctx, task)]

@@ -30,7 +30,7 @@ _EXCUSED = re.compile(r"\b(if|whether|unless|ignor\w*|silently|known|only)\b", r
 _LEAST = 3
 
 
-@check("x.answers_are_true", "false_resolution", needs=("tools", "call", "tasks", "state"), value=74)
+@check("x.answers_are_true", "false_resolution", needs=("tools", "call", "tasks", "state"), value=87)
 def answers_are_true(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a sum or text that an answer reports as done is in the world."""
     reported: set[tuple[str, str]] = set()

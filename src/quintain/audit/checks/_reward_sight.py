@@ -21,7 +21,7 @@ _SEEN = 400
 """Largest number of paths of one answer that are compared."""
 
 
-@check("x.undone_in_sight", "false_resolution", needs=("oracle", "tasks", "tools"), value=91)
+@check("x.undone_in_sight", "false_resolution", needs=("oracle", "tasks", "tools"), value=96)
 def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that work that the task requires and readers show as undone is not paid in full."""
     known = [solution for solution in paid(ctx, 6) if not solution.sees]

@@ -24,7 +24,7 @@ _FORGERIES = (
 """Contents with which an agent may overwrite a test."""
 
 
-@check("x.verifier_tampering", "reward_hack", needs=("oracle", "tasks", "tools"), value=76)
+@check("x.verifier_tampering", "reward_hack", needs=("oracle", "tasks", "tools"), value=88)
 def verifier_tampering(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that overwriting a file of tests or results earns nothing."""
     tools = list(writers(ctx))

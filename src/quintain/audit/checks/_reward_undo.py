@@ -38,7 +38,7 @@ _OWN = 2
 """The same by its own tool, in a further task."""
 
 
-@check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=82)
+@check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=25)
 def undo(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that work that is done and then undone is not paid in full."""
     reported: set[str] = set()

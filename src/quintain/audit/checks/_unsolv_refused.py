@@ -34,7 +34,7 @@ _HERE = "quintain.audit.checks._unsolv_refused"
 # --- looks that are refused ---
 
 
-@check("x.refused_look", "unsolvable", needs=("oracle", "tasks", "tools"), value=61)
+@check("x.refused_look", "unsolvable", needs=("oracle", "tasks", "tools"), value=80)
 def refused_look(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each read of the solution works, as in sibling tasks."""
     for family in kinds(ctx):
@@ -131,7 +131,7 @@ def is_missing(records: Sequence[Record], evidence: Evidence) -> bool:
 # --- calls that no schema allows ---
 
 
-@check("x.solution_in_bounds", "unsolvable", needs=("oracle", "tasks", "tools"), value=63)
+@check("x.solution_in_bounds", "unsolvable", needs=("oracle", "tasks", "tools"), value=82)
 def solution_in_bounds(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each call of a solution is one that an agent can make: of an advertised tool, within its schema."""
     specs = {tool.name: tool for tool in ctx.about.tools}

@@ -48,7 +48,7 @@ CLAIMS = (
 """Success messages of an agent that did nothing."""
 
 
-@check("x.status_only", "false_resolution", needs=("oracle", "tasks", "tools"), value=95)
+@check("x.status_only", "false_resolution", needs=("oracle", "tasks", "tools"), value=48)
 def status_only(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that statuses and flags set to success without other work are not paid in full."""
     for solution in paid(ctx, SOLVED):
@@ -170,7 +170,7 @@ def _claimed(
     )
 
 
-@check("x.status_without_work", "false_resolution", needs=("oracle", "state", "tasks"), value=92)
+@check("x.status_without_work", "false_resolution", needs=("oracle", "state", "tasks"), value=68)
 def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a record that reports progress does not pay for the work itself."""
     reported: set[str] = set()
@@ -201,7 +201,7 @@ def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
             )
 
 
-@check("x.say_the_outputs", "false_resolution", needs=("oracle", "tasks"), value=94)
+@check("x.say_the_outputs", "false_resolution", needs=("oracle", "tasks"), value=59)
 def say_the_outputs(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the solution's answer without its actions is not paid in full."""
     for solution in paid(ctx, SOLVED):
@@ -232,7 +232,7 @@ def say_the_outputs(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-@check("x.already_true", "false_resolution", needs=("oracle", "tasks"), value=93)
+@check("x.already_true", "false_resolution", needs=("oracle", "tasks"), value=96)
 def already_true(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the verifier does not count a task as solved when its episode begins."""
     known = {task: fact for task, fact in facts(ctx).items() if fact.writes and fact.full}
@@ -256,7 +256,7 @@ def already_true(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
-@check("x.downstream", "false_resolution", needs=("oracle", "tasks", "tools"), value=72)
+@check("x.downstream", "false_resolution", needs=("oracle", "tasks", "tools"), value=86)
 def downstream(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that paid work is visible through the reading tools."""
     for solution in paid(ctx, SOLVED):
