@@ -266,15 +266,20 @@ def test_a_baseline_leaves_only_what_is_new(there: Path, call: Call, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
-    [("none.json", "cannot read 'none.json'"), ("mine.py", "is not a JSON object"), ("empty.json", "no findings")],
+    ("given", "said"),
+    [
+        ("--baseline none.json", "cannot read 'none.json'"),
+        ("--baseline mine.py", "is not a JSON object"),
+        ("--baseline empty.json", "no findings"),
+        ("--accepted mine.py", "must have rows [[accepted]]"),
+    ],
 )
-def test_wrong_baseline_is_refused_before_the_audit(
-    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+def test_wrong_list_of_known_findings_is_refused_before_the_audit(
+    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch, given: str, said: str
 ) -> None:
     (here / "empty.json").write_text("{}")
     monkeypatch.setattr(auditor, "audit", lambda *_, **__: pytest.fail("the audit ran"))
-    ended = call("audit", "desks.py:Desk", "--baseline", name)
+    ended = call("audit", "desks.py:Desk", *given.split())
     assert (ended.status, ended.out) == (2, "")
     assert said in ended.err
     assert not (here / "audits").exists()
