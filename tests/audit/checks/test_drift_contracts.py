@@ -242,6 +242,64 @@ class Silent(Desk):
     tool_contracts = {}
 '''
 
+NATIVE = '''
+import msgspec
+
+import quintain as qn
+
+
+class Ticket(msgspec.Struct):
+    status: str
+    created: float
+
+
+class Crm(qn.State):
+    tickets: dict[str, Ticket] = {}
+    seen: int = 0
+
+    @qn.tool(writes=("tickets",))
+    def open(self, status: str) -> str:
+        """Open a ticket.
+
+        Args:
+            status: Its status.
+        """
+        self.clock.advance(1)
+        key = self.new_id("T")
+        self.tickets[key] = Ticket(status, self.clock.now)
+        return key
+
+    @qn.tool(reads=("tickets",), writes=())
+    def count(self) -> dict[str, int]:
+        """Count the tickets."""
+        self.seen += SEEN
+        self.clock.advance(1)
+        return {"tickets": len(self.tickets)}
+
+
+class World(qn.State):
+    crm: Crm = msgspec.field(default_factory=Crm)
+    mail: int = 0
+
+    def deliver(self) -> None:
+        self.mail += 1
+        self.clock.after(HOURS * 3600, self.deliver)
+
+
+@qn.reward
+def opened(view: qn.EpisodeView[World]) -> float:
+    return float([one.status for one in view.state.crm.tickets.values()] == ["new"])
+
+
+def make() -> qn.Environment[World]:
+    calls = (("crm_count", {}), ("crm_open", {"status": "new"}))
+    start = World()
+    start.clock.after(HOURS, start.deliver)
+    task = qn.Task(id="one", prompt="Open a ticket with the status new.", start=start, solution=calls)
+    return qn.Environment("desk", tasks=lambda split: [task], harness=qn.ToolLoop(), verifier=qn.Verifier(opened),
+                          state=World)
+'''
+
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -285,6 +343,15 @@ def test_violation_is_minimised_to_one_call(file: Path) -> None:
     (finding,) = found(file, "Adds", [contracts_hold])
     assert [op.name for op in finding.probes[0].ops if op.do == "call"] == ["fetch_next"]
     assert finding.observed == ["notes"]
+
+
+@pytest.mark.parametrize(("seen", "hours"), [(0, 0.5), (0, 99), (1, 99)])
+def test_contract_of_an_environment_excuses_its_clock_timers_and_ids(tmp_path: Path, seen: int, hours: float) -> None:
+    file = tmp_path / "native.py"
+    file.write_text(NATIVE.replace("SEEN", str(seen)).replace("HOURS", str(hours)))
+    report = audited(file, "make", [contracts_hold])
+    assert titles(report.findings) == ["crm_count declares to write nothing, and writes elsewhere"][:seen]
+    assert report.checks[0].looked > 3
 
 
 # --- inference ---

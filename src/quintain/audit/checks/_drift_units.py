@@ -154,15 +154,12 @@ def at_odds(
     Units that tools declare come first. Else a field's unit is that of its name; for money without one, the only one
     that tools speak of in a sentence about the field, or about all money.
     """
-    tool = next((spec for spec in tools if spec["name"] == parameter[0]), None)
-    parameters: Any = tool.get("parameters") if tool is not None else None
-    properties: Any = parameters.get("properties") if is_dict(parameters) else None
-    schema: Any = properties.get(parameter[1]) if is_dict(properties) else None
+    properties = {spec["name"]: _properties(spec) for spec in tools}
+    schema = properties.get(parameter[0], {}).get(parameter[1])
     text = str(schema.get("description") or "") if is_dict(schema) else ""
     parameter_units = _named(declared.get(parameter[0], {}).get(parameter[1], "")) or units_in(text)
     parameter_units = parameter_units or _named(parameter[1])
-    takes = {spec["name"] for spec in tools if field in ((spec.get("parameters") or {}).get("properties") or {})}
-    shown = [units[field] for name, units in declared.items() if field in units and name not in takes]
+    shown = [units[field] for name, units in declared.items() if field in {*units} - properties.get(name, {}).keys()]
     field_units = {pair for unit in shown for pair in _named(unit)} or _named(field)
     if not field_units and _MONEY.search(field):
         field_units = {pair for tool in tools for pair in _counted(tool, field) if pair[0] == "money"}
@@ -170,6 +167,12 @@ def at_odds(
         return None
     (kind, unit), (field_kind, counted) = *parameter_units, *field_units
     return (unit, counted) if kind == field_kind and unit != counted else None
+
+
+def _properties(spec: Any) -> dict[str, Any]:
+    parameters = spec.get("parameters")
+    properties = parameters.get("properties") if is_dict(parameters) else None
+    return properties if is_dict(properties) else {}
 
 
 def _counted(tool: Any, field: str) -> set[tuple[str, str]]:
