@@ -76,7 +76,7 @@ class Desk:
         self.task, self.calls = task, 0
         self.tickets = [
             {"id": f"T{100 + n}", "status": ("open", "held", "closed")[n % 3], "created": (n * 5) % 7,
-             "labels": [("web", "app")[n % 2], ("new", "old")[n // 6]]}
+             "labels": [("web", "app")[n % 2], ("new", "", "old")[n // 4]]}
             for n in range(1, 11)
         ]
         self.notes, self.fees = [], [{"id": f"F{n}", "ticket": f"T{100 + n}", "amount": 5 * n} for n in range(1, 5)]
@@ -99,7 +99,7 @@ class Desk:
     def _search(self, status=None, label=None):
         rows = [
             one for one in self.tickets
-            if status in (None, one["status"]) and (label is None or label in one["labels"])
+            if status in (None, one["status"]) and (not label or label in one["labels"])
         ]
         rows.sort(key=lambda one: (-one["created"], one["id"]))
         return [{"id": one["id"]} for one in rows][:8]

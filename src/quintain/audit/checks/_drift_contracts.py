@@ -120,8 +120,8 @@ def _misfiltered(record: Record, data: dict[str, Any]) -> tuple[str, list[Any]]:
     if shown is None or not data["field"]:
         is_wider = shown is not None and every is not None and len(shown) > len(every)
         return ("shows more rows with {} than without", (shown or [])[:6]) if is_wider else ("", [])
-    entries = _tables(record)[data["table"]]
-    kept = entries_of(shown, entries)
+    entries = _tables(record).get(data["table"], [])
+    kept = entries_of(shown, entries) if entries else None
     if wrong := [row for row in kept or () if not _has(row, data)]:
         return "shows rows that {} leaves out", wrong[:6]
     # A list of fewer rows than the whole one is not cut by a limit.
@@ -287,7 +287,9 @@ def _cases(ctx: AuditContext, base: Variation, name: str, *, column: str) -> Ite
     field = column[len(table) + 1 :].split(".") if column else []
     tried = [one.arguments[name] for one in ctx.variations.of(tool.name) if one.name == name and name in one.arguments]
     known = [row.get(field[0]) for row in tables[table]] if len(field) == 1 else tried
-    items = [item for value in known for item in (value if is_list(value) else [value]) if item is not None]
+    items = [item for value in known for item in (value if is_list(value) else [value])]
+    # None, an empty text and the default may stand for all rows.
+    items = [item for item in items if item not in (None, "", tool.properties[name].get("default"))]
     values = [*{repr(item): item for item in items if fits(item, tool.properties[name], tool.parameters)}.values()]
     plain = {key: value for key, value in base.arguments.items() if key in tool.required and key != name}
     optional = name not in tool.required and (bool(column) or not tool.properties[name].get("default"))
