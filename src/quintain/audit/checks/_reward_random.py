@@ -10,7 +10,7 @@ from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, call
 
-from ._reward_acts import reads_by_name
+from ._reward_acts import only_reads
 from ._reward_facts import facts
 from ._reward_runs import runs_of, solve
 
@@ -69,7 +69,7 @@ def _seen(ctx: AuditContext, task: str) -> Values:
     for solution in solve(ctx, [task]):
         values.take(solution.first, "prompt")
         for op, seen in zip(solution.ops, solution.said, strict=True):
-            if reads_by_name(op):
+            if only_reads(ctx, op):
                 values.take(seen.value, op.name)
     return values
 

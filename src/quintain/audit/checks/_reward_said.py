@@ -19,7 +19,7 @@ from quintain.audit.kernel.probe import Op, Record
 from quintain.audit.kernel.registry import relation
 
 from ._drift_told import Series, Slots, holds, series_of, slots_of, takes
-from ._reward_acts import reads_by_name, words
+from ._reward_acts import only_reads, words
 from ._reward_effect import LATER
 
 HERE = f"{__name__}:"
@@ -37,7 +37,7 @@ def answers_are_true(ctx: AuditContext) -> Iterator[Finding | None]:
     looked = False
     for series in series_of(ctx):
         tool = series.variations[0].tool
-        if (tool.name, series.name) in reported or reads_by_name(series.variations[0].op):
+        if (tool.name, series.name) in reported or only_reads(ctx, series.variations[0].op):
             continue
         looked = True
         ctx.count_comparisons()

@@ -19,7 +19,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, score
 from quintain.audit.kernel.registry import relation
 
-from ._reward_acts import reads_by_name
+from ._reward_acts import only_reads
 from ._reward_runs import runs_of, solve
 from ._unsolv_looks import looks
 from ._unsolv_runs import SolutionRun, common_words, decimal, kinds, leaves, plain, solution_runs
@@ -128,7 +128,7 @@ def room_to_look(ctx: AuditContext) -> Iterator[Finding | None]:
         ]
         ctx.count_comparisons(len(ways))
         for way, run in zip(ways, runs_of(ctx, solution.task, [way.ops for way in ways]), strict=True):
-            late = [place for place in run.errors if not reads_by_name(way.ops[place])]
+            late = [place for place in run.errors if not only_reads(ctx, way.ops[place])]
             if not late or (run.score is not None and run.score >= (solution.full or 0.0) - 1e-9):
                 continue
             marked = tuple(op.marked("late") if place == late[0] else op for place, op in enumerate(way.ops))

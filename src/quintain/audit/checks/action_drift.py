@@ -22,6 +22,7 @@ from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
 from ._drift_claims import claims, defaults, last
+from ._drift_contracts import contracts_hold
 from ._drift_edits import edits
 from ._drift_hidden import MISSING_TOOL, hidden_tools
 from ._drift_nested import nested
@@ -311,7 +312,7 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 __all__ = [
-    "behaviour", "claims", "counted", "declared", "defaults", "descriptions", "done_as_told", "edits", "enough",
-    "exist", "kept", "last", "nested", "numbers_name_places", "ordered_lists", "production", "prompts", "set_is_shown",
-    "stay", "sums", "units",
+    "behaviour", "claims", "contracts_hold", "counted", "declared", "defaults", "descriptions", "done_as_told", "edits",
+    "enough", "exist", "kept", "last", "nested", "numbers_name_places", "ordered_lists", "production", "prompts",
+    "set_is_shown", "stay", "sums", "units",
 ]  # fmt: skip
