@@ -269,10 +269,9 @@ VERIFIERS = {
 
 def make(bug: str = "", model: Model = judge_by_rules) -> qn.Environment[qn.State]:
     """Returns the sound environment, or a variant of it, with a model as judge."""
-    tasks: Callable[[str], qn.Tasks[qn.State]] = lambda split: qn.Tasks(20, lambda n: task(split, n, bug))  # noqa: E731
     return qn.Environment(
         "clauses",
-        tasks=tasks,
+        tasks=lambda split: qn.Tasks(20, lambda n: task(split, n, bug)),
         harness=qn.ToolLoop(system="You read contracts."),
         verifier=VERIFIERS.get(bug, sound)(model),
         state=qn.State,

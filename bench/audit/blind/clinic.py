@@ -68,7 +68,7 @@ class Clinic(qn.State):
         Args:
             patient: Id of the patient, such as "P3".
         """
-        return {**self._card(patient), "appointments": self._of(patient)}
+        return {**self._card(patient), "appointments": self.visits(patient)}
 
     @qn.tool
     def free_times(self, doctor: Doctor, day: Day) -> list[str]:
@@ -187,7 +187,7 @@ class Clinic(qn.State):
         if channel == "sms" and self._patient(row.patient).phone is None:
             raise qn.ToolError(f"{row.patient} has no phone number on file")
 
-    def _of(self, patient: str) -> list[dict[str, Any]]:
+    def visits(self, patient: str) -> list[dict[str, Any]]:
         return [msgspec.to_builtins(one) for one in self.appointments.values() if one.patient == patient]
 
     def _booked(self, doctor: str, day: str) -> list[Appointment]:
@@ -235,7 +235,7 @@ def request(world: Clinic, rng: Rng, family: int) -> tuple[str, list[tuple[str, 
     who = world.patients[rng.choice(("P1", "P14", "P1", "P14", *world.patients))]
     row = rng.choice([one for one in world.appointments.values() if one.patient == who.id])
     doctor = rng.choice(DOCTORS) if family == 0 else row.doctor
-    day = rng.choice([one for one in DAYS if all(one != a["day"] for a in world._of(who.id))])  # pyright: ignore[reportPrivateUsage]
+    day = rng.choice([one for one in DAYS if all(one != a["day"] for a in world.visits(who.id))])
     time, reason, phone = (
         rng.choice(world.free_times(doctor, day)),
         rng.choice(REASONS),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -173,10 +172,9 @@ VERIFIERS = {
 
 def make(bug: str = "") -> qn.Environment[qn.State]:
     """Returns the sound environment, or a variant of it."""
-    tasks: Callable[[str], qn.Tasks[qn.State]] = lambda split: qn.Tasks(20, lambda n: task(split, n, bug))  # noqa: E731
     return qn.Environment(
         "costing",
-        tasks=tasks,
+        tasks=lambda split: qn.Tasks(20, lambda n: task(split, n, bug)),
         harness=qn.ToolLoop(system="You cost recipes for a bakery."),
         verifier=qn.Verifier(VERIFIERS.get(bug, costs_agree)),
         state=qn.State,

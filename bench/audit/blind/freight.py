@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -338,10 +337,9 @@ VERIFIERS = {"near": near_cheapest, "is_booked": is_booked}
 def make(bug: str = "") -> qn.Environment[Freight]:
     """Returns the sound environment, or a variant of it."""
     world = WORLDS.get(bug, Freight)
-    tasks: Callable[[str], qn.Tasks[Freight]] = lambda split: qn.Tasks(12, lambda n: task(split, n, world))  # noqa: E731
     return qn.Environment(
         "freight",
-        tasks=tasks,
+        tasks=lambda split: qn.Tasks(12, lambda n: task(split, n, world)),
         harness=qn.ToolLoop(system="You book freight. Prices are in hundredths of their currency."),
         verifier=qn.Verifier(VERIFIERS.get(bug, booked_cheapest)),
         state=world,

@@ -37,6 +37,7 @@ class Service(msgspec.Struct):
     latency_ms: int
     error_pct: float
     restarts: int = 0
+    cleanups: int = 0
     is_monitored: bool = True
 
 
@@ -132,7 +133,9 @@ class Desk(qn.State):
         Args:
             service: Name of the service.
         """
-        self._repair(self._service(service), "disk full")
+        row = self._service(service)
+        row.cleanups += 1
+        self._repair(row, "disk full")
         return f"old logs of {service} are deleted"
 
     @qn.tool
@@ -278,7 +281,7 @@ def request(desk: Desk, rng: Rng, family: int) -> tuple[str, list[tuple[str, dic
 
 def summary(desk: Desk) -> dict[str, Any]:
     return {
-        "services": {one.name: [one.fault, one.version, one.restarts] for one in desk.services.values()},
+        "services": {s.name: [s.fault, s.version, s.restarts, s.cleanups] for s in desk.services.values()},
         "incidents": {one.id: [one.status, one.severity, one.cause] for one in desk.incidents.values()},
         "pages": [[one.engineer, one.incident] for one in desk.pages],
     }
