@@ -46,9 +46,9 @@ TOOLS = {
     "search": (
         (
             f"Search titles and texts. Upper case does not matter. These words are ignored: {STOP}. Of other words one "
-            "ending is dropped if four letters or more are left: ing, ed or s. A hit holds at least one word of the query. "
-            f"Shown are at most {SHOWN} hits with their score, the number of different words of the query that they hold, "
-            "the highest first, equal ones by id; 'total' counts all hits."
+            "ending is dropped if four letters or more are left: ing, ed or s. A hit holds at least one word of the "
+            f"query. Shown are at most {SHOWN} hits with their score, the number of different words of the query that "
+            "they hold, the highest first, equal ones by id; 'total' counts all hits."
         ),
         {"query": {"type": "string", "minLength": 1, "maxLength": 100}},
     ),
