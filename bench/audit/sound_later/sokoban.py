@@ -53,7 +53,7 @@ class Sokoban:
         self.player, self.crates = self.start[0], set(self.start[1])
         self.past, self.used = [], 0
         return (
-            f"Push every crate onto a goal in at most {self.limit} steps. You push one crate at a time and cannot pull. "
+            f"Push every crate onto a goal in at most {self.limit} steps. You push one crate at a time, never pull. "
             "The level is solved while all crates stand on goals.\n" + self._board()
         )
 
