@@ -31,7 +31,7 @@ SHOWN = 5
 
 
 def stem(word):
-    """Returns a word without "ing", "ed" or "s" at its end, the first that fits, if four letters or more are left."""
+    """Returns a word without a final "ing", "ed" or "s", if four letters or more are left."""
     for end in ("ing", "ed", "s"):
         if word.endswith(end) and len(word) - len(end) >= 4:
             return word.removesuffix(end)

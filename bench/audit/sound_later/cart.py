@@ -72,7 +72,7 @@ class Shop(qn.State):
             count: How many more.
         """
         if sku not in self.goods:
-            raise qn.ToolError(f"there is no product {sku!r}")
+            raise qn.ToolError(f"unknown product {sku!r}")
         most, wanted = min(LIMIT, self.goods[sku].stock), self.cart.get(sku, 0) + count
         if wanted > most:
             raise qn.ToolError(f"the cart may hold {most} of {sku}, with {count} more it would hold {wanted}")
@@ -127,7 +127,7 @@ class Shop(qn.State):
             order: Its id.
         """
         if order not in self.orders:
-            raise qn.ToolError(f"there is no order {order!r}")
+            raise qn.ToolError(f"unknown order {order!r}")
         row = self.orders[order]
         if row.status == "cancelled":
             raise qn.ToolError(f"{order} is cancelled already")

@@ -31,7 +31,7 @@ def read(text: str) -> date | None:
             month = int(found["m"]) if found["m"].isdecimal() else months.get(found["m"], 0)
             try:
                 return date(int(found["y"]), month, int(found["d"]))
-            except ValueError:  # There is no such day.
+            except ValueError:  # The month has fewer days.
                 return None
     return None
 

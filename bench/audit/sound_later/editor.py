@@ -76,7 +76,7 @@ class Editor:
         ]
 
     def reset(self, task, seed):
-        prompt, lines, edits, self.solution = JOBS[task]
+        self.task, (prompt, lines, edits, _) = task, JOBS[task]
         self.lines, self.past, self.future, self.saved = [*lines], [], [], None
         for edit in edits:
             self._play(edit)
@@ -87,7 +87,7 @@ class Editor:
 
     def call(self, name, arguments):
         if name not in TOOLS:
-            return f"Error: there is no tool {name!r}."
+            return f"Error: unknown tool {name!r}."
         if set(arguments) != set(TOOLS[name][1]):
             return f"Error: {name} takes the arguments {[*TOOLS[name][1]]}, got {sorted(arguments)}."
         line, text = arguments.get("line", 1), arguments.get("text", "")
@@ -135,8 +135,8 @@ class Editor:
 
     def _target(self):
         twin = Editor()
-        twin.reset(next(name for name, job in JOBS.items() if job[3] is self.solution), 0)
-        for step in twin.solution:
+        twin.reset(self.task, 0)
+        for step in JOBS[self.task][3]:
             twin._play(step)
         return twin.saved
 

@@ -126,7 +126,8 @@ def solution(job: dict[Kind, int]) -> list[tuple[str, dict[str, object]]]:
         batch = dict(zip(BEDS, wanted[first : first + len(BEDS)], strict=False))
         calls += [("sow", {"bed": bed, "kind": kind}) for bed, kind in batch.items()]
         for _ in range(max(DAYS[kind] for kind in batch.values())):
-            calls += [("sleep", {}), *(("water", {"bed": bed}) for bed in batch)]
+            calls.append(("sleep", {}))
+            calls += [("water", {"bed": bed}) for bed in batch]
         calls += [("harvest", {"bed": bed}) for bed in batch]
     return calls
 

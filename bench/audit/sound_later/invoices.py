@@ -93,7 +93,7 @@ class Billing(qn.State):
         """
         head = self.db.one(Invoice, "SELECT * FROM invoices WHERE id = ?", invoice)
         if head is None:
-            raise qn.ToolError(f"there is no invoice {invoice}")
+            raise qn.ToolError(f"unknown invoice {invoice}")
         lines = [
             LineView(row.id, row.item, row.count, row.discount, *amounts(row.item, row.count, row.discount))
             for row in self.db.all(Line, "SELECT * FROM lines WHERE invoice = ? ORDER BY id", invoice)

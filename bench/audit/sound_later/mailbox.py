@@ -1,4 +1,4 @@
-"""A mailbox in which opening a message marks it as read, and a draft can be edited until it is sent."""
+"""A mailbox: opening a message marks it as read, and a draft can be edited until it is sent."""
 
 from typing import Annotated, Literal
 
@@ -39,7 +39,10 @@ class Mailbox(qn.State):
     sent: qn.Table[Mail]
 
     @qn.tool
-    def list_inbox(self, unread_only: bool = False) -> list[dict[str, str | bool]]:  # noqa: FBT001, FBT002 -- a model passes arguments by name
+    def list_inbox(
+        self,
+        unread_only: bool = False,  # noqa: FBT001, FBT002 -- a model passes arguments by name
+    ) -> list[dict[str, str | bool]]:
         """List messages without their bodies, the oldest first.
 
         Args:
@@ -72,7 +75,7 @@ class Mailbox(qn.State):
 
     def _mark(self, key: str, *, unread: bool) -> Message:
         if key not in self.inbox:
-            raise qn.ToolError(f"there is no message {key!r}")
+            raise qn.ToolError(f"unknown message {key!r}")
         row = self.inbox[key]
         row.unread = unread
         self.inbox[key] = row
@@ -95,7 +98,7 @@ class Mailbox(qn.State):
         if key in self.sent:
             raise qn.ToolError(f"{key} was sent and cannot be changed")
         if key not in self.drafts:
-            raise qn.ToolError(f"there is no draft {key!r}")
+            raise qn.ToolError(f"unknown draft {key!r}")
         return self.drafts[key]
 
     @qn.tool

@@ -50,7 +50,7 @@ class Nim(qn.State):
 
     @qn.tool
     def look(self) -> dict[str, int]:
-        """Read how many tokens each heap holds. It is always your turn."""
+        """Read how many tokens each heap holds. It is your turn as long as the game lasts."""
         return dict(zip(HEAPS, self.sizes, strict=True))
 
     @qn.tool
@@ -71,10 +71,10 @@ class Nim(qn.State):
         if tokens > self.sizes[HEAPS.index(heap)]:
             raise qn.ToolError(f"heap {heap} holds {self.sizes[HEAPS.index(heap)]} tokens")
         mine = self._move("agent", (HEAPS.index(heap), tokens))
-        if self.winner:
+        if not any(self.sizes):
             return f"{mine}. You have won."
         reply = self._move("opponent", opponent(self.sizes))
-        return f"{mine}. {reply}. " + ("The opponent has won." if self.winner else f"Left: {self.look()}")
+        return f"{mine}. {reply}. " + (f"Left: {self.look()}" if any(self.sizes) else "The opponent has won.")
 
     def _move(self, who: Literal["agent", "opponent"], move: Move) -> str:
         self.sizes = take(self.sizes, move)
@@ -100,7 +100,7 @@ def tasks(split: str) -> list[qn.Task[Nim]]:
 
 @qn.reward
 def won(view: qn.EpisodeView[Nim]) -> qn.Score:
-    return qn.Score(float(view.state.winner == "agent"), f"winner: {view.state.winner or 'nobody yet'}")
+    return qn.Score(float(view.state.winner == "agent"), f"winner: {view.state.winner or 'none yet'}")
 
 
 env = qn.Environment("nim", tasks=tasks, harness=qn.ToolLoop(), verifier=qn.Verifier(won), state=Nim, splits=("test",))

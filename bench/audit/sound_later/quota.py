@@ -88,7 +88,7 @@ class Api(qn.State):
         """
         today = self._today()
         if station not in self.readings:
-            raise qn.ToolError(f"there is no station {station!r}; this look-up does not count")
+            raise qn.ToolError(f"unknown station {station!r}; this look-up does not count")
         if self.used.get(today, 0) >= DAILY:
             raise qn.ToolError("no look-ups are left today; the quota is full again at midnight UTC")
         self.used[today] = self.used.get(today, 0) + 1
@@ -117,7 +117,6 @@ JOBS: list[tuple[str, list[str], str, str]] = [
     ("ana", list(READINGS), "sum", "the sum of the levels"),
     ("ana", ["dam", "ford", "quay", "pond"], "highest", "the highest of the levels"),
 ]
-PICK = {"sum": sum, "highest": max, "lowest": min, "quay": sum}
 
 
 def solution(user: str, names: list[str], name: str, value: int) -> list[tuple[str, dict[str, object]]]:
@@ -134,7 +133,8 @@ def tasks(split: str) -> list[qn.Task[Api]]:
     world.clock.now = EVENING
     made: list[qn.Task[Api]] = []
     for n, (user, names, name, what) in enumerate(JOBS, 1):
-        value = PICK[name]([READINGS[station] for station in names])
+        levels = [READINGS[station] for station in names]
+        value = {"highest": max(levels), "lowest": min(levels)}.get(name, sum(levels))
         prompt = (
             f"Log in as {user} with PIN {PINS[user]}. Publish under the name {name!r} {what} of these stations: "
             f"{', '.join(names)}. Publish nothing else. Levels do not change; time does not matter."

@@ -61,7 +61,7 @@ class Rooms(qn.State):
             include_cancelled: Also list cancelled bookings, which are left out otherwise.
         """
         if after and after not in self.bookings:
-            raise qn.ToolError(f"there is no booking {after!r}")
+            raise qn.ToolError(f"unknown booking {after!r}")
         rows = [
             (key, row)
             for key, row in self.bookings.items()
@@ -113,7 +113,7 @@ class Rooms(qn.State):
             booking: Its id.
         """
         if booking not in self.bookings:
-            raise qn.ToolError(f"there is no booking {booking!r}")
+            raise qn.ToolError(f"unknown booking {booking!r}")
         row = self.bookings[booking]
         if row.status == "cancelled":
             raise qn.ToolError(f"{booking} is cancelled already")

@@ -34,7 +34,7 @@ class Sokoban:
                 {"name": name, "description": text, "parameters": {"type": "object", "properties": {}}}
                 for name, text in (
                     ("look", "Look: # wall, @ you, $ crate, . goal, * crate on a goal, + you on a goal."),
-                    ("undo", "Take the last step back, as often as you like; it is no longer counted."),
+                    ("undo", "Take the last step back, as often as you like; it then counts no more."),
                     (
                         "restart",
                         "Put everything back to its place. Steps so far stay counted and cannot be undone.",
@@ -96,7 +96,7 @@ class Sokoban:
 
     def _undo(self):
         if not self.past:
-            return "there is no step to undo"
+            return "no step is left to undo"
         self.player, self.crates = self.past.pop()
         self.used -= 1
         return None

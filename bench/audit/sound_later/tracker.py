@@ -20,13 +20,12 @@ class Issue(msgspec.Struct):
     archived: bool = False
 
 
-PEOPLE = ("mia", "noor", "omar", "nobody")
 SEED = (
     Issue(1, "Login page is blank", "open", "mia"),
     Issue(2, "Export misses the last row", "doing", "noor", version=4),
     Issue(3, "Typo on the start page", "closed", "omar", version=2),
-    Issue(4, "Dark mode", "open", "nobody"),
-    Issue(5, "Dark mode for the printer view", "open", "nobody", version=2, archived=True),
+    Issue(4, "Dark mode", "open", "unassigned"),
+    Issue(5, "Dark mode for the printer view", "open", "unassigned", version=2, archived=True),
     Issue(6, "Upload fails above 10 MB", "doing", "omar", version=3),
     Issue(7, "Session ends too early", "open", "noor"),
 )
@@ -52,7 +51,11 @@ class Tracker(qn.State):
         return self.get_issue(issue)
 
     @qn.tool
-    def list_issues(self, status: Status | None = None, include_archived: bool = False) -> list[Issue]:  # noqa: FBT001, FBT002 -- a model passes arguments by name
+    def list_issues(
+        self,
+        status: Status | None = None,
+        include_archived: bool = False,  # noqa: FBT001, FBT002 -- a model passes arguments by name
+    ) -> list[Issue]:
         """List issues by number.
 
         Args:
@@ -71,7 +74,7 @@ class Tracker(qn.State):
         """
         found = self.db.one(Issue, "SELECT * FROM issues WHERE id = ?", issue)
         if found is None:
-            raise qn.ToolError(f"there is no issue {issue}")
+            raise qn.ToolError(f"unknown issue {issue}")
         return found
 
     @qn.tool
@@ -89,13 +92,13 @@ class Tracker(qn.State):
         return self.get_issue(issue)
 
     @qn.tool
-    def assign(self, issue: Number, version: Number, owner: Literal["mia", "noor", "omar", "nobody"]) -> Issue:
-        """Assign an issue to a person or to nobody; its version rises by 1, also if the owner was the same.
+    def assign(self, issue: Number, version: Number, owner: Literal["mia", "noor", "omar", "unassigned"]) -> Issue:
+        """Assign an issue to a person, or make it unassigned; its version rises by 1, also if the owner was the same.
 
         Args:
             issue: Its number. An archived issue must be restored first.
             version: The version that you have read; the call is refused if the issue has another one by now.
-            owner: Who works on it.
+            owner: The person, or unassigned.
         """
         if self._current(issue, version).archived:
             raise qn.ToolError(f"issue {issue} is archived: restore it first")
@@ -155,12 +158,12 @@ JOBS: list[Job] = [
         ],
     ),
     (
-        "Noor is ill. Assign each of her issues to nobody and set it to 'open'.",
-        {2: {"status": "open", "owner": "nobody"}, 7: {"owner": "nobody"}},
+        "Noor is ill. Make each of her issues unassigned and set it to 'open'.",
+        {2: {"status": "open", "owner": "unassigned"}, 7: {"owner": "unassigned"}},
         [
-            ("assign", {"issue": 2, "version": 4, "owner": "nobody"}),
+            ("assign", {"issue": 2, "version": 4, "owner": "unassigned"}),
             ("set_status", {"issue": 2, "version": 5, "status": "open"}),
-            ("assign", {"issue": 7, "version": 1, "owner": "nobody"}),
+            ("assign", {"issue": 7, "version": 1, "owner": "unassigned"}),
         ],
     ),
 ]

@@ -28,7 +28,7 @@ RULES = (
     "spaces, the form of the apostrophe, a pair of quotation marks around the whole answer and a final '.', '!' or '?' "
     "are ignored; other differences count. Usual translations are accepted, not only one."
 )
-_MARKS = {"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{LEFT DOUBLE QUOTATION MARK}": '"'}
+_MARKS: dict[str, str | int | None] = {"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{LEFT DOUBLE QUOTATION MARK}": '"'}
 _MARKS["\N{RIGHT DOUBLE QUOTATION MARK}"] = '"'
 
 

@@ -1,4 +1,4 @@
-"""Seminars with a fixed number of seats; who comes too late waits, and moves up by himself when a seat gets free."""
+"""Seminars with a fixed number of seats; a person who comes too late waits, and moves up when a seat gets free."""
 
 PEOPLE = ["Ada", "Bo", "Cy", "Dee", "Eli", "Fay", "Gus", "Hal"]
 START = {
@@ -40,7 +40,7 @@ TOOLS = {
     "enroll": (
         (
             "Give a person a seat, or the last place of the waiting list if the seminar is full. "
-            f"Nobody has more than {MOST} places, seats and waiting lists together."
+            f"A person has at most {MOST} places, seats and waiting lists together."
         ),
         schema(seminar=SEMINAR, person=PERSON),
     ),
