@@ -99,13 +99,13 @@ _FREIGHT = (
     ),
     (
         "one_line",
-        "race",
+        "races",
         "reset_leak",
         "The weight passes through the class while the tool waits: most of eight concurrent oracle episodes score 0.",
     ),
     (
         "gateway",
-        "race",
+        "races",
         "silent_default",
         "From the third concurrent session on, carriers `do not answer`: most of eight concurrent oracles score 0.",
     ),
@@ -205,13 +205,13 @@ _ONCALL = (
     ),
     (
         "background",
-        "race",
+        "races",
         "reset_leak",
         "Repairs are made by a thread that nothing waits for: an oracle that is faster than 2 ms scores 0 on repairs.",
     ),
     (
         "verbose",
-        "race",
+        "races",
         "leak",
         "An unknown service is answered with a traceback of the server, with its file paths.",
     ),
@@ -329,7 +329,7 @@ _PICKING = (
     ),
     (
         "claimed",
-        "race",
+        "races",
         "reset_leak",
         "Bins in use are kept in the class: a bin of an episode that was not packed is refused to all later ones.",
     ),
