@@ -1,12 +1,12 @@
 """Recall and precision of the audit on environments with known bugs and on sound ones.
 
-    python bench/audit/detectors.py [--suite twins|seeded|blind|scorers|history|clean] [--half early|late|newest] [--out FILE]
+    python bench/audit/detectors.py [--suite NAME] [--half early|late|newest] [--own] [--out FILE]
 
-Suites: the poisoned twins of `sales` and `support`; seeded bugs, written without a look at the detectors (`seeded/`);
-bugs that public projects really had, before and after their fix (`history/`); bugs in worlds by authors who had seen neither
-checks nor other bugs (`blind/`); sound subjects. A bug is *caught* when a
-finding names its class, or one under which it is named as rightly, and the sound counterpart has no finding of that
-check. "proven" counts only proven errors, "reported" all but hints. Bounds are Clopper and Pearson's, 95 %.
+Suites: `twins`: the poisoned twins of `sales` and `support`; `seeded`: bugs written without a look at the detectors;
+`history`: bugs that public projects really had, before and after their fix; `blind`: bugs by authors who had seen
+neither checks nor other bugs; `scorers`; `clean`: sound subjects. A bug is *caught* when a finding names its class, or
+one under which it is named as rightly, and the sound counterpart has no finding of that check. "proven" counts only
+proven errors, "reported" all but hints. Bounds are Clopper and Pearson's, 95 %.
 
 All misses were studied in the end, so today's recall says little about unseen bugs. At first sight it was 59 of 85 in
 worlds of which the other bugs were known ("early"), 26 of 57 in worlds written later, by authors who had seen no
