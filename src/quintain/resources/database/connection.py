@@ -99,7 +99,7 @@ class Connection:
         self._functions()
         # In the main thread a time limit is a signal, and Python sees none while SQLite runs; elsewhere it is a time.
         self.sqlite.set_progress_handler(lambda: time.monotonic() > end.get(), _LOOKS)
-        self.sqlite.authorizer = _Guard(self)
+        self.sqlite.authorizer = self._guard = _Guard(self)
         self.is_trusted = False
 
     def __del__(self) -> None:
@@ -114,6 +114,10 @@ class Connection:
         if file.image is not image:
             file.switch(image)
         if file.stale:
+            if not file.count:
+                # Setting an authorizer expires prepared statements, as a rollback does. One that a former empty file
+                # left would take the schema in the cache for that of this file.
+                self.sqlite.authorizer = self._guard
             self.engine("SELECT 1 FROM sqlite_schema LIMIT 1")
             file.stale = False
         file.world, file.spoiled = world, False

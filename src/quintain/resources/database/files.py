@@ -12,6 +12,8 @@ SQLite believes that it is alone with an ordinary file. When the file below it b
   from another identity is shown a cookie that it has never seen; the difference is taken off again when it writes.
 * it looks at the cookie when a statement runs, and so not at all when the schema that it knows says no to preparing it:
   "table a already exists", of another world. So what is `stale` is to be read anew before anything is prepared.
+* a prepared statement compares the cookie with the one of its preparation, and the cookie of an empty file is always 0.
+  So `Connection.take` expires all prepared statements when it switches to an empty file.
 """
 
 from __future__ import annotations
@@ -76,24 +78,24 @@ class PageFile:
     """
 
     def __init__(self, image: PageImage) -> None:
-        self.image: PageImage = image
         self.world: World | None = None
         self.pending: Pages = {}
-        self.count = image.count
-        self.schema = image.schema
+        self.schema: object = None
         self.stale = False
         self.spoiled = False
-        self._counter = 1
-        self._cookie = _cookie(image.page(0))  # the highest that the connection was ever shown
+        self._counter = 0
+        self._cookie = 0  # the highest that the connection was ever shown
         self._shift = 0  # what it is shown, less what the image holds
+        self.switch(image)
 
     def switch(self, image: PageImage) -> None:
         """Puts another image below the connection."""
         self._counter = self._counter % (_WORD - 2) + 1
-        if image.schema is not self.schema:
+        if image.schema is not self.schema or not image.count:
             self.stale = True
             self._cookie += 1
-            self._shift = self._cookie - _cookie(image.page(0))
+            # An empty file has no page 1 that could show a cookie: SQLite begins with 0.
+            self._shift = self._cookie - _cookie(image.page(0)) if image.count else 0
         self.image, self.count, self.schema = image, image.count, image.schema
 
     def commit(self) -> PageImage:
