@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from typing import Any
 
@@ -50,14 +51,15 @@ MESSAGES = st.builds(
 )
 
 
-def tokens(count: int, with_logprobs: bool) -> Tokens:
-    return Tokens(list(range(count)), list(range(count)), [-0.5] * count if with_logprobs else [])
+def tokens(count: int, with_logprobs: bool, versions: list[int]) -> Tokens:
+    runs = list(enumerate(versions))[:count] or msgspec.UNSET
+    return Tokens(list(range(count)), list(range(count)), [-0.5] * count if with_logprobs else [], runs)
 
 
 REPLIES = st.builds(
     Reply,
     message=MESSAGES,
-    tokens=st.none() | st.builds(tokens, st.integers(0, 3), st.booleans()),
+    tokens=st.none() | st.builds(tokens, st.integers(0, 3), st.booleans(), st.lists(COUNTS, max_size=2)),
     usage=st.builds(Usage, COUNTS, COUNTS),
     policy_version=st.none() | COUNTS,
 )
@@ -344,3 +346,17 @@ def test_the_words_of_a_content(content: Any, words: str) -> None:
 def test_tokens_need_one_logprob_each(logprobs: list[float], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         Tokens([1], [2, 3], logprobs)
+
+
+@pytest.mark.parametrize("versions", [[], [(1, 0)], [(0, 5), (0, 6)], [(0, 5), (2, 6)], [(0, 5), (1, 6), (1, 7)]])
+def test_versions_of_tokens_cover_the_completion(versions: list[tuple[int, int]]) -> None:
+    starts = re.escape(str([first for first, _ in versions]))
+    with pytest.raises(ValueError, match=rf"begin at token 0 and rise below 2, .* got runs that begin at {starts}"):
+        Tokens([1], [2, 3], versions=versions)
+
+
+def test_versions_of_tokens_are_in_the_record_only_if_the_endpoint_gave_them() -> None:
+    bare, known = Tokens([1], [2, 3]), Tokens([1], [2, 3], versions=[(0, 5), (1, 6)])
+    assert codec.json(bare) == b'{"prompt":[1],"completion":[2,3],"logprobs":[]}'
+    assert codec.json(known) == b'{"prompt":[1],"completion":[2,3],"logprobs":[],"versions":[[0,5],[1,6]]}'
+    assert msgspec.json.decode(codec.json(known), type=Tokens) == known

@@ -19,6 +19,7 @@ from quintain import codec
 from quintain.episode import blank
 from quintain.errors import Failure, UsageError
 from quintain.trace import End, Level, Message, Reply, Reward, Tokens, Trace, Turn
+from quintain.trajectory import TokenReward
 
 from . import worlds
 from .test_context import PLAYS
@@ -42,11 +43,12 @@ def turn(
     *,
     logprobs: list[float] | None = None,
     version: int | None = None,
+    finish: str = "",
     rewards: tuple[tuple[float | None, float], ...] = (),
     **fields: Any,
 ) -> Turn:
     tokens = Tokens(prompt, completion, logprobs or [])
-    reply = Reply(Message("assistant"), tokens, policy_version=version)
+    reply = Reply(Message("assistant"), tokens, policy_version=version, finish_reason=finish)
     given_ = tuple(
         Reward(name=f"r{n}", level=Level.TURN, raw=value, value=value, weight=weight)
         for n, (value, weight) in enumerate(rewards)
@@ -58,20 +60,44 @@ def test_one_branch_is_one_sequence() -> None:
     one = trace(
         turn(0, [1, 2], [3], logprobs=[-0.1], version=4, rewards=((1.0, 0.5), (None, 9.0), (2.0, 1.0))),
         turn(1, [4], [5, 6], logprobs=[-0.2, -0.3], version=5),
-        turn(2, [7], [8], logprobs=[-0.4], rewards=((None, 1.0),)),
+        turn(2, [7], [8], logprobs=[-0.4], version=5, finish="length", rewards=((None, 1.0),)),
         score=0.75,
     )
     (found,) = qn.trajectories([one])
     assert found.token_ids == [1, 2, 3, 4, 5, 6, 7, 8]
     assert found.mask == [False, False, True, False, True, True, False, True]
     assert found.logprobs == [0.0, 0.0, -0.1, 0.0, -0.2, -0.3, 0.0, -0.4]
-    assert found.rewards == [(2, 2.5), (7, 0.75)]
-    assert found.versions == [(2, 4), (4, 5)]
-    assert (found.task, found.member, found.role, found.thread, found.branch) == ("test-0", 0, "agent", 0, 0)
-    assert found.advantage == 0.75
+    assert found.rewards == [TokenReward(2, 0, "r0", Level.TURN, 0.5), TokenReward(2, 0, "r2", Level.TURN, 2.0)]
+    assert found.versions == [(2, 4), (4, 5), (7, 5)]
+    assert (found.prompt_length, found.turns) == (2, [(0, 2, 3), (1, 4, 6), (2, 7, 8)])
+    assert (found.environment, found.task, found.member, found.seed) == (ENV.name, "test-0", 0, 0)
+    assert (found.role, found.thread, found.branch, found.last, found.group) == ("agent", 0, 0, True, "test-0/0/0")
+    assert (found.score, found.group_scores, found.advantage) == (0.75, [0.75], 0.75)
+    assert (found.temperature, found.end, found.finish_reason) == (ENV.config.temperature, End.TERMINATED, "length")
 
 
-def test_the_score_is_at_the_last_turn_of_the_role() -> None:
+def test_a_weight_swap_inside_a_reply_is_in_the_row() -> None:
+    swapped = Tokens([1, 2], [3, 4, 5], versions=[(0, 6), (2, 7)])
+    first = Turn(index=0, reply=Reply(Message("assistant"), swapped, policy_version=7))
+    (found,) = qn.trajectories([trace(first, turn(1, [6], [7], version=7))])
+    assert found.versions == [(2, 6), (4, 7), (6, 7)]
+
+
+def test_versions_are_all_there_or_none() -> None:
+    known, nothing, unknown = turn(0, [1], [2], version=3), turn(1, [3], []), turn(1, [3], [4])
+    assert qn.trajectories([trace(known, nothing)])[0].versions == [(1, 3)]
+    assert qn.trajectories([trace(known, unknown)])[0].versions == []
+
+
+def test_a_row_is_read_back_from_json_and_messagepack() -> None:
+    (found,) = qn.trajectories([trace(turn(0, [1], [2], version=4, rewards=((1.0, 0.5),)))])
+    assert msgspec.json.decode(codec.json(found), type=qn.Trajectory) == found
+    assert codec.loads(codec.dumps(found), qn.Trajectory) == found
+    with pytest.raises(msgspec.ValidationError, match=r"Expected `float`, got `null` - at `\$.score`"):
+        msgspec.json.decode(codec.json(msgspec.structs.asdict(found) | {"score": None}), type=qn.Trajectory)
+
+
+def test_the_row_with_the_last_turn_of_the_role_is_the_last() -> None:
     one = trace(
         turn(0, [1], [2]),
         turn(1, [3], [4], role="user", thread=1),
@@ -81,9 +107,9 @@ def test_the_score_is_at_the_last_turn_of_the_role() -> None:
     )
     found = qn.trajectories([one])
     assert [(t.thread, t.branch, t.token_ids) for t in found] == [(0, 0, [1, 2]), (0, 1, [5, 6, 9, 10]), (2, 0, [7, 8])]
-    assert [t.rewards for t in found] == [[], [(3, 1.0)], []]
+    assert [(t.last, t.score) for t in found] == [(False, 1.0), (True, 1.0), (False, 1.0)]
     (user,) = qn.trajectories([one], role="user")
-    assert (user.token_ids, user.rewards) == ([3, 4], [(1, 1.0)])
+    assert (user.token_ids, user.last) == ([3, 4], True)
     assert qn.trajectories([one], role="nobody") == []
 
 
@@ -138,6 +164,7 @@ def test_the_baseline_is_the_mean_of_the_valid(scores: list[float | None]) -> No
     mean = sum(valid) / len(valid) if len(scores) > 1 else 0.0
     assert [one.advantage for one in found] == [pytest.approx(score - mean) for score in valid]
     assert [one.member for one in found] == [n for n, score in enumerate(scores) if score is not None]
+    assert [one.group_scores for one in found] == [valid] * len(found)
 
 
 def test_a_rejected_sibling_poisons_no_advantage() -> None:

@@ -84,7 +84,7 @@ class Context:
         self._ids += fresh
         self._ids += tokens.completion
         self._known = len(self._ids)
-        return Tokens(fresh, tokens.completion, tokens.logprobs)
+        return msgspec.structs.replace(tokens, prompt=fresh)
 
     def freeze(self) -> FrozenContext:
         """Returns the part of the context that the trace does not hold."""

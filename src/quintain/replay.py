@@ -23,7 +23,7 @@ from .rollout import EpisodeResult, play_episode
 from .scoring import add_verdicts
 from .state import S
 from .task import Task
-from .trace import End, Level, Reply, Step, Tokens, ToolCall, Trace, Turn
+from .trace import End, Level, Reply, Step, ToolCall, Trace, Turn
 from .verifier import Criterion, Score, Verifier
 
 
@@ -56,7 +56,7 @@ class ReplayModel:
         before = self._prompts.setdefault((turn.thread, turn.branch), [])
         prompt = before + tokens.prompt
         before += tokens.prompt + tokens.completion
-        return msgspec.structs.replace(turn.reply, tokens=Tokens(prompt, tokens.completion, tokens.logprobs))
+        return msgspec.structs.replace(turn.reply, tokens=msgspec.structs.replace(tokens, prompt=prompt))
 
 
 async def replay(env: Environment[S], task: Task[S], trace: Trace) -> Trace:

@@ -7,6 +7,7 @@ of them for garbage, again and again.
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -92,7 +93,7 @@ class Tokens(msgspec.Struct, frozen=True, gc=False):
     """Tokens of one reply, as the endpoint gave them; nothing is tokenized again.
 
     Raises:
-        ValueError: There isn't one finite logprob per completion token.
+        ValueError: There isn't one finite logprob per completion token, or the versions do not cover the completion.
     """
 
     prompt: list[int]
@@ -100,12 +101,23 @@ class Tokens(msgspec.Struct, frozen=True, gc=False):
     completion: list[int]
     logprobs: list[float] = []
     """Natural log, one per completion token; empty when the endpoint gave none."""
+    versions: list[tuple[int, int]] | msgspec.UnsetType = msgspec.UNSET
+    """(first completion token, policy version) of each run of tokens by the same weights; the first run begins at 0.
+    Unset, and absent from the record, when the endpoint gave no version per token."""
 
     def __post_init__(self) -> None:
         if self.logprobs and len(self.logprobs) != len(self.completion):
             raise ValueError(f"{len(self.completion)} completion tokens, but {len(self.logprobs)} logprobs")
         if not all(map(math.isfinite, self.logprobs)):
             raise ValueError("a logprob is not finite")
+        if self.versions is not msgspec.UNSET:
+            starts = [first for first, _ in self.versions]
+            ordered = all(first < following for first, following in itertools.pairwise(starts))
+            if not (starts[:1] == [0] and starts[-1] < len(self.completion) and ordered):
+                raise ValueError(
+                    f"versions must begin at token 0 and rise below {len(self.completion)}, the completion's length; "
+                    f"got runs that begin at {starts}"
+                )
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
@@ -122,7 +134,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     tokens: Tokens | None = None
     usage: Usage = Usage()
     policy_version: int | None = None
-    """Version of the weights that drew it, where the endpoint says."""
+    """Version of the weights that drew it, where the endpoint says; `Tokens.versions` has those of single tokens."""
     finish_reason: str = ""
     """Why the sampler stopped, in the endpoint's words: "length" means that it was cut off."""
 

@@ -12,33 +12,72 @@ import msgspec
 
 from .errors import UsageError, short
 from .gate import enough
-from .trace import Tokens, Trace, Turn
+from .trace import End, Level, Tokens, Trace, Turn
+
+
+class TokenReward(msgspec.Struct, frozen=True, gc=False):
+    """One step, turn or phase reward of a turn.
+
+    Attributes:
+        token: Index of the turn's last token.
+        turn: Index of the turn in its episode.
+        name, level: Name and level of the criterion.
+        value: Its value times its weight.
+    """
+
+    token: int
+    turn: int
+    name: str
+    level: Level
+    value: float
 
 
 class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
-    """One branch of a conversation. The three lists have one entry per token.
+    """One branch of a valid episode's conversation. The three lists have one entry per token.
 
     Attributes:
-        task, member, role, thread, branch: Where it comes from.
+        environment, task, seed, attempt, member: The episode.
+        group: Name of the episodes that share a baseline: one task, seed and attempt.
+        role, thread, branch: The branch.
+        last: True for the row with the role's last turn; an episode whose context was rewritten has several rows.
         token_ids: Prompts, drawn tokens and observations, in order, as the endpoint gave them.
         mask: True where the model drew the token.
         logprobs: Natural log at sampling time; 0.0 where mask is False; empty unless the endpoint gave all of them.
-        rewards: (token index, weighted value): what each turn earned, at its last token; the score at the very last.
-        advantage: The episode's score minus the mean of its group's valid episodes; the plain score in a group of one.
-        versions: (first token, policy version) of each drawn stretch, where the endpoint said.
+        prompt_length: Number of tokens before the first reply.
+        turns: (turn index, first token, end) of what each turn drew; first equals end if it drew nothing.
+        versions: (first token, policy version) of each drawn stretch; empty unless the endpoint gave all of them.
+        temperature: Of the sampler.
+        rewards: Step, turn and phase rewards of the row's turns; they are no part of the score.
+        score: The episode's score.
+        group_scores: Scores of the group's valid episodes, by member; its own score is one of them.
+        advantage: Score minus the mean of `group_scores`; the plain score in a group of one.
+        end: How the episode ended: terminated or truncated.
+        finish_reason: Why the sampler stopped in the row's last reply, in the endpoint's words.
     """
 
+    environment: str
     task: str
+    seed: int
+    attempt: int
     member: int
+    group: str
     role: str
     thread: int
     branch: int
+    last: bool
     token_ids: list[int]
     mask: list[bool]
     logprobs: list[float]
-    rewards: list[tuple[int, float]]
-    advantage: float
+    prompt_length: int
+    turns: list[tuple[int, int, int]]
     versions: list[tuple[int, int]]
+    temperature: float
+    rewards: list[TokenReward]
+    score: float
+    group_scores: list[float]
+    advantage: float
+    end: End
+    finish_reason: str
 
 
 def trajectories(group: Iterable[Trace], *, role: str = "agent") -> list[Trajectory]:
@@ -61,48 +100,68 @@ def trajectories(group: Iterable[Trace], *, role: str = "agent") -> list[Traject
     if not enough(len(valid), len(group)):
         return []
     scores = [trace.score or 0.0 for trace in valid]
-    baseline = sum(scores) / len(scores) if len(group) > 1 else 0.0
     found: list[Trajectory] = []
-    for trace, score in zip(valid, scores, strict=True):
+    for trace in valid:
         turns = [turn for turn in trace.turns if turn.role == role and turn.reply.tokens != Tokens([], [])]
         last = turns[-1] if turns else None
         ordered = sorted(turns, key=lambda turn: (turn.thread, turn.branch, turn.index))
         for _, branch in itertools.groupby(ordered, key=lambda turn: (turn.thread, turn.branch)):
-            found.append(_trajectory(trace, list(branch), score - baseline, ends=last))
+            row = list(branch)
+            found.append(_trajectory(trace, row, scores if len(group) > 1 else [], last=row[-1] is last))
     return found
 
 
-def _trajectory(trace: Trace, turns: list[Turn], advantage: float, *, ends: Turn | None) -> Trajectory:
+def _trajectory(trace: Trace, turns: list[Turn], scores: list[float], *, last: bool) -> Trajectory:
     ids, mask, logprobs = list[int](), list[bool](), list[float]()
-    rewards, versions = list[tuple[int, float]](), list[tuple[int, int]]()
+    rewards, spans = list[TokenReward](), list[tuple[int, int, int]]()
     for turn in turns:
         tokens = turn.reply.tokens
         if tokens is None:
             raise UsageError(
                 f"turn {turn.index} of {trace.task!r} has no token ids: ask the endpoint for them (return_token_ids)"
             )
-        if turn.reply.policy_version is not None:
-            versions.append((len(ids) + len(tokens.prompt), turn.reply.policy_version))
         ids += tokens.prompt + tokens.completion
         mask += [False] * len(tokens.prompt) + [True] * len(tokens.completion)
         logprobs += [0.0] * len(tokens.prompt) + (tokens.logprobs or [0.0] * len(tokens.completion))
-        earned = [r.value * r.weight for r in turn.rewards if r.value is not None]
-        if earned:
-            rewards.append((len(ids) - 1, sum(earned)))
-    if turns[-1] is ends and trace.score is not None:
-        rewards.append((len(ids) - 1, trace.score))
-    known = all(tokens.logprobs or not tokens.completion for turn in turns if (tokens := turn.reply.tokens))
-    first = turns[0]
+        spans.append((turn.index, len(ids) - len(tokens.completion), len(ids)))
+        rewards += [
+            TokenReward(len(ids) - 1, turn.index, reward.name, reward.level, reward.value * reward.weight)
+            for reward in turn.rewards
+            if reward.value is not None
+        ]
+    drawn = [(turn, span[1]) for turn, span in zip(turns, spans, strict=True) if span[1] < span[2]]
+    versions = [_versions(turn, first) for turn, first in drawn]
+    score = trace.score or 0.0
     return Trajectory(
+        environment=trace.environment,
         task=trace.task,
+        seed=trace.seed,
+        attempt=trace.attempt,
         member=trace.member,
-        role=first.role,
-        thread=first.thread,
-        branch=first.branch,
+        group=f"{trace.task}/{trace.seed}/{trace.attempt}",
+        role=turns[0].role,
+        thread=turns[0].thread,
+        branch=turns[0].branch,
+        last=last,
         token_ids=ids,
         mask=mask,
-        logprobs=logprobs if known else [],
+        logprobs=logprobs if all(turn.reply.tokens.logprobs for turn, _ in drawn if turn.reply.tokens) else [],
+        prompt_length=spans[0][1],
+        turns=spans,
+        versions=list(itertools.chain.from_iterable(versions)) if all(versions) else [],
+        temperature=trace.config.temperature,
         rewards=rewards,
-        advantage=advantage,
-        versions=versions,
+        score=score,
+        group_scores=scores or [score],
+        advantage=score - (sum(scores) / len(scores) if scores else 0.0),
+        end=trace.end or End.TERMINATED,
+        finish_reason=turns[-1].reply.finish_reason,
     )
+
+
+def _versions(turn: Turn, first: int) -> list[tuple[int, int]]:
+    """Returns (token, version) of each run that the turn drew, its first token at `first`; empty if unknown."""
+    tokens, version = turn.reply.tokens, turn.reply.policy_version
+    if tokens is not None and tokens.versions:
+        return [(first + start, number) for start, number in tokens.versions]
+    return [] if version is None else [(first, version)]

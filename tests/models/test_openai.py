@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from quintain.errors import UsageError
+import quintain as qn
+from quintain.errors import ModelError, UsageError
 from quintain.harness import Request
 from quintain.models import OpenAI
 from quintain.state import State
@@ -304,3 +305,123 @@ def test_each_event_loop_has_its_own_connections() -> None:
 def test_replies_survive_their_record() -> None:
     reply, _ = play(answer(vllm()))
     assert msgspec.json.decode(msgspec.json.encode(reply), type=Reply) == reply
+
+
+# --- versions per token ---
+
+SPANS = [{"version": "6", "start": 0, "end": 1}, {"version": "7", "start": 1, "end": 2}]
+
+
+def versioned(*versions: Any, count: int = 2, **fields: Any) -> dict[str, Any]:
+    """Returns a completion with this program's own field; `count` tokens."""
+    return completion(token_ids=list(range(count)), prompt_token_ids=[1], token_versions=list(versions)) | fields
+
+
+@pytest.mark.parametrize(
+    ("body", "versions"),
+    [
+        (versioned(6, 7, policy_version=7), [(0, 6), (1, 7)]),
+        (versioned("6", "6"), [(0, 6)]),
+        (versioned(6, 6, 7, 7, 6, count=5), [(0, 6), (2, 7), (4, 6)]),
+        (versioned(count=0), msgspec.UNSET),
+        (versioned(None, "default"), msgspec.UNSET),
+        (completion(token_ids=[11, 12], prompt_token_ids=[1], weight_versions=SPANS), [(0, 6), (1, 7)]),
+        (sglang() | {"metadata": {"weight_version": "7", "weight_versions": SPANS}}, [(0, 6), (1, 7)]),
+        (sglang() | {"metadata": {"weight_versions": [{"version": "default", "start": 0, "end": 2}]}}, msgspec.UNSET),
+        (vllm(), msgspec.UNSET),
+    ],
+)
+def test_versions_of_tokens_are_read_where_servers_put_them(body: dict[str, Any], versions: Any) -> None:
+    tokens = play(answer(body))[0].tokens
+    assert tokens is not None
+    assert tokens.versions == versions
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (versioned(6), "2 completion tokens, but 1 token_versions"),
+        (versioned(6, 7, 8), "2 completion tokens, but 3 token_versions"),
+        (versioned(6, None), "some tokens have no version"),
+        (versioned("default", 7), "some tokens have no version"),
+        (completion(token_ids=[1, 2], prompt_token_ids=[1], weight_versions=SPANS[:1]), "cover 2 completion tokens"),
+        (completion(token_ids=[1, 2], prompt_token_ids=[1], weight_versions=SPANS[1:]), "cover 2 completion tokens"),
+        (completion(token_ids=[1], prompt_token_ids=[1], weight_versions=SPANS), "cover 1 completion tokens"),
+        (completion(token_ids=[1, 2], prompt_token_ids=[1], weight_versions=SPANS[::-1]), "without a gap"),
+        (
+            completion(token_ids=[1, 2, 3], prompt_token_ids=[1], logprobs=LOGPROBS),
+            "3 completion tokens, but 2 logprobs",
+        ),
+    ],
+)
+def test_a_reply_with_other_lengths_is_malformed(body: dict[str, Any], says: str) -> None:
+    error, count = fail(answer(body))
+    assert (error.kind, count) == ("quintain:model_reply_invalid", 2)
+    assert says in str(error)
+
+
+@pytest.mark.parametrize(
+    ("bodies", "says"),
+    [
+        ([versioned(6, 7), vllm()], "earlier replies of this endpoint had policy versions per token"),
+        ([versioned(6, 7), vllm() | {"policy_version": 7}], "earlier replies of this endpoint had policy versions per"),
+        ([sglang(), vllm()], "earlier replies of this endpoint had a policy version, this one does not"),
+        ([sglang(), completion()], "earlier replies of this endpoint had a policy version, this one does not"),
+    ],
+)
+def test_an_endpoint_that_stops_giving_versions_fails(bodies: list[dict[str, Any]], says: str) -> None:
+    async def run() -> None:
+        async with serving(*map(answer, bodies)) as server:
+            model = OpenAI("m", base_url=server.url, backoff_s=0.001)
+            await model(HELLO)
+            with pytest.raises(ModelError, match=says) as caught:
+                await model(HELLO)
+            assert caught.value.kind == "quintain:model_reply_invalid"
+            await model.aclose()
+
+    asyncio.run(run())
+
+
+def test_a_reply_without_tokens_drops_no_version() -> None:
+    async def run() -> None:
+        async with serving(*map(answer, [versioned(6, 7), versioned(count=0), versioned(7, 7)])) as server:
+            model = OpenAI("m", base_url=server.url)
+            replies = [await model(HELLO) for _ in range(3)]
+            assert [one.tokens and one.tokens.versions for one in replies] == [
+                [(0, 6), (1, 7)],
+                msgspec.UNSET,
+                [(0, 7)],
+            ]
+            await model.aclose()
+
+    asyncio.run(run())
+
+
+def test_dropped_versions_fail_the_episode_and_leave_the_group() -> None:
+    async def run() -> qn.Group:
+        async with serving(answer(versioned(6, 7)), answer(versioned(6, 7)), answer(versioned(6))) as server:
+            model = OpenAI("m", base_url=server.url, backoff_s=0.001)
+            config = qn.Config(concurrency=1, gate_rate=None)
+            tasks = [qn.Task(id="a", prompt="Say it.", start=Desk())]
+            verifier = qn.Verifier(answered)
+            env = qn.Environment("one", tasks=lambda _: tasks, harness=qn.ToolLoop(), verifier=verifier, state=Desk)
+            async for group in qn.rollouts(env.replace(config=config), model, tasks, group=3):
+                await model.aclose()
+                return group
+        raise AssertionError
+
+    group = asyncio.run(run())
+    assert [trace.validity for trace in group.traces] == ["valid", "valid", "invalid"]
+    failure = group.traces[2].failure
+    assert failure is not None
+    assert (failure.component, failure.kind) == ("model", "quintain:model_reply_invalid")
+    assert "2 completion tokens, but 1 token_versions" in failure.message
+    assert [(row.member, row.versions, row.advantage) for row in qn.trajectories(group.traces)] == [
+        (0, [(1, 6), (2, 7)], 0.0),
+        (1, [(1, 6), (2, 7)], 0.0),
+    ]
+
+
+@qn.reward
+def answered(view: qn.EpisodeView[Desk]) -> float:
+    return float(bool(view.trace.turns))

@@ -302,7 +302,8 @@ async def act(episode: qn.Episode[Any], op: Op) -> None:
         calls = tuple(ToolCall(f"c{n}", name, arguments) for n, (name, arguments) in enumerate(rest[1]))
         message = Message("assistant", rest[2], calls=calls)
         prompt = [word for one in session.messages for word in words(one, rest[3])]
-        tokens = Tokens(prompt, words(message, rest[3]), [-0.5] * 2) if rest[3] is not None else None
+        versions = [(0, rest[3]), (1, rest[3] + 1)] if rest[3] else msgspec.UNSET
+        tokens = Tokens(prompt, words(message, rest[3]), [-0.5] * 2, versions) if rest[3] is not None else None
         usage = Usage(len(prompt), 2)
         await session.step(Reply(message, tokens, usage, policy_version=rest[3]))
 

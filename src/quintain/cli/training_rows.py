@@ -223,7 +223,7 @@ def _tokens(group: _Candidates) -> Iterator[Row]:
     without = {trace.member for trace in group.valid} - {one.member for one in found}
     if without:
         group.skipped["no sampled token" if found else "too few valid episodes in the group"] += len(without)
-    yield from map(msgspec.structs.asdict, found)
+    yield from map(msgspec.to_builtins, found)
 
 
 def _score(trace: Trace) -> float:

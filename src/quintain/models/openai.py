@@ -31,6 +31,8 @@ _REFUSAL = re.compile(
 class OpenAI:
     """A model behind HTTP. Needs the extra `http`.
 
+    Once an endpoint has given policy versions, a reply without them is malformed: its staleness would be unknown.
+
     429, 408, 5xx and transport errors are met with patience: exponential backoff with jitter drawn from the request's
     seed, on top of what `Retry-After` asks for. A malformed reply is asked for once more. Any other 4xx is final.
     Invalid JSON in a call's arguments is the model's own mistake and passed on as it is.
@@ -77,6 +79,7 @@ class OpenAI:
         self._retries, self._timeout_s, self._backoff_s = retries, timeout_s, backoff_s
         self._tokens, self._extra = tokens, extra or {}
         self._refused: frozenset[str] = frozenset()
+        self._versioned = 0  # 1: the endpoint has given a version per reply; 2: per token.
 
     async def __call__(self, request: Request) -> Reply:
         """Asks, and asks again while that may help.
@@ -111,11 +114,25 @@ class OpenAI:
             raise answer.trouble()
         self._refused |= refused
         try:
-            return wire.reply(answer.data, request, insist=bool(self._tokens))
+            return self._complete(wire.reply(answer.data, request, insist=bool(self._tokens)))
         except wire.Aborted as error:
             raise Trouble("provider_unavailable", str(error)) from error
         except (ValueError, RecursionError) as error:
             raise Trouble(INVALID, f"a malformed reply: {error}: {head(answer.data)}") from error
+
+    def _complete(self, reply: Reply) -> Reply:
+        """Returns the reply.
+
+        Raises:
+            ValueError: The endpoint gave policy versions before, and gives fewer now.
+        """
+        if reply.tokens is None or reply.tokens.completion:  # Versions per token of no token are not there to see.
+            given = 2 if reply.tokens and reply.tokens.versions else int(reply.policy_version is not None)
+            if given < self._versioned:
+                had = ("", "a policy version", "policy versions per token")[self._versioned]
+                raise ValueError(f"earlier replies of this endpoint had {had}, this one does not")
+            self._versioned = given
+        return reply
 
     async def _ask(self, request: Request) -> tuple[HttpAnswer, frozenset[str]]:
         """Posts once, and at once again without each field that the server refuses; the answer, and those fields."""

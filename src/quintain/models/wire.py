@@ -68,7 +68,8 @@ def reply(data: bytes, request: Request, *, insist: bool = False) -> Reply:
 
     Token ids are read where vLLM (`prompt_token_ids` next to the choices) and SGLang (within the choice) put them. The
     policy version is an integer, or text that is one, under `policy_version` or, as SGLang has it, under
-    `metadata.weight_version` or `sglext.weight_version`.
+    `metadata.weight_version` or `sglext.weight_version`. The versions of single tokens are a list, `token_versions`
+    within the choice, or spans, `weight_versions` within the choice (vLLM) or in `metadata` (SGLang).
 
     Args:
         data: The body of the response.
@@ -77,7 +78,8 @@ def reply(data: bytes, request: Request, *, insist: bool = False) -> Reply:
 
     Raises:
         Aborted: The reply is not complete.
-        ValueError: Not JSON, not a completion, a logprob that is missing or not finite, or `insist` and no token ids.
+        ValueError: Not JSON, not a completion, a logprob that is missing or not finite, versions of some tokens only,
+            or `insist` and no token ids.
         RecursionError: Nested deeper than any completion.
     """
     completion = msgspec.json.decode(data, type=_Completion)
@@ -127,12 +129,20 @@ class _Logprobs(msgspec.Struct):
     content: list[_Logprob] | None = None
 
 
+class _Span(msgspec.Struct):
+    start: int
+    end: int
+    version: Any = None
+
+
 class _Choice(msgspec.Struct):
     message: _WireMessage
     logprobs: _Logprobs | None = None
     finish_reason: str | None = None
     token_ids: list[int] | None = None
     prompt_token_ids: list[int] | None = None
+    token_versions: list[Any] | None = None
+    weight_versions: list[_Span] | None = None
 
 
 class _WireUsage(msgspec.Struct):
@@ -142,6 +152,7 @@ class _WireUsage(msgspec.Struct):
 
 class _Weights(msgspec.Struct):
     weight_version: Any = None
+    weight_versions: list[_Span] | None = None
 
 
 class _Completion(msgspec.Struct):
@@ -159,15 +170,46 @@ def _tokens(completion: _Completion, *, insist: bool) -> Tokens | None:
     logprobs = [one.logprob for one in (choice.logprobs and choice.logprobs.content) or ()]
     if insist and (prompt is None or choice.token_ids is None or len(logprobs) != len(choice.token_ids)):
         raise ValueError("the server gives no token ids, or not one logprob for each")
-    return None if prompt is None or choice.token_ids is None else Tokens(prompt, choice.token_ids, logprobs)
+    if prompt is None or choice.token_ids is None:
+        return None
+    return Tokens(prompt, choice.token_ids, logprobs, _token_versions(completion, len(choice.token_ids)))
+
+
+def _token_versions(completion: _Completion, count: int) -> list[tuple[int, int]] | msgspec.UnsetType:
+    """Returns (first token, version) of each run of equal versions; unset if no token has a version.
+
+    Raises:
+        ValueError: The versions are not those of `count` tokens, or only some of them are integers.
+    """
+    choice = completion.choices[0]
+    if choice.token_versions is not None:
+        if len(choice.token_versions) != count:
+            raise ValueError(f"{count} completion tokens, but {len(choice.token_versions)} token_versions")
+        runs = list(enumerate(choice.token_versions))
+    else:
+        listed = (where.weight_versions for where in (choice, completion.metadata, completion.sglext) if where)
+        spans = next((one for one in listed if one is not None), list[_Span]())
+        edges = [0, *(edge for span in spans for edge in (span.start, span.end)), count]
+        if spans and (edges != sorted(edges) or edges[::2] != edges[1::2]):
+            raise ValueError(f"weight_versions must cover {count} completion tokens without a gap, got {spans}")
+        runs = [(span.start, span.version) for span in spans if span.start < span.end]
+    versions = [_integer(version) for _, version in runs]
+    if None in versions and any(version is not None for version in versions):
+        raise ValueError("some tokens have no version, or one that is not an integer, and others have one")
+    known = [(first, version) for (first, _), version in zip(runs, versions, strict=True) if version is not None]
+    merged = [run for n, run in enumerate(known) if not n or run[1] != known[n - 1][1]]
+    return merged or msgspec.UNSET
 
 
 def _version(completion: _Completion) -> int | None:
     weights = [where.weight_version for where in (completion.metadata, completion.sglext) if where]
-    for found in (completion.policy_version, *weights):
-        if isinstance(found, int) or (isinstance(found, str) and re.fullmatch(r"[0-9]{1,18}", found)):
-            return int(found)
-    return None
+    found = (_integer(version) for version in (completion.policy_version, *weights))
+    return next((version for version in found if version is not None), None)
+
+
+def _integer(version: object) -> int | None:
+    whole = isinstance(version, int) or (isinstance(version, str) and re.fullmatch(r"[0-9]{1,18}", version))
+    return int(version) if whole else None  # type: ignore[call-overload]
 
 
 def _message(message: Message) -> dict[str, Any]:
