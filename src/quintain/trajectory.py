@@ -6,6 +6,7 @@ There is one for each trainable branch of a valid episode, and none of a failed 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable
 
 import msgspec
@@ -153,7 +154,7 @@ def _trajectory(trace: Trace, turns: list[Turn], scores: list[float], *, last: b
         rewards=rewards,
         score=score,
         group_scores=scores or [score],
-        advantage=score - (sum(scores) / len(scores) if scores else 0.0),
+        advantage=score - (math.fsum(scores) / len(scores) if scores else 0.0),
         end=trace.end or End.TERMINATED,
         finish_reason=turns[-1].reply.finish_reason,
     )

@@ -1,4 +1,5 @@
 """Training: what stands between rollouts and a trainer of the field.
 
 curriculum    samplers that choose the next task
+advantages    functions from rows to one advantage per token
 """
