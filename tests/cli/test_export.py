@@ -11,7 +11,7 @@ import pytest
 
 from quintain.cli.training_rows import ExportOptions, conversations, groups, rows
 from quintain.config import Config
-from quintain.errors import Failure
+from quintain.errors import Failure, UsageError
 from quintain.trace import End, Image, Message, Reply, Step, Text, Tokens, ToolCall, Trace, Turn
 from tests.cli.conftest import Call
 from tests.cli.program import document, quintain
@@ -236,7 +236,8 @@ def trace(*turns: Turn, score: float | None = 1.0, **fields: Any) -> Trace:
 
 def made(kind: str, *group: Trace, **choice: Any) -> tuple[list[dict[str, Any]], Counter[str]]:
     skipped: Counter[str] = Counter()
-    return list(rows(kind, group, ExportOptions(**choice), tools=lambda _: None, skipped=skipped)), skipped
+    parts: dict[str, Any] = {"tools": lambda _: None, "truth": lambda trace: f"truth of {trace.task}"}
+    return list(rows(kind, group, ExportOptions(**choice), skipped=skipped, **parts)), skipped
 
 
 ASKED = (Message("user", "Look."),)
@@ -309,7 +310,7 @@ def test_sft_ends_with_the_last_reply() -> None:
     assert row["messages"][-1]["role"] == "tool"
 
 
-@pytest.mark.parametrize("kind", ["chat", "sft", "dpo", "rows", "parquet"])
+@pytest.mark.parametrize("kind", ["chat", "sft", "dpo", "rft", "rows", "parquet"])
 def test_an_episode_without_a_valid_score_is_in_no_row(kind: str) -> None:
     tokens = Tokens([1], [2])
     good = [trace(turn(0, "A", added=ASKED, tokens=tokens), score=float(n), member=n) for n in range(2)]
@@ -322,6 +323,91 @@ def test_an_episode_without_a_valid_score_is_in_no_row(kind: str) -> None:
     assert not {"lost", "404"} & set(re.findall(r"\w+", json.dumps(found)))
     expected = {"invalid (S, quintain:tool_bug)": 1, "unfinished": 1, "no reply of the agent": 1}
     assert {reason: skipped[reason] for reason in expected} == expected
+
+
+def test_rft_rows_hold_the_prompt_and_the_truth_once_per_task() -> None:
+    group = [trace(turn(0, answer, added=ASKED), score=score, member=n) for n, (answer, score) in enumerate(ANSWERS)]
+    found, skipped = made("rft", *group)
+    assert [(row["messages"], row["truth"], row["task"]) for row in found] == [
+        ([{"role": "user", "content": "Look."}], "truth of one", "one")
+    ]
+    assert not {"tools", "score"} & found[0].keys()
+    assert skipped == {"same prompt as another member": 1}
+    assert made("rft", group[0])[1] == {}
+
+
+ANSWERS = (("A", 1.0), ("B", 0.0))
+
+
+@pytest.mark.parametrize(
+    ("turns", "says"),
+    [
+        ((turn(0, added=ASKED), turn(1, "A")), "an episode of task 'one' has 2 replies and 0 calls"),
+        ((turn(0, added=ASKED, steps=(Step(CALL, "a wall"),)),), "has 1 replies and 1 calls"),
+        ((turn(0, "A", added=(Message("system", "Look."),)),), "needs a prompt that ends with a user's message"),
+        ((turn(0, "A"),), "needs a prompt that ends with a user's message"),
+    ],
+)
+def test_rft_refuses_tasks_that_its_grader_cannot_see(turns: tuple[Turn, ...], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        made("rft", trace(*turns))
+
+
+def test_an_rft_file_of_tools_is_refused(run: Path, call: Call) -> None:
+    ended = call("export", run, "--format", "rft", "--out", "rft.jsonl")
+    assert (ended.status, ended.out) == (2, "")
+    assert (
+        "--format rft is for tasks of one reply, but an episode of task 'add-1' has 2 replies and 1 calls" in ended.err
+    )
+    assert not Path("rft.jsonl").exists()
+
+
+def test_an_rft_file_needs_the_environment_for_the_truth(desk: Path, call: Call) -> None:
+    (desk / "ask.py").write_text(ASK)
+    assert call("run", "ask.py:env", "--agent", "ask.py:agent", "--out", "asked").status == 0
+    assert lines(call("export", "asked", "--format", "rft").out) == [
+        {
+            "messages": [{"role": "user", "content": "6 * 7?"}],
+            "truth": {"number": 42},
+            "environment": "ask",
+            "split": "test",
+            "task": "a",
+            "tags": {},
+            "agent": "yes",
+        }
+    ]
+    (desk / "other.py").write_text(ASK.replace('id="a"', 'id="b"'))
+    ended = call("export", "asked", "--format", "rft", "--env", "other.py:env")
+    assert (ended.status, ended.out) == (2, "")
+    assert "the truth of task 'a' is unknown: split 'test' of ask has no task 'a'" in ended.err
+
+
+ASK = """
+import quintain as qn
+from quintain.models import Fixed
+from quintain.trace import Message, Reply
+
+
+class Blank(qn.State):
+    pass
+
+
+@qn.reward
+def right(view: qn.EpisodeView[Blank]) -> float:
+    return 1.0
+
+
+async def yes(request):
+    return Reply(Message("assistant", "42"))
+
+
+def tasks(split):
+    return [qn.Task(id="a", prompt="6 * 7?", start=Blank(), truth={"number": 42})]
+
+
+env = qn.Environment("ask", tasks=tasks, harness=qn.ToolLoop(), verifier=qn.Verifier(right), state=Blank)
+agent = Fixed(yes, "yes")
+"""
 
 
 def test_a_group_with_too_few_valid_members_has_no_token_rows() -> None:

@@ -16,11 +16,12 @@ from . import console, exits, options
 
 if TYPE_CHECKING:
     from quintain.environment import Environment
+    from quintain.task import Task
     from quintain.trace import Trace
 
-    from .training_rows import ExportOptions, Row, Tools
+    from .training_rows import ExportOptions, Row
 
-_FORMATS = ("chat", "sft", "dpo", "rows", "parquet")
+_FORMATS = ("chat", "sft", "dpo", "rft", "rows", "parquet")
 _ADVICE = {
     "dpo": "a pair needs two valid members of a group with different scores; play with --group",
     "rows": "token rows need a model whose endpoint returns token ids (vLLM, SGLang), and valid groups",
@@ -36,8 +37,8 @@ _ADVICE = {
     type=click.Choice(_FORMATS),
     default="chat",
     show_default=True,
-    help="chat: messages and rewards; sft: messages; dpo: prompt, chosen, rejected; rows: token ids; "
-    "parquet: chat as a table.",
+    help="chat: messages and rewards; sft: messages; dpo: prompt, chosen, rejected; rft: prompt and truth; "
+    "rows: token ids; parquet: chat as a table.",
 )
 @click.option(
     "--min-score", type=float, metavar="X", help="sft: each episode with this score.  [default: best of group]"
@@ -65,16 +66,16 @@ def export(
     _refuse(kind, out, as_json=as_json, **chosen)
     report = _ExportCount(kind)
     with contextlib.redirect_stdout(sys.stderr):  # What the environment prints is not a row.
-        schemas = _Schemas(path, env)
-        rows = report.counted(path, ExportOptions(**chosen), schemas)
+        parts = _TaskParts(path, env)
+        rows = report.counted(path, ExportOptions(**chosen), parts)
         if out is None:
             console.write(map(_line, rows))
         else:
             _fill(out, rows, kind)
     if as_json:
-        console.print_json(report.to_dict() | {"out": str(out), "tools_missing": schemas.missing or None})
+        console.print_json(report.to_dict() | {"out": str(out), "tools_missing": parts.missing or None})
     else:
-        click.echo(report.text(schemas.missing), err=True)
+        click.echo(report.text(parts.missing), err=True)
     if not report.rows:
         raise click.exceptions.Exit(exits.FAILED)
 
@@ -106,13 +107,14 @@ class _ExportCount:
         self._skipped: Counter[str] = Counter()
         self.rows = 0
 
-    def counted(self, path: Path, choice: ExportOptions, schemas: Tools) -> Iterator[Row]:
+    def counted(self, path: Path, choice: ExportOptions, parts: _TaskParts) -> Iterator[Row]:
         """Yields the rows of all groups, and counts them."""
         from .training_rows import groups, rows
 
         for group in groups(path):
             self._episodes += len(group)
-            for row in rows(self._kind, group, choice, tools=schemas, skipped=self._skipped):
+            found = rows(self._kind, group, choice, tools=parts.schemas, truth=parts.truth, skipped=self._skipped)
+            for row in found:
                 self.rows += 1
                 if "score" in row:
                     self._scored += 1
@@ -143,8 +145,8 @@ class _ExportCount:
         return words + (f"\nWithout schemas of the tools: {missing}" if missing and self.rows else "")
 
 
-class _Schemas:
-    """Schemas of the agent's tools in the task of a trace."""
+class _TaskParts:
+    """Tools and truth of the task of a trace, from the run's environment; `missing` says why there are none."""
 
     def __init__(self, path: Path, spec: str | None) -> None:
         from quintain.errors import QuintainError
@@ -161,25 +163,45 @@ class _Schemas:
                 raise
             self.missing = str(error)
 
-    def __call__(self, trace: Trace) -> list[dict[str, Any]] | None:
-        from quintain.errors import QuintainError
+    def schemas(self, trace: Trace) -> list[dict[str, Any]] | None:
+        """Returns the schemas of the agent's tools."""
         from quintain.models import wire
-
-        from .folders import task_of
 
         if self._env is None:
             return None
         if trace.tools_digest != self._env.tools_digest:
             self.missing = f"the tools of {self._env.name} are not those of task {trace.task!r} any more"
             return None
-        try:
-            task = task_of(self._env, trace)
-        except QuintainError as error:
-            self.missing = str(error)
+        if (task := self._task(trace)) is None:
             return None
         if task.tools not in self._known:
             self._known[task.tools] = wire.functions(self._env.for_task(task).tools_of("agent"))
         return self._known[task.tools]
+
+    def truth(self, trace: Trace) -> Any:
+        """Returns the truth of the task.
+
+        Raises:
+            UsageError: The environment or the task is not there any more.
+        """
+        from quintain.errors import UsageError
+
+        if (task := self._task(trace)) is None:
+            raise UsageError(
+                f"the truth of task {trace.task!r} is unknown: {self.missing}; name the environment by --env"
+            )
+        return task.truth
+
+    def _task(self, trace: Trace) -> Task[Any] | None:
+        from quintain.errors import QuintainError
+
+        from .folders import task_of
+
+        try:
+            return None if self._env is None else task_of(self._env, trace)
+        except QuintainError as error:
+            self.missing = str(error)
+            return None
 
 
 def _line(row: Row) -> str:

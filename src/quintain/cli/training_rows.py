@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from quintain.errors import UsageError
 from quintain.models import wire
 from quintain.record import read_traces
 from quintain.trace import Message, Trace, Turn
@@ -19,6 +20,8 @@ ROLE = "agent"
 Row = dict[str, Any]
 Tools = Callable[[Trace], "list[Row] | None"]
 """Function from a trace to the schemas of the agent's tools; None where they are unknown."""
+Truth = Callable[[Trace], Any]
+"""Function from a trace to the truth of its task."""
 
 
 class ExportOptions(NamedTuple):
@@ -106,7 +109,7 @@ def _conversation(context: Sequence[Message], replies: Sequence[tuple[int, Turn]
 
 
 def rows(
-    kind: str, group: Sequence[Trace], choice: ExportOptions, *, tools: Tools, skipped: Counter[str]
+    kind: str, group: Sequence[Trace], choice: ExportOptions, *, tools: Tools, truth: Truth, skipped: Counter[str]
 ) -> Iterator[Row]:
     """Yields the rows of a group, without those of invalid episodes.
 
@@ -115,6 +118,7 @@ def rows(
         group: The episodes of one group.
         choice: The episodes and pairs to take.
         tools: Schemas of an episode's tools.
+        truth: Truth of an episode's task.
         skipped: Receives the number of episodes without a row, by reason.
     """
     valid: list[Trace] = []
@@ -128,7 +132,7 @@ def rows(
         else:
             valid.append(trace)
     if valid:
-        yield from KINDS[kind](_Candidates(group, valid, choice, tools, skipped))
+        yield from KINDS[kind](_Candidates(group, valid, choice, tools, truth, skipped))
 
 
 class _Candidates(NamedTuple):
@@ -138,6 +142,7 @@ class _Candidates(NamedTuple):
     valid: Sequence[Trace]
     choice: ExportOptions
     tools: Tools
+    truth: Truth
     skipped: Counter[str]
 
     def facts(self, trace: Trace) -> Row:
@@ -215,6 +220,32 @@ def _pairs(
     return ((better, worse) for better, worse in pairs if _score(better[0]) > _score(worse[0]))
 
 
+def _rft(group: _Candidates) -> Iterator[Row]:
+    """Yields the prompt and the truth of a task whose episodes are one reply.
+
+    Raises:
+        UsageError: An episode has several replies or a call, or the prompt does not end with a user's message.
+    """
+    for trace in group.valid:
+        turns = [turn for turn in trace.turns if turn.role == ROLE]
+        calls = sum(len(turn.steps) for turn in turns)
+        if len(turns) > 1 or calls:
+            raise UsageError(
+                f"--format rft is for tasks of one reply, but an episode of task {trace.task!r} has {len(turns)} "
+                f"replies and {calls} calls: OpenAI's grader sees one reply and no state; use --format sft, dpo or rows"
+            )
+    first = group.valid[0]
+    (found,) = conversations(first)
+    messages = found.messages[: found.prompt]
+    if not messages or messages[-1]["role"] != "user":
+        raise UsageError(f"--format rft needs a prompt that ends with a user's message; task {first.task!r} has none")
+    if others := len(group.valid) - 1:
+        group.skipped["same prompt as another member"] += others
+    yield {"messages": messages, "truth": group.truth(first)} | {
+        name: value for name, value in group.facts(first).items() if name != "tools" or value
+    }
+
+
 def _tokens(group: _Candidates) -> Iterator[Row]:
     if any(turn.reply.tokens is None for trace in group.valid for turn in trace.turns if turn.role == ROLE):
         group.skipped["no token ids in the group"] += len(group.valid)
@@ -235,6 +266,7 @@ KINDS: dict[str, Callable[[_Candidates], Iterator[Row]]] = {
     "chat": _chat,
     "sft": _sft,
     "dpo": _dpo,
+    "rft": _rft,
     "rows": _tokens,
     "parquet": _chat,
 }
