@@ -31,7 +31,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "minigrid": ("minigrid==3.2.0", "gymnasium==1.4.0"),
     "reasoning-gym": (REASONING,),
     "marble": ("marble-v1==0.1.0", "verifiers==0.4.0"),
-    "verifiers-legacy": ("verifiers==0.3.1", REASONING),
+    "verifiers-legacy": ("verifiers==0.3.1", REASONING, "openenv==0.10.0"),
     "openenv-numpy": ("numpy==2.2.6", "openenv==0.10.0"),
 }
 """Packages of the public environments of `sound.py`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import tomllib
 from collections.abc import Iterator
@@ -17,9 +16,7 @@ from quintain.audit.kernel.loader import Subject
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FOLDERS = ("sound", "sound_later")
-"""Folders of worlds; `modules` says what their modules hold."""
-BLIND = "blind"
-"""Package whose `CLEAN` maps names to specs."""
+"""Folders of worlds; `worlds` says what their modules hold."""
 
 
 class TrueFinding(NamedTuple):
@@ -51,21 +48,17 @@ def corpus(*, slow: bool) -> Iterator[Sound]:
     yield from public()
     for case in cases():
         if case.suite == "clean" and not case.name.endswith(" after"):
-            built_in = "/" not in case.subject.spec
-            yield Sound(case, "built-in" if built_in else "scorer" if case.subject.cases else "seeded")
+            yield Sound(case, _kind(case))
     if slow:
         yield Sound(Case("clean", "coding", Subject("coding")), "built-in")
     for folder in FOLDERS:
         for file in sorted((HERE / folder).glob("[!_]*.py")):
             yield from worlds(file)
-    if (HERE / BLIND / "__init__.py").is_file():
-        for name, spec in importlib.import_module(f"bench.audit.{BLIND}").CLEAN.items():
-            yield Sound(Case("clean", f"{BLIND}/{name}", Subject(str(ROOT / spec))), BLIND)
 
 
 def missing() -> list[str]:
     """Returns the folders that are not there."""
-    return [name for name in (*FOLDERS, BLIND) if not (HERE / name).is_dir()]
+    return [name for name in FOLDERS if not (HERE / name).is_dir()]
 
 
 def public() -> Iterator[Sound]:
@@ -95,6 +88,11 @@ def worlds(file: Path) -> Iterator[Sound]:
     rows = file.with_suffix(".jsonl")
     if rows.is_file() and inspect.isfunction(getattr(module, "score", None)):
         yield Sound(Case("clean", f"{prefix}:score", Subject(f"{file}:score", cases=str(rows))), "scorer")
+
+
+def _kind(case: Case) -> str:
+    folder = Path(case.subject.spec.partition(":")[0]).parent.name
+    return "scorer" if case.subject.cases else folder or "built-in"
 
 
 def _plain(module: ModuleType) -> list[type[Any]]:
