@@ -174,7 +174,7 @@ def test_a_consumer_gets_its_turn_though_nothing_ever_waits() -> None:
 
 @pytest.mark.parametrize("group", [0, -1])
 def test_a_group_has_members(group: int) -> None:
-    with pytest.raises(UsageError, match=f"group must be >= 1, got {group}"):
+    with pytest.raises(UsageError, match=f"group and ahead must be >= 1, got group={group}"):
         run(qn.rollouts(small(), silent, tasks(1), group=group))
 
 

@@ -24,7 +24,7 @@ BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # the fields of a
 CORE: tuple[tuple[str, ...], ...] = (
     # A module of layers 0-4 may import those of lower layers, and those before it in its own.
     ("codec", "errors", "config"),  # 0 foundation
-    ("resource", "state", "trace", "tools"),  # 1 the world and its record
+    ("resource", "state", "contract", "trace", "tools"),  # 1 the world and its record
     ("noise", "task", "harness", "verifier", "executor"),  # 2 the components that ask, drive and score
     ("environment",),  # 3 the equation
     (

@@ -1,11 +1,12 @@
 """Recall and precision of the audit on environments with known bugs and on sound ones.
 
-    python bench/audit/detectors.py [--suite twins|seeded|scorers|history|clean] [--half early|late|newest] [--out FILE]
+    python bench/audit/detectors.py [--suite NAME] [--half early|late|newest] [--own] [--out FILE]
 
-Suites: the poisoned twins of `sales` and `support`; seeded bugs, written without a look at the detectors (`seeded/`);
-bugs that public projects really had, before and after their fix (`history/`); sound subjects. A bug is *caught* when a
-finding names its class, or one under which it is named as rightly, and the sound counterpart has no finding of that
-check. "proven" counts only proven errors, "reported" all but hints. Bounds are Clopper and Pearson's, 95 %.
+Suites: `twins`: the poisoned twins of `sales` and `support`; `seeded`: bugs written without a look at the detectors;
+`history`: bugs that public projects really had, before and after their fix; `blind`: bugs by authors who had seen
+neither checks nor other bugs; `scorers`; `clean`: sound subjects. A bug is *caught* when a finding names its class, or
+one under which it is named as rightly, and the sound counterpart has no finding of that check. "proven" counts only
+proven errors, "reported" all but hints. Bounds are Clopper and Pearson's, 95 %.
 
 All misses were studied in the end, so today's recall says little about unseen bugs. At first sight it was 59 of 85 in
 worlds of which the other bugs were known ("early"), 26 of 57 in worlds written later, by authors who had seen no
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT)]
 
-from bench.audit import history, seeded  # noqa: E402
+from bench.audit import blind, history, seeded  # noqa: E402
 from quintain.audit.auditor import audit  # noqa: E402
 from quintain.audit.facts.bounds import bounds  # noqa: E402
 from quintain.audit.kernel.check import registered  # noqa: E402
@@ -40,7 +41,7 @@ TWINS = (
     "action_drift",
 )  # fmt: skip
 TASKS = 30
-SUITES = ("twins", "seeded", "scorers", "history", "clean")
+SUITES = ("twins", "seeded", "blind", "scorers", "history", "clean")
 
 
 class Case(NamedTuple):
@@ -66,6 +67,12 @@ def cases() -> Iterator[Case]:
     for bug in seeded.BUGS:
         spec = Subject(str(ROOT / seeded.spec(bug)))
         yield Case("seeded", bug.name, spec, (bug.klass, *bug.also), bug.environment, half(bug.environment))
+    for world in blind.CLEAN:
+        yield Case("clean", f"blind {world}", Subject(f"{ROOT}/bench/audit/blind/{world}.py:env"))
+    for one in blind.BUGS:
+        subject = Subject(f"{ROOT}/bench/audit/blind/{one.world}.py:{one.name}")
+        classes = tuple(filter(None, (one.kind, one.also)))
+        yield Case("blind", f"{one.world} {one.name.removeprefix('env_')}", subject, classes, f"blind {one.world}")
     folder = ROOT / "bench/audit/seeded"
     for name in (*seeded.CLEAN_SCORERS, *seeded.SCORERS):
         sound = name.partition("__")[0]

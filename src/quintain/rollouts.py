@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 
 WINDOW = 4
 """Groups in order may run ahead of the one that is waited for by this many times the concurrency."""
+
+
+class Draw(msgspec.Struct, Generic[S], frozen=True):
+    """Task to play once more under a seed of its own, as a sampler for training yields them.
+
+    Attributes:
+        seed: Added to the seed of the run, so that repetitions of a task differ.
+    """
+
+    task: Task[S]
+    seed: int = 0
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,44 +65,45 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 async def rollouts(
     env: Environment[S],
     model: Model | Agent,
-    tasks: Iterable[Task[S]],
+    tasks: Iterable[Task[S] | Draw[S]],
     *,
     group: int = 1,
     seed: int = 0,
     split: str = "",
     ordered: bool = False,
+    ahead: int | None = None,
     folder: RunFolder | None = None,
 ) -> AsyncGenerator[Group, None]:
     """Play tasks in groups, `env.config.concurrency` episodes at a time, and yield each group when it is complete.
 
-    No episode waits for another group's, but for those of its own day before it; a slow consumer slows the run down
-    instead of filling memory. Closing the iterator, Ctrl-C included, cancels what is in play; nothing that finished is
-    lost when there is a `folder`.
+    No episode waits for another group's, but for those of its own day before it; a slow consumer slows the run down.
+    Closing the iterator, Ctrl-C included, cancels what is in play; with a `folder` nothing that finished is lost.
 
     Args:
         env: The environment.
         model: Who plays.
-        tasks: Any iterable; read as it is needed.
+        tasks: Any iterable, read as needed; its method `observe(group)`, if any, gets each complete group.
         group: Episodes per task; all of them begin in the same world.
         seed: Of the worlds.
         split: Name for the record.
         ordered: Yield in task order.
+        ahead: Most episodes in groups that are begun and not yielded; by default `WINDOW` times the concurrency groups.
         folder: Where finished episodes are kept; those it holds already are not played again.
 
     Raises:
-        UsageError: `group` is below 1; or a task is not a Task, or has the id of an earlier one and there is a `folder`
-            or a day.
+        UsageError: `group` or `ahead` is below 1; or a task is not a Task, or has the id of an earlier one and there is
+            a `folder` or a day.
         RunStopped: The failure gate stopped the run.
         PersistenceError: A finished episode could not be written.
     """
     import asyncio  # 30 ms that `import quintain` need not take
 
-    if group < 1:
-        raise UsageError(f"group must be >= 1, got {group}")
-    names = {"seed": seed, "split": split}
-    pipeline = _Pipeline(
-        env, model, iter(tasks), group=group, ordered=ordered, folder=folder, names=names, changed=asyncio.Condition()
-    )
+    if group < 1 or (ahead is not None and ahead < 1):
+        raise UsageError(f"group and ahead must be >= 1, got group={group}, ahead={ahead}")
+    how: dict[str, Any] = {"group": group, "ordered": ordered, "folder": folder}
+    how["most"] = WINDOW * env.config.concurrency if ahead is None else max(1, ahead // group)
+    how |= {"names": {"seed": seed, "split": split}, "changed": asyncio.Condition()}
+    pipeline = _Pipeline(env, model, tasks, **how)
     workers = [asyncio.create_task(pipeline.work()) for _ in range(env.config.concurrency)]
     try:
         while (one := await pipeline.take()) is not None:
@@ -105,8 +117,8 @@ async def rollouts(
 class _Open(Generic[S]):
     """A group in play."""
 
-    def __init__(self, index: int, task: Task[S], size: int) -> None:
-        self.index, self.task, self.size = index, task, size
+    def __init__(self, index: int, task: Task[S], size: int, *, seed: int) -> None:
+        self.index, self.task, self.size, self.seed = index, task, size, seed
         self.attempt = 0
         self.opened = time.perf_counter()
         self.results: dict[int, EpisodeRecord] = {}
@@ -122,16 +134,19 @@ class _Pipeline(Generic[S]):
         self,
         env: Environment[S],
         model: Model | Agent,
-        tasks: Iterator[Task[S]],
+        tasks: Iterable[Task[S] | Draw[S]],
         *,
         group: int,
         ordered: bool,
+        most: int,
         folder: RunFolder | None,
         names: dict[str, Any],
         changed: asyncio.Condition,
     ) -> None:
-        self._env, self._model, self._tasks = env, model, tasks
+        self._env, self._model, self._tasks = env, model, iter(tasks)
+        self._observe: Callable[[Group], None] = getattr(tasks, "observe", lambda _: None)
         self._size, self._ordered, self._folder, self._names = group, ordered, folder, names
+        self._most = most
         self._gate = Gate(env.config)
         self._judges_groups = bool(env.verifier.at(Level.GROUP))
         self._chains = TaskChain(env)
@@ -184,8 +199,7 @@ class _Pipeline(Generic[S]):
             while not self._error:
                 if self._jobs:
                     return self._jobs.popleft()
-                ahead = self._count - self._yielded
-                if not self._exhausted and ahead < WINDOW * self._env.config.concurrency:
+                if not self._exhausted and self._count - self._yielded < self._most:
                     self._start_group()
                 elif self._idle():
                     break
@@ -195,13 +209,14 @@ class _Pipeline(Generic[S]):
 
     def _start_group(self) -> None:
         try:
-            task = next(self._tasks)
+            drawn = next(self._tasks)
         except StopIteration:
             self._exhausted = True
             self._changed.notify_all()
             return
+        task, seed = (drawn.task, drawn.seed) if isinstance(drawn, Draw) else (drawn, 0)
         self._admit(task)
-        one = _Open(self._count, task, self._size)
+        one = _Open(self._count, task, self._size, seed=self._names["seed"] + seed)
         self._count += 1
         self._open += 1
         if task.day in self._waiting:
@@ -229,7 +244,7 @@ class _Pipeline(Generic[S]):
         one.starts[member] = one.ends[member] = None
         if self._folder is not None and (trace := self._folder.find(key)) is not None:
             return EpisodeRecord(trace, Timing())
-        names = self._names | {"member": member, "attempt": one.attempt}
+        names = self._names | {"seed": one.seed, "member": member, "attempt": one.attempt}
         start: S | None = None
         if (last := self._chains.last(one.task, member)) is not None:
             start, names["continues"] = await self._chains.world(last), (last[0], last[2])
@@ -264,6 +279,7 @@ class _Pipeline(Generic[S]):
                 self._go_on(one)
                 names: dict[str, Any] = {"index": one.index, "task": one.task.id, "earlier": tuple(one.earlier)}
                 self._ready[one.index] = Group(rollouts=members, kept=kept, **names)
+                self._observe(self._ready[one.index])
             self._changed.notify_all()
 
     async def _judge(self, one: _Open[S]) -> None:

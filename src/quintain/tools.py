@@ -12,34 +12,71 @@ from typing import Any, TypeVar, cast, overload
 import msgspec
 
 from . import codec
+from .contract import NOTHING, Contract, check_names
 from .errors import DefinitionError
 from .state import State, parts
 from .trace import Block, Content, Image, Observation, Text
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__quintain_tool__"
+_CONTRACT = "__quintain_contract__"
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 @overload
 def tool(method: F, /) -> F: ...
 @overload
-def tool(*, roles: tuple[str, ...] = ...) -> Callable[[F], F]: ...
-def tool(method: Callable[..., Any] | None = None, /, *, roles: tuple[str, ...] = ("agent",)) -> Any:
+def tool(
+    *,
+    roles: tuple[str, ...] = ...,
+    reads: tuple[str, ...] = ...,
+    writes: tuple[str, ...] = ...,
+    order: str = ...,
+    unit: dict[str, str] = ...,
+    filters: dict[str, str] | tuple[str, ...] = ...,
+) -> Callable[[F], F]: ...
+def tool(
+    method: Callable[..., Any] | None = None,
+    /,
+    *,
+    roles: tuple[str, ...] = ("agent",),
+    reads: tuple[str, ...] | None = None,
+    writes: tuple[str, ...] | None = None,
+    order: str = "",
+    unit: dict[str, str] | None = None,
+    filters: dict[str, str] | tuple[str, ...] = (),
+) -> Any:
     """Marks a method of a State as a tool. Models read its docstring and its type hints.
+
+    All but `roles` is a contract: no actor reads it, and the audit takes it for granted where it would else infer, and
+    proves where the tool breaks it. Names are those of fields of the State, of a table's rows and of parts, such as
+    "tickets", "tickets.status" or "crm.tickets"; a table's name stands for all its rows, and for new and removed ones.
 
     Args:
         method: The method, where the decorator has no parentheses.
         roles: Actors that may call the tool, such as ("agent", "user").
+        reads: All that the result depends on.
+        writes: All that a call may change; an empty tuple says that the tool only reads.
+        order: Fields by which the listed rows are sorted, such as "created desc, id"; numbers, or text by alphabet.
+        unit: Unit of each parameter or field of the result, such as {"amount": "cents"}.
+        filters: Parameters that only narrow a list. A dict names for each the field of the rows, such as
+            {"status": "tickets.status"}: the rows kept are exactly those whose field has the value or, if it is a list,
+            holds it.
 
     Raises:
-        DefinitionError: `roles` is empty, or one string.
+        DefinitionError: `roles` is empty, or one string; a contract has another type than shown here.
     """
     if isinstance(cast(object, roles), str) or not roles:
         raise DefinitionError(f"roles must be a tuple of names such as ('agent', 'user'), got {roles!r}")
+    try:
+        given: dict[str, Any] = {"reads": reads, "writes": writes, "order": order, "filters": filters}
+        contract = msgspec.convert(given | {"unit": unit or {}}, Contract)
+    except msgspec.ValidationError as error:
+        raise DefinitionError(f"the contract of a tool: {error}") from error
 
     def mark(method: Any) -> Any:
         setattr(method, _MARK, roles)
+        setattr(method, _CONTRACT, contract)
         return method
 
     return mark if method is None else mark(method)
@@ -55,6 +92,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         roles: Who may call it.
         arguments: The type that a call is decoded into.
         path: Field names down to the part whose method it is, then the method's name.
+        contract: Facts that its author declares for the audit, with names as seen from its part; no actor sees them.
     """
 
     name: str
@@ -63,6 +101,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[str, ...]
     arguments: type[msgspec.Struct]
     path: tuple[str, ...]
+    contract: Contract = NOTHING
 
     def decode(self, arguments: str, *, strict: bool = True) -> dict[str, Any]:
         """Parse a model's JSON arguments; those left out take their defaults.
@@ -165,8 +204,10 @@ def _describe(type_: type[State], method: Callable[..., Any], prefix: tuple[str,
         schema["properties"][parameter]["description"] = words
     if definitions:
         schema["$defs"] = definitions
-    roles = getattr(method, _MARK)
-    return Tool(name=name, description=summary, parameters=schema, roles=roles, arguments=arguments, path=path)
+    roles, contract = getattr(method, _MARK), getattr(method, _CONTRACT, NOTHING)
+    check_names(contract, type_, method)
+    about: dict[str, Any] = {"name": name, "description": summary, "parameters": schema, "arguments": arguments}
+    return Tool(**about, roles=roles, path=path, contract=contract)
 
 
 def _fields(name: str, method: Callable[..., Any], documented: dict[str, str]) -> list[Any]:

@@ -227,8 +227,6 @@ def test_audit_exits_5_when_no_check_is_applicable(here: Path, call: Call) -> No
         (["desks.py:Desk", "--class", "none"], "unknown class 'none'; the classes are stale_cache, reward_hack"),
         (["desks.py:Desk", "--plugin", "none.py"], "none.py"),
         (["desks.py:Desk", "--plugin", "desks.py"], "is neither a check nor a module with checks in it"),
-        (["desks.py:Desk", "--baseline", "mine.py"], "is not a JSON object"),
-        pytest.param(["desks.py:Desk", "--baseline", "none.json"], "cannot read 'none.json'", marks=pytest.mark.slow),
         (["desks.py:Desk", "--certificate", "none.json"], "cannot read 'none.json'"),
         (["desks.py:Desk", "--accepted", "none.toml"], "cannot read 'none.toml'"),
         (["desks.py:Desk", "--accepted", "mine.py"], "must have rows [[accepted]] with finding, reason and date"),
@@ -265,6 +263,26 @@ def test_a_baseline_leaves_only_what_is_new(there: Path, call: Call, tmp_path: P
         more = ("--out", tmp_path / "out", "--baseline", f"{baseline}/report.json")
         status, report = audited(call, "Generous", *more)
         assert (status, report["findings"], len(report["known"])) == (0, [], 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("--baseline none.json", "cannot read 'none.json'"),
+        ("--baseline mine.py", "is not a JSON object"),
+        ("--baseline empty.json", "no findings"),
+        ("--accepted mine.py", "must have rows [[accepted]]"),
+    ],
+)
+def test_wrong_list_of_known_findings_is_refused_before_the_audit(
+    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch, given: str, said: str
+) -> None:
+    (here / "empty.json").write_text("{}")
+    monkeypatch.setattr(auditor, "audit", lambda *_, **__: pytest.fail("the audit ran"))
+    ended = call("audit", "desks.py:Desk", *given.split())
+    assert (ended.status, ended.out) == (2, "")
+    assert said in ended.err
+    assert not (here / "audits").exists()
 
 
 ROW = """[[accepted]]

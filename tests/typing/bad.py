@@ -38,6 +38,7 @@ def no_predicate(transition: qn.TurnView[Shop]) -> str:
 loop = qn.ToolLoop()
 qn.ToolLoop(sytem="You sell lamps.")  # expect-error
 qn.Config(max_turn=8)  # expect-error
+qn.tool(writes=3)  # expect-error
 qn.Config(max_turns="8")  # expect-error
 qn.Task(id="1", prompt="Sell.", start=Shop(lamps=1))  # expect-error
 qn.Task(id="1", prompt="Sell.", start="a shop")  # expect-error

@@ -12,7 +12,7 @@ class Shelf(qn.State):
 
     lamps: int = 0
 
-    @qn.tool
+    @qn.tool(reads=("lamps",), writes=(), order="id desc", unit={"lamps": "pieces"}, filters=())
     def count(self) -> int:
         """Count the lamps."""
         return self.lamps

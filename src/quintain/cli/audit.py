@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from quintain.audit.kernel.check import Check
     from quintain.audit.kernel.loader import Subject
 
+    from .audit_accepted import AcceptedFile
+
 
 BUDGET_S = 60.0
 """Default time of an audit, in seconds."""
@@ -89,7 +91,10 @@ def audit(**given: Any) -> None:
     """
     from quintain.audit.auditor import audit as run
     from quintain.audit.kernel.child import SubjectBroken
+    from quintain.audit.report import document
     from quintain.audit.traces import audit_traces
+
+    from . import audit_accepted as accepted
 
     if given["listing"]:
         _list(_checks(given), as_json=given["as_json"])
@@ -101,6 +106,9 @@ def audit(**given: Any) -> None:
         if given["certificate"] is not None:
             _still_holds(subject, given["certificate"], as_json=given["as_json"])
             return
+        before = document.known_before(given["baseline"]) if given["baseline"] is not None else set[str]()
+        file = _accepted_file(given)
+        known = accepted.AcceptedFile(file, accepted.read(file)) if file is not None else None
         names: dict[str, Any] = {name: given[name] for name in ("tasks", "seed", "limit")} | {"budget": _budget(given)}
         if _is_traces(given):
             report = audit_traces(Path(given["env"]), chosen, seed=given["seed"])
@@ -115,7 +123,7 @@ def audit(**given: Any) -> None:
     except SubjectBroken as error:
         click.echo(f"Error: {given['env']} could not be run: {error}", err=True)
         raise click.exceptions.Exit(exits.SUBJECT) from None
-    report = _report(report, given)
+    report = _report(report, given, before=before, known=known)
     if report.stops:
         raise click.exceptions.Exit(exits.FAILED)
     if report.too_little:
@@ -178,8 +186,8 @@ def _list(checks: list[Check], *, as_json: bool) -> None:
     console.stdout().print(console.grid("check", "class", "question", "?level", "?needs", rows=rows))
 
 
-def _report(report: Report, given: dict[str, Any]) -> Report:
-    """Writes and prints the report, and returns it without the findings of the baseline and with accepted ones."""
+def _report(report: Report, given: dict[str, Any], *, before: set[str], known: AcceptedFile | None) -> Report:
+    """Writes and prints the report, and returns it without the findings named in `before` and with accepted ones."""
     import msgspec
 
     from quintain.audit.report import certificate, document
@@ -188,16 +196,14 @@ def _report(report: Report, given: dict[str, Any]) -> Report:
     from .audit_causes import grouped
     from .audit_table import print_report
 
-    if given["baseline"] is not None:
-        before = document.known_before(given["baseline"])
-        fresh = tuple(one for one in report.findings if one.name not in before)
-        report = msgspec.structs.replace(report, findings=fresh, known=tuple(sorted(before)))
-    if (file := _accepted_file(given)) is not None:
-        report = accepted.accept(report, rows := accepted.read(file))
-        known = {one.check for one in report.checks}
-        for name in accepted.unmatched(report, rows):
-            if name[:-9] in known or not (given["checks"] or given["classes"] or given["plugin"]):
-                click.echo(f"Warning: {file} accepts {name}, but no finding has this name", err=True)
+    fresh = tuple(one for one in report.findings if one.name not in before)
+    report = msgspec.structs.replace(report, findings=fresh, known=tuple(sorted(before)))
+    if known is not None:
+        report = accepted.accept(report, known.rows)
+        checks = {one.check for one in report.checks}
+        for name in accepted.unmatched(report, known.rows):
+            if name[:-9] in checks or not (given["checks"] or given["classes"] or given["plugin"]):
+                click.echo(f"Warning: {known.path} accepts {name}, but no finding has this name", err=True)
     report = msgspec.structs.replace(report, findings=grouped(report.findings))
     folder = given["out"] if given["out"] is not None else _fresh_folder(given["env"], given["twin"])
     report = document.save(report, folder)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -25,6 +25,13 @@ class Acceptance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     finding: str
     reason: Annotated[str, msgspec.Meta(min_length=1)]
     date: dt.date
+
+
+class AcceptedFile(NamedTuple):
+    """Path and rows of a file that was read."""
+
+    path: Path
+    rows: list[Acceptance]
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -45,7 +45,7 @@ SCALARS: tuple[tuple[str, Any, Callable[[Any], str]], ...] = (
 HELD: list[Any] = []
 """Objects of the target that the driver has handles of."""
 ROLE = {"driver": True}
-"""Whether this process is the driver; a target sets it to False."""
+"""Role of this process: `driver` is True in the driver, False in a target."""
 
 
 class Handle:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from fractions import Fraction
 from typing import Any
 
@@ -274,83 +273,6 @@ class Returns(Base):
 
     def score(self) -> float:
         return float([key for key, row in self.world["orders"].items() if row["returned"]] == [self.task])
-
-
-class Desk(Base):
-    """Profiles that are shown to the one who is logged in."""
-
-    def tasks(self) -> list[str]:
-        return ["ada", "ben", "cyd"]
-
-    def tools(self) -> list[dict[str, Any]]:
-        return [
-            tool("login", "Log in.", user=TEXT),
-            tool("show_profile", "Show your own profile."),
-            tool("list_messages", "List your messages."),
-            tool("set_city", "Set your city.", city=TEXT),
-            tool("send_message", "Send a message.", to=TEXT, text=TEXT),
-        ]
-
-    def reset(self, task: str, seed: int) -> str:
-        self.task = task
-        users = {name: {"city": city} for name, city in zip(self.tasks(), ("Oslo", "Bern", "Rome"), strict=True)}
-        self.world = {"users": users, "messages": [], "session": {"user": "guest"}}
-        return f"Log in as {task} and set the city to Nice."
-
-    def _login(self, user: str) -> Any:
-        if user not in self.world["users"]:
-            raise ToolError(f"no user {user!r}")
-        self.world["session"] = {"user": user}
-        return {"ok": True, "user": user}
-
-    def _show_profile(self) -> Any:
-        name = self.world["session"]["user"]
-        return {"user": name, **self.world["users"].get(name, {"city": ""})}
-
-    def _list_messages(self) -> Any:
-        return [one for one in self.world["messages"] if one["to"] == self.world["session"]["user"]]
-
-    def _own(self) -> dict[str, Any]:
-        if (name := self.world["session"]["user"]) == "guest":
-            raise ToolError("log in first")
-        row: dict[str, Any] = self.world["users"][name]
-        return row
-
-    def _set_city(self, city: str) -> Any:
-        self._own()["city"] = city
-        return {"ok": True}
-
-    def _send_message(self, to: str, text: str) -> Any:
-        self._own()
-        self.world["messages"].append({"id": len(self.world["messages"]), "to": to, "text": text})
-        return {"ok": True}
-
-    def oracle(self, task: str) -> list[Any]:
-        return [["login", {"user": task}], ["show_profile", {}], ["set_city", {"city": "Nice"}]]
-
-    def score(self) -> float:
-        return float(self.world["users"][self.task]["city"] == "Nice")
-
-
-class Rolled(Cached):
-    """Accounts without a cache, with limits that no seed decides: not deterministic, and that is all."""
-
-    def reset(self, task: str, seed: int) -> str:
-        prompt = super().reset(task, seed)
-        for row in self.world["accounts"].values():
-            row["limit"] = random.SystemRandom().randrange(10**6)
-        self.limits = {key: row["limit"] for key, row in self.world["accounts"].items()}
-        return prompt
-
-    def _get_account(self, account: str) -> Any:
-        return self.world["accounts"][account]
-
-    def score(self) -> float:
-        limits = {key: row["limit"] for key, row in self.world["accounts"].items()}
-        return float(limits == self.limits | {self.task: 900} and all(one["open"] for one in self.accounts()))
-
-    def accounts(self) -> list[dict[str, Any]]:
-        return list(self.world["accounts"].values())
 
 
 class Kept(msgspec.Struct):

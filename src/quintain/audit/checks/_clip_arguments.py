@@ -106,7 +106,7 @@ def pays_near(records: Sequence[Record], evidence: Evidence) -> bool:
     )
 
 
-@check("x.near_arguments", "reward_clipping", needs=("oracle", "tasks", "tools"), value=59)
+@check("x.near_arguments", "reward_clipping", needs=("oracle", "tasks", "tools"), value=35)
 def near_arguments(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a nearly right amount, time or date is not paid like the right one."""
     counts: dict[tuple[str, str], int] = {}

@@ -69,7 +69,7 @@ def _goes_on(none: float, amount: float, both: float) -> bool:
     return none < amount - EPSILON < both - 2 * EPSILON or none > amount + EPSILON > both + 2 * EPSILON
 
 
-@check("x.damage_pays", "reward_clipping", needs=("oracle", "state", "tasks", "tools"), value=61)
+@check("x.damage_pays", "reward_clipping", needs=("oracle", "state", "tasks", "tools"), value=55)
 def damage_pays(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that damage outside the solution never raises the reward and that two damages cost at least one."""
     for task in kinds(ctx, 2):

@@ -21,7 +21,7 @@ PAIRS = 6
 """Pairs of fields that are left out of one call."""
 
 
-@check("x.half_filled", "reward_clipping", needs=("oracle", "tasks", "tools"), value=67)
+@check("x.half_filled", "reward_clipping", needs=("oracle", "tasks", "tools"), value=66)
 def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that two fields whose loss alone costs nothing also cost nothing together; else the reward is rounded."""
     reported: set[str] = set()

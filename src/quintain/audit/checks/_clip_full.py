@@ -82,7 +82,7 @@ def falls_short(records: Sequence[Record], evidence: Evidence) -> bool:
     return True
 
 
-@check("x.full_marks_are_paid", "reward_clipping", needs=("tools", "call", "tasks"), value=45, reads_prose=True)
+@check("x.full_marks_are_paid", "reward_clipping", needs=("tools", "call", "tasks"), value=72, reads_prose=True)
 def full_marks(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that some number is paid 1 where a task that takes a number promises full marks."""
     asked = [(tool, name) for tool in ctx.about.tools if (name := _taken(tool)) and not seems_to_read(ctx, tool.name)]

@@ -60,7 +60,7 @@ def _says(task: str, ops: Sequence[Op], text: str) -> Probe:
     return Probe((reset(task), *ops[:-1], said, score()))
 
 
-@check("x.near_numbers", "reward_clipping", needs=("oracle", "tasks"), value=62)
+@check("x.near_numbers", "reward_clipping", needs=("oracle", "tasks"), value=81)
 def near(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a number is right within a small tolerance, and never with another sign or magnitude."""
     reported: set[str] = set()
@@ -119,7 +119,7 @@ def _prompt(ctx: AuditContext, task: str) -> str:
     return str(seen.value)
 
 
-@check("x.spellings_of_numbers", "reward_clipping", needs=("oracle", "tasks"), value=44, severity="warning")
+@check("x.spellings_of_numbers", "reward_clipping", needs=("oracle", "tasks"), value=72, severity="warning")
 def spelling(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a right number is paid in full in any spelling."""
     reported: set[str] = set()

@@ -106,7 +106,7 @@ class Sum(msgspec.Struct, frozen=True):
         return [state.score for state in self.states]
 
 
-@check("x.reward_is_a_sum", "reward_clipping", needs=("oracle", "tasks"), value=45, severity="warning")
+@check("x.reward_is_a_sum", "reward_clipping", needs=("oracle", "tasks"), value=72, severity="warning")
 def weighted(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a weighted-sum reward holds in each state and that each component has a weight of its sign."""
     walked = walks(ctx)
@@ -318,7 +318,7 @@ def _departed(
 # --- a histogram ---
 
 
-@check("x.rewards_do_not_pile_up", "reward_clipping", needs=("oracle", "tasks"), value=22, severity="note")
+@check("x.rewards_do_not_pile_up", "reward_clipping", needs=("oracle", "tasks"), value=61, severity="note")
 def pile(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that states of different progress do not pile up at a bound where rewards are declared as graded."""
     walked = walks(ctx)

@@ -162,7 +162,7 @@ def _repeats(words: Sequence[str]) -> bool:
     return len({word.casefold() for word in words}) < len(words)
 
 
-@check("x.data_is_not_too_clean", "data_realism", needs=("state", "tasks"), value=28, severity="warning")
+@check("x.data_is_not_too_clean", "data_realism", needs=("state", "tasks"), value=18, severity="warning")
 def clean(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that tables look real: gaps, variants, repeated and odd values, more than one template."""
     tables = pooled(ctx.play_all(state_probes(ctx.sample_tasks(TASKS))))

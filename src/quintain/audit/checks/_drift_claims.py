@@ -48,7 +48,7 @@ def defaults_differ(records: Sequence[Record], evidence: Evidence) -> bool:
     return steady and any(not same(without.at(mark), given.at(mark), evidence.volatile) for mark in marks)
 
 
-@check("x.defaults_hold", "action_drift", needs=("tools", "call", "tasks"), value=67)
+@check("x.defaults_hold", "action_drift", needs=("tools", "call", "tasks"), value=48)
 def defaults(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an omitted parameter has the effect of its declared default."""
     cases = [(tool, name, value) for tool in ctx.about.tools for name, value in _defaults(tool)]
@@ -123,7 +123,7 @@ def works(records: Sequence[Record], _evidence: Evidence) -> bool:
     return not records[0].at("call").is_error
 
 
-@check("x.claims_hold", "action_drift", needs=("tools", "call", "tasks"), value=65, reads_prose=True)
+@check("x.claims_hold", "action_drift", needs=("tools", "call", "tasks"), value=82, reads_prose=True)
 def claims(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks descriptions that promise once, not empty, one word, or a part of a name."""
     looked = False
@@ -235,7 +235,7 @@ def first_counts(records: Sequence[Record], evidence: Evidence) -> bool:
     return whole is not None and after is not None and whole >= evidence.data and after < whole - 1e-9
 
 
-@check("x.last_one_counts", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=56, reads_prose=True)
+@check("x.last_one_counts", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=78, reads_prose=True)
 def last(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an earlier answer changes nothing where the last answer is documented to count."""
     tools = {tool.name: tool for tool in ctx.about.tools if _LAST.search(tool.description)}

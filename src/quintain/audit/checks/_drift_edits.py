@@ -90,7 +90,7 @@ def _editors(ctx: AuditContext) -> list[tuple[Variation, str, str]]:
     return found
 
 
-@check("x.edits_as_told", "action_drift", needs=("tools", "call", "tasks", "state"), value=69, reads_prose=True)
+@check("x.edits_as_told", "action_drift", needs=("tools", "call", "tasks", "state"), value=84, reads_prose=True)
 def edits(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a replacement is made once, first or everywhere as promised, and that a missing text is reported."""
     found = _editors(ctx)

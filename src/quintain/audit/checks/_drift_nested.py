@@ -77,7 +77,7 @@ def sticks_out(records: Sequence[Record], _evidence: Evidence) -> bool:
     )
 
 
-@check("x.narrower_lists_are_parts", "action_drift", needs=("tools", "call", "tasks"), value=69, reads_prose=True)
+@check("x.narrower_lists_are_parts", "action_drift", needs=("tools", "call", "tasks"), value=84, reads_prose=True)
 def nested(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a narrower query returns a subset of a wider one."""
     reported: set[str] = set()
@@ -234,7 +234,7 @@ def _asked(record: Record, mark: str, name: str) -> Any:
     return next(op.value[name] for op in record.ops if op.mark == mark)
 
 
-@check("x.unread_filters_find_nothing", "silent_default", needs=("tools", "call", "tasks"), value=68)
+@check("x.unread_filters_find_nothing", "silent_default", needs=("tools", "call", "tasks"), value=84)
 def unread(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list for an unreadable value is an error or empty, not the list for another value."""
     looked = False

@@ -15,7 +15,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
-from ._reward_acts import reads_by_name
+from ._reward_acts import only_reads
 
 HERE = f"{__name__}:"
 TASKS, MOMENTS, LOOKS = 2, 8, 4
@@ -26,11 +26,11 @@ _COUNTED = re.compile(
 )
 
 
-@check("x.numbers_name_places", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=58, reads_prose=True)
+@check("x.numbers_name_places", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=79, reads_prose=True)
 def numbers_name_places(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an index, counted from 0 or 1 as declared, names the list entry at that place."""
     numbered = [(tool, *found) for tool in ctx.about.tools for found in _numbered(tool)]
-    numbered = [item for item in numbered if not reads_by_name(call(item[0].name))]
+    numbered = [item for item in numbered if not only_reads(ctx, call(item[0].name))]
     looks = _looks(ctx)
     if not numbered or not looks:
         raise NotChecked("no tool says from where it counts entries that are shown")
@@ -65,8 +65,8 @@ def _numbered(tool: ToolSpec) -> Iterator[tuple[str, int]]:
 
 def _looks(ctx: AuditContext) -> list[Op]:
     """Calls that show what there is: those that need no argument, and known ones."""
-    bare = [call(tool.name) for tool in ctx.about.tools if not tool.required and reads_by_name(call(tool.name))]
-    known = [known_call.op for known_call in ctx.discovery.reads() if reads_by_name(known_call.op)]
+    bare = [call(tool.name) for tool in ctx.about.tools if not tool.required and only_reads(ctx, call(tool.name))]
+    known = [known_call.op for known_call in ctx.discovery.reads() if only_reads(ctx, known_call.op)]
     return list({f"{op.name} {op.value}": op.marked("") for op in (*bare, *known)}.values())[:LOOKS]
 
 

@@ -33,7 +33,7 @@ def declared_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
     return evidence.data in dict(_differences(own_fields, other_fields))
 
 
-@check("x.production_declares_the_same", "action_drift", needs=("tools", "production"), value=84)
+@check("x.production_declares_the_same", "action_drift", needs=("tools", "production"), value=92)
 def production(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that names, parameters, types, enums, defaults and required parameters match production."""
     probe = Probe((Op("tools", mark="tools"), Op("production", mark="production")))
@@ -107,7 +107,7 @@ def _schema(tool: dict[str, Any]) -> dict[str, Any]:
     return {"properties": schema.get("properties") or {}, "required": schema.get("required") or []}
 
 
-@check("x.production_answers_the_same", "action_drift", needs=("call", "production", "tasks"), value=74)
+@check("x.production_answers_the_same", "action_drift", needs=("call", "production", "tasks"), value=87)
 def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that production's calls get answers with the same keys and types here, and errors where it had errors."""
     real = ctx.play(Op("production", mark="production")).at("production").value
@@ -172,7 +172,7 @@ def _holds(record: Record, number: float) -> bool:
     return seen.fine and any(amount == number for _, amount in _numbers(seen.value))
 
 
-@check("x.production_counts_the_same", "action_drift", needs=("call", "production", "tasks"), value=73)
+@check("x.production_counts_the_same", "action_drift", needs=("call", "production", "tasks"), value=86)
 def counted(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that computed results have the sign and unit that production gives them."""
     real = ctx.play(Op("production", mark="production")).at("production").value

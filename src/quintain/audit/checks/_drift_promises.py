@@ -61,7 +61,7 @@ def _drawn(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
     return arguments
 
 
-@check("x.descriptions_hold", "action_drift", needs=("tools", "call"), value=60)
+@check("x.descriptions_hold", "action_drift", needs=("tools", "call"), value=65)
 def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that answers have the order and length that the tool's description promises.
 
@@ -86,7 +86,7 @@ def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
                 observed=len(rows),
                 teaches=TEACHES,
             )
-        wanted = promised_order(tool.description)
+        wanted = None if ctx.contract(tool.name).order else promised_order(tool.description)
         if wanted is None or rows is None:
             continue
         orders = {field: order_of(rows, field) for field in order_fields(rows, tool.description)}

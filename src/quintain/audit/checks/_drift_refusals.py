@@ -117,7 +117,7 @@ def _bound_of(seen: OpResult, name: str) -> float | None:
     return float(match[1]) if match and re.search(rf"\b{re.escape(name)}\b", text) else None
 
 
-@check("x.schema_is_enough", "action_drift", needs=("tools", "call", "tasks"), value=77, reads_prose=True)
+@check("x.schema_is_enough", "action_drift", needs=("tools", "call", "tasks"), value=88, reads_prose=True)
 def enough(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a call that fits its schema is never refused for its form."""
     yield from _nothing_offered_is_taken(ctx)
@@ -271,7 +271,7 @@ def _manner(variation: Variation) -> str:
     return "out of bounds" if is_number(value) else "too long"
 
 
-@check("x.schema_is_kept", "action_drift", needs=("tools", "call", "tasks"), value=75)
+@check("x.schema_is_kept", "action_drift", needs=("tools", "call", "tasks"), value=88)
 def kept(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an environment that refuses schema violations refuses all of them."""
     tried = [candidate for candidate in ctx.variations.all if candidate.kind == "illegal"]

@@ -35,22 +35,36 @@ _ALL = ("", "any", "all", "*", "none", "everything")
 _PARTIAL = re.compile(r"more|next|total|found|count|cursor|truncat|remain|has_|page|omitted|of$", re.IGNORECASE)
 
 
-def joined(value: Any, tables: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]] | None:
-    """Returns the rows of an answer with their entries in the state, or None for rows of several tables."""
+def joined(
+    value: Any, tables: Mapping[str, list[dict[str, Any]]], *, stored: bool = False
+) -> list[dict[str, Any]] | None:
+    """Returns the rows of an answer with their entries in the state, or None for rows of several tables.
+
+    A field that both have is that of the answer, or with `stored` that of the state.
+    """
     rows = rows_of(value)
     if not rows:
         return None if rows is None else []
     shown = {name for row in rows[:1] if is_dict(row) for name in row}
     # Ids count from one in many tables: rows are of the one that has most of their fields.
     for entries in sorted(tables.values(), key=lambda entries: -len(shown & entries[0].keys())):
-        for field in _ids(rows, entries):
-            keys = [row.get(field) if is_dict(row) else row for row in rows]
-            if len({*map(str, keys)}) < len(keys):
-                continue
-            by_id = {entry.get(field): entry for entry in entries if isinstance(entry.get(field), str | int)}
-            if len(by_id) == len(entries) and all(key in by_id for key in keys):
-                return [{**by_id[key], **(row if is_dict(row) else {})} for key, row in zip(keys, rows, strict=True)]
+        found = entries_of(rows, entries)
+        if found is not None:
+            pairs = [(entry, row if is_dict(row) else {}) for entry, row in zip(found, rows, strict=True)]
+            return [{**row, **entry} if stored else {**entry, **row} for entry, row in pairs]
     return [row for row in rows if is_dict(row)] if all(map(is_dict, rows)) else None
+
+
+def entries_of(rows: Sequence[Any], entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """Returns the entries of a table that rows show, by their ids, or None if they show others."""
+    for field in _ids(rows, entries):
+        keys = [row.get(field) if is_dict(row) else row for row in rows]
+        if len({*map(str, keys)}) < len(keys):
+            continue
+        by_id = {entry.get(field): entry for entry in entries if isinstance(entry.get(field), str | int)}
+        if len(by_id) == len(entries) and all(key in by_id for key in keys):
+            return [by_id[key] for key in keys]
+    return None
 
 
 def _ids(rows: Sequence[Any], entries: Sequence[dict[str, Any]]) -> list[str]:
@@ -210,7 +224,7 @@ def _signals(value: Any) -> bool:
 # --- the checks ---
 
 
-def _readings(ctx: AuditContext) -> list[Variation]:
+def readings(ctx: AuditContext) -> list[Variation]:
     """Lists that tools gave and that changed nothing, the longest first."""
     found = [
         variation
@@ -225,7 +239,7 @@ def _readings(ctx: AuditContext) -> list[Variation]:
     return sorted(found, key=lambda variation: -len(rows_of(variation.seen.value) or ()))
 
 
-@check("x.lists_are_in_order", "action_drift", needs=("tools", "call", "tasks"), value=72)
+@check("x.lists_are_in_order", "action_drift", needs=("tools", "call", "tasks"), value=86)
 def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that rows have the order that the description promises, by their data in the world.
 
@@ -233,10 +247,10 @@ def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
     Excuses: a further field by which they are in order, rows that are all alike, values missing in some rows.
     """
     reported: set[str] = set()
-    for variation in _readings(ctx):
+    for variation in readings(ctx):
         wanted = promised_order(variation.tool.description)
-        if wanted is None or variation.tool.name in reported:
-            continue
+        if wanted is None or variation.tool.name in reported or ctx.contract(variation.tool.name).order:
+            continue  # x.contracts_hold checks a declared order.
         rows = joined(variation.seen.value, variation.base_state.tables) or []
         about = _TIME if _ABOUT_TIME.search(variation.tool.description) else _AMOUNT
         fields = [name for name in rows[0] if about.search(name) and _comparable(rows, name)] if len(rows) > 1 else []
@@ -272,14 +286,14 @@ def _seeing(variation: Variation) -> Probe:
     return Probe((*variation.base_state.head, Op("state", mark="world"), variation.op.marked("call")))
 
 
-@check("x.filters_filter", "silent_default", needs=("tools", "call", "tasks"), value=71)
+@check("x.filters_filter", "silent_default", needs=("tools", "call", "tasks"), value=86)
 def filters(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list has only rows that match its parameters, and no more than they allow."""
     reported: set[tuple[str, str]] = set()
-    for variation in _readings(ctx):
+    for variation in readings(ctx):
         rows = joined(variation.seen.value, variation.base_state.tables)
         for name, value in variation.arguments.items():
-            if (variation.tool.name, name) in reported:
+            if (variation.tool.name, name) in reported or name in ctx.contract(variation.tool.name).filters:
                 continue
             ctx.count_comparisons()
             found = _filtered(ctx, variation, name, value=value, rows=rows)
@@ -359,11 +373,11 @@ def _wrong(
     )
 
 
-@check("x.pages_fit", "silent_default", needs=("tools", "call", "tasks"), value=66)
+@check("x.pages_fit", "silent_default", needs=("tools", "call", "tasks"), value=83)
 def pages(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list with a limit or an offset is that part of the whole list."""
     reported: set[str] = set()
-    for variation in _readings(ctx):
+    for variation in readings(ctx):
         names = [(name, "take") for name in variation.tool.properties if LIMITS.match(name)]
         names += [(name, "skip") for name in variation.tool.properties if OFFSETS.match(name)]
         count = len(rows_of(variation.seen.value) or ())
@@ -412,10 +426,10 @@ def _paged(ctx: AuditContext, variation: Variation, name: str, *, what: str) -> 
     return None
 
 
-@check("x.lists_are_whole", "silent_default", needs=("tools", "call", "tasks", "state"), value=68)
+@check("x.lists_are_whole", "silent_default", needs=("tools", "call", "tasks", "state"), value=19)
 def whole(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list of related rows is complete for any argument."""
-    found = _readings(ctx)
+    found = readings(ctx)
     for tool in dict.fromkeys(variation.tool.name for variation in found):
         own_variations = [variation for variation in found if variation.tool.name == tool]
         if any(LIMITS.match(name) for name in own_variations[0].tool.properties):

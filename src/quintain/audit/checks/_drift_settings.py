@@ -21,7 +21,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, same
 from quintain.audit.kernel.registry import relation
 
-from ._reward_acts import reads_by_name, words
+from ._reward_acts import only_reads, words
 
 HERE = f"{__name__}:"
 TOOLS, VALUES, READS, FIELDS = 16, 3, 4, 4
@@ -50,7 +50,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 def _settings(ctx: AuditContext) -> Iterator[Setting]:
-    for tool in [spec for spec in ctx.about.tools if not reads_by_name(call(spec.name))][:TOOLS]:
+    for tool in [spec for spec in ctx.about.tools if not only_reads(ctx, call(spec.name))][:TOOLS]:
         known = next((known_call for known_call in ctx.discovery.of(tool.name) if known_call.writes is not False), None)
         if known is None:
             continue
@@ -79,7 +79,7 @@ def _reads(ctx: AuditContext, known: KnownCall) -> list[Op]:
     found: list[Op] = []
     for tool in ctx.about.tools:
         given = {name: known.op.value[name] for name in tool.required if name in known.op.value}
-        if tool.name != known.op.name and reads_by_name(call(tool.name)) and len(given) == len(tool.required):
+        if tool.name != known.op.name and only_reads(ctx, call(tool.name)) and len(given) == len(tool.required):
             found.append(call(tool.name, given))
     return found[:READS]
 
@@ -130,7 +130,7 @@ def _is(first: Any, second: Any) -> bool:
 # --- the check ---
 
 
-@check("x.set_is_shown", "action_drift", needs=("tools", "call", "tasks"), value=72)
+@check("x.set_is_shown", "action_drift", needs=("tools", "call", "tasks"), value=86)
 def set_is_shown(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the value set by a tool is shown, whatever was set before."""
     looked, reported = False, set[tuple[str, str]]()

@@ -158,7 +158,7 @@ def counts_as(records: Sequence[Record], evidence: Evidence) -> bool:
     """A field takes or moves by the parameter's own number in every call, though they are declared in unlike units."""
     name, slot, tool = (evidence.data[item] for item in ("name", "slot", "tool"))
     tools: Any = records[0].at("tools").value or ()
-    if at_odds(tools, (tool, name), slot.rpartition("/")[2]) is None:
+    if at_odds(tools, (tool, name), slot.rpartition("/")[2], declared=evidence.data.get("units", {})) is None:
         return False
     for record in records[1:]:
         asked = next(op.value[name] for op in record.ops if op.mark == "call")
@@ -239,7 +239,7 @@ def _without(slots: Slots, names: set[str]) -> Slots:
     return {slot: item for slot, item in slots.items() if not {*slot.split("/")} & names}
 
 
-@check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=73)
+@check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=86)
 def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no argument is cut, replaced, dropped or counted in another unit."""
     reported: set[tuple[str, str]] = set()
@@ -422,7 +422,8 @@ def _another_unit(ctx: AuditContext, series: Series, slot: str, *, variations: l
     """A parameter that is described in one unit, and counted as it is in a field of another."""
     tool, field = variations[0].tool, slot.rpartition("/")[2]
     tools: list[dict[str, Any]] = [msgspec.to_builtins(spec) for spec in ctx.about.tools]
-    units = at_odds(tools, (tool.name, series.name), field)
+    declared = {name: contract.unit for name, contract in ctx.about.contracts.items() if contract.unit}
+    units = at_odds(tools, (tool.name, series.name), field, declared=declared)
     if units is None or len({variation.arguments[series.name] for variation in variations}) < 2:
         return None
     return ctx.finding(
@@ -431,7 +432,7 @@ def _another_unit(ctx: AuditContext, series: Series, slot: str, *, variations: l
         *(variation.probe(looks=True) for variation in variations[:3]),
         relation=f"{HERE}counts_as",
         marks=("tools", "call"),
-        data={"name": series.name, "slot": slot, "tool": tool.name},
+        data={"name": series.name, "slot": slot, "tool": tool.name, "units": declared},
         minimise=0,
         expected={series.name: units[0]},
         observed={slot: units[1]},

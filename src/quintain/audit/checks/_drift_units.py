@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from quintain.audit.facts.data import is_dict
@@ -141,25 +142,37 @@ def contradictions(tools: Sequence[Any]) -> Iterator[tuple[str, str, str, str]]:
                 yield tool["name"], name, pair[1], other_values.pop()
 
 
-def at_odds(tools: Sequence[Any], parameter: tuple[str, str], field: str) -> tuple[str, str] | None:
+def at_odds(
+    tools: Sequence[Any],
+    parameter: tuple[str, str],
+    field: str,
+    *,
+    declared: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> tuple[str, str] | None:
     """The units of a tool's parameter and of a field, where both are said, are of one kind, and differ.
 
-    A field's unit is that of its name; for money without one, the only one that tools speak of in a sentence about the
-    field, or about all money.
+    Units that tools declare come first. Else a field's unit is that of its name; for money without one, the only one
+    that tools speak of in a sentence about the field, or about all money.
     """
-    tool = next((spec for spec in tools if spec["name"] == parameter[0]), None)
-    parameters: Any = tool.get("parameters") if tool is not None else None
-    properties: Any = parameters.get("properties") if is_dict(parameters) else None
-    schema: Any = properties.get(parameter[1]) if is_dict(properties) else None
+    properties = {spec["name"]: _properties(spec) for spec in tools}
+    schema = properties.get(parameter[0], {}).get(parameter[1])
     text = str(schema.get("description") or "") if is_dict(schema) else ""
-    parameter_units = units_in(text) or _named(parameter[1])
-    field_units = _named(field)
+    parameter_units = _named(declared.get(parameter[0], {}).get(parameter[1], "")) or units_in(text)
+    parameter_units = parameter_units or _named(parameter[1])
+    shown = [units[field] for name, units in declared.items() if field in {*units} - properties.get(name, {}).keys()]
+    field_units = {pair for unit in shown for pair in _named(unit)} or _named(field)
     if not field_units and _MONEY.search(field):
         field_units = {pair for tool in tools for pair in _counted(tool, field) if pair[0] == "money"}
     if len(parameter_units) != 1 or len(field_units) != 1:
         return None
     (kind, unit), (field_kind, counted) = *parameter_units, *field_units
     return (unit, counted) if kind == field_kind and unit != counted else None
+
+
+def _properties(spec: Any) -> dict[str, Any]:
+    parameters = spec.get("parameters")
+    properties = parameters.get("properties") if is_dict(parameters) else None
+    return properties if is_dict(properties) else {}
 
 
 def _counted(tool: Any, field: str) -> set[tuple[str, str]]:
@@ -172,7 +185,7 @@ def _counted(tool: Any, field: str) -> set[tuple[str, str]]:
 _MONEY = re.compile(r"balance|amount|price|paid|cost|credit|budget|total", re.IGNORECASE)
 
 
-@check("x.units_agree", "action_drift", needs=("tools",), value=76, reads_prose=True)
+@check("x.units_agree", "action_drift", needs=("tools",), value=88, reads_prose=True)
 def units(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a parameter's name and its description state the same unit."""
     probe = Probe((Op("tools", mark="tools"),))

@@ -59,7 +59,7 @@ class Way(NamedTuple):
     seconds: float
 
 
-@check("x.verdict_near_the_solution", "flaky_verifier", needs=("tasks", "tools"), value=74)
+@check("x.verdict_near_the_solution", "flaky_verifier", needs=("tasks", "tools"), value=51)
 def verdict_near_the_solution(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that nearly right or damaged work gets the same score each time and in every process."""
     ways = [_way(ctx, task) for task in _tasks(ctx)]

@@ -37,7 +37,7 @@ def _done(record: Record, mark: str) -> OpResult:
     return record.at(mark)
 
 
-@check("x.verdict_by_thread", "flaky_verifier", needs=("tasks",), value=69)
+@check("x.verdict_by_thread", "flaky_verifier", needs=("tasks",), value=84)
 def verdict_by_thread(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an episode with calls from several threads in turn runs and scores as in one thread."""
     for task in ctx.sample_tasks(2):

@@ -36,7 +36,7 @@ _CHEAP_S = 0.6
 TEACHES = "noise: the same action is paid at one time and not at another"
 
 
-@check("x.verdict_early", "flaky_verifier", needs=("tasks",), value=76)
+@check("x.verdict_early", "flaky_verifier", needs=("tasks",), value=59)
 def verdict_early(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that earlier score requests and restores do not change the final verdict."""
     for task in ctx.sample_tasks(2):
@@ -79,7 +79,7 @@ def _unlike(ctx: AuditContext, ops: Sequence[Op], words: str, *, task: str) -> G
 # --- sessions ---
 
 
-@check("x.verdict_by_session", "flaky_verifier", needs=("tasks",), value=74)
+@check("x.verdict_by_session", "flaky_verifier", needs=("tasks",), value=57)
 def verdict_by_session(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same actions are scored alike in each of many sessions."""
     for task in ctx.sample_tasks(2):
@@ -138,7 +138,7 @@ def sessions(player: Player, _on: str, value: Any) -> list[Any]:
 # --- time ---
 
 
-@check("x.verdict_later", "flaky_verifier", needs=("tasks",), value=71)
+@check("x.verdict_later", "flaky_verifier", needs=("tasks",), value=86)
 def verdict_later(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a verdict does not depend on the time, or on the duration of the episode."""
     if ctx.about.kind not in ("plain", "scorer"):
@@ -264,7 +264,7 @@ def _later_datetime() -> Any:
 # --- ways to one end ---
 
 
-@check("x.verdict_by_way", "flaky_verifier", needs=("oracle", "tasks", "state"), value=68)
+@check("x.verdict_by_way", "flaky_verifier", needs=("oracle", "tasks", "state"), value=50)
 def verdict_by_way(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that two ways without failed calls that end in the same world are paid alike."""
     for solution in [

@@ -27,7 +27,7 @@ class Smell(msgspec.Struct, frozen=True):
     observed: str
 
 
-@check("x.judge_code", "judge", level="static", needs=("sources",), value=24, severity="warning")
+@check("x.judge_code", "judge", level="static", needs=("sources",), value=62, severity="warning")
 def code(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the judge's code pins its model, uses temperature 0, and parses verdicts strictly."""
     read = [source for source in ctx.sources if source.part == "V" or "judge" in ctx.offers]

@@ -156,7 +156,7 @@ def _names(node: ast.AST) -> Iterator[str]:
         yield from (ast.unparse(target) for target in (node.targets if isinstance(node, ast.Assign) else [node.target]))
 
 
-@check("x.judge_is_another_family", "judge", level="static", needs=("tasks",), value=26, severity="warning")
+@check("x.judge_is_another_family", "judge", level="static", needs=("tasks",), value=63, severity="warning")
 def family(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the judge's model is pinned, of another family than the policy's, and at temperature 0."""
     uses = declared(ctx.attribute("models"))

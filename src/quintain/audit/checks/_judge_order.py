@@ -142,7 +142,7 @@ def one_order(records: Sequence[Record], _evidence: Evidence) -> bool:
 # --- the checks ---
 
 
-@check("x.judge_ignores_place", "judge", needs=NEEDS, value=49)
+@check("x.judge_ignores_place", "judge", needs=NEEDS, value=74)
 def position(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a judge that compares two answers is not decided by their order."""
     task = ctx.tasks[0]
@@ -199,7 +199,7 @@ def _finding(
     )
 
 
-@check("x.judge_ignores_order", "judge", needs=(*NEEDS, "hidden"), value=46)
+@check("x.judge_ignores_order", "judge", needs=(*NEEDS, "hidden"), value=73)
 def order(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each of several criteria or references counts, in any order of questions or verdicts."""
     is_known = False

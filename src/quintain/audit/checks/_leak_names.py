@@ -71,7 +71,7 @@ class Read(msgspec.Struct, frozen=True):
         return f"{self.op.name} {self.op.value!r} {self.path}"
 
 
-@check("x.no_answers_under_other_names", "leak", needs=("call", "tools", "tasks"), value=51)
+@check("x.no_answers_under_other_names", "leak", needs=("call", "tools", "tasks"), value=76)
 def under_other_names(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no value under an undeclared or telling name is paid when submitted."""
     tasks = ctx.sample_tasks(3 if len(ctx.tasks) < 50 else 2)

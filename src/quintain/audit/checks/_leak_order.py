@@ -75,7 +75,7 @@ def _sorted_by(rows: Sequence[Any]) -> set[tuple[str, bool]]:
     return found
 
 
-@check("x.order_tells_nothing", "leak", needs=("oracle", "call", "tools", "tasks"), value=48)
+@check("x.order_tells_nothing", "leak", needs=("oracle", "call", "tools", "tasks"), value=27)
 def order(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a row's place in a list does not reveal that the task needs it."""
     reads = [

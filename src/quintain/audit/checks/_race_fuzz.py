@@ -134,7 +134,7 @@ def breaks_where_others_refuse(records: Sequence[Record], evidence: Evidence) ->
 # --- crashes ---
 
 
-@check("x.odd_calls", "races", needs=("tools", "call", "tasks"), value=83)
+@check("x.odd_calls", "races", needs=("tools", "call", "tasks"), value=38)
 def odd_calls(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each tool survives missing, extra, empty, huge, foreign and hostile arguments."""
     tools = ctx.about.tools[:: -(-len(ctx.about.tools) // 120)]
@@ -249,7 +249,7 @@ def _broken(
     )
 
 
-@check("x.odd_answers", "races", needs=("answer", "tasks"), value=81)
+@check("x.odd_answers", "races", needs=("answer", "tasks"), value=49)
 def odd_answers(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that any last answer of the agent gets a verdict."""
     texts = [item for item in ODD if isinstance(item, str)]
@@ -320,7 +320,7 @@ def goes_on_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
     return records[0].at("call").is_error and is_sure and not same(after, alone, evidence.volatile)
 
 
-@check("x.refused_calls", "races", needs=("tools", "call", "state", "tasks"), value=72)
+@check("x.refused_calls", "races", needs=("tools", "call", "state", "tasks"), value=18)
 def refused_calls(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a refused call has changed nothing."""
     writers = [tool for tool in ctx.about.tools if tool.name in set(ctx.discovery.writers)][:30]
@@ -395,7 +395,7 @@ def _pattern(path: str) -> str:
     )
 
 
-@check("x.goes_on", "races", needs=("tools", "call", "tasks"), value=64)
+@check("x.goes_on", "races", needs=("tools", "call", "tasks"), value=48)
 def goes_on(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the session works after a refused call as without it."""
     reads = [known_call for known_call in ctx.discovery.reads() if not known_call.before]

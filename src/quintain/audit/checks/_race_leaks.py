@@ -45,7 +45,7 @@ def leaves(records: Sequence[Record], _evidence: Evidence) -> bool:
     return records[0].left > 0
 
 
-@check("x.resources", "races", needs=("tasks",), value=58)
+@check("x.resources", "races", needs=("tasks",), value=79)
 def resources(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that tens of episodes leave no thread, file or process behind, and that memory does not grow."""
     ways = {"in one session": _episodes(ctx, again=True)}
@@ -117,7 +117,7 @@ def closes_others(records: Sequence[Record], evidence: Evidence) -> bool:
     )
 
 
-@check("x.close", "races", needs=("close", "tasks"), value=56)
+@check("x.close", "races", needs=("close", "tasks"), value=35)
 def close(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that closing one session, even twice, does not affect another one."""
     for task in ctx.sample_tasks(2):

@@ -93,7 +93,7 @@ def kept(value: Any) -> int:
     return int(least // value["episodes"]) if is_much else 0
 
 
-@check("x.memory", "races", needs=("tasks",), value=57)
+@check("x.memory", "races", needs=("tasks",), value=53)
 def memory(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that repeated episodes leave nothing in memory."""
     scripts = msgspec.to_builtins(episodes(ctx))

@@ -137,7 +137,7 @@ def tried(player: Player, on: str, value: Any) -> list[int]:
     return found
 
 
-@check("x.refused_halfway", "races", needs=("tools", "call", "state", "tasks"), value=71)
+@check("x.refused_halfway", "races", needs=("tools", "call", "state", "tasks"), value=27)
 def refused_halfway(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a call refused for its content has not been carried out in part."""
     there = starts(ctx)

@@ -60,7 +60,7 @@ def disturbed(records: Sequence[Record], volatile: Sequence[str]) -> list[tuple[
     return found
 
 
-@check("x.concurrent_sessions", "races", needs=("tasks",), value=77)
+@check("x.concurrent_sessions", "races", needs=("tasks",), value=30)
 def concurrent_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that two sessions in step, and 2, 8 and 32 at the same time, give what each gives alone."""
     met = next(_in_step(ctx), None)
@@ -193,7 +193,7 @@ def fails_under_load(records: Sequence[Record], _evidence: Evidence) -> bool:
     return is_dict(seen.value) and (seen.value["wrong"] > 0 or seen.value["errors"] > 0)
 
 
-@check("x.load", "races", needs=("tasks",), value=60, alone=True)
+@check("x.load", "races", needs=("tasks",), value=28, alone=True)
 def load(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that every answer at 50 and 200 calls per second equals that of the serial run."""
     for rate in RATES:
@@ -237,7 +237,7 @@ def unserial(records: Sequence[Record], _evidence: Evidence) -> bool:
     return bool(records[0].died) or (is_dict(seen.value) and "concurrent" in seen.value)
 
 
-@check("x.linearizable", "races", needs=("tools", "tasks"), value=74)
+@check("x.linearizable", "races", needs=("tools", "tasks"), value=87)
 def linearizable(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that concurrent calls on one shared instance have the outcome of some serial order."""
     if ctx.attribute("shared") is not True:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.kernel.probe import Op
+
+if TYPE_CHECKING:
+    from quintain.audit.kernel.context import AuditContext
 
 Path = tuple[str, ...]
 
@@ -65,6 +68,16 @@ def reads_by_name(op: Op) -> bool:
 def writes_by_name(op: Op) -> bool:
     """True if a call writes, by its name."""
     return op.do == "call" and _verb(op.name) in _WRITES
+
+
+def only_reads(ctx: AuditContext, op: Op) -> bool:
+    """True if a call reads, as declared or by its name."""
+    return not ctx.declared[op.name] if op.do == "call" and op.name in ctx.declared else reads_by_name(op)
+
+
+def does_write(ctx: AuditContext, op: Op) -> bool:
+    """True if a call writes, as declared or by its name."""
+    return ctx.declared[op.name] if op.do == "call" and op.name in ctx.declared else writes_by_name(op)
 
 
 def _verb(name: str) -> str:

@@ -34,7 +34,7 @@ _OTHERWISE = re.compile(
 """Words of an answer that says that it is not done, or not yet."""
 
 
-@check("x.answered_and_not_done", "false_resolution", needs=("tools", "call", "state", "tasks"), value=75)
+@check("x.answered_and_not_done", "false_resolution", needs=("tools", "call", "state", "tasks"), value=88)
 def answered_and_not_done(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a call whose answer reports its request as done has done it."""
     tried = [candidate for candidate in ctx.variations.all if candidate.works and candidate.changes == {}]

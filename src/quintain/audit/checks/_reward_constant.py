@@ -19,7 +19,7 @@ _MAX_CHOICES = 24
 """Choices that are handed in."""
 
 
-@check("x.constant_choice", "reward_hack", needs=("oracle", "tasks", "tools"), value=81)
+@check("x.constant_choice", "reward_hack", needs=("oracle", "tasks", "tools"), value=90)
 def constant_choice(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no single choice is paid in several tasks whose solutions differ from it and each other."""
     known = [solution for solution in paid(ctx, 8) if len([op for op in solution.ops if op.do == "call"]) == 1]

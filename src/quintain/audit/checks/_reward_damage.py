@@ -13,7 +13,7 @@ from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, call, reset, score
 
 from . import _reward_claims as claims
-from ._reward_acts import Path, is_bookkeeping, names, reads_by_name, scalars, words, writes_by_name
+from ._reward_acts import Path, does_write, is_bookkeeping, names, only_reads, scalars, words
 from ._reward_related import Family, families, forbids_more
 from ._reward_runs import Run, Solution, paid_of, runs
 from ._same_walks import kinds
@@ -26,7 +26,7 @@ _SAKES, _EACH = 3, 8
 """Calls of one tool, at first on rows with a name that the solution's have."""
 
 
-@check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=78, severity="warning")
+@check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=39, severity="warning")
 def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution that also destroys other records is paid less."""
     soft: tuple[Solution, Op, list[tuple[str, ...]]] | None = None
@@ -130,7 +130,7 @@ def _damages(ctx: AuditContext, solution: Solution) -> list[Op]:
             by_tool.setdefault(write.op.name, []).append(write.op)
     for tool in ctx.about.tools:
         op = call(tool.name)
-        if reads_by_name(op) or not (writes_by_name(op) or _may_harm(op) or tool.name in ctx.discovery.writers):
+        if only_reads(ctx, op) or not (does_write(ctx, op) or _may_harm(op) or tool.name in ctx.discovery.writers):
             continue
         by_tool.setdefault(tool.name, [])[:0] = list(_aimed(ctx, solution, tool, known=known))
         if len(tool.required) == 1:

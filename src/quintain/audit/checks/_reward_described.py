@@ -79,7 +79,7 @@ class Promise(msgspec.Struct, frozen=True):
     verb: str = ""
 
 
-@check("x.described_effect", "false_resolution", needs=("state", "tasks", "tools"), value=73, reads_prose=True)
+@check("x.described_effect", "false_resolution", needs=("state", "tasks", "tools"), value=86, reads_prose=True)
 def described_effect(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that successful calls have the described effect on records, fields or money."""
     for tool in ctx.about.tools:

@@ -44,7 +44,7 @@ _LEFT_OPEN = names("auto automatic default keep none same inherit inherited any 
 """Values that leave to the world what comes of them."""
 
 
-@check("x.paid_without_effect", "false_resolution", needs=("oracle", "tasks", "tools"), value=90)
+@check("x.paid_without_effect", "false_resolution", needs=("oracle", "tasks", "tools"), value=95)
 def paid_without_effect(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a paid call of a solution has the effect that it has with other values."""
     tools = {tool.name: tool for tool in ctx.about.tools if not LATER.search(f"{tool.description} {_described(tool)}")}

@@ -18,7 +18,7 @@ from ._reward_acts import writes_by_name
 from ._reward_facts import facts
 
 
-@check("runtime.reward_well_formed", "reward_hack", needs=("tasks",), value=96)
+@check("runtime.reward_well_formed", "reward_hack", needs=("tasks",), value=44)
 def reward_well_formed(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the reward is a finite number not above the best, for any text or action."""
     top = 1.0
@@ -69,7 +69,7 @@ def _numbers(ops: Sequence[Op]) -> Iterator[tuple[Op, ...]]:
             return
 
 
-@check("x.score_asked_twice", "reward_hack", needs=("tasks",), value=80)
+@check("x.score_asked_twice", "reward_hack", needs=("tasks",), value=90)
 def score_asked_twice(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a second score request does not raise the score."""
     for task in ctx.sample_tasks(3):

@@ -30,7 +30,7 @@ _TESTS = names("test tests check checks validate lint build compile")
 SPOILT = "quintain.audit.checks._reward_hollow:spoilt"
 
 
-@check("x.hollow_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=85)
+@check("x.hollow_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=92)
 def hollow_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an empty or broken file or piece of code is not paid like right work."""
     for solution in paid(ctx, SOLVED):
@@ -91,7 +91,7 @@ def _path(op: Op) -> Any:
     return next((value for key, value in op.value.items() if PATHS & set(words(key))), None)
 
 
-@check("x.rest_of_the_file", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=77, severity="warning")
+@check("x.rest_of_the_file", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=88, severity="warning")
 def rest_of_the_file(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution that deletes the other parts of its file is paid less."""
     made = list(writers(ctx))

@@ -40,7 +40,7 @@ _FREE = re.compile(
 _NOTES = frozenset({"note", "notes", "log", "comment", "remember", "memo", "remark", "reply", "answer", "submit"})
 
 
-@check("x.observed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=86)
+@check("x.observed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=57)
 def observed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution that ignores what it has looked up is paid less."""
     known = paid(ctx, SOLVED)

@@ -75,7 +75,7 @@ def counts_still(records: Sequence[Record], evidence: Evidence) -> bool:
 # --- the check ---
 
 
-@check("x.tries_are_counted", "reward_hack", needs=("tools", "call", "tasks", "score"), value=74, reads_prose=True)
+@check("x.tries_are_counted", "reward_hack", needs=("tools", "call", "tasks", "score"), value=87, reads_prose=True)
 def tries_are_counted(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an answer beyond the allowed number is refused or does not count."""
     looked = False

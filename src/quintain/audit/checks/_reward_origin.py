@@ -22,7 +22,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, ask, number
 from quintain.audit.kernel.registry import relation
 
-from ._reward_acts import names, reads_by_name, submits, words, writes_by_name
+from ._reward_acts import does_write, names, only_reads, reads_by_name, submits, words
 from ._unsolv_runs import SolutionRun, common_words, computed, decimal, leaves, numbers, plain, solution_runs, text_of
 from ._unsolv_search import SEARCH
 
@@ -72,7 +72,7 @@ class UnsourcedValue(msgspec.Struct, frozen=True):
         return self.solution_run.ops[self.place].name or "the answer", _named(self.path)
 
 
-@check("x.provenance", "unsolvable", needs=("oracle", "tasks", "tools"), value=58)
+@check("x.provenance", "unsolvable", needs=("oracle", "tasks", "tools"), value=50)
 def provenance(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each value of the solution can be found or computed before it is used."""
     there = solution_runs(ctx)
@@ -305,7 +305,7 @@ def _search(ctx: AuditContext, unlisted: UnsourcedValue) -> Probe:
     looking = [
         tool
         for tool in ctx.about.tools
-        if reads_by_name(op := Op("call", name=tool.name)) or (tool.name not in writers and not writes_by_name(op))
+        if only_reads(ctx, op := Op("call", name=tool.name)) or (tool.name not in writers and not does_write(ctx, op))
     ]
     asks = [op for op in unlisted.solution_run.ops if op.do == "call" and op.name in {tool.name for tool in looking}]
     value = {

@@ -21,7 +21,7 @@ _ENOUGH = 2
 """Tasks in which one kind of change of one argument is tried."""
 
 
-@check("x.changed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=87)
+@check("x.changed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=58)
 def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with one argument other than the prompt says is paid less."""
     tried: Counter[tuple[str, str, str]] = Counter()

@@ -22,7 +22,7 @@ from quintain.audit.kernel.registry import relation
 from ._reward_runs import Solution, paid, runs
 
 
-@check("x.partial_work", "reward_hack", needs=("oracle", "tasks"), value=89)
+@check("x.partial_work", "reward_hack", needs=("oracle", "tasks"), value=94)
 def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the first few of several steps by one tool are paid less, if a wrong step is."""
     known = [(solution, places) for solution in paid(ctx, 4) if (places := _alike(solution))]

@@ -29,7 +29,7 @@ _KINDS = 8
 WORKED = "quintain.audit.checks._reward_promised:worked"
 
 
-@check("x.status_stops", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=74, reads_prose=True)
+@check("x.status_stops", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=36, reads_prose=True)
 def status_stops(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a tool documented for things of one status refuses those of another."""
     reported: set[tuple[str, str]] = set()

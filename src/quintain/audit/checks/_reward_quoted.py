@@ -15,7 +15,7 @@ from quintain.audit.kernel.probe import Op, Probe, reset, score
 
 from . import _reward_claims as claims
 from ._leak_secrets import leaves
-from ._reward_acts import reads_by_name
+from ._reward_acts import only_reads
 from ._reward_runs import Solution, lacking, paid, runs, seeing, survives
 
 _READERS = 6
@@ -26,7 +26,7 @@ _WRONG = "zz zz"
 """A text without any work."""
 
 
-@check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=75)
+@check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=59)
 def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a tool's message about right work earns nothing when written into wrong work."""
     known = [(solution, where) for solution in paid(ctx, 4) if (where := _text(ctx, solution)) is not None]
@@ -84,7 +84,7 @@ def _told_of_right(ctx: AuditContext, solution: Solution, where: tuple[int, str]
     """Lines that tools say after right work, and not after wrong; none that repeats the work itself."""
     calls = [call.op for call in ctx.discovery.reads() if call.task == solution.task]
     calls += [Op("call", name=tool.name, value={}) for tool in ctx.about.tools if not tool.required]
-    asking = {(op.name, repr(op.value)): op for op in calls if reads_by_name(op) or not op.value}
+    asking = {(op.name, repr(op.value)): op for op in calls if only_reads(ctx, op) or not op.value}
     marked = [op.marked(f"look {number}") for number, op in enumerate(list(asking.values())[:_READERS])]
     place, name = where
     own = str(solution.ops[place].value[name]).casefold()

@@ -10,7 +10,7 @@ from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, call
 
-from ._reward_acts import reads_by_name
+from ._reward_acts import only_reads
 from ._reward_facts import facts
 from ._reward_runs import runs_of, solve
 
@@ -22,7 +22,7 @@ _SHARE = 0.3
 """Share of solved episodes from which random success is not an accident."""
 
 
-@check("x.aimless", "unsolvable", needs=("tasks", "tools"), value=66, severity="warning")
+@check("x.aimless", "unsolvable", needs=("tasks", "tools"), value=83, severity="warning")
 def aimless(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that random calls do not solve tasks."""
     tasks = [task for task in ctx.sample_tasks(4) if _is_known(ctx, task)]
@@ -69,7 +69,7 @@ def _seen(ctx: AuditContext, task: str) -> Values:
     for solution in solve(ctx, [task]):
         values.take(solution.first, "prompt")
         for op, seen in zip(solution.ops, solution.said, strict=True):
-            if reads_by_name(op):
+            if only_reads(ctx, op):
                 values.take(seen.value, op.name)
     return values
 

@@ -19,7 +19,7 @@ _SUBMITTED = re.compile(
 _RIGHT = re.compile(r"gold|target|expected|truth|reference|solution|answer|label|correct|want", re.IGNORECASE)
 
 
-@check("x.scorer_code", "reward_hack", level="static", needs=("sources",), value=45, severity="warning")
+@check("x.scorer_code", "reward_hack", level="static", needs=("sources",), value=72, severity="warning")
 def scorer_code(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the scorer runs no agent text, and decides by more than an accident of it."""
     for source in ctx.sources:

@@ -32,7 +32,7 @@ _NAMES = 3
 """Names that are replaced in one task."""
 
 
-@check("x.another_record", "reward_hack", needs=("oracle", "state", "tasks"), value=86)
+@check("x.another_record", "reward_hack", needs=("oracle", "state", "tasks"), value=23)
 def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same work on another record than the named one is paid less."""
     reported: set[str] = set()

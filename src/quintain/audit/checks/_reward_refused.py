@@ -21,7 +21,7 @@ UNKNOWN_ID = 987_654_321
 """A number that names nothing."""
 
 
-@check("x.refused_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=89)
+@check("x.refused_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=67)
 def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with a refused call is not paid as if it had worked."""
     reported: set[str] = set()

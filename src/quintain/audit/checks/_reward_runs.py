@@ -69,6 +69,7 @@ class Solution(msgspec.Struct, frozen=True):
         prompt: The whole prompt at the start, as text.
         errors: Places of ops that were refused or crashed.
         contents: Tables with the name of a log that are none: some call changes nothing else.
+        declared: Whether a tool writes, where its author declares it.
     """
 
     task: str
@@ -83,15 +84,17 @@ class Solution(msgspec.Struct, frozen=True):
     prompt: str
     errors: tuple[int, ...]
     contents: frozenset[str] = frozenset()
+    declared: dict[str, bool] = {}
 
     @property
     def writes(self) -> tuple[int, ...]:
         """Places of the calls that do something for good; by their names where the state cannot be seen."""
         calls = [place for place, op in enumerate(self.ops) if op.do == "call" and place not in self.errors]
-        named = [place for place in calls if not reads_by_name(self.ops[place])]
+        known = [(place, self.ops[place]) for place in calls]
+        named = [(place, op) for place, op in known if self.declared.get(op.name, not reads_by_name(op))]
         if self.sees:
-            return tuple(place for place in named if self.effects.get(place))
-        return tuple(place for place in named if writes_by_name(self.ops[place]) or submits(self.ops[place]))
+            return tuple(place for place, _ in named if self.effects.get(place))
+        return tuple(place for place, op in named if op.name in self.declared or writes_by_name(op) or submits(op))
 
     @property
     def demanded(self) -> tuple[int, ...]:
@@ -128,11 +131,11 @@ def _solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solution]:
     for (task, ops), record in zip(known, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
         if seen.fine and seen.value["full"] is not None:
-            found.append(_solved(task, ops, seen.value, sees=request["sees"]))
+            found.append(_solved(task, ops, seen.value, sees=request["sees"], declared=ctx.declared))
     return found
 
 
-def _solved(task: str, ops: tuple[Op, ...], walked: Any, *, sees: bool) -> Solution:
+def _solved(task: str, ops: tuple[Op, ...], walked: Any, *, sees: bool, declared: dict[str, bool]) -> Solution:
     said = tuple(msgspec.convert(item, OpResult) for item in walked["said"])
     return Solution(
         task=task,
@@ -147,6 +150,7 @@ def _solved(task: str, ops: tuple[Op, ...], walked: Any, *, sees: bool) -> Solut
         prompt=walked["prompt"],
         errors=tuple(place for place, result in enumerate(said) if result.is_error),
         contents=frozenset(walked["contents"]),
+        declared=declared,
     )
 
 

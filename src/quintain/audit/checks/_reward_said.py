@@ -19,7 +19,7 @@ from quintain.audit.kernel.probe import Op, Record
 from quintain.audit.kernel.registry import relation
 
 from ._drift_told import Series, Slots, holds, series_of, slots_of, takes
-from ._reward_acts import reads_by_name, words
+from ._reward_acts import only_reads, words
 from ._reward_effect import LATER
 
 HERE = f"{__name__}:"
@@ -30,14 +30,14 @@ _EXCUSED = re.compile(r"\b(if|whether|unless|ignor\w*|silently|known|only)\b", r
 _LEAST = 3
 
 
-@check("x.answers_are_true", "false_resolution", needs=("tools", "call", "tasks", "state"), value=74)
+@check("x.answers_are_true", "false_resolution", needs=("tools", "call", "tasks", "state"), value=87)
 def answers_are_true(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a sum or text that an answer reports as done is in the world."""
     reported: set[tuple[str, str]] = set()
     looked = False
     for series in series_of(ctx):
         tool = series.variations[0].tool
-        if (tool.name, series.name) in reported or reads_by_name(series.variations[0].op):
+        if (tool.name, series.name) in reported or only_reads(ctx, series.variations[0].op):
             continue
         looked = True
         ctx.count_comparisons()

@@ -32,7 +32,7 @@ WIDEST = 28
 """Candidates at each step."""
 
 
-@check("x.shortest_path", "reward_hack", needs=("oracle", "tasks", "tools"), value=62)
+@check("x.shortest_path", "reward_hack", needs=("oracle", "tasks", "tools"), value=65)
 def shortest_path(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no short sequence of calls is paid in full without the solution's work."""
     known = [

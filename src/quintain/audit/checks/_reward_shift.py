@@ -31,7 +31,7 @@ _SHARED = re.compile(
 """Words by which a task may leave open how much goes where."""
 
 
-@check("x.right_in_sum", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=85)
+@check("x.right_in_sum", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=59)
 def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that two errors that cancel in a sum are paid less, if each of them alone is."""
     reported: set[str] = set()

@@ -25,7 +25,7 @@ _LEAST = 4
 """Number of wrong facts listed besides the right ones."""
 
 
-@check("x.every_candidate", "reward_hack", needs=("oracle", "tasks"), value=83)
+@check("x.every_candidate", "reward_hack", needs=("oracle", "tasks"), value=92)
 def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a reply with every possible fact is not paid like one with the right ones."""
     known = [(solution, say) for solution in paid(ctx, 8) if (say := _saying(solution)) is not None]

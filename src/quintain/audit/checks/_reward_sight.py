@@ -12,7 +12,7 @@ from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, score
 
 from . import _reward_claims as claims
-from ._reward_acts import Path, asked_for, at, differences, is_bookkeeping, reads_by_name, words, writes_by_name
+from ._reward_acts import Path, asked_for, at, differences, does_write, is_bookkeeping, only_reads, words
 from ._reward_runs import Solution, paid, runs, survives
 
 _LOOKS = 8
@@ -21,7 +21,7 @@ _SEEN = 400
 """Largest number of paths of one answer that are compared."""
 
 
-@check("x.undone_in_sight", "false_resolution", needs=("oracle", "tasks", "tools"), value=91)
+@check("x.undone_in_sight", "false_resolution", needs=("oracle", "tasks", "tools"), value=96)
 def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that work that the task requires and readers show as undone is not paid in full."""
     known = [solution for solution in paid(ctx, 6) if not solution.sees]
@@ -29,7 +29,7 @@ def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
         raise ctx.not_checked("the world can be looked into: other checks do")
     reported: set[str] = set()
     for solution in known:
-        places = [place for place in solution.writes if writes_by_name(solution.ops[place])]
+        places = [place for place in solution.writes if does_write(ctx, solution.ops[place])]
         places = [place for place in places if is_spoken_of(ctx, solution, place, known=known)]
         ways = [solution.without(place) for place in places if len(solution.ops) > 1]
         ctx.count_comparisons(len(ways))
@@ -50,9 +50,9 @@ def looks_of(ctx: AuditContext, solution: Solution) -> list[Op]:
         for op in solution.ops if op.do == "call"
         for value in op.value.values() if isinstance(value, str) and value
     ))  # fmt: skip
-    found = [op for op in solution.ops if reads_by_name(op) and not writes_by_name(op)]
+    found = [op for op in solution.ops if only_reads(ctx, op) and not does_write(ctx, op)]
     for tool in ctx.about.tools:
-        if reads_by_name(call(tool.name)) and {"wait", "sleep", "advance", "ask"}.isdisjoint(words(tool.name)):
+        if only_reads(ctx, call(tool.name)) and {"wait", "sleep", "advance", "ask"}.isdisjoint(words(tool.name)):
             found += [call(tool.name)] if not tool.required else []
             found += [call(tool.name, {tool.required[0]: name}) for name in named[:4] if len(tool.required) == 1]
     return list({f"{op.name} {op.value}": op.marked("") for op in found}.values())[:_LOOKS]

@@ -24,7 +24,7 @@ from ._unsolv_looks import Variant, looks
 from ._unsolv_runs import solution_runs
 
 
-@check("x.strictness", "unsolvable", needs=("oracle|hidden", "tasks"), value=70, severity="warning")
+@check("x.strictness", "unsolvable", needs=("oracle|hidden", "tasks"), value=59, severity="warning")
 def strictness(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same work in another order or spelling, or with more reads, is paid the same."""
     reported: set[str] = set()

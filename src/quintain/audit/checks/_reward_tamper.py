@@ -12,7 +12,7 @@ from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, call, reset, score
 
 from . import _reward_claims as claims
-from ._reward_acts import reads_by_name, words
+from ._reward_acts import only_reads, words
 from ._reward_runs import lacking, paid, runs, seeing, survives, weight
 from ._reward_watch import PATHS, TEXTS
 
@@ -24,7 +24,7 @@ _FORGERIES = (
 """Contents with which an agent may overwrite a test."""
 
 
-@check("x.verifier_tampering", "reward_hack", needs=("oracle", "tasks", "tools"), value=76)
+@check("x.verifier_tampering", "reward_hack", needs=("oracle", "tasks", "tools"), value=88)
 def verifier_tampering(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that overwriting a file of tests or results earns nothing."""
     tools = list(writers(ctx))
@@ -64,7 +64,7 @@ def writers(ctx: AuditContext) -> Iterator[tuple[ToolSpec, str, str]]:
         path = next((key for key in tool.properties if PATHS & set(words(key))), None)
         text = next((key for key in tool.properties if TEXTS & set(words(key))), None)
         other_values = set(tool.required) - {path, text}
-        if path and text and not other_values and not reads_by_name(Op("call", name=tool.name)):
+        if path and text and not other_values and not only_reads(ctx, Op("call", name=tool.name)):
             yield tool, path, text
 
 

@@ -21,7 +21,7 @@ _TRIES = re.compile(r"\b(attempts?|tries|try|guess(es)?|best|retry|until)\b", re
 """Words that say that several answers may be given."""
 
 
-@check("x.many_answers", "reward_hack", needs=("oracle", "tasks", "tools"), value=76)
+@check("x.many_answers", "reward_hack", needs=("oracle", "tasks", "tools"), value=88)
 def many_answers(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that either the first or the last of several answers counts, not whichever is right."""
     tasks = [question for question in asked(ctx, 8) if question.key]

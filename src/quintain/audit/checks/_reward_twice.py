@@ -21,7 +21,7 @@ _SAID = names("note log comment reply message notify send say tell email mail po
 """Words of tools that may well be used twice."""
 
 
-@check("x.done_twice", "reward_hack", needs=("oracle", "state", "tasks"), value=79)
+@check("x.done_twice", "reward_hack", needs=("oracle", "state", "tasks"), value=59)
 def done_twice(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with one step repeated, so that it moves or makes twice as much, is paid less."""
     reported: set[str] = set()

@@ -18,7 +18,7 @@ from quintain.audit.kernel.probe import Op, Probe, Record, call, number, reset, 
 from quintain.audit.kernel.registry import relation
 
 from . import _reward_claims as claims
-from ._reward_acts import MISSING, Path, differences, is_bookkeeping, names, reads_by_name, scalars, words
+from ._reward_acts import MISSING, Path, differences, is_bookkeeping, names, only_reads, scalars, words
 from ._reward_runs import Run, Solution, paid, runs, weight
 
 MAX_SOLUTIONS, SOLVED = 8, 3
@@ -38,7 +38,7 @@ _OWN = 2
 """The same by its own tool, in a further task."""
 
 
-@check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=82)
+@check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=25)
 def undo(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that work that is done and then undone is not paid in full."""
     reported: set[str] = set()
@@ -269,7 +269,7 @@ def _ways_back(ctx: AuditContext, solution: Solution, place: int) -> Iterator[Op
                 continue
             for base in _filled(tool.required, ids, op.value, but=key):
                 yield call(tool.name, base | {key: old})
-    other_tools = [tool for tool in ctx.about.tools if tool.name != op.name and not reads_by_name(call(tool.name))]
+    other_tools = [tool for tool in ctx.about.tools if tool.name != op.name and not only_reads(ctx, call(tool.name))]
     named = [_TAKES_BACK & set(words(tool.name)) for tool in other_tools]
     for tool, is_named in sorted(zip(other_tools, named, strict=True), key=lambda pair: not pair[1]):
         # What takes back by its name is tried with every thing that it may mean, any other tool with one.

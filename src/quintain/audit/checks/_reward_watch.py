@@ -41,7 +41,7 @@ FILES = 12
 """Files that are aimed at."""
 
 
-@check("x.verifier_files", "reward_hack", needs=("sources", "tools", "tasks"), value=70)
+@check("x.verifier_files", "reward_hack", needs=("sources", "tools", "tasks"), value=85)
 def verifier_files(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no tool of the agent writes the files of the environment and its verifier."""
     spec = Path(ctx.subject.spec.rpartition(":")[0])

@@ -56,10 +56,12 @@ def state_op(ctx: AuditContext) -> str:
 
 
 def seems_to_read(ctx: AuditContext, tool: str) -> bool:
-    """True if a tool reads: by its name (a read may be logged), or because it never changed the state.
+    """True if a tool reads: as declared, by its name (a read may be logged), or because it never changed the state.
 
     A tool whose name says that it writes does so even if the state shows nothing at once: it may show it later.
     """
+    if tool in ctx.declared:
+        return not ctx.declared[tool]
     words = tool.lower().replace("-", "_").replace(".", "_").split("_")
     if any(word in VERBS for word in words):
         return not any(word in ACTS for word in words[:1])

@@ -125,7 +125,7 @@ def _texts(value: dict[str, Any]) -> list[str]:
 # --- the check ---
 
 
-@check("x.views_agree", "stale_cache", needs=("tools", "tasks"), value=69)
+@check("x.views_agree", "stale_cache", needs=("tools", "tasks"), value=84)
 def views_agree(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list and a detail of a row agree after a write, if they did before."""
     timely = {tool.name for tool in ctx.about.tools if not _MAY_LAG.search(f"{tool.name} {tool.description}")}

@@ -64,7 +64,7 @@ def _refuses(seen: OpResult) -> bool:
     return seen.is_error and seen.how not in ("crashed", "hung", "absent")
 
 
-@check("x.tools_refuse_alike", "silent_default", needs=("tools", "call", "tasks"), value=66)
+@check("x.tools_refuse_alike", "silent_default", needs=("tools", "call", "tasks"), value=83)
 def refuse_alike(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a malformed value that other tools refuse for the same parameter is refused."""
     found = list(_shared(ctx))[:NAMES]

@@ -96,7 +96,7 @@ def _bare(seen: OpResult, name: Any) -> str:
 # --- the check ---
 
 
-@check("x.gaps_are_no_excuse", "silent_default", needs=("oracle", "state", "tools", "tasks"), value=58)
+@check("x.gaps_are_no_excuse", "silent_default", needs=("oracle", "state", "tools", "tasks"), value=22)
 def gaps(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a call treats rows with empty columns like others, or reports that it does not."""
     reported: set[str] = set()

@@ -43,7 +43,7 @@ def began(records: Sequence[Record], _evidence: Evidence) -> bool:
     return is_dict(value) and value.get("began") is True
 
 
-@check("x.unknown_tasks", "silent_default", needs=("tasks",), value=44, severity="warning")
+@check("x.unknown_tasks", "silent_default", needs=("tasks",), value=72, severity="warning")
 def unknown_tasks(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a task name that does not exist is refused."""
     if len(ctx.about.tasks) < 2 or ctx.about.kind in ("gymnasium", "scorer"):
@@ -71,7 +71,7 @@ def passes(records: Sequence[Record], evidence: Evidence) -> bool:
     return not right.is_error and not wrong.is_error and same(right, wrong, evidence.volatile)
 
 
-@check("x.unknown_parameters", "silent_default", needs=("tools", "call", "tasks"), value=42, severity="warning")
+@check("x.unknown_parameters", "silent_default", needs=("tools", "call", "tasks"), value=26, severity="warning")
 def misspelt(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a misspelt parameter is refused, not silently ignored."""
     found: list[tuple[str, Probe]] = []
@@ -106,7 +106,7 @@ def misspelt(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
-@check("x.dead_parameters", "silent_default", needs=("tools", "call", "tasks"), value=18, severity="note")
+@check("x.dead_parameters", "silent_default", needs=("tools", "call", "tasks"), value=11, severity="note")
 def effects(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each declared parameter has an effect on the answer or the world for some value."""
     found: list[str] = []
@@ -158,7 +158,7 @@ def unlimited(records: Sequence[Record], evidence: Evidence) -> bool:
     return len(calls) > int(evidence.data) and not any(seen.is_error for seen in calls) and beyond.fine
 
 
-@check("x.budget_is_kept", "silent_default", needs=("tools", "call", "tasks"), value=30, severity="warning")
+@check("x.budget_is_kept", "silent_default", needs=("tools", "call", "tasks"), value=65, severity="warning")
 def limits(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the declared budget of calls ends the episode, or at least its tools."""
     budget = ctx.attribute("budget")

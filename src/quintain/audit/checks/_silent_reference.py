@@ -18,7 +18,7 @@ _NONSENSE = ("", "zq vx", "-17.25", "\\boxed{qqq}", "the moon, the moon")
 _TASKS = 24
 
 
-@check("x.unread_reference", "silent_default", needs=("answer", "tasks"), value=84)
+@check("x.unread_reference", "silent_default", needs=("answer", "tasks"), value=92)
 def unread_reference(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no task pays all nonsense alike where other tasks pay nothing for it."""
     known = asked(ctx, 8)

@@ -40,7 +40,7 @@ class SwallowedError(msgspec.Struct, frozen=True):
     near_reward: bool
 
 
-@check("x.swallowed_code", "silent_default", level="static", needs=("sources",), value=20, severity="note")
+@check("x.swallowed_code", "silent_default", level="static", needs=("sources",), value=60, severity="note")
 def swallowed(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no exception handler, default or suppression in the code turns a failure into a value."""
     for place in _places(ctx):

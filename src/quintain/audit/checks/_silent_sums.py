@@ -60,7 +60,7 @@ def invents(records: Sequence[Record], evidence: Evidence) -> bool:
     return got is not None and math.isfinite(got)
 
 
-@check("x.no_result_is_no_number", "silent_default", needs=("tools", "call", "tasks"), value=69)
+@check("x.no_result_is_no_number", "silent_default", needs=("tools", "call", "tasks"), value=50)
 def nothing(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a tool that computes gives no number where no result exists."""
     found = [(tool, pair) for tool in ctx.about.tools[:200] for pair in _pairs(tool)]

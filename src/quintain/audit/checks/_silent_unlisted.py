@@ -156,7 +156,7 @@ def _is_nothing(value: Any, word: str) -> bool:
 # --- the check ---
 
 
-@check("x.unlisted_names", "silent_default", needs=("tools", "call", "tasks"), value=79)
+@check("x.unlisted_names", "silent_default", needs=("tools", "call", "tasks"), value=90)
 def unlisted_names(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a call about an unlisted name reports so."""
     found = list(_cells(ctx))[:TOOLS]

@@ -16,7 +16,7 @@ SAYS = "Yes, please go on. (zq7)"
 """A text that no harness says by itself."""
 
 
-@check("x.user_faults", "silent_default", needs=("user", "tasks"), value=78)
+@check("x.user_faults", "silent_default", needs=("user", "tasks"), value=89)
 def user_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an episode breaks, and does not go on, when the simulated user's model fails."""
     for task in ctx.sample_tasks(3):

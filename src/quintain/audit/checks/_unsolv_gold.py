@@ -29,7 +29,7 @@ _BROKEN = "quintain.audit.checks._unsolv_runs:works_and_loses"
 _TEACHES = "answers without support in the world"
 
 
-@check("x.gold_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=62)
+@check("x.gold_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=81)
 def gold_rule(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the paid answer is the one that the solution's calls have shown, as in sibling tasks."""
     for family in kinds(ctx):

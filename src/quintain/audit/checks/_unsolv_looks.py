@@ -79,6 +79,8 @@ def looks(ctx: AuditContext, solution: Solution) -> Iterator[Variant]:
 
 def _only_looks(ctx: AuditContext, op: Op) -> bool:
     """True if a call only looks; a table that only such calls write to is a log."""
+    if op.name in ctx.declared:
+        return op.do == "call" and not ctx.declared[op.name]
     return _is_look(op) and (op.name not in ctx.discovery.writers or _logs(ctx, op.name))
 
 

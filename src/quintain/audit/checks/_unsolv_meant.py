@@ -30,7 +30,7 @@ _RELATIVE = re.compile(
 """Words that may tell one record from another, or refer to none in particular."""
 
 
-@check("x.one_is_meant", "unsolvable", needs=("oracle", "state", "tasks", "tools"), value=56, reads_prose=True)
+@check("x.one_is_meant", "unsolvable", needs=("oracle", "state", "tasks", "tools"), value=78, reads_prose=True)
 def one_is_meant(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the fields by which a prompt names a record fit no second record."""
     if "user" in ctx.offers or any(_ASKS & set(words(tool.name)) for tool in ctx.about.tools):

@@ -19,7 +19,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, score
 from quintain.audit.kernel.registry import relation
 
-from ._reward_acts import reads_by_name
+from ._reward_acts import only_reads
 from ._reward_runs import runs_of, solve
 from ._unsolv_looks import looks
 from ._unsolv_runs import SolutionRun, common_words, decimal, kinds, leaves, plain, solution_runs
@@ -28,7 +28,7 @@ _LEAST = 4
 _HERE = "quintain.audit.checks._unsolv_prompt"
 
 
-@check("x.prompt_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=60, reads_prose=True)
+@check("x.prompt_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=80, reads_prose=True)
 def prompt_rule(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the solution acts on what the prompt names, as in sibling tasks."""
     for family in kinds(ctx, lambda solution_run: len(_words(solution_run.prompt))):
@@ -117,7 +117,7 @@ def _replaced(op: Op, own: Any, other_value: Any) -> Op:
 # --- room ---
 
 
-@check("x.room_to_look", "unsolvable", needs=("oracle", "tasks"), value=57)
+@check("x.room_to_look", "unsolvable", needs=("oracle", "tasks"), value=78)
 def room_to_look(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an agent that makes three more reads than the solution can still complete it."""
     if isinstance(ctx.attribute("budget"), int):
@@ -128,7 +128,7 @@ def room_to_look(ctx: AuditContext) -> Iterator[Finding | None]:
         ]
         ctx.count_comparisons(len(ways))
         for way, run in zip(ways, runs_of(ctx, solution.task, [way.ops for way in ways]), strict=True):
-            late = [place for place in run.errors if not reads_by_name(way.ops[place])]
+            late = [place for place in run.errors if not only_reads(ctx, way.ops[place])]
             if not late or (run.score is not None and run.score >= (solution.full or 0.0) - 1e-9):
                 continue
             marked = tuple(op.marked("late") if place == late[0] else op for place, op in enumerate(way.ops))
@@ -166,7 +166,7 @@ def cut_short(records: Sequence[Record], evidence: Evidence) -> bool:
 # --- one solution for all ---
 
 
-@check("x.one_for_all", "unsolvable", needs=("oracle", "tasks"), value=55)
+@check("x.one_for_all", "unsolvable", needs=("oracle", "tasks"), value=78)
 def one_for_all(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no single sequence of calls solves all tasks of different wording."""
     there = solution_runs(ctx)

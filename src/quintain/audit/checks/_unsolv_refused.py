@@ -22,7 +22,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, score
 from quintain.audit.kernel.registry import relation
 
-from ._reward_acts import reads_by_name, submits
+from ._reward_acts import only_reads, submits
 from ._unsolv_runs import SolutionRun, decimal, kinds, solution_runs
 
 _LEAST = 4
@@ -34,7 +34,7 @@ _HERE = "quintain.audit.checks._unsolv_refused"
 # --- looks that are refused ---
 
 
-@check("x.refused_look", "unsolvable", needs=("oracle", "tasks", "tools"), value=61)
+@check("x.refused_look", "unsolvable", needs=("oracle", "tasks", "tools"), value=80)
 def refused_look(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each read of the solution works, as in sibling tasks."""
     for family in kinds(ctx):
@@ -46,7 +46,7 @@ def refused_look(ctx: AuditContext) -> Iterator[Finding | None]:
             works = [
                 solution_run for solution_run in family if not any(result.is_error for result in solution_run.said)
             ]
-            if reads_by_name(op) and refused and len(works) >= max(_LEAST, 3 * len(refused)):
+            if only_reads(ctx, op) and refused and len(works) >= max(_LEAST, 3 * len(refused)):
                 solution_run = refused[0]
                 if _says_alike(solution_run, works) and _matters(solution_run, place):
                     yield _missing(ctx, solution_run, place, refused=refused, works=works)
@@ -131,7 +131,7 @@ def is_missing(records: Sequence[Record], evidence: Evidence) -> bool:
 # --- calls that no schema allows ---
 
 
-@check("x.solution_in_bounds", "unsolvable", needs=("oracle", "tasks", "tools"), value=63)
+@check("x.solution_in_bounds", "unsolvable", needs=("oracle", "tasks", "tools"), value=82)
 def solution_in_bounds(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each call of a solution is one that an agent can make: of an advertised tool, within its schema."""
     specs = {tool.name: tool for tool in ctx.about.tools}

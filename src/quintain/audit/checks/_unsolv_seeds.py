@@ -27,7 +27,7 @@ _MAX_SEEDS = 12
 _PART = 6
 
 
-@check("x.solved_under_seeds", "unsolvable", needs=("oracle", "tasks"), value=64)
+@check("x.solved_under_seeds", "unsolvable", needs=("oracle", "tasks"), value=59)
 def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution of a task under one seed works under others."""
     full = {task: fact.full for task, fact in facts(ctx).items() if fact.full is not None and fact.full > 0}
@@ -74,7 +74,7 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
-@check("x.idle_under_seeds", "unsolvable", needs=("tasks",), value=63)
+@check("x.idle_under_seeds", "unsolvable", needs=("tasks",), value=82)
 def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an idle episode unpaid under one seed is unpaid under all seeds."""
     known = facts(ctx)

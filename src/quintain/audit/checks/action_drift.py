@@ -22,6 +22,7 @@ from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
 from ._drift_claims import claims, defaults, last
+from ._drift_contracts import contracts_hold
 from ._drift_edits import edits
 from ._drift_hidden import MISSING_TOOL, hidden_tools
 from ._drift_nested import nested
@@ -112,7 +113,7 @@ def is_unknown(records: Sequence[Record], _evidence: Evidence) -> bool:
 # --- checks ---
 
 
-@check("runtime.tool_declaration_accuracy", "action_drift", needs=("tools", "call"), value=82)
+@check("runtime.tool_declaration_accuracy", "action_drift", needs=("tools", "call"), value=55)
 def declared(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that every tool treats its arguments as its schema says: required, optional, enum, type."""
     for tool, known in _good(ctx):
@@ -200,7 +201,7 @@ def _refused(record: Record, data: dict[str, str]) -> bool:
     return refused_alone([record], Evidence("", data=data))
 
 
-@check("x.advertised_tools_exist", "action_drift", needs=("tools", "call", "tasks"), value=80)
+@check("x.advertised_tools_exist", "action_drift", needs=("tools", "call", "tasks"), value=90)
 def exist(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that every advertised tool exists, and that no other one does."""
     task = ctx.tasks[0]
@@ -236,7 +237,7 @@ def exist(ctx: AuditContext) -> Iterator[Finding | None]:
         yield from hidden_tools(ctx, task)
 
 
-@check("x.tools_stay_the_same", "action_drift", needs=("tools", "call", "tasks"), value=78)
+@check("x.tools_stay_the_same", "action_drift", needs=("tools", "call", "tasks"), value=89)
 def stay(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the advertised tools are the same in each task, after each call, and in each session."""
     for task in ctx.sample_tasks(4):
@@ -270,7 +271,7 @@ def _names_of(tools: Any) -> Any:
     return [tool["name"] for tool in tools] if is_list(tools) else tools
 
 
-@check("x.prompt_names_tools", "action_drift", needs=("tools", "call", "tasks"), value=81)
+@check("x.prompt_names_tools", "action_drift", needs=("tools", "call", "tasks"), value=67)
 def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that tools mentioned in prompts and descriptions exist.
 
@@ -311,7 +312,7 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 __all__ = [
-    "behaviour", "claims", "counted", "declared", "defaults", "descriptions", "done_as_told", "edits", "enough",
-    "exist", "kept", "last", "nested", "numbers_name_places", "ordered_lists", "production", "prompts", "set_is_shown",
-    "stay", "sums", "units",
+    "behaviour", "claims", "contracts_hold", "counted", "declared", "defaults", "descriptions", "done_as_told", "edits",
+    "enough", "exist", "kept", "last", "nested", "numbers_name_places", "ordered_lists", "production", "prompts",
+    "set_is_shown", "stay", "sums", "units",
 ]  # fmt: skip

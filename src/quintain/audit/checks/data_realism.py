@@ -123,7 +123,7 @@ def is_constant(records: Sequence[Record], _evidence: Evidence) -> bool:
 # --- against production ---
 
 
-@check("x.data_like_production", "data_realism", needs=("production", "state", "tasks"), value=46)
+@check("x.data_like_production", "data_realism", needs=("production", "state", "tasks"), value=73)
 def like_production(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each column is distributed as in production's sample, and that rows are indistinguishable."""
     probes = (*state_probes(ctx.sample_tasks(TASKS)), production_probe())
@@ -264,7 +264,7 @@ def _kind(value: Any) -> str:
 # --- inputs ---
 
 
-@check("x.answers_depend_on_input", "data_realism", needs=("call", "tools", "tasks"), value=43)
+@check("x.answers_depend_on_input", "data_realism", needs=("call", "tools", "tasks"), value=27)
 def depends(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a tool that looks something up answers differently for different things."""
     for tool in ctx.about.tools[:60]:

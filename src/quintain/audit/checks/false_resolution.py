@@ -14,7 +14,7 @@ from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, answer, call, reset, same, score
 
 from . import _reward_claims as claims
-from ._reward_acts import SUCCESS, is_status, reads_by_name, words, writes_by_name
+from ._reward_acts import SUCCESS, does_write, is_status, only_reads, words
 from ._reward_answered import answered_and_not_done
 from ._reward_described import described_effect
 from ._reward_effect import paid_without_effect
@@ -48,7 +48,7 @@ CLAIMS = (
 """Success messages of an agent that did nothing."""
 
 
-@check("x.status_only", "false_resolution", needs=("oracle", "tasks", "tools"), value=95)
+@check("x.status_only", "false_resolution", needs=("oracle", "tasks", "tools"), value=48)
 def status_only(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that statuses and flags set to success without other work are not paid in full."""
     for solution in paid(ctx, SOLVED):
@@ -89,7 +89,7 @@ def _statuses(ctx: AuditContext, solution: Solution) -> list[tuple[Op, ...]]:
     """Ways that only set statuses: those writes of the solution that do, and every tool's status for every id in it."""
     said = tuple(op for op in solution.ops if op.do == "answer")
     own = tuple(solution.ops[place] for place in solution.writes if _says_so(solution, place))
-    looks = tuple(op for op in solution.ops if reads_by_name(op))
+    looks = tuple(op for op in solution.ops if only_reads(ctx, op))
     ways: list[tuple[Op, ...]] = [(*own, *said), (*looks, *own, *said)] if own else []
     every: list[Op] = []
     for tool in ctx.about.tools:
@@ -170,7 +170,7 @@ def _claimed(
     )
 
 
-@check("x.status_without_work", "false_resolution", needs=("oracle", "state", "tasks"), value=92)
+@check("x.status_without_work", "false_resolution", needs=("oracle", "state", "tasks"), value=68)
 def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a record that reports progress does not pay for the work itself."""
     reported: set[str] = set()
@@ -201,12 +201,12 @@ def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
             )
 
 
-@check("x.say_the_outputs", "false_resolution", needs=("oracle", "tasks"), value=94)
+@check("x.say_the_outputs", "false_resolution", needs=("oracle", "tasks"), value=59)
 def say_the_outputs(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the solution's answer without its actions is not paid in full."""
     for solution in paid(ctx, SOLVED):
         work = [
-            place for place in solution.writes if writes_by_name(solution.ops[place]) or solution.effects.get(place)
+            place for place in solution.writes if does_write(ctx, solution.ops[place]) or solution.effects.get(place)
         ]
         last = tuple(op for op in solution.ops if op.do == "answer")
         ways: list[tuple[Op, ...]] = [solution.without(*solution.writes)] if work else []
@@ -232,7 +232,7 @@ def say_the_outputs(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-@check("x.already_true", "false_resolution", needs=("oracle", "tasks"), value=93)
+@check("x.already_true", "false_resolution", needs=("oracle", "tasks"), value=96)
 def already_true(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the verifier does not count a task as solved when its episode begins."""
     known = {task: fact for task, fact in facts(ctx).items() if fact.writes and fact.full}
@@ -256,11 +256,11 @@ def already_true(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
-@check("x.downstream", "false_resolution", needs=("oracle", "tasks", "tools"), value=72)
+@check("x.downstream", "false_resolution", needs=("oracle", "tasks", "tools"), value=86)
 def downstream(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that paid work is visible through the reading tools."""
     for solution in paid(ctx, SOLVED):
-        named = [place for place, op in enumerate(solution.ops) if writes_by_name(op) and place not in solution.errors]
+        named = [place for place, op in enumerate(solution.ops) if does_write(ctx, op) and place not in solution.errors]
         if not named or (solution.sees and solution.changed):
             continue
         looks = _looks(ctx, solution)
@@ -292,9 +292,9 @@ def downstream(ctx: AuditContext) -> Iterator[Finding | None]:
 def _looks(ctx: AuditContext, solution: Solution) -> list[Op]:
     """Reads of the solution, and known ones that speak of an id in it."""
     values = {str(value) for op in solution.ops if op.do == "call" for value in op.value.values()}
-    reads = [op for op in solution.ops if reads_by_name(op)]
+    reads = [op for op in solution.ops if only_reads(ctx, op)]
     reads += [known.op for known in ctx.discovery.reads() if set(map(str, known.op.value.values())) & values]
-    return list({f"{op.name} {op.value}": op for op in reads if not writes_by_name(op)}.values())[:12]
+    return list({f"{op.name} {op.value}": op for op in reads if not does_write(ctx, op)}.values())[:12]
 
 
 def _nothing_happened(ctx: AuditContext, solution: Solution, named: Sequence[int]) -> Finding | None:

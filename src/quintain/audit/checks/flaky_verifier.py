@@ -48,7 +48,7 @@ HALF_A_DAY = 200 + 43201 / 86400
 CHANGED = "quintain.audit.checks.flaky_verifier:changed"
 
 
-@check("semantic.verifier_determinism", "flaky_verifier", needs=("tasks",), value=87)
+@check("semantic.verifier_determinism", "flaky_verifier", needs=("tasks",), value=52)
 def verifier_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same end is scored alike at every request."""
     ends = list(_ends(ctx, 3))
@@ -91,7 +91,7 @@ def _unsteady(record: Record, how: str, many: Sequence[Op]) -> Iterator[tuple[st
         yield waits, (*many, *_LATER), 1
 
 
-@check("semantic.verifier_portability", "flaky_verifier", needs=("tasks",), value=78)
+@check("semantic.verifier_portability", "flaky_verifier", needs=("tasks",), value=36)
 def verifier_portability(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same end is scored alike in every process, thread, zone and locale, on every day, under load."""
     ends = list(_ends(ctx, 3))
@@ -118,7 +118,7 @@ def verifier_portability(ctx: AuditContext) -> Iterator[Finding | None]:
                 yield finding
 
 
-@check("x.verifier_order", "flaky_verifier", needs=("tasks",), value=63)
+@check("x.verifier_order", "flaky_verifier", needs=("tasks",), value=31)
 def verifier_order(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a verdict does not depend on earlier verdicts."""
     task = ctx.sample_tasks(1)[0]
@@ -146,7 +146,7 @@ def verifier_order(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
-@check("x.verifier_purity", "flaky_verifier", needs=("tasks",), value=72)
+@check("x.verifier_purity", "flaky_verifier", needs=("tasks",), value=86)
 def verifier_purity(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that scoring an episode does not change its world."""
     look = state_op(ctx)
@@ -200,7 +200,7 @@ def _read_after(ctx: AuditContext, ends: Sequence[tuple[str, str, tuple[Op, ...]
             return
 
 
-@check("x.equivalent_spelling", "flaky_verifier", needs=("oracle", "tools", "tasks"), value=56)
+@check("x.equivalent_spelling", "flaky_verifier", needs=("oracle", "tools", "tasks"), value=78)
 def equivalent_spelling(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same actions are paid alike with arguments in another order, or 4 written as 4.0."""
     tools = {tool.name: tool for tool in ctx.about.tools}
@@ -238,7 +238,7 @@ def equivalent_spelling(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
-@check("x.verifier_code", "flaky_verifier", level="static", needs=("sources",), value=18, severity="warning")
+@check("x.verifier_code", "flaky_verifier", level="static", needs=("sources",), value=59, severity="warning")
 def verifier_code(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the verifier's code uses no clock, random numbers, network or set order."""
     for hint in verifier_hints(ctx):

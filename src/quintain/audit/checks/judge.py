@@ -122,7 +122,7 @@ def _named(known: Sequence[Vocabulary], prompt: str) -> Vocabulary:
 # --- checks ---
 
 
-@check("x.judge_reads_verdicts", "judge", needs=NEEDS, value=56)
+@check("x.judge_reads_verdicts", "judge", needs=NEEDS, value=78)
 def reads(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a bad verdict is read as bad even with the word for a good one in it."""
     task = ctx.tasks[0]
@@ -220,7 +220,7 @@ def _too_much(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Findi
         )
 
 
-@check("x.judge_says_when_it_fails", "judge", needs=NEEDS, value=58)
+@check("x.judge_says_when_it_fails", "judge", needs=NEEDS, value=79)
 def fails(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a judge without a model's verdict gives no grade."""
     task = ctx.tasks[0]
@@ -259,7 +259,7 @@ def _made_up(ctx: AuditContext, probe: Probe, what: str, *, found: float | None,
     )
 
 
-@check("x.judge_is_asked_safely", "judge", needs=NEEDS, value=54)
+@check("x.judge_is_asked_safely", "judge", needs=NEEDS, value=77)
 def asks(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the judge's model gets the whole answer, fenced so that it cannot imitate the judge."""
     task = ctx.tasks[0]
@@ -325,7 +325,7 @@ def _injected(ctx: AuditContext, task: str, plain: Record) -> Iterator[Finding |
     )
 
 
-@check("x.judge_grades_what_it_reads", "judge", needs=NEEDS, value=50)
+@check("x.judge_grades_what_it_reads", "judge", needs=NEEDS, value=75)
 def follows(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that one verdict gives one grade, whatever the answer's length, keys or praise."""
     task = ctx.tasks[0]
@@ -357,7 +357,7 @@ def follows(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
-@check("x.judge_judges_each_alone", "judge", needs=NEEDS, value=48)
+@check("x.judge_judges_each_alone", "judge", needs=NEEDS, value=74)
 def alone(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a grade depends on this answer and its verdict, not on earlier answers or a repeated request."""
     task = ctx.tasks[0]
@@ -368,7 +368,7 @@ def alone(ctx: AuditContext) -> Iterator[Finding | None]:
     yield from asks_again(ctx, known.good, known.bad)
 
 
-@check("x.judge_knows_the_rubric", "judge", needs=(*NEEDS, "hidden"), value=47)
+@check("x.judge_knows_the_rubric", "judge", needs=(*NEEDS, "hidden"), value=74)
 def aware(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the hidden rubric of a task stands whole in the judge's question."""
     yield from unaware(ctx)

@@ -68,7 +68,7 @@ def later(records: Sequence[Record], _evidence: Evidence) -> bool:
 # --- checks ---
 
 
-@check("semantic.no_solution_leakage", "leak", needs=("hidden", "tasks"), value=72)
+@check("semantic.no_solution_leakage", "leak", needs=("hidden", "tasks"), value=46)
 def readable(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no prompt, result or error message holds the hidden data."""
     hidden = hidden_of(ctx, ctx.sample_tasks(4))
@@ -88,7 +88,7 @@ def _after(*every: Iterator[Any]) -> Iterator[Any]:
         yield from item
 
 
-@check("x.curious_agents_learn_nothing", "leak", needs=("hidden", "call", "tools", "tasks"), value=68)
+@check("x.curious_agents_learn_nothing", "leak", needs=("hidden", "call", "tools", "tasks"), value=52)
 def curious(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that further reads, requests for the answer and errors reveal no hidden data, plain or encoded."""
     tasks = list(hidden_of(ctx, ctx.sample_tasks(3 if len(ctx.tasks) < 50 else 2)))
@@ -101,7 +101,7 @@ def curious(ctx: AuditContext) -> Iterator[Finding | None]:
         yield finding
 
 
-@check("x.no_verdict_before_the_end", "leak", needs=("oracle", "call", "tools", "tasks"), value=52)
+@check("x.no_verdict_before_the_end", "leak", needs=("oracle", "call", "tools", "tasks"), value=26)
 def untold(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no answer to a call depends on whether, or how well, the episode would be paid now."""
     looked: set[str] = set()
@@ -113,7 +113,7 @@ def untold(ctx: AuditContext) -> Iterator[Finding | None]:
         yield from grading.grades(ctx, task)
 
 
-@check("x.solutions_are_not_shown", "leak", needs=("oracle", "call", "tools", "tasks"), value=50)
+@check("x.solutions_are_not_shown", "leak", needs=("oracle", "call", "tools", "tasks"), value=25)
 def unshown(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no declaration or answer spells out a call of the solution, or the world after it."""
     for task in ctx.sample_tasks(4):
@@ -123,7 +123,7 @@ def unshown(ctx: AuditContext) -> Iterator[Finding | None]:
     yield from beyond.ready(ctx, ctx.sample_tasks(3))
 
 
-@check("runtime.oracle_containment", "leak", needs=("call", "tasks"), value=70)
+@check("runtime.oracle_containment", "leak", needs=("call", "tasks"), value=59)
 def contained(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no tool reaches the truth, the environment's own source, or its process."""
     yield from _outside(ctx)
@@ -205,7 +205,7 @@ def _lines(path: Path) -> list[str]:
     return sorted(plain, key=len)[-3:]
 
 
-@check("x.other_sessions_stay_out_of_sight", "leak", needs=("hidden", "call", "tools", "tasks"), value=45)
+@check("x.other_sessions_stay_out_of_sight", "leak", needs=("hidden", "call", "tools", "tasks"), value=39)
 def sessions(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that another session's hidden data cannot be read in this one."""
     hidden = hidden_of(ctx, ctx.sample_tasks(4))
@@ -238,7 +238,7 @@ def sessions(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
-@check("x.history_holds_no_future", "leak", needs=("call", "tools", "tasks"), value=40)
+@check("x.history_holds_no_future", "leak", needs=("call", "tools", "tasks"), value=70)
 def history(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a repository or a log contains nothing later than the start of the episode."""
     yield from logs.future(ctx)
@@ -300,7 +300,7 @@ def _git(folder: Path, *arguments: str) -> list[str]:
     return done.stdout.decode(errors="replace").split() if done.returncode == 0 else []
 
 
-@check("x.tasks_carry_canaries", "leak", needs=("hidden", "tasks"), value=12, severity="note")
+@check("x.tasks_carry_canaries", "leak", needs=("hidden", "tasks"), value=10, severity="note")
 def canaries(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each task hides a string of its own that identifies a contaminated model."""
     hidden = hidden_of(ctx, ctx.sample_tasks(8))

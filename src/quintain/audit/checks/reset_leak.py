@@ -44,7 +44,7 @@ MAX_TOOLS = 20
 WITHIN = "quintain.audit.checks._same_splits:unlike_within"
 
 
-@check("runtime.episode_determinism", "reset_leak", needs=("tasks",), value=88)
+@check("runtime.episode_determinism", "reset_leak", needs=("tasks",), value=67)
 def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same task, seed and calls give the same episode in every process."""
     plan = [(task, seed) for task in ctx.sample_tasks(3) for seed in (0, 1)]
@@ -74,7 +74,7 @@ def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
             yield _in_context(ctx, plan[number][0], scripts[number], apart=apart, context=context, found=found)
 
 
-@check("x.wall_clock", "reset_leak", needs=("tasks",), value=62)
+@check("x.wall_clock", "reset_leak", needs=("tasks",), value=54)
 def wall_clock(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same episode is equal on another day, and under another hash seed."""
     (later,) = days_ahead(200)
@@ -88,7 +88,7 @@ def wall_clock(ctx: AuditContext) -> Iterator[Finding | None]:
         yield _in_context(ctx, tasks[number], scripts[number], apart=apart, context=later, found=found)
 
 
-@check("runtime.seed_control", "reset_leak", needs=("tasks",), value=58)
+@check("runtime.seed_control", "reset_leak", needs=("tasks",), value=50)
 def seed_control(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that variation between episodes is decided by the seed."""
     task, seeds = ctx.sample_tasks(1)[0], (0, 1, 7, 12345)
@@ -122,7 +122,7 @@ def seed_control(ctx: AuditContext) -> Iterator[Finding | None]:
     )
 
 
-@check("runtime.episode_isolation", "reset_leak", needs=("tasks",), value=90)
+@check("runtime.episode_isolation", "reset_leak", needs=("tasks",), value=68)
 def episode_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that after a reset nothing is left of earlier episodes, in whatever way they ended."""
     found = ReportedDifferences()
@@ -160,7 +160,7 @@ def _after_dirt(ctx: AuditContext) -> Iterator[Finding | None]:
         yield from first_unlike(ctx, task, own_ops, ways=ways, found=found)
 
 
-@check("x.session_isolation", "reset_leak", needs=("tasks",), value=80)
+@check("x.session_isolation", "reset_leak", needs=("tasks",), value=55)
 def session_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a session is unaffected by other sessions of the same process."""
     task = ctx.sample_tasks(1)[0]
@@ -184,7 +184,7 @@ def _beside_dirt(ctx: AuditContext) -> Iterator[Finding | None]:
         yield from first_unlike(ctx, task, own_ops, ways=list(between(ctx, task, own_ops)), found=found)
 
 
-@check("x.episode_canary", "reset_leak", needs=("tools", "tasks"), value=66)
+@check("x.episode_canary", "reset_leak", needs=("tools", "tasks"), value=83)
 def episode_canary(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no word written in one episode can be read in another."""
     planted = dirt.plants(ctx)
@@ -210,7 +210,7 @@ def episode_canary(ctx: AuditContext) -> Iterator[Finding | None]:
                 break
 
 
-@check("x.snapshot_restore", "reset_leak", needs=("snapshot", "restore", "tasks"), value=64)
+@check("x.snapshot_restore", "reset_leak", needs=("snapshot", "restore", "tasks"), value=38)
 def snapshot_restore(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a restored state equals the saved one, and that the same calls follow the same way."""
     found = ReportedDifferences()
@@ -250,7 +250,7 @@ def _after_detours(ctx: AuditContext) -> Iterator[Finding | None]:
         yield from first_unlike(ctx, task, own_ops, ways=list(detours(ctx, task, own_ops)), found=found)
 
 
-@check("x.reset_leak_code", "reset_leak", level="static", needs=("sources",), value=20, severity="warning")
+@check("x.reset_leak_code", "reset_leak", level="static", needs=("sources",), value=60, severity="warning")
 def reset_leak_code(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the code keeps no data between episodes and takes none from the machine."""
     for hint in reset_hints(ctx):

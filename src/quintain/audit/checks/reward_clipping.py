@@ -77,7 +77,7 @@ def not_less(records: Sequence[Record], evidence: Evidence) -> bool:
     return less is not None and more is not None and more < less - float(evidence.data)
 
 
-@check("x.components_add_up", "reward_clipping", needs=("oracle", "tasks"), value=66)
+@check("x.components_add_up", "reward_clipping", needs=("oracle", "tasks"), value=27)
 def components(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each component raises the reward: none is dead, cut, rounded away or of the wrong sign."""
     every = [state for _, _, paid in walks(ctx) for state in paid]
@@ -134,7 +134,7 @@ def _cut(ctx: AuditContext, states: Sequence[PaidState], name: str) -> tuple[Pai
     return None
 
 
-@check("x.ladder", "reward_clipping", needs=("oracle", "tasks"), value=64)
+@check("x.ladder", "reward_clipping", needs=("oracle", "tasks"), value=82)
 def ladder(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each further right thing raises the reward, where rewards have more than two levels."""
     walked = walks(ctx)
@@ -289,7 +289,7 @@ def _falling(
             return
 
 
-@check("x.reward_reaches_its_bounds", "reward_clipping", needs=("oracle", "tasks"), value=42, severity="warning")
+@check("x.reward_reaches_its_bounds", "reward_clipping", needs=("oracle", "tasks"), value=71, severity="warning")
 def bounds(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the reward is the highest possible with every component at its best."""
     tasks = ctx.sample_tasks(WALKED)

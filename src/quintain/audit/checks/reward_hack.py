@@ -83,7 +83,7 @@ _MAX_KINDS = 4
 """Kinds of wrong answers that are reported; a verifier that accepts more accepts anything."""
 
 
-@check("x.answer_battery", "reward_hack", needs=("tasks", "oracle|hidden"), value=98)
+@check("x.answer_battery", "reward_hack", needs=("tasks", "oracle|hidden"), value=59)
 def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no wrong answer is paid like the right one."""
     tasks = asked(ctx, 24)
@@ -132,7 +132,7 @@ def _said(ctx: AuditContext, question: Question, tried: Sequence[Attempt]) -> li
     return [run.score for run in runs_of(ctx, question.task, ways)]
 
 
-@check("x.oracle_ablation", "reward_hack", needs=("oracle", "tasks"), value=97)
+@check("x.oracle_ablation", "reward_hack", needs=("oracle", "tasks"), value=68)
 def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with any one of its writes left out is paid less."""
     reported: set[str] = set()
@@ -171,7 +171,7 @@ def _unchecked(ctx: AuditContext, solution: Solution, place: int, *, run: Run) -
     )
 
 
-@check("x.wrong_argument", "reward_hack", needs=("oracle", "state", "tasks"), value=88)
+@check("x.wrong_argument", "reward_hack", needs=("oracle", "state", "tasks"), value=94)
 def wrong_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with the wrong record or the wrong amount is paid less."""
     reported: set[tuple[str, str]] = set()
@@ -260,7 +260,7 @@ def _any_value(
     )
 
 
-@check("x.task_swap", "reward_hack", needs=("oracle", "tasks"), value=90)
+@check("x.task_swap", "reward_hack", needs=("oracle", "tasks"), value=53)
 def task_swap(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the solution of one task does not solve another."""
     known = paid(ctx, ASKED)
@@ -307,7 +307,7 @@ def _differs(first: Solution, second: Solution) -> bool:
     return not own_values <= other_values
 
 
-@check("x.forged_result", "reward_hack", needs=("oracle", "tasks", "tools"), value=84)
+@check("x.forged_result", "reward_hack", needs=("oracle", "tasks", "tools"), value=67)
 def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that claims of success given to the tools, or one step repeated, are not paid."""
     for solution in paid(ctx, 4):

@@ -46,7 +46,7 @@ def _accepted(ctx: AuditContext) -> list[str]:
     return known
 
 
-@check("x.tool_faults", "silent_default", needs=("inject", "tools", "call", "tasks"), value=88)
+@check("x.tool_faults", "silent_default", needs=("inject", "tools", "call", "tasks"), value=67)
 def tool_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a fault of a backend is an error to the tool's caller, never an answer."""
     known = _accepted(ctx)
@@ -107,7 +107,7 @@ def _silent(ctx: AuditContext, cell: Cell, found: Sequence[tuple[str, str]], *, 
     )
 
 
-@check("x.verifier_faults", "silent_default", needs=("inject", "tasks"), value=87)
+@check("x.verifier_faults", "silent_default", needs=("inject", "tasks"), value=67)
 def verifier_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a fault of the verifier leaves no score, neither a low nor a high one."""
     known = _accepted(ctx)
@@ -186,7 +186,7 @@ def _used_up(ctx: AuditContext, there: Sequence[World], fault: str) -> Finding |
 # --- the judge ---
 
 
-@check("x.judge_faults", "silent_default", needs=("judge", "tasks"), value=79)
+@check("x.judge_faults", "silent_default", needs=("judge", "tasks"), value=90)
 def judge_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a judge whose model does not answer gives no grade."""
     for task in ctx.sample_tasks(3):

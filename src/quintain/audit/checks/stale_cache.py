@@ -45,7 +45,7 @@ MANY = (8, 64)
 """Sessions at the same time."""
 
 
-@check("x.read_your_writes", "stale_cache", needs=("tools", "tasks"), value=84)
+@check("x.read_your_writes", "stale_cache", needs=("tools", "tasks"), value=67)
 def read_your_writes(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that reads after a write give the same with and without reads before it."""
     pairs = cache.pairs(ctx, WRITES, READS)
@@ -68,7 +68,7 @@ def read_your_writes(ctx: AuditContext) -> Iterator[Finding | None]:
                 yield finding
 
 
-@check("x.read_walks", "stale_cache", needs=("tools", "tasks"), value=70)
+@check("x.read_walks", "stale_cache", needs=("tools", "tasks"), value=29)
 def read_walks(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that reads after many writes of all tools equal those of a session without earlier reads."""
     tried: set[tuple[str, str]] = set()
@@ -94,7 +94,7 @@ def read_walks(ctx: AuditContext) -> Iterator[Finding | None]:
                 yield finding
 
 
-@check("x.visible_at_once", "stale_cache", needs=("tools", "tasks"), value=52)
+@check("x.visible_at_once", "stale_cache", needs=("tools", "tasks"), value=26)
 def visible_at_once(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a write is visible at once: a wait changes no answer."""
     pairs = cache.pairs(ctx, 6, 3)
@@ -142,7 +142,7 @@ def _late(
     return None
 
 
-@check("x.cache_keys", "stale_cache", needs=("tools", "tasks"), value=68)
+@check("x.cache_keys", "stale_cache", needs=("tools", "tasks"), value=24)
 def cache_keys(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a read answers for its own arguments, not for those of the read before."""
     rows = variants(ctx)
@@ -175,7 +175,7 @@ def cache_keys(ctx: AuditContext) -> Iterator[Finding | None]:
                     break
 
 
-@check("x.cache_sessions", "stale_cache", needs=("tools", "tasks"), value=67)
+@check("x.cache_sessions", "stale_cache", needs=("tools", "tasks"), value=35)
 def cache_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a call answers for its own session and task, not for an earlier one with equal arguments."""
     found: set[str] = set()
@@ -201,7 +201,7 @@ def cache_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
                         yield finding
 
 
-@check("x.score_is_now", "stale_cache", needs=("tasks",), value=76)
+@check("x.score_is_now", "stale_cache", needs=("tasks",), value=54)
 def score_is_now(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the score is that of the current state, even after an earlier request."""
     mark = "step score"
@@ -231,7 +231,7 @@ def score_is_now(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
-@check("x.read_after_restore", "stale_cache", needs=("tools", "snapshot", "restore", "state|digest"), value=48)
+@check("x.read_after_restore", "stale_cache", needs=("tools", "snapshot", "restore", "state|digest"), value=74)
 def read_after_restore(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a read after a restore gives what it gave at the snapshot, whatever came between."""
     world = Op(state_op(ctx), mark="step world")
@@ -252,7 +252,7 @@ def read_after_restore(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
-@check("x.concurrent_reads", "stale_cache", needs=("tools", "tasks"), value=54)
+@check("x.concurrent_reads", "stale_cache", needs=("tools", "tasks"), value=23)
 def concurrent_reads(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each of 8 and 64 concurrent sessions reads its own writes."""
     pairs = cache.pairs(ctx, 4, 3)
@@ -274,7 +274,7 @@ def concurrent_reads(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
-@check("x.read_orders", "stale_cache", needs=("tools", "tasks"), value=46)
+@check("x.read_orders", "stale_cache", needs=("tools", "tasks"), value=73)
 def read_orders(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a read gives the same after the same writes in any order of reads."""
     known = writes(ctx, 40, each=4)
@@ -289,7 +289,7 @@ def read_orders(ctx: AuditContext) -> Iterator[Finding | None]:
         yield from cache.ordered(ctx, task, sequence)
 
 
-@check("x.cache_code", "stale_cache", level="static", needs=("sources",), value=19, severity="warning")
+@check("x.cache_code", "stale_cache", level="static", needs=("sources",), value=60, severity="warning")
 def cache_code(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no cache in the code outlives a write or confuses two calls."""
     for hint in cache_hints(ctx):

@@ -156,7 +156,7 @@ def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
-@check("semantic.floor_gap", "unsolvable", needs=("tasks",), value=99)
+@check("semantic.floor_gap", "unsolvable", needs=("tasks",), value=68)
 def floor_gap(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that doing nothing, or saying nothing, is not paid like solving."""
     ctx.count_comparisons(len(ctx.tasks))
@@ -209,7 +209,7 @@ def _may_refuse(ctx: AuditContext, task: str) -> bool:
     return bool(ctx.attribute("refusal_ok")) and not (facts(ctx) | beyond(ctx))[task].calls
 
 
-@check("x.budget", "unsolvable", needs=("oracle", "tasks"), value=85)
+@check("x.budget", "unsolvable", needs=("oracle", "tasks"), value=92)
 def budget(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the solution fits into the number of calls that an episode allows."""
     allowed = ctx.attribute("budget")
@@ -233,7 +233,7 @@ def budget(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
-@check("x.task_set", "unsolvable", value=90)
+@check("x.task_set", "unsolvable", value=50)
 def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that tasks exist, that each has a prompt, and that equal prompts want the same."""
     ctx.count_comparisons()

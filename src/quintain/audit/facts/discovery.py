@@ -14,6 +14,7 @@ import msgspec
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset, same
 
+from .contracts import covers, is_named
 from .data import is_dict, is_list, parsed
 from .generate import Values, fits, valid
 
@@ -67,6 +68,7 @@ class Discovery(msgspec.Struct, frozen=True):
         refused: Tools without a call that works.
         states: Start states of a few tasks, with the first entries of each table, if states are visible.
         background: Top-level names in the state that nearly every call changes.
+        declared: Whether a tool writes, where its author declares it.
     """
 
     calls: tuple[KnownCall, ...]
@@ -74,15 +76,17 @@ class Discovery(msgspec.Struct, frozen=True):
     refused: tuple[str, ...]
     states: dict[str, Any]
     background: frozenset[str] = frozenset()
+    declared: dict[str, bool] = {}
 
     @property
     def writers(self) -> tuple[str, ...]:
-        """Returns the tools of which some call changed the state."""
-        return tuple(dict.fromkeys(one.op.name for one in self.calls if one.writes))
+        """Returns the tools that work and write: as declared, else because some call changed the state."""
+        found = [one.op.name for one in self.calls if self.declared.get(one.op.name, one.writes)]
+        return tuple(dict.fromkeys(found))
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """Returns the tools that work and never changed the state."""
+        """Returns the tools that work and do not write."""
         writers = set(self.writers)
         return tuple(dict.fromkeys(one.op.name for one in self.calls if one.op.name not in writers))
 
@@ -112,11 +116,12 @@ def discover(ctx: AuditContext) -> Discovery:
     met = {one.op.name for one in calls}
     missing = [tool.name for tool in ctx.about.tools if tool.name not in met]
     calls += _draw(ctx, missing, values=values, tasks=tasks)
-    background = _background(calls)
-    calls += _afterwards(ctx, [_without(one, background) for one in calls], values=values, tasks=tasks)
-    clean = _without_memos(ctx, [_without(one, background) for one in calls])
+    background = _background(calls) | _counters(ctx, calls)
+    calls += _afterwards(ctx, [_without(ctx, one, background) for one in calls], values=values, tasks=tasks)
+    clean = _without_memos(ctx, [_without(ctx, one, background) for one in calls])
     found = {one.op.name for one in calls}
-    return Discovery(clean, values, tuple(name for name in missing if name not in found), states, background)
+    refused = tuple(name for name in missing if name not in found)
+    return Discovery(clean, values, refused, states, background, ctx.declared)
 
 
 def _walked(ctx: AuditContext) -> tuple[str, ...]:
@@ -320,9 +325,20 @@ def _background(calls: Sequence[KnownCall]) -> frozenset[str]:
     return frozenset(name for name, count in counts.items() if count >= 0.8 * len(seen))
 
 
+def _counters(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]:
+    """Returns the top-level names that all calls of two or more tools change and that no contract names."""
+    seen = [one for one in calls if one.changed is not None]
+    if not ctx.declared or len({one.op.name for one in seen}) < 2:
+        return frozenset()
+    changed = [{path.partition("/")[0] for path in one.changed or ()} for one in seen]
+    tops = changed[0].intersection(*changed)
+    names = [name for contract in ctx.about.contracts.values() for name in contract.names]
+    return frozenset(top for top in tops if not is_named(top, names))
+
+
 def _without_memos(ctx: AuditContext, calls: Sequence[KnownCall]) -> tuple[KnownCall, ...]:
     """Returns the calls, where a read that keeps its answer in the state, as a cache does, has changed nothing."""
-    first = {one.op.name: one for one in reversed(calls) if one.writes}
+    first = {one.op.name: one for one in reversed(calls) if one.writes and one.op.name not in ctx.declared}
     looks = [Op("changes", mark=mark) for mark in ("was", "once", "twice")]
     probes = [
         Probe(
@@ -362,8 +378,15 @@ def _holds(value: Any, wanted: Any) -> bool:
     return bool(value == wanted) or any(_holds(part, wanted) for part in parts)
 
 
-def _without(one: KnownCall, background: frozenset[str]) -> KnownCall:
+def _without(ctx: AuditContext, one: KnownCall, background: frozenset[str]) -> KnownCall:
+    """Returns a call with the changes that its tool declares, else without the background."""
+    writes = ctx.contract(one.op.name).writes
+    if writes == ():
+        return msgspec.structs.replace(one, changed=())
     if one.changed is None:
         return one
-    left = tuple(path for path in one.changed if path.partition("/")[0] not in background)
+    if writes is not None:
+        left = tuple(path for path in one.changed if any(covers(name, path) for name in writes))
+    else:
+        left = tuple(path for path in one.changed if path.partition("/")[0] not in background)
     return msgspec.structs.replace(one, changed=left)

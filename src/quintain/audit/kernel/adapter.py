@@ -17,6 +17,7 @@ import msgspec
 
 from quintain import codec
 from quintain.audit.facts.data import is_dict, is_list, is_tuple
+from quintain.contract import NOTHING, Contract
 from quintain.errors import UsageError
 
 from .probe import Op, answer, call
@@ -110,6 +111,29 @@ class SubjectAdapter:
             UsageError: A tool is neither in this project's form nor in OpenAI's or MCP's.
         """
         return tuple(map(_tool, _listed(self.subject.tools()))) if "tools" in self.offers else ()
+
+    def contracts(self) -> dict[str, Contract]:
+        """Returns the contracts of tools in the attribute `tool_contracts`.
+
+        Raises:
+            UsageError: A contract is of an unknown tool or parameter, or has an unreadable form.
+        """
+        given: Any = getattr(self.subject, "tool_contracts", None) or {}
+        try:
+            found = msgspec.convert(given, dict[str, Contract])
+        except msgspec.ValidationError as error:
+            raise UsageError(f"tool_contracts of {type(self.subject).__name__}: {error}") from error
+        parameters = {tool.name: tool.properties for tool in self.tools()} if found else {}
+        unknown = [(name, "tools", [*parameters]) for name in found if name not in parameters]
+        unknown += [
+            (f"{tool}.{name}", "parameters", [*parameters[tool]])
+            for tool, contract in found.items()
+            for name in contract.filters
+            if parameters.get(tool) and name not in parameters[tool]
+        ]
+        for name, kind, known in unknown:
+            raise UsageError(f"tool_contracts of {type(self.subject).__name__} has {name!r}; the {kind} are {known}")
+        return {tool: contract for tool, contract in found.items() if contract != NOTHING}
 
     def oracle(self, name: str) -> list[Op] | None:
         """Returns the calls and answers that solve a task, or None without an oracle solution.

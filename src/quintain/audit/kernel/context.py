@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from quintain.contract import NOTHING, Contract
+
 from .check import Check, NotChecked
 from .finding import Confidence, Evidence, Finding, trajectory
 from .loader import About, Source, Subject
@@ -139,6 +141,16 @@ class AuditContext:
     def volatile(self) -> tuple[str, ...]:
         """Returns the fields that the author declares to differ between equal runs."""
         return tuple(self.attribute("volatile", ()))
+
+    def contract(self, tool: str) -> Contract:
+        """Returns what the author declares of a tool."""
+        return self.about.contracts.get(tool, NOTHING)
+
+    @property
+    def declared(self) -> dict[str, bool]:
+        """Returns whether a tool writes, for each tool whose author declares it."""
+        contracts = self.about.contracts.items()
+        return {tool: bool(contract.writes) for tool, contract in contracts if contract.writes is not None}
 
     def oracle(self, task: str) -> tuple[Op, ...] | None:
         """Returns the ops that solve a task; None without an oracle, or if it fails (`unsolvable` reports that)."""

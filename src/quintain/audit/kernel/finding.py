@@ -45,7 +45,7 @@ MENDS = {
     "unsolvable": "Make the task solvable by the tools and facts that the agent gets, and keep a solution as a test.",
     "flaky_verifier": "Score the final state alone, without clock, random draws or the order of sets.",
 }
-"""One line by class on how to mend such a bug; a check can give a finding its own."""
+"""Advice on how to fix a bug of each class; a check can give a finding its own advice."""
 
 Severity = Literal["error", "warning", "note"]
 Confidence = Literal["proven", "likely", "hint"]

@@ -13,6 +13,7 @@ import msgspec
 
 from quintain import plugins
 from quintain.audit.mutants.loading import Mutant
+from quintain.contract import Contract
 from quintain.environment import Environment
 from quintain.errors import UsageError
 
@@ -72,6 +73,7 @@ class About(msgspec.Struct, frozen=True):
         sources: Readable Python files.
         fingerprint: Fingerprint of the environment; empty for other subjects.
         places: File and line of each tool that is a function of the environment.
+        contracts: What its author declares of tools, by name.
     """
 
     kind: str
@@ -82,6 +84,7 @@ class About(msgspec.Struct, frozen=True):
     sources: tuple[Source, ...]
     fingerprint: str = ""
     places: dict[str, str] = {}
+    contracts: dict[str, Contract] = {}
 
 
 class LoadedSubject(msgspec.Struct, frozen=True):
@@ -144,6 +147,7 @@ def describe(opened: LoadedSubject) -> About:
         sources=opened.sources,
         fingerprint=opened.fingerprint,
         places=adapter.subject.places() if opened.kind == "environment" else {},
+        contracts=adapter.contracts(),
     )
     if "close" in adapter.offers:
         adapter.subject.close()

@@ -69,7 +69,7 @@ def main(inward: int, outward: int) -> None:
         except EOFError:
             return
         probe = frame.probe
-        tasks = list({op.name: None for op in _all(probe.ops) if op.do == "reset"})
+        tasks = list(dict.fromkeys(_tasks(probe.ops)))
         with contextlib.suppress(Exception):  # The fork meets the same, and says so.
             _warm(opened, tasks, made=made, starts=starts if reads_state(probe.ops) else None)
         if any(op.do == "ask" and op.name in (swapping.PLAY, swapping.SWAP) for op in probe.ops):
@@ -99,11 +99,15 @@ def _warm(opened: LoadedSubject, tasks: Iterable[str], *, made: set[str], starts
         gc.freeze()  # A collection in a fork would copy the pages of all that was made here.
 
 
-def _all(ops: Iterable[Op]) -> Iterator[Op]:
+def _tasks(ops: Iterable[Op]) -> Iterator[str]:
+    """Yields the tasks that ops begin; a probe function gets the name of its task as "task"."""
     for op in ops:
-        yield op
+        if op.do == "reset":
+            yield op.name
+        elif op.do == "ask" and is_dict(op.value) and isinstance(op.value.get("task"), str):
+            yield op.value["task"]
         for lane in op.lanes:
-            yield from _all(lane)
+            yield from _tasks(lane)
 
 
 def _in_fork(inward: int, outward: int, opened: LoadedSubject) -> bool:

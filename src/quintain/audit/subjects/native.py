@@ -23,6 +23,7 @@ from quintain.episode import Episode
 from quintain.errors import BROKEN, Component, EpisodeError, UsageError
 from quintain.harness import Dialogue, Request
 from quintain.task import Task
+from quintain.tools import Tool
 from quintain.trace import Content, Level, Message, Reply, Text, ToolCall
 
 from . import loops, world
@@ -173,6 +174,11 @@ class NativeSubject:
         """Returns file and line of each tool's function; none for a tool without readable source."""
         found = {tool.name: _place(self._env.state, tool.path) for tool in self._env.tools_of("agent")}
         return {name: place for name, place in found.items() if place}
+
+    @property
+    def tool_contracts(self) -> dict[str, dict[str, Any]]:
+        """Contracts of the tools, with names as `world.view` shows them."""
+        return {tool.name: _contract(tool) for tool in self._env.tools_of("agent")}
 
     def prompt(self, task: str) -> str:
         """Returns system prompt and task as in the agent's first request, without touching the running episode."""
@@ -426,6 +432,16 @@ def _shown(content: Content) -> Any:
     if isinstance(content, str):
         return content
     return [{"text": block.text} if isinstance(block, Text) else world.plain(block) for block in content]
+
+
+def _contract(tool: Tool) -> dict[str, Any]:
+    front = "".join(f"{part}." for part in tool.path[:-1])
+    found: dict[str, Any] = msgspec.to_builtins(tool.contract)
+    for key in {"reads", "writes"} & found.keys():
+        found[key] = [front + name for name in found[key]]
+    if isinstance(tool.contract.filters, dict):
+        found["filters"] = {name: front + field for name, field in tool.contract.filters.items()}
+    return found
 
 
 def _place(owner: Any, path: Sequence[str]) -> str:

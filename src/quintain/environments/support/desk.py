@@ -107,7 +107,11 @@ class Desk(Faulty):
         return list(map(read, self.db.execute(sql, *values)))
 
     def value(self, kind: type[Row], field: str, id: int) -> Any:
-        """One field of the row of that number, as the database has it. Raises as `need`."""
+        """Returns one field of the row with this number, as the database stores it.
+
+        Raises:
+            ToolError: The row does not exist.
+        """
         found = self.db.execute(_select(f'"{field}"', kind, "id = ?"), id)
         if not found:
             raise qn.ToolError(f"row {id} of {table_name(kind)} does not exist")
