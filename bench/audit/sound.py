@@ -151,7 +151,7 @@ def show(verdicts: Sequence[Verdict], skipped: Sequence[Result], measured: Seque
     for result in skipped:
         print(f"{result['name']:<32}skipped: {result['skipped']}")
     for folder in missing():
-        print(f"{folder + '/':<32}skipped: there is no such folder")
+        print(f"{folder + '/':<32}skipped: the folder does not exist")
     for one in verdicts:
         for title, found in (("FALSE", one.errors), ("false", one.warnings), ("true", one.true)):
             for item in found:
