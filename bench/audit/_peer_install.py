@@ -26,6 +26,15 @@ NEEDS: dict[str, tuple[str, ...]] = {
 """Requirements of each tool; the first names its environment."""
 SERVERS: dict[str, tuple[str, ...]] = {"ors": ("ors-sdk==0.1.0",), "openenv": NEEDS["openenv"]}
 """Packages of the environment servers measured against ours."""
+REASONING = "reasoning-gym==0.1.25"
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "minigrid": ("minigrid==3.2.0", "gymnasium==1.4.0"),
+    "reasoning-gym": (REASONING,),
+    "marble": ("marble-v1==0.1.0", "verifiers==0.4.0"),
+    "verifiers-legacy": ("verifiers==0.3.1", REASONING, "openenv==0.10.0"),
+    "openenv-numpy": ("numpy==2.2.6", "openenv==0.10.0"),
+}
+"""Packages of the public environments of `sound.py`."""
 
 
 class Impossible(RuntimeError):
@@ -33,8 +42,8 @@ class Impossible(RuntimeError):
 
 
 def needs(tool: str) -> tuple[str, ...]:
-    """Returns the packages of a tool or a server."""
-    return NEEDS[tool] if tool in NEEDS else SERVERS[tool]
+    """Returns the packages of a tool, a server or a public environment."""
+    return (SERVERS | PUBLIC | NEEDS)[tool]
 
 
 def place(tool: str) -> Path:

@@ -107,7 +107,11 @@ def play(case: Case, tasks: int = TASKS, budget: float = 180, *, classes: Sequen
     ]  # fmt: skip
     broke = [f"{one.check}: {one.reason}" for one in report.checks if one.reason.startswith("the check itself broke")]
     spent = {one.check: round(one.seconds, 2) for one in report.checks}
-    return {"name": case.name, "found": found, "broke": broke, "spent": spent, "seconds": report.seconds}
+    finished = sum(one.status == "checked" for one in report.checks)
+    return {
+        "name": case.name, "found": found, "broke": broke, "spent": spent, "seconds": report.seconds,
+        "finished": finished, "applicable": finished + len(report.unfinished),
+    }  # fmt: skip
 
 
 def caught(case: Case, result: dict[str, Any], sound: dict[str, Any] | None, *, proven: bool) -> bool:
@@ -116,12 +120,13 @@ def caught(case: Case, result: dict[str, Any], sound: dict[str, Any] | None, *, 
     return any(
         one["class"] in case.classes
         and (one["check"], one["title"]) not in before
-        and (_stops(one) if proven else one["confidence"] != "hint")
+        and (stops(one) if proven else one["confidence"] != "hint")
         for one in result["found"]
     )
 
 
-def _stops(one: dict[str, Any]) -> bool:
+def stops(one: dict[str, Any]) -> bool:
+    """True if a finding, in short, is a proven error."""
     return one["severity"] == "error" and one["confidence"] == "proven"
 
 
@@ -151,13 +156,13 @@ def print_tables(done: Sequence[tuple[Case, dict[str, Any]]]) -> None:
         reported = rate(sum(row[2] for row in rows), n)
         print(f"{name:<{width}}{rate(sum(row[1] for row in rows), n):<28}{reported}")
     sound = [(case, result) for case, result in done if not case.classes]
-    alarms = [(case.name, one) for case, result in sound for one in result["found"] if _stops(one)]
+    alarms = [(case.name, one) for case, result in sound for one in result["found"] if stops(one)]
     print(f"\nsound subjects: {len(sound)}; proven errors on them: {len(alarms)}")
     for name, one in alarms:
         print(f"  {name}: {one['check']} {one['class']}: {one['title']}")
     right: dict[str, int] = defaultdict(int)
     for case, result in done:
-        for check in {one["check"] for one in result["found"] if _stops(one) and one["class"] in case.classes}:
+        for check in {one["check"] for one in result["found"] if stops(one) and one["class"] in case.classes}:
             right[check] += 1
     wrong: dict[str, int] = defaultdict(int)
     for _, one in alarms:

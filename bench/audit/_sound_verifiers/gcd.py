@@ -1,0 +1,8 @@
+"""The environment that verifiers ships for datasets of Reasoning Gym, on `gcd`."""
+
+import verifiers.legacy as vf
+from verifiers.legacy.envs.integrations.reasoninggym_env import ReasoningGymEnv
+
+
+def load_environment() -> vf.Environment:
+    return ReasoningGymEnv(gym="gcd", num_train_examples=30, num_eval_examples=30)
