@@ -12,8 +12,8 @@ MONTHS = ("January", "March", "April", "June", "September", "November")
 FORM = (
     "Reply with one JSON object and nothing else, or with the object in a fenced block. Its keys: title (text, as it "
     "stands in the quotation marks), date (text, YYYY-MM-DD), start (text, HH:MM in 24 hours), minutes (number), "
-    "people (list of the names in alphabetical order), remote (true if it takes place by video, else false). No other keys. The order of keys and "
-    "white space do not matter."
+    "people (list of the names in alphabetical order), remote (true if it takes place by video, else false). No other "
+    "keys. The order of keys and white space do not matter."
 )
 
 
