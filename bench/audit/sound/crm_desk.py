@@ -245,8 +245,8 @@ def bring_back(crm: Crm, rng: Rng) -> tuple[str, list[Call]]:
     note = f"back again, case {rng.below(9000)}"
     other = crm.customers[gone]
     wish = (
-        f"Restore the deleted customer {row.name} in {row.city}, see that it has the tag {tag}, and add one note to it: "
-        f"'{note}'. Delete {other.name} in {other.city}."
+        f"Restore the deleted customer {row.name} in {row.city}, see that it has the tag {tag}, and add one note to "
+        f"it: '{note}'. Delete {other.name} in {other.city}."
     )
     return wish, [
         ("restore_customer", {"customer": "C14"}),

@@ -41,14 +41,16 @@ class Wallet(qn.State):
 
     @qn.tool
     def quote(self, source: Currency, target: Currency, amount: Amount) -> dict[str, int]:
-        """Say what a conversion would give, without making it; fractions of the smallest unit are dropped.
+        """Say what a conversion gives, without making it; fractions of the smallest unit are dropped.
+
+        The balance does not matter. A conversion within one currency, or into less than a smallest unit, is refused.
 
         Args:
             source: Currency that is given.
             target: Currency that is wanted.
             amount: Smallest units of the source, at most 1,000,000,000.
         """
-        return {"gives": converted(source, target, amount)}
+        return {"gives": self._gain(source, target, amount)}
 
     @qn.tool
     def convert(self, source: Currency, target: Currency, amount: Amount) -> Entry:
@@ -59,11 +61,7 @@ class Wallet(qn.State):
             target: Currency that is wanted; another one.
             amount: Smallest units of the source, at most 1,000,000,000.
         """
-        gained = converted(source, target, amount)
-        if source == target:
-            raise qn.ToolError(f"source and target are both {source}; give two currencies")
-        if not gained:
-            raise qn.ToolError(f"{amount} {source} are worth less than the smallest unit of {target}")
+        gained = self._gain(source, target, amount)
         self._enough(source, amount)
         return self._book(f"{amount} {source} to {gained} {target}", {source: -amount, target: gained})
 
@@ -110,6 +108,14 @@ class Wallet(qn.State):
         newest = self.ledger[::-1][(page - 1) * PAGE : page * PAGE]
         return {"total": len(self.ledger), "pages": pages, "lines": newest}
 
+    def _gain(self, source: Currency, target: Currency, amount: int) -> int:
+        gained = amount * PER_EURO[target] * UNITS[target] // (PER_EURO[source] * UNITS[source])
+        if source == target:
+            raise qn.ToolError(f"source and target are both {source}; give two currencies")
+        if not gained:
+            raise qn.ToolError(f"{amount} {source} are worth less than the smallest unit of {target}")
+        return gained
+
     def _enough(self, currency: Currency, amount: int) -> None:
         if self.balances[currency] < amount:
             raise qn.ToolError(f"{amount} {currency} are not there; the balance is {self.balances[currency]}")
@@ -122,11 +128,6 @@ class Wallet(qn.State):
                 account[currency] = account.get(currency, 0) - change
         self.ledger.append(Entry(len(self.ledger) + 1, text, changes, payee, undoes))
         return self.ledger[-1]
-
-
-def converted(source: Currency, target: Currency, amount: int) -> int:
-    """Returns smallest units of the target, rounded down; whole numbers only, so it is exact."""
-    return amount * PER_EURO[target] * UNITS[target] // (PER_EURO[source] * UNITS[source])
 
 
 def spelled(currency: Currency, amount: int) -> str:

@@ -101,6 +101,8 @@ class Portal(qn.State):
         Args:
             id: Id of the hotel, from a search.
         """
+        if self.chosen:
+            raise qn.ToolError(f"{self.chosen} is chosen already, and the choice is final")
         self.chosen = self._row(id).id
         self.finish("a hotel was chosen")
         return f"chosen: {self.chosen}"

@@ -61,17 +61,19 @@ class Mailbox(qn.State):
 
     @qn.tool
     def search(self, text: Annotated[str, Meta(min_length=2, max_length=60)]) -> list[dict[str, object]]:
-        """Find threads by a text in the subject, a sender or a message, in any letter case; the trash is left out.
+        """Find threads by a text in the subject, in a sender or in a message, in any letter case.
+
+        Ordered by id; the trash is left out.
 
         Args:
             text: What to look for, 2 to 60 characters.
         """
         wanted, found = text.casefold(), list[str]()
         for key, one in self.threads.items():
-            words = " ".join([one.subject, *(f"{message.sender} {message.text}" for message in one.messages)])
-            if one.folder != "trash" and wanted in words.casefold():
+            texts = [one.subject, *(part for message in one.messages for part in (message.sender, message.text))]
+            if one.folder != "trash" and any(wanted in part.casefold() for part in texts):
                 found.append(key)
-        return [self._row(key) for key in sorted(found)]
+        return [self._row(key) for key in sorted(found, key=lambda key: int(key[1:]))]
 
     @qn.tool
     def read_thread(self, thread: str) -> Thread:
