@@ -1,0 +1,1 @@
+"""Sound environments: the audit must report no error in any of them."""
