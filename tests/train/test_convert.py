@@ -205,7 +205,7 @@ BARE = qn.trajectories([trace(turn(0, [1], [2]))])
         (qn.trajectories([trace(turn(0, [1], []))]), "slime", {}, "has no sampled token; leave it out"),
     ],
 )
-def test_what_a_trainer_cannot_take_is_refused(
+def test_rows_that_a_trainer_cannot_take_are_refused(
     rows: list[qn.Trajectory], trainer: str, options: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(UsageError, match=says):
