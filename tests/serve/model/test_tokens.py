@@ -128,7 +128,7 @@ def test_every_recorded_sequence_is_what_the_model_saw(seed: int) -> None:
         assert len(one.token_ids) == len(one.mask) == len(one.logprobs)
         assert [logprob for logprob, own in zip(one.logprobs, one.mask, strict=True) if own] == [-0.5] * sum(one.mask)
         assert all(one.mask[place] and not one.mask[place - 1] for place, _ in one.versions)
-    assert sum(value for one in trained for _, value in one.rewards) == trace.score
+    assert [one.score for one in trained if one.last] == [trace.score]
 
 
 def test_a_program_that_words_observations_its_own_way_stays_in_one_branch() -> None:
