@@ -60,6 +60,42 @@ class Clients(Base):
         return float(self.world["cancelled"] == [self.oracle(self.task)[0][1]["order_id"]])
 
 
+class Acting(Base):
+    """Reports of people; whoever is logged in is a field of the state and no record."""
+
+    def tasks(self) -> list[str]:
+        return [f"submit R{n}" for n in range(4)]
+
+    def tools(self) -> list[dict[str, Any]]:
+        role = {"type": "string", "enum": ["employee", "manager"]}
+        return [tool("submit", "Submit a report.", report=TEXT), tool("act_as", "Take a role.", role=role)]
+
+    def reset(self, task: str, seed: int) -> str:
+        self.task = task
+        self.world = {
+            "role": "employee",
+            "reports": {f"R{n}": {"title": f"Fair {n}", "status": "draft"} for n in range(6)},
+        }
+        return f"Submit report {task[-2:]}. Change no other report; your role at the end does not matter."
+
+    def _submit(self, report: str) -> str:
+        self.world["reports"][report]["status"] = "submitted"
+        return "submitted"
+
+    def _act_as(self, role: str) -> str:
+        if role not in ("employee", "manager"):
+            raise ToolError(f"role must be employee or manager, got {role!r}")
+        self.world["role"] = role
+        return f"you act as {role}"
+
+    def oracle(self, task: str) -> list[Any]:
+        return [["submit", {"report": task[-2:]}]]
+
+    def score(self) -> float:
+        done = [key for key, row in self.world["reports"].items() if row["status"] == "submitted"]
+        return float(done == [self.task[-2:]])
+
+
 class Sums:
     """Questions whose answers are compared as numbers, however they are written."""
 

@@ -63,6 +63,7 @@ def test_session_local_changes_are_not_proven_damage() -> None:
         ("Returns", action_drift.enough),
         pytest.param("Structs", reset_leak.reset_leak_code, marks=pytest.mark.slow),
         pytest.param("Cached", reward_hack.collateral_damage, marks=pytest.mark.slow),
+        ("Acting", reward_hack.collateral_damage),
         ("Cached", stale_cache.read_your_writes),
         pytest.param("Diary", reward_hack.oracle_ablation, marks=pytest.mark.slow),
         ("Diary", races.state_contract),
