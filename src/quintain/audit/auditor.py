@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -46,6 +47,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         shared_probes: Number of probes that several checks share.
         known: Names of findings that are left out because a baseline has them.
         seconds: Wall time.
+        advisor: Record of the model that advised; empty without one.
     """
 
     subject: Subject
@@ -60,6 +62,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     shared_probes: int = 0
     known: tuple[str, ...] = ()
+    advisor: dict[str, Any] = {}
 
     @property
     def coverage(self) -> dict[str, str]:
@@ -83,7 +86,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         Enough is at least one finished check, at least as many finished as unfinished ones, and an episode that
         reached a verdict.
         """
-        finished = sum(one.status == "checked" for one in self.checks)
+        finished = sum(one.status == "checked" and one.class_ in CLASSES for one in self.checks)
         if not finished or finished < len(self.unfinished):
             return f"{finished} of {finished + len(self.unfinished)} applicable checks were finished"
         if self.failures.failures == self.failures.episodes:
@@ -107,6 +110,7 @@ def audit(
     budget: float | None = None,
     limit: float = LIMIT_S,
     watch: Watch = lambda check, place, count: None,
+    stage: Check | None = None,
 ) -> Report:
     """Runs checks on a subject.
 
@@ -118,6 +122,7 @@ def audit(
         budget: Seconds for the whole audit; checks that do not fit are `not_checked`. None: as long as it takes.
         limit: Seconds for one probe.
         watch: Called at the start of each check.
+        stage: Check that runs after all others, in its own time, and changes none of their results.
 
     Raises:
         UsageError: The subject does not exist.
@@ -132,7 +137,11 @@ def audit(
         ctx.digest = about.fingerprint or _digest(about)
         _begins(ctx)
         done, found, failures = _all(checks, ctx, watch)
-        ctx.until = None if budget is None else started + budget
+        begun = time.monotonic()
+        if stage is not None:
+            watch(stage, len(checks), len(checks) + 1)
+            done.append(_after(stage, ctx, found))
+        ctx.until = None if budget is None else started + budget + time.monotonic() - begun
         findings = detailed(_distinct(found, ctx), ctx)
     return Report(
         subject=subject,
@@ -234,6 +243,15 @@ def _run(check: Check, ctx: AuditContext, found: list[Finding]) -> CheckResult:
             status, reason = "not_checked", "there was nothing to compare"
     seconds = time.monotonic() - started
     return _result(check, ctx, found, status=status, reason=reason, unfinished=unfinished, seconds=seconds)
+
+
+def _after(stage: Check, ctx: AuditContext, found: list[Finding]) -> CheckResult:
+    """Runs a check after the others; the report needs no more of them because of it."""
+    own = ctx.derive(stage.id, stage)
+    own.until, more = None, list[Finding]()
+    result = _run(stage, own, more)
+    found += more
+    return msgspec.structs.replace(result, unfinished=False)
 
 
 def _result(
