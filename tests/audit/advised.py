@@ -1,4 +1,4 @@
-"""Shop with a bug for each claim of an advisor, its sound version, and proposals that are right, wrong and hostile."""
+"""Shop with a bug for each claim of an advisor, its sound version, and right, wrong and hostile proposals."""
 
 from __future__ import annotations
 

@@ -130,18 +130,13 @@ def audit(
     """
     started = time.monotonic()
     about, _ = digest_of(subject)
-    named = msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
-    with contextlib.closing(WorkerPool(named)) as pool:
+    with contextlib.closing(WorkerPool(_named(subject, about))) as pool:
         until = None if budget is None else started + _FOR_CHECKS * budget
         ctx = AuditContext(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         ctx.digest = about.fingerprint or _digest(about)
-        _begins(ctx)
         done, found, failures = _all(checks, ctx, watch)
-        begun = time.monotonic()
-        if stage is not None:
-            watch(stage, len(checks), len(checks) + 1)
-            done.append(_after(stage, ctx, found))
-        ctx.until = None if budget is None else started + budget + time.monotonic() - begun
+        extra = 0.0 if stage is None else _after(stage, ctx, watch, done=done, found=found)
+        ctx.until = None if budget is None else started + budget + extra
         findings = detailed(_distinct(found, ctx), ctx)
     return Report(
         subject=subject,
@@ -164,7 +159,11 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
     The failure rate is measured meanwhile, so that no budget ends before it.
 
     A check that still computes after the budget and _GRACE_S is left to its thread, which ends with the process.
+
+    Raises:
+        SubjectBroken: No task can be begun.
     """
+    _begins(ctx)
     contexts = [ctx.derive(check.id, check) for check in checks]
     found: list[list[Finding]] = [[] for _ in checks]
     results: dict[int, CheckResult] = {}
@@ -245,13 +244,15 @@ def _run(check: Check, ctx: AuditContext, found: list[Finding]) -> CheckResult:
     return _result(check, ctx, found, status=status, reason=reason, unfinished=unfinished, seconds=seconds)
 
 
-def _after(stage: Check, ctx: AuditContext, found: list[Finding]) -> CheckResult:
-    """Runs a check after the others; the report needs no more of them because of it."""
-    own = ctx.derive(stage.id, stage)
-    own.until, more = None, list[Finding]()
+def _after(stage: Check, ctx: AuditContext, watch: Watch, *, done: list[CheckResult], found: list[Finding]) -> float:
+    """Runs a check after the others, adds its result and findings to theirs, and returns the seconds that it took."""
+    watch(stage, len(done), len(done) + 1)
+    own, more = ctx.derive(stage.id, stage), list[Finding]()
+    own.until = None
     result = _run(stage, own, more)
+    done.append(msgspec.structs.replace(result, unfinished=False))  # An audit is as finished as without it.
     found += more
-    return msgspec.structs.replace(result, unfinished=False)
+    return result.seconds
 
 
 def _result(
@@ -303,6 +304,11 @@ def digest_of(subject: Subject) -> tuple[About, str]:
     """
     with Child(subject, ProcessContext()) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
+
+
+def _named(subject: Subject, about: About) -> Subject:
+    """Returns the subject with the names of its tasks; a worker then makes one without all before it."""
+    return msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
 
 
 def _spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:

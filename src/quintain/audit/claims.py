@@ -25,7 +25,7 @@ KEPT, BACK = "kept", "back"
 
 
 def _surrounded(
-    ctx: AuditContext, ops: Sequence[Op], own: Sequence[bool], title: str, *, context: ProcessContext = HOME
+    ctx: AuditContext, ops: Sequence[Op], own: Sequence[bool], *, title: str, context: ProcessContext = HOME
 ) -> Finding | None:
     """Returns a finding if the last op gives something else than the own ops alone, which are played twice."""
     marked = [op.marked(f"step {place}") if mine else op for place, (op, mine) in enumerate(zip(ops, own, strict=True))]
@@ -54,13 +54,13 @@ def _leaks(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
     on = ops[-1].on
     begun = max(place for place, op in enumerate(ops) if op.on == on and op.do == "reset")
     own = [op.on == on and place >= begun for place, op in enumerate(ops)]
-    return None if all(own) else _surrounded(ctx, ops, own, "depends on another episode or session")
+    return None if all(own) else _surrounded(ctx, ops, own, title="depends on another episode or session")
 
 
 def _restores(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
     kept, back = (next(place for place, op in enumerate(ops) if op.mark == mark) for mark in (KEPT, BACK))
     own = [place < kept or place > back for place in range(len(ops))]
-    return _surrounded(ctx, ops, own, "depends on what was done before a restore")
+    return _surrounded(ctx, ops, own, title="depends on what was done before a restore")
 
 
 def _varies(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
@@ -76,7 +76,7 @@ def _varies(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
     if pair(ctx, marked, target, context=context) is None:
         return None
     tried = (
-        _surrounded(ctx, ops, every, f"depends on {words}", context=part)
+        _surrounded(ctx, ops, every, title=f"depends on {words}", context=part)
         for words, part in (*parts(context), ("the process", context))
     )
     return next((one for one in tried if one is not None), None)

@@ -18,7 +18,7 @@ def made(spec: str | None, base_url: str | None, *, is_traces: bool) -> Advisor 
     """Returns the advisor that a spec names, after a first request to its endpoint; None without a spec.
 
     Raises:
-        UsageError: The spec names no model, the endpoint refuses it, or there is no environment to advise on.
+        UsageError: The spec names no model, the endpoint refuses it, or ENV is a folder of traces.
     """
     if spec is None:
         if base_url is not None:
