@@ -22,11 +22,15 @@ import os
 import time
 
 
+LAMPS = {"one": 1, "two": 2, "none": 0, "ask": 0}
+
+
 class Shop:
-    """Sound, with designs that look like bugs: a cursor, idempotent gifts, an episode that ends with an answer."""
+    """Sound, with designs that look like bugs: a cursor, idempotent gifts, an episode that ends with an answer, a task
+    for which nothing must be done, and one for which an answer is enough."""
 
     def tasks(self):
-        return ["one", "two"]
+        return [*LAMPS]
 
     def tools(self):
         count = {"type": "object", "properties": {"count": {"type": "integer", "minimum": 1, "maximum": 9}},
@@ -39,7 +43,7 @@ class Shop:
                 {"name": "gift", "description": "Number of the gift for a code.", "parameters": code}]
 
     def reset(self, task, seed):
-        self.wanted, self.left, self.cash, self.gifts, self.place, self.over = task, 8, 100, [], 0, False
+        self.wanted, self.left, self.cash, self.gifts, self.place, self.over = task, 8, 100, [], 0, ""
         return f"Buy {task}."
 
     def call(self, name, arguments):
@@ -49,7 +53,7 @@ class Shop:
             return {"lamps": self.left}
         if name == "next":
             self.place += 1
-            return {"lamp": self.place}
+            return {"lamp": self.place, "first": min(self.gifts, default=None)}
         if name == "buy":
             if arguments["count"] + 0 > self.left:
                 raise ValueError("so many are not there")
@@ -61,13 +65,14 @@ class Shop:
         return {"gift": self.gifts.index(arguments["code"])}
 
     def answer(self, text):
-        self.over = True
+        self.over = text
 
     def score(self):
-        return float(self.left == 8 - ["one", "two"].index(self.wanted) - 1)
+        return float(self.over == "8" if self.wanted == "ask" else self.left == 8 - LAMPS[self.wanted])
 
     def oracle(self, task):
-        return [["buy", {"count": ["one", "two"].index(task) + 1}]]
+        thanks = ["gift", {"code": "thanks"}]
+        return {"none": [thanks], "ask": [thanks, {"answer": "8"}]}.get(task, [["buy", {"count": LAMPS[task]}]])
 
     def state(self):
         return {"left": self.left, "cash": self.cash, "gifts": list(self.gifts)}
@@ -130,7 +135,7 @@ def op(do: str, name: str = "", value: Any = None, **more: Any) -> dict[str, Any
     return {"do": do} | ({"name": name} if name else {}) | ({"value": value} if value is not None else {}) | more
 
 
-def gift(code: str, **more: Any) -> dict[str, Any]:
+def gift(code: Any, **more: Any) -> dict[str, Any]:
     return op("call", "gift", {"code": code}, **more)
 
 
@@ -186,10 +191,12 @@ WRONG = [
     probe("crashes", BEGIN, buy("many")),
     probe("crashes", BEGIN, buy(9)),
     probe("crashes", BEGIN, op("answer", value="done"), STOCK),
+    probe("crashes", BEGIN, gift(5), gift("A"), op("call", "next")),
     probe("score_varies", BEGIN, buy(1), SCORE),
     probe("paid_unchanged", BEGIN, buy(1), SCORE),
     probe("paid_unchanged", BEGIN, STOCK, SCORE),
-    probe("paid_unchanged", BEGIN, op("answer", value="bought"), SCORE),
+    probe("paid_unchanged", op("reset", "none"), STOCK, SCORE),
+    probe("paid_unchanged", op("reset", "ask"), op("answer", value="8"), SCORE),
     probe("refused_write", BEGIN, gift("A")),
 ]
 """Probes that are well-formed, and whose claims are false for Shop; some mistake a sound design for a bug."""

@@ -24,7 +24,7 @@ from quintain.harness import Model, Request
 from quintain.trace import Reply
 from tests.audit.advised import BEGIN, HOSTILE, RIGHT, SCORE, SHOP, WRONG, model, op, probe, reply
 
-KNOWN = {"reset": {"one", "two"}, "call": {"stock", "next", "buy", "gift"}}
+KNOWN = {"reset": {"one", "two", "none", "ask"}, "call": {"stock", "next", "buy", "gift"}}
 OFFERS = {"reset", "call", "answer", "score", "state", "snapshot", "restore", "advance", "oracle"}
 
 
@@ -222,7 +222,7 @@ def test_a_request_shows_the_subject_within_its_bounds(
         return await model(reply(probe("score_varies", BEGIN, SCORE)))(request)
 
     _, whole = advise(context("Shop"), listens)
-    for words in ("4\timport itertools", "Buy lamps.", "Buy two.", '[["buy",{"count":2}]]', "has: answer, restore"):
+    for words in ("4\timport itertools", "Buy lamps.", "Buy ask.", '["answer","8"]', "has: answer, restore"):
         assert words in asked[0], words
     assert whole.advice.cut == []
     monkeypatch.setattr(advisor, "SOURCE_CHARS", 500)

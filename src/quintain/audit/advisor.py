@@ -7,6 +7,7 @@ controls that the model cannot choose, so a wrong or hostile reply costs time an
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -235,7 +236,7 @@ class Advisor:
             severity="note",
             where=_place(ctx, said.place),
             mend="Read the code at the place, and ignore the hint if it is wrong.",
-            replay=f"quintain audit {ctx.subject.spec} --advisor {self.advice.model}",
+            replay=shlex.join(["quintain", "audit", ctx.subject.spec, "--advisor", self.advice.model]),
         )
 
 
