@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -46,6 +47,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         shared_probes: Number of probes that several checks share.
         known: Names of findings that are left out because a baseline has them.
         seconds: Wall time.
+        advisor: Record of the model that advised; empty without one.
     """
 
     subject: Subject
@@ -60,6 +62,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     shared_probes: int = 0
     known: tuple[str, ...] = ()
+    advisor: dict[str, Any] = {}
 
     @property
     def coverage(self) -> dict[str, str]:
@@ -83,7 +86,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         Enough is at least one finished check, at least as many finished as unfinished ones, and an episode that
         reached a verdict.
         """
-        finished = sum(one.status == "checked" for one in self.checks)
+        finished = sum(one.status == "checked" and one.class_ in CLASSES for one in self.checks)
         if not finished or finished < len(self.unfinished):
             return f"{finished} of {finished + len(self.unfinished)} applicable checks were finished"
         if self.failures.failures == self.failures.episodes:
@@ -107,6 +110,7 @@ def audit(
     budget: float | None = None,
     limit: float = LIMIT_S,
     watch: Watch = lambda check, place, count: None,
+    stage: Check | None = None,
 ) -> Report:
     """Runs checks on a subject.
 
@@ -118,6 +122,7 @@ def audit(
         budget: Seconds for the whole audit; checks that do not fit are `not_checked`. None: as long as it takes.
         limit: Seconds for one probe.
         watch: Called at the start of each check.
+        stage: Check that runs after all others, in its own time, and changes none of their results.
 
     Raises:
         UsageError: The subject does not exist.
@@ -125,14 +130,13 @@ def audit(
     """
     started = time.monotonic()
     about, _ = digest_of(subject)
-    named = msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
-    with contextlib.closing(WorkerPool(named)) as pool:
+    with contextlib.closing(WorkerPool(_named(subject, about))) as pool:
         until = None if budget is None else started + _FOR_CHECKS * budget
         ctx = AuditContext(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         ctx.digest = about.fingerprint or _digest(about)
-        _begins(ctx)
         done, found, failures = _all(checks, ctx, watch)
-        ctx.until = None if budget is None else started + budget
+        extra = 0.0 if stage is None else _after(stage, ctx, watch, done=done, found=found)
+        ctx.until = None if budget is None else started + budget + extra
         findings = detailed(_distinct(found, ctx), ctx)
     return Report(
         subject=subject,
@@ -155,7 +159,11 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
     The failure rate is measured meanwhile, so that no budget ends before it.
 
     A check that still computes after the budget and _GRACE_S is left to its thread, which ends with the process.
+
+    Raises:
+        SubjectBroken: No task can be begun.
     """
+    _begins(ctx)
     contexts = [ctx.derive(check.id, check) for check in checks]
     found: list[list[Finding]] = [[] for _ in checks]
     results: dict[int, CheckResult] = {}
@@ -236,6 +244,17 @@ def _run(check: Check, ctx: AuditContext, found: list[Finding]) -> CheckResult:
     return _result(check, ctx, found, status=status, reason=reason, unfinished=unfinished, seconds=seconds)
 
 
+def _after(stage: Check, ctx: AuditContext, watch: Watch, *, done: list[CheckResult], found: list[Finding]) -> float:
+    """Runs a check after the others, adds its result and findings to theirs, and returns the seconds that it took."""
+    watch(stage, len(done), len(done) + 1)
+    own, more = ctx.derive(stage.id, stage), list[Finding]()
+    own.until = None
+    result = _run(stage, own, more)
+    done.append(msgspec.structs.replace(result, unfinished=False))  # An audit is as finished as without it.
+    found += more
+    return result.seconds
+
+
 def _result(
     check: Check,
     ctx: AuditContext,
@@ -285,6 +304,11 @@ def digest_of(subject: Subject) -> tuple[About, str]:
     """
     with Child(subject, ProcessContext()) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
+
+
+def _named(subject: Subject, about: About) -> Subject:
+    """Returns the subject with the names of its tasks; a worker then makes one without all before it."""
+    return msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
 
 
 def _spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:

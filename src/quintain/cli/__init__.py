@@ -16,6 +16,7 @@ plan, selection, play, programs, oracle    a run from its options to its summary
 stdio, operation           serving over standard streams; options of a server
 audit_table, summary, transcript           terminal views of an audit, a run, a trace
 audit_accepted             findings that the author of an environment accepts
+audit_advisor              language model that proposes probes to an audit
 audit_causes               findings of one cause as one finding
 watch                      what each step of a trace changed in the world
 training_rows, parquet     contents of exported files

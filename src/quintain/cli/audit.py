@@ -11,7 +11,7 @@ import click
 
 from quintain.errors import UsageError
 
-from . import completion, console, exits, options
+from . import audit_advisor, completion, console, exits, options
 
 if TYPE_CHECKING:
     from quintain.audit.auditor import Report
@@ -69,6 +69,12 @@ BUDGET_S = 60.0
     "--mutate", is_flag=True, help="Also mutate the environment's code and see if rewards change (takes minutes)."
 )
 @click.option(
+    "--advisor",
+    metavar="MODEL",
+    help="Model that reads ENV's code and proposes probes, such as openai:NAME; only what is proven counts.",
+)
+@click.option("--base-url", metavar="URL", help="Endpoint of --advisor openai:NAME; the key comes from OPENAI_API_KEY.")
+@click.option(
     "--env", "variables", multiple=True, metavar="NAME", help="Environment variable that ENV may read; repeatable."
 )
 @click.option("--list", "listing", is_flag=True, help="List the checks that would run, without running them.")
@@ -107,9 +113,9 @@ def audit(**given: Any) -> None:
             _still_holds(subject, given["certificate"], as_json=given["as_json"])
             return
         before = document.known_before(given["baseline"]) if given["baseline"] is not None else set[str]()
-        file = _accepted_file(given)
-        known = accepted.AcceptedFile(file, accepted.read(file)) if file is not None else None
+        known = accepted.find(_accepted_file(given))
         names: dict[str, Any] = {name: given[name] for name in ("tasks", "seed", "limit")} | {"budget": _budget(given)}
+        advisor = audit_advisor.made(given["advisor"], given["base_url"], is_traces=_is_traces(given))
         if _is_traces(given):
             report = audit_traces(Path(given["env"]), chosen, seed=given["seed"])
         else:
@@ -119,7 +125,8 @@ def audit(**given: Any) -> None:
                     console.log.info("%d of %d: %s", done + 1, count, check.id)
                     update(completed=done, description=f"{check.class_}: {check.id}")
 
-                report = run(subject, chosen, watch=watch, **names)
+                report = run(subject, chosen, watch=watch, stage=None if advisor is None else advisor.check, **names)
+                report = audit_advisor.recorded(report, advisor)
     except SubjectBroken as error:
         click.echo(f"Error: {given['env']} could not be run: {error}", err=True)
         raise click.exceptions.Exit(exits.SUBJECT) from None

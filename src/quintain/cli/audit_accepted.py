@@ -52,6 +52,11 @@ def read(path: Path) -> list[Acceptance]:
         raise UsageError(f"{path} must have rows [[accepted]] with finding, reason and date: {error}") from error
 
 
+def find(path: Path | None) -> AcceptedFile | None:
+    """Returns the file with its rows; None without a path. Raises as `read`."""
+    return None if path is None else AcceptedFile(path, read(path))
+
+
 def accept(report: Report, rows: Sequence[Acceptance]) -> Report:
     """Returns the report with the reason and date of each accepted finding."""
     said = {row.finding: f"{row.reason} ({row.date})" for row in rows}

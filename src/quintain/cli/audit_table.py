@@ -57,6 +57,9 @@ def print_report(out: Console, report: Report, folder: Path) -> None:
         command = shlex.join(["quintain", "audit", report.subject.spec, "--thorough"])
         console.print_wrapped(out, Text(left), margin=0)
         out.print(f"To run all, or some: {command}, or --budget SECONDS, or --check ID.\n", soft_wrap=True)
+    if report.advisor:
+        words = f"Advisor {report.advisor['model']}: {report.checks[-1].reason}."
+        console.print_wrapped(out, Text(console.safe(words)), margin=0)
     rate = report.failures
     if rate.episodes:
         broke = f"{rate.failures} of {rate.episodes} episodes broke"

@@ -38,11 +38,11 @@ def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
             ctx.count_comparisons()
             forbidden = forbids_more(solution.prompt) and not _SCRATCH & set(words(damage.name))
             rows = _hurt(solution, run, is_forbidden=_is_grave(damage) or forbidden)
-            if not _is_grave(damage):  # A field outside all tables, such as who is logged in, is no record.
+            if not _is_grave(damage):  # Who is logged in, say, is a field outside all tables and not a record.
                 rows = [path for path in rows if len(path) > 1]
             if rows:
                 hurt.append((damage, rows))
-        grave = [pair for pair in hurt if _is_grave(pair[0]) or forbids_more(solution.prompt)]
+        grave = [pair for pair in hurt if _is_grave(pair[0])]
         if grave:
             yield _damaged(ctx, solution, grave[0][0], rows=grave[0][1], is_grave=True)
             return

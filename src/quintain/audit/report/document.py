@@ -45,7 +45,7 @@ def document(report: Report) -> dict[str, Any]:
         "properties": _properties(report),
         "seed": report.seed,
         "seconds": round(report.seconds, 3),
-    }
+    } | ({"advisor": report.advisor} if report.advisor else {})
 
 
 def _properties(report: Report) -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ def save(report: Report, folder: Path) -> Report:
         folder.mkdir(parents=True, exist_ok=True)
         for place, one in enumerate(report.findings, 1):
             file = folder / f"finding-{place}.json"
-            replay = shlex.join(["quintain", "replay-finding", str(file)]) if one.probes else ""
+            replay = shlex.join(["quintain", "replay-finding", str(file)]) if one.probes else one.replay
             again = msgspec.structs.replace(one, replay=replay or _again(one))
             file.write_bytes(msgspec.json.format(codec.json(_plain(again)), indent=2) + b"\n")
             named.append(again)
