@@ -129,6 +129,7 @@ def spelling(ctx: AuditContext) -> Iterator[Finding | None]:
             pair = (_says(task, ops, text), _says(task, ops, other_text))
             if how not in reported and pays_spelling_less(ctx.play_all(pair), Evidence("")):
                 reported.add(how)
+                is_said = is_same and ops[-1].do == "answer"  # A tool may demand the form of its argument.
                 yield ctx.finding(
                     f"the right number is paid less when it is spelled with {how}",
                     *pair,
@@ -139,6 +140,6 @@ def spelling(ctx: AuditContext) -> Iterator[Finding | None]:
                     expected=f"as much for {other_text!r} as for {text!r}",
                     observed="less",
                     teaches="one spelling, not the answer",
-                    at_most="proven" if is_same else "hint",
-                    severity="error" if is_same else "note",
+                    at_most="proven" if is_said else "likely" if is_same else "hint",
+                    severity="error" if is_said else "warning" if is_same else "note",
                 )

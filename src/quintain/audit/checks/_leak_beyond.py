@@ -120,7 +120,8 @@ def told_again(ctx: AuditContext, task: str, hit: Hit, *, other_values: Sequence
     before = [msgspec.structs.replace(op, mark="") for op in oracle[: hit.late]]
     world = [Op("state", mark="world")] if "state" in ctx.offers else []
     prompt = [Op("prompt", name=task, mark="prompt")] if "prompt" in ctx.offers else []
-    start = (Op("hidden", name=task, mark="hidden"), reset(task, mark="start"), *prompt, *world, *before)
+    again = world if before else []  # What the solution has just written is not a secret.
+    start = (Op("hidden", name=task, mark="hidden"), reset(task, mark="start"), *prompt, *world, *before, *again)
     head = (*start, *hit.then)
     read = msgspec.structs.replace(hit.op, mark="read")
     data: dict[str, Any] = {"needle": hit.needle}
