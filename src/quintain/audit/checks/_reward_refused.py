@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.data import is_dict
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
@@ -30,7 +32,11 @@ def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
         ways = [(*solution.ops[:place], wrong, *solution.ops[place + 1 :]) for place, wrong in tried]
         ctx.count_comparisons(len(ways))
         for (place, wrong), way, run in zip(tried, ways, runs(ctx, solution, ways), strict=True):
-            lacks = lacking(solution, run, solution.effects.get(place, ()))
+            free = [one for key, one in solution.ops[place].value.items() if wrong.value[key] != one]
+            lacking_now = lacking(solution, run, solution.effects.get(place, ()))
+            # A row that was made all the same, under another name, shows that the work was done: keys are free.
+            there = {*run.made, *run.touched}
+            lacks = [[path, item] for path, item in lacking_now if tuple(path) not in there or not _names(item, free)]
             if wrong.name in reported or not survives(solution, run) or (solution.sees and not lacks):
                 continue
             reported.add(wrong.name)
@@ -46,6 +52,10 @@ def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
                 observed=run.score,
                 teaches="to make the right call, whether it works or not",
             )
+
+
+def _names(item: Any, names: Sequence[Any]) -> bool:
+    return item in names or (is_dict(item) and any(value in names for value in item.values()))
 
 
 def misled(op: Op) -> Op | None:
