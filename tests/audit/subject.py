@@ -19,6 +19,7 @@ def stale(records: Sequence[Record], evidence: Evidence) -> bool:
 SHOP = '''
 """Things are bought; `Cached` shows a stock that it read before."""
 
+import itertools
 import os
 import pathlib
 import time
@@ -94,10 +95,12 @@ class Sometimes(Shop):
     """Shop that sells in every second process."""
 
     def reset(self, task, seed):
-        path = pathlib.Path(__file__).with_name("count")
-        count = int(path.read_text()) if path.exists() else 0
-        path.write_text(str(count + 1))
-        return f"plays so far: {count}"
+        for count in itertools.count():  # Two processes that play at once must not get one number.
+            try:
+                pathlib.Path(__file__).with_name(f"count-{count}").touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            return f"plays so far: {count}"
 
 
 class Wordless(Shop):
