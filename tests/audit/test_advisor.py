@@ -77,6 +77,7 @@ def raw(value: object) -> msgspec.Raw:
 # --- what is proven ---
 
 
+@pytest.mark.slow  # The command's own test proves one of them.
 def test_right_probes_prove_a_bug_of_each_claim(context: Make) -> None:
     findings, asked = advise(context("Buggy"), model(reply(*RIGHT.values())))
     assert (asked.advice.played, asked.advice.refused) == (len(RIGHT), {})

@@ -74,7 +74,7 @@ def test_hostile_probes_are_counted_and_execute_nothing(here: Path, call: Call) 
 @pytest.mark.parametrize(
     ("action", "reason"),
     [
-        (answer(b"out of order", 500), "did not answer: http://127.0.0.1"),
+        pytest.param(answer(b"out of order", 500), "did not answer: http://127.0.0.1", marks=pytest.mark.slow),
         (answer(completion("It looks fine to me.")), "replied 'It looks fine to me.', not one JSON object"),
         (hang, "did not answer: no reply within 1 s"),
     ],
