@@ -31,7 +31,12 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "minigrid": ("minigrid==3.2.0", "gymnasium==1.4.0"),
     "reasoning-gym": (REASONING,),
     "marble": ("marble-v1==0.1.0", "verifiers==0.4.0"),
-    "verifiers-legacy": ("verifiers==0.3.1", REASONING, "openenv==0.10.0"),
+    "verifiers-legacy": (
+        "verifiers==0.3.1",
+        REASONING,
+        "openenv==0.10.0",
+        "websockets<17",
+    ),  # without the last, pip tries for long
     "openenv-numpy": ("numpy==2.2.6", "openenv==0.10.0"),
 }
 """Packages of the public environments of `sound.py`."""
@@ -47,7 +52,7 @@ def needs(tool: str) -> tuple[str, ...]:
 
 
 def place(tool: str) -> Path:
-    """Returns the path of a tool's environment; a file `installed` marks it as complete."""
+    """Returns the path of a tool's environment; a file `installed` marks it as complete, and lists its packages."""
     cache = Path(os.environ.get("QUINTAIN_CACHE") or Path.home() / ".cache" / "quintain") / "peers"
     return cache / f"{needs(tool)[0].replace('==', '-')}-{sys.implementation.cache_tag}"
 
@@ -62,10 +67,11 @@ def python(tool: str) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be at it
-        if not (folder / "installed").is_file():
+        installed, packages = folder / "installed", "\n".join(needs(tool))
+        if not installed.is_file() or installed.read_text() != packages:
             shutil.rmtree(folder, ignore_errors=True)
             _install(tool, folder)
-            (folder / "installed").touch()
+            installed.write_text(packages)
     return folder / "bin" / "python"
 
 

@@ -1,10 +1,9 @@
 """An environment of OpenEnv behind OpenEnv's own server; prints its port. Runs in the interpreter that has OpenEnv.
 
-    python bench/audit/_sound_openenv.py template | import:MODULE | FOLDER
+    python bench/audit/_sound_openenv.py template | FOLDER
 
-`template` is what `openenv init` writes, `import:MODULE` what `openenv import` makes of a module of `_sound_verifiers`.
-FOLDER is a folder of `$QUINTAIN_OPENENV_ENVS`. An audit holds several sessions, each with an environment object of its
-own; the environments admit one by default.
+`template` is what `openenv init` writes. FOLDER is a folder of `$QUINTAIN_OPENENV_ENVS`. An audit holds several
+sessions, each with an environment object of its own; the environments admit one by default.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ import uvicorn
 from openenv.core import env_server
 from openenv.core.env_server import http_server
 
-HERE = Path(__file__).parent
+TEMPLATE = "echo_env"
 SESSIONS = 1000
 ORIGINAL = http_server.create_app
 
@@ -36,19 +36,21 @@ def create_app(env: Any, *further: Any, **options: Any) -> Any:
 
 
 def package(name: str, scratch: str) -> Path:
-    """Returns the folder of an environment; one that is made lies in `scratch`."""
-    kind, _, module = name.partition(":")
-    if kind in ("template", "import"):
-        made = f"{module or 'echo'}_env"
-        source = (HERE / "_sound_verifiers", "--env-class", f"{module}:load_environment", "--name")
-        command = ["import", *source] if kind == "import" else ["init"]
-        command += [made, "--output-dir", scratch]
-        subprocess.run([sys.executable, "-m", "openenv.cli", *map(str, command)], check=True, stdout=subprocess.DEVNULL)
-        return Path(scratch, made)
+    """Returns the folder of an environment; the template is written to `scratch`."""
+    if name == "template":
+        command = [sys.executable, "-m", "openenv.cli", "init", TEMPLATE, "--output-dir", scratch]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return Path(scratch, TEMPLATE)
     envs = os.environ.get("QUINTAIN_OPENENV_ENVS")
     if not envs:
         sys.exit("$QUINTAIN_OPENENV_ENVS must name the folder envs of a checkout of OpenEnv: no registry has it")
     return Path(envs, name).absolute()
+
+
+def end_with_standard_input() -> None:
+    """Ends this process when the one that started it is gone, even if that was killed."""
+    sys.stdin.read()
+    os._exit(0)
 
 
 def main() -> None:
@@ -57,6 +59,7 @@ def main() -> None:
         sys.path.insert(0, str(folder.parent))
         env_server.create_app = http_server.create_app = create_app
         app = importlib.import_module(f"{folder.name}.server.app").app
+        threading.Thread(target=end_with_standard_input, daemon=True).start()
         listening = socket.create_server(("127.0.0.1", 0))
         print(listening.getsockname()[1], flush=True)
         uvicorn.Server(uvicorn.Config(app, access_log=False, log_level="critical")).run(sockets=[listening])

@@ -21,6 +21,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -100,12 +101,17 @@ def served(interpreter: Path, name: str) -> Iterator[str]:
     """
     command = [str(interpreter), str(Path(__file__).with_name("_sound_openenv.py")), name]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
+    pipe = subprocess.PIPE
+    with (
+        tempfile.TemporaryFile("w+") as errors,  # an unread pipe would stop a server that writes much
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors, text=True, env=env) as process,
+    ):
         assert process.stdout is not None
-        assert process.stderr is not None
         port = process.stdout.readline().strip()
         if not port:
-            raise Impossible((process.stderr.read().strip() or "the server said nothing").splitlines()[-1])
+            process.wait()
+            errors.seek(0)
+            raise Impossible((errors.read().strip() or "the server printed nothing").splitlines()[-1])
         try:
             yield f"http://127.0.0.1:{port}"
         finally:
@@ -161,7 +167,7 @@ def show(verdicts: Sequence[Verdict], skipped: Sequence[Result], measured: Seque
             print(f"BROKE {one.sound.case.name}: {line}")
     print()
     for one in measured[:5]:
-        goal = "" if one["goal"] is None else f"  goal: at most {one['goal']:g}{'' if one['ok'] else ', MISSED'}"
+        goal = "" if one["goal"] is None else f"  goal: at most {one['goal']:g}{'' if one['ok'] is not False else ', MISSED'}"
         value = "-" if one["value"] is None else f"{one['value']:.3g}"
         print(f"{one['name']:<32}{value:>8}{goal}")
 
