@@ -167,7 +167,8 @@ def show(verdicts: Sequence[Verdict], skipped: Sequence[Result], measured: Seque
             print(f"BROKE {one.sound.case.name}: {line}")
     print()
     for one in measured[:5]:
-        goal = "" if one["goal"] is None else f"  goal: at most {one['goal']:g}{'' if one['ok'] is not False else ', MISSED'}"
+        missed = ", MISSED" if one["ok"] is False else ""
+        goal = "" if one["goal"] is None else f"  goal: at most {one['goal']:g}{missed}"
         value = "-" if one["value"] is None else f"{one['value']:.3g}"
         print(f"{one['name']:<32}{value:>8}{goal}")
 
