@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -51,9 +52,16 @@ def solution(task: Task) -> Calls:
     return [(name, dict(arguments)) for name, arguments in task.solution]
 
 
+@functools.cache
+def _task(split: str, number: int) -> Task:
+    """A task, made once: to find one of a kind, many others are made."""
+    return env.tasks(split)[number]
+
+
 def each(family: str, level: str = "", split: str = "validation") -> Iterator[Task]:
     """The tasks of a family, and of a level."""
-    for task in env.tasks(split):
+    for number in range(len(env.tasks(split))):
+        task = _task(split, number)
         if task.tags["family"] == family and level in {"", task.tags["level"]}:
             yield task
 

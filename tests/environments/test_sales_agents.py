@@ -92,8 +92,10 @@ def test_every_family_comes_at_every_level() -> None:
 
 
 def test_levels_differ_in_the_size_of_the_world_and_of_the_job() -> None:
+    made = TEST[:54]
+
     def sizes(level: str) -> tuple[float, float]:
-        tasks = [task for task in TEST[:54] if task.tags["level"] == level]
+        tasks = [task for task in made if task.tags["level"] == level]
         return mean(len(task.world().crm.contacts) for task in tasks), mean(len(solution(task)) for task in tasks)
 
     easy, medium, hard = sizes("easy"), sizes("medium"), sizes("hard")

@@ -69,9 +69,16 @@ def bent(task: Task, **changes: Change) -> list[Call]:
     return [(name, changes[name](given) if name in changes else given) for name, given in solution(task)]
 
 
+@functools.cache
+def _task(name: str, number: int) -> Task:
+    """A task of the sound environment, made once: to find one with a property, many others are made."""
+    return made(name).tasks("validation")[number]
+
+
 def first(name: str, such: Callable[[Task], bool]) -> Task:
     """The first task of the sound environment with a property."""
-    return next(task for task in made(name).tasks("validation") if such(task))
+    numbers = range(len(made(name).tasks("validation")))
+    return next(task for task in (_task(name, number) for number in numbers) if such(task))
 
 
 def world(env: Env, task: Task) -> Any:
