@@ -55,7 +55,7 @@ def records(folder: Path, name: str = "counter") -> list[Trace]:
 
 def replays(folder: Path, name: str = "counter") -> None:
     """As anybody has a run folder replayed."""
-    command = [sys.executable, "-m", "quintain", "replay", "--processes", "1", "--json", str(folder / "out" / name)]
+    command = [sys.executable, "-m", "quintain", "replay", "--here", "--json", str(folder / "out" / name)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["episodes"] == len(records(folder, name))

@@ -34,7 +34,7 @@ EPISODES = "/v1/episodes"
 OCTETS = {"content-type": "application/octet-stream"}
 
 
-@pytest.fixture(scope="module", params=["with a journal", "without"])
+@pytest.fixture(scope="module", params=["with a journal", pytest.param("without", marks=pytest.mark.slow)])
 def served(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
     options = ("--journal", str(folder / "journal")) if request.param == "with a journal" else ()

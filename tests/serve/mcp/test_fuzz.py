@@ -6,14 +6,13 @@ import copy
 import json
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.serve.mcp.episodes import META
-from tests.serve.serving import serve
+from tests.serve.serving import Served, serve
 
 MODERN = {
     f"{META}protocolVersion": "2026-07-28",
@@ -67,12 +66,18 @@ def headers(dice: random.Random, method: str, *, modern: bool) -> dict[bytes, by
     return {name.encode(): value.encode() for name, value in said.items()}
 
 
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serve("counter", folder=tmp_path_factory.mktemp("fuzzed")) as server:
+        yield server
+
+
 @pytest.mark.parametrize("modern", [False, True], ids=["handshake", "stateless"])
-def test_fuzzed_messages_are_somebodys_mistake(*, modern: bool, tmp_path: Path) -> None:
+def test_fuzzed_messages_are_somebodys_mistake(served: Served, *, modern: bool) -> None:
     dice = random.Random(5)
-    with serve("counter", folder=tmp_path) as server, httpx.Client(timeout=30, trust_env=False) as http:
+    with httpx.Client(timeout=30, trust_env=False) as http:
         wish = {"environment": "counter", "split": "train", "index": 4}
-        url = http.post(f"{server.url}/v1/episodes", json=wish).raise_for_status().json()["mcp_url"]
+        url = http.post(f"{served.url}/v1/episodes", json=wish).raise_for_status().json()["mcp_url"]
         seen = set[int]()
         for number in range(150):
             method = dice.choice(list(METHODS))

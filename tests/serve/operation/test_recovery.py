@@ -309,7 +309,7 @@ def test_a_start_does_not_wait_for_what_nobody_asks_for(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_refuses_calls_before_they_are_done(tmp_path: Path) -> None:
-    limit = 8 << 20
+    limit = 2 << 20
     before = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))"
     with mortal(tmp_path, "counter", before=before) as server:
         server.create("s")
