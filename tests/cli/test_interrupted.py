@@ -21,7 +21,7 @@ WAITING = ("run", ENV, "--split", "wait", "--concurrency", 1, "--out", "here")
 ALL = {f"add-{n}": 1 for n in range(1, 13)}
 
 
-def test_a_killed_run_goes_on_with_each_episode_once(desk: Path) -> None:
+def test_a_killed_run_goes_on_with_each_episode_once(desk: Path, call: Call) -> None:
     process = started(*WAITING, cwd=desk)
     wait_for(4, process, desk / "here")
     process.kill()
@@ -29,16 +29,16 @@ def test_a_killed_run_goes_on_with_each_episode_once(desk: Path) -> None:
     with (desk / "here" / "traces.jsonl").open("ab") as file:
         file.write(b'{"digest":"0123","trace":{"versi')  # as if it had died within a write
     (desk / "go").touch()
-    ended = quintain(*WAITING, "--resume", "--json", cwd=desk)
-    assert ended.returncode == 0, ended.stderr
-    said = document(ended.stdout)
+    ended = call(*WAITING, "--resume", "--json")
+    assert ended.status == 0, ended.err
+    said = document(ended.out)
     assert (said["resumed_from"], said["episodes"], said["mean_reward"]) == (4, 12, 1.0)
     assert tasks_in(desk / "here") == ALL
-    assert quintain("replay", "here", "--processes", 1, cwd=desk).returncode == 0
+    assert call("replay", "here", "--processes", 1).status == 0
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_ctrl_c_loses_nothing_and_says_how_to_go_on(desk: Path, number: int, status: int) -> None:
+def test_ctrl_c_loses_nothing_and_says_how_to_go_on(desk: Path, call: Call, number: int, status: int) -> None:
     process = started(*WAITING, cwd=desk)
     wait_for(4, process, desk / "here")
     process.send_signal(number)
@@ -49,9 +49,9 @@ def test_ctrl_c_loses_nothing_and_says_how_to_go_on(desk: Path, number: int, sta
     assert "Traceback" not in err
     further = next(line.strip() for line in err.splitlines() if line.strip().startswith("quintain run"))
     (desk / "go").touch()
-    ended = quintain(*shlex.split(further)[1:], cwd=desk)
-    assert ended.returncode == 0, ended.stderr
-    assert "4 of them from before" in ended.stdout
+    ended = call(*shlex.split(further)[1:])
+    assert ended.status == 0, ended.err
+    assert "4 of them from before" in ended.out
     assert tasks_in(desk / "here") == ALL
 
 
@@ -97,21 +97,20 @@ def test_another_version_of_the_environment_does_not_continue_a_run(desk: Path) 
     assert "fingerprint" in ended.stderr
 
 
-def test_two_processes_do_not_write_into_one_folder(desk: Path) -> None:
+def test_two_processes_do_not_write_into_one_folder(desk: Path, call: Call) -> None:
     process = started(*WAITING, cwd=desk)
     wait_for(4, process, desk / "here")
-    second = quintain(*WAITING, "--resume", cwd=desk)
-    assert second.returncode == 2
-    assert "another process" in second.stderr
+    second = call(*WAITING, "--resume")
+    assert second.status == 2
+    assert "another process" in second.err
     (desk / "go").touch()
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert tasks_in(desk / "here") == ALL
 
 
-def test_a_full_disk_ends_with_1_and_the_run_goes_on_when_there_is_room(desk: Path) -> None:
-    one = quintain("run", ENV, "--tasks", 1, "--out", "probe", cwd=desk)
-    assert one.returncode == 0
+def test_a_full_disk_ends_with_1_and_the_run_goes_on_when_there_is_room(desk: Path, call: Call) -> None:
+    assert call("run", ENV, "--tasks", 1, "--out", "probe").status == 0
     limit = int((desk / "probe" / "traces.jsonl").stat().st_size * 4.5)
     full = subprocess.run(
         command("run", ENV, "--concurrency", 1, "--out", "here"),
@@ -126,14 +125,14 @@ def test_a_full_disk_ends_with_1_and_the_run_goes_on_when_there_is_room(desk: Pa
     assert "4 finished episodes are safe there" in full.stderr
     assert "Traceback" not in full.stderr
     assert sum(tasks_in(desk / "here").values()) == 4
-    again = quintain("run", ENV, "--concurrency", 1, "--out", "here", "--resume", "--json", cwd=desk)
-    assert again.returncode == 0, again.stderr
-    assert document(again.stdout)["resumed_from"] == 4
+    again = call("run", ENV, "--concurrency", 1, "--out", "here", "--resume", "--json")
+    assert again.status == 0, again.err
+    assert document(again.out)["resumed_from"] == 4
     assert tasks_in(desk / "here") == ALL
 
 
-def test_a_reader_that_leaves_early_is_no_error(desk: Path) -> None:
-    quintain("run", ENV, "--out", "here", cwd=desk)
+def test_a_reader_that_leaves_early_is_no_error(desk: Path, call: Call) -> None:
+    call("run", ENV, "--out", "here")
     reader, writer = os.pipe()
     os.close(reader)
     process = subprocess.run(

@@ -14,11 +14,11 @@ from tests.cli.program import document, quintain
 ENV = "desk.py:env"
 
 
-def test_a_run_replays_in_three_other_processes(desk: Path) -> None:
-    quintain("run", ENV, "--group", 2, "--out", "here", cwd=desk)
-    ended = quintain("replay", "here", "--json", cwd=desk)
-    assert ended.returncode == 0, ended.stderr
-    said = document(ended.stdout)
+def test_a_run_replays_in_three_other_processes(desk: Path, call: Call) -> None:
+    call("run", ENV, "--group", 2, "--out", "here")
+    ended = call("replay", "here", "--json")
+    assert ended.status == 0, ended.err
+    said = document(ended.out)
     assert (said["episodes"], said["agree"]) == (24, True)
     assert [process["hash_seed"] for process in said["processes"]] == ["1", "2", "3"]
     assert [process["episodes"] for process in said["processes"]] == [24] * 3
@@ -40,8 +40,8 @@ def test_a_trace_alone_needs_its_environment_named(desk: Path, call: Call) -> No
     assert call("replay", "alone.jsonl", "--here", "--env", ENV).status == 0
 
 
-def test_replay_of_an_empty_run_exits_2(desk: Path) -> None:
-    quintain("run", ENV, "--tasks", 1, "--out", "here", cwd=desk)
+def test_replay_of_an_empty_run_exits_2(desk: Path, call: Call) -> None:
+    call("run", ENV, "--tasks", 1, "--out", "here")
     (desk / "here" / "traces.jsonl").write_bytes(b"")
     ended = quintain("replay", "here", cwd=desk)
     assert (ended.returncode, ended.stdout) == (2, "")
@@ -202,11 +202,12 @@ env = qn.Environment("days", tasks=tasks, harness=qn.ToolLoop(), verifier=qn.Ver
 """
 
 
-def test_days_replay_in_other_processes(tmp_path: Path) -> None:
+def test_days_replay_in_other_processes(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "days.py").write_text(DAYS)
-    made = quintain("run", "days.py:env", "--group", 2, "--out", "here", "--json", cwd=tmp_path)
-    assert made.returncode == 0, made.stderr
+    monkeypatch.chdir(tmp_path)
+    made = call("run", "days.py:env", "--group", 2, "--out", "here", "--json")
+    assert made.status == 0, made.err
     observed = re.findall(r'"observation":"(\d)"', (tmp_path / "here" / "traces.jsonl").read_text())
     assert sorted(observed) == sorted("1234" * 4), "each of two members sees, on each of two days, what it did before"
-    said = document(quintain("replay", "here", "--json", cwd=tmp_path).stdout)
+    said = document(call("replay", "here", "--json").out)
     assert (said["episodes"], said["agree"]) == (16, True)
