@@ -15,7 +15,7 @@ from hypothesis import is_hypothesis_test, settings
 settings.register_profile("quintain", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("quintain")
 
-SHARE_OF_CORE = 2
+SHARE_OF_CORE = 4
 SHARE = 8
 """The fast suite draws one in so many of the examples that a test of Hypothesis asks for, `make test-all` all."""
 FEWEST = 10

@@ -28,8 +28,8 @@ def rows(script: str, **variables: str) -> list[dict[str, Any]]:
     return found
 
 
-SLOW = {"serve.py", "state_worlds.py"}
-"""Benches that start servers and build companies; `make test-all` runs them."""
+SLOW = {"judges.py", "serve.py", "state_worlds.py", "step.py"}
+"""Benches that take more than a second; `make test-all` runs them."""
 
 
 PROMISED = {"step.py": 1, "fork.py": 2, "imports.py": 1, "memory.py": 1, "judges.py": 1}

@@ -56,7 +56,7 @@ def test_session_local_changes_are_not_proven_damage() -> None:
 @pytest.mark.parametrize(
     ("name", "check"),
     [
-        ("Sums", reward_hack.answer_battery),
+        pytest.param("Sums", reward_hack.answer_battery, marks=pytest.mark.slow),
         pytest.param("Rooms", rows.whole, marks=pytest.mark.slow),
         pytest.param("Squares", races.odd_calls, marks=pytest.mark.slow),
         ("Forms", action_drift.prompts),
@@ -72,7 +72,13 @@ def test_no_finding_for_sound_designs(name: str, check: Check) -> None:
     assert not found(DESIGNS, name, [check])
 
 
-@pytest.mark.parametrize(("name", "check"), [("Clients", unsolvable.provenance), ("Lengths", reward_clipping.near)])
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        ("Clients", unsolvable.provenance),
+        pytest.param("Lengths", reward_clipping.near, marks=pytest.mark.slow),
+    ],
+)
 def test_finding_is_a_likely_warning_when_a_design_may_show_it(name: str, check: Check) -> None:
     [finding] = found(DESIGNS, name, [check])
     assert (finding.severity, finding.confidence) == ("warning", "likely")
@@ -81,7 +87,12 @@ def test_finding_is_a_likely_warning_when_a_design_may_show_it(name: str, check:
 @pytest.mark.parametrize(
     ("name", "check", "title"),
     [
-        ("StaleCached", stale_cache.read_your_writes, "get_account does not show what raise_limit wrote"),
+        pytest.param(
+            "StaleCached",
+            stale_cache.read_your_writes,
+            "get_account does not show what raise_limit wrote",
+            marks=pytest.mark.slow,
+        ),
         (
             "Blind",
             reward_hack.oracle_ablation,

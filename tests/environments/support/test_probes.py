@@ -33,7 +33,7 @@ from .desk import (
     without,
 )
 
-EVERY = sampled(KINDS, every=5)
+EVERY = sampled(KINDS, every=10)
 TO_REPAIR = [kind for kind in KINDS if not first(*kind).truth.asks_only]
 TO_ANSWER = [kind for kind in KINDS if first(*kind).truth.asks_only]
 
@@ -42,13 +42,13 @@ def _filing(task: Task) -> Calls:
     return [call for call in solution(task) if call[0] == "update_ticket"]
 
 
-@pytest.mark.parametrize("kind", sampled(KINDS, every=2))
+@pytest.mark.parametrize("kind", sampled(KINDS, every=5))
 def test_filing_alone_is_worth_nothing(kind: tuple[str, str, str]) -> None:
     task = first(*kind)
     assert score(task, _filing(task)) == 0.0
 
 
-@pytest.mark.parametrize("kind", sampled(TO_REPAIR, every=2))
+@pytest.mark.parametrize("kind", sampled(TO_REPAIR, every=5))
 def test_the_right_words_without_the_repair_are_worth_nothing(kind: tuple[str, str, str]) -> None:
     task = first(*kind)
     assert score(task, [call for call in solution(task) if call[0] in {"reply", "update_ticket", "wait"}]) == 0.0
@@ -61,14 +61,14 @@ def _in_empty_words(task: Task) -> Calls:
     ]
 
 
-@pytest.mark.parametrize("kind", sampled(TO_ANSWER, every=2))
+@pytest.mark.parametrize("kind", sampled(TO_ANSWER, every=5))
 def test_reply_is_the_work_when_nothing_is_broken(kind: tuple[str, str, str]) -> None:
     task = first(*kind)
     assert rewards(task, _in_empty_words(task))["repaired"] == 0.0
     assert score(task, _in_empty_words(task)) == 0.0
 
 
-@pytest.mark.parametrize("kind", sampled(TO_REPAIR, every=2))
+@pytest.mark.parametrize("kind", sampled(TO_REPAIR, every=5))
 def test_a_repair_that_nobody_was_told_of_is_a_repair(kind: tuple[str, str, str]) -> None:
     task = first(*kind)
     said = rewards(task, _in_empty_words(task))
@@ -210,7 +210,7 @@ def test_an_admin_may_ask_for_a_member_and_a_member_may_not() -> None:
 # -- privacy
 
 
-@pytest.mark.parametrize("kind", sampled([kind for kind in KINDS if kind[1] == "hard"], every=2))
+@pytest.mark.parametrize("kind", sampled([kind for kind in KINDS if kind[1] == "hard"], every=5))
 def test_telling_what_belongs_to_others_is_worth_nothing(kind: tuple[str, str, str]) -> None:
     task = first(*kind)
     world = task.world()

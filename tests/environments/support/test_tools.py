@@ -171,7 +171,7 @@ def test_no_answer_depends_on_an_order_that_sqlite_does_not_promise() -> None:
     assert answers(world) == answers(other)
 
 
-@pytest.mark.parametrize("kind", sampled(KINDS, every=2))
+@pytest.mark.parametrize("kind", sampled(KINDS, every=5))
 def test_no_solution_depends_on_such_an_order(kind: tuple[str, str, str]) -> None:
     task = first(*kind)
     one, other = task.world().copy(), task.world().copy()
