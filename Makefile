@@ -18,18 +18,18 @@ run: $(VENV)/.base
 
 # The checkers run beside the tests of the core, which alone measure coverage: it costs 40 % elsewhere.
 # pyright reads the sources only, mypy reads all; `make check` and `make test-all` give both all.
-test: $(VENV)/.dev $(VENV)/.system
+test: $(VENV)/.dev $(VENV)/.system $(VENV)/.compiled
 	@$(MAKE) --no-print-directory --jobs --output-sync=target READ='$(or $(READ),src)' pyright mypy test-core lint
 	@$(MAKE) --no-print-directory test-rest
 
 test-all:
 	@$(MAKE) --no-print-directory test MARKED='-m ""' READ='--project .'
 
-test-core: $(VENV)/.dev $(VENV)/.system
+test-core: $(VENV)/.dev $(VENV)/.system $(VENV)/.compiled
 	$(BIN)/pytest --numprocesses=logical --cov --cov-report=term-missing $(MARKED) $(CORE)
 
 # More workers than cores, because many of these tests wait for a server or a program.
-test-rest: $(VENV)/.dev $(VENV)/.system
+test-rest: $(VENV)/.dev $(VENV)/.system $(VENV)/.compiled
 	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal $(MARKED) $(REST)
 
 bench: $(VENV)/.dev $(VENV)/.system
@@ -60,6 +60,12 @@ $(VENV)/.base: pyproject.toml
 $(VENV)/.dev: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
+
+# Without byte code, each of the workers that begin at the same time would compile every test. A module that cannot be
+# imported is an error of the tests, not of this step.
+$(VENV)/.compiled: $(VENV)/.dev
+	-@$(BIN)/pytest --collect-only --quiet >/dev/null
+	@touch $@
 
 # Sandboxes need bubblewrap, worlds on a server PostgreSQL, tests of pages Chromium, those of clocks that jump faketime,
 # and those of several servers behind one address nginx. Whatever can't be installed here is skipped, with a reason.
