@@ -196,6 +196,7 @@ def test_a_slow_model_ends_the_stage(context: Make, monkeypatch: pytest.MonkeyPa
         advise(context("Shop"), sleeps)
 
 
+@pytest.mark.slow  # The command's own test shows it.
 def test_an_advisor_changes_no_other_result(shop: Path) -> None:
     reports: list[Report] = []
     for said in (None, "I cannot help with that.", reply(probe("score_varies", BEGIN, SCORE))):

@@ -75,7 +75,11 @@ def test_hostile_probes_are_counted_and_execute_nothing(here: Path, call: Call) 
     ("action", "reason"),
     [
         pytest.param(answer(b"out of order", 500), "did not answer: http://127.0.0.1", marks=pytest.mark.slow),
-        (answer(completion("It looks fine to me.")), "replied 'It looks fine to me.', not one JSON object"),
+        pytest.param(
+            answer(completion("It looks fine to me.")),
+            "replied 'It looks fine to me.', not one JSON object",
+            marks=pytest.mark.slow,
+        ),
         (hang, "did not answer: no reply within 1 s"),
     ],
     ids=["status 500", "prose", "silence"],
