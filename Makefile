@@ -64,6 +64,7 @@ $(VENV)/.dev: $(VENV)/.base
 # Without byte code, each of the workers that begin at the same time would compile every test. A module that cannot be
 # imported is an error of the tests, not of this step.
 $(VENV)/.compiled: $(VENV)/.dev
+	@echo "compiling the tests"
 	-@$(BIN)/pytest --collect-only --quiet >/dev/null
 	@touch $@
 

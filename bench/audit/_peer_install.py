@@ -31,12 +31,8 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "minigrid": ("minigrid==3.2.0", "gymnasium==1.4.0"),
     "reasoning-gym": (REASONING,),
     "marble": ("marble-v1==0.1.0", "verifiers==0.4.0"),
-    "verifiers-legacy": (
-        "verifiers==0.3.1",
-        REASONING,
-        "openenv==0.10.0",
-        "websockets<17",
-    ),  # without the last, pip tries for long
+    # Without a bound of websockets, pip tries many versions.
+    "verifiers-legacy": ("verifiers==0.3.1", REASONING, "openenv==0.10.0", "websockets<17"),
     "openenv-numpy": ("numpy==2.2.6", "openenv==0.10.0"),
 }
 """Packages of the public environments of `sound.py`."""

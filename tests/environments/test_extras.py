@@ -22,7 +22,7 @@ def test_one_command_brings_all_that_a_world_needs(name: str, missing: str) -> N
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1] == (
-        f"ImportError: {name} stands on a database and on time zones: pip install 'quintain[worlds]'"
+        f"ImportError: {name} needs a database and time zones: pip install 'quintain[worlds]'"
     )
 
 

@@ -3,6 +3,6 @@
 from quintain.environments import lacks_worlds
 
 if lacks_worlds():
-    raise ImportError("enterprise stands on a database and on time zones: pip install 'quintain[worlds]'")
+    raise ImportError("enterprise needs a database and time zones: pip install 'quintain[worlds]'")
 
 from .environment import env as env

@@ -3,7 +3,7 @@
 from quintain.environments import lacks_worlds
 
 if lacks_worlds():
-    raise ImportError("support stands on a database and on time zones: pip install 'quintain[worlds]'")
+    raise ImportError("support needs a database and time zones: pip install 'quintain[worlds]'")
 
 from .environment import env as env
 from .environment import make as make
