@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator
 from typing import Any, TypeGuard
@@ -34,56 +33,84 @@ def changes(before: Any, after: Any) -> dict[str, list[Any]]:
 
     Rows of a list are identified by "id", else by the first field with distinct values, else by position.
     """
-    found: dict[str, list[Any]] = {}
-    count = 0
-    for path, one, other in _walk(before, after, ""):
-        count += 1
-        if count <= MAX_CHANGES:
-            found[path] = [one, other]
-    if count > MAX_CHANGES:
-        found[_MORE] = [None, count - MAX_CHANGES]
-    return found
+    return Differ(before).changes(after)
 
 
-def _walk(before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    if before is after:
-        return
-    if is_list(before) and is_list(after) and (key := _key(before, after)):
-        before, after = ({str(row[key]): row for row in rows} for rows in (before, after))
-    if is_dict(before) and is_dict(after):
-        for name in before if before.keys() == after.keys() else dict.fromkeys((*before, *after)):
-            one, other = before.get(name), after.get(name)
-            if one is other and name in before and name in after:
-                continue
-            here = f"{path}/{name}" if path else str(name)
-            if name not in before or name not in after:
-                yield here, one, other
-            else:
-                yield from _walk(one, other, here)
-    elif is_list(before) and is_list(after) and len(before) == len(after):
-        for place, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from _walk(one, other, f"{path}/{place}" if path else str(place))
-    elif type(before) is not type(after) or not _equal(before, after):
-        yield path, before, after
+class Differ:
+    """Comparison of many values with the same one, whose rows are indexed once.
+
+    Args:
+        before: Plain data, which must not change.
+    """
+
+    def __init__(self, before: Any) -> None:
+        self._before = before
+        self._ids: dict[int, set[int]] = {}
+        self._rows: dict[tuple[int, str], dict[str, Any]] = {}
+
+    def changes(self, after: Any) -> dict[str, list[Any]]:
+        """Returns the differences as the function `changes` does."""
+        found: dict[str, list[Any]] = {}
+        count = 0
+        for path, one, other in self._walk(self._before, after, ""):
+            count += 1
+            if count <= MAX_CHANGES:
+                found[path] = [one, other]
+        if count > MAX_CHANGES:
+            found[_MORE] = [None, count - MAX_CHANGES]
+        return found
+
+    def _walk(self, before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+        if before is after:
+            return
+        if is_list(before) and is_list(after) and (rows := self._differing(before, after)):
+            before, after = rows
+        if is_dict(before) and is_dict(after):
+            for name in before if before.keys() == after.keys() else dict.fromkeys((*before, *after)):
+                one, other = before.get(name), after.get(name)
+                if one is other and name in before and name in after:
+                    continue
+                here = f"{path}/{name}" if path else str(name)
+                if name not in before or name not in after:
+                    yield here, one, other
+                else:
+                    yield from self._walk(one, other, here)
+        elif is_list(before) and is_list(after) and len(before) == len(after):
+            for place, (one, other) in enumerate(zip(before, after, strict=True)):
+                yield from self._walk(one, other, f"{path}/{place}" if path else str(place))
+        elif type(before) is not type(after) or not _equal(before, after):
+            yield path, before, after
+
+    def _differing(self, before: list[Any], after: list[Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Returns the rows of both lists that the other does not have, by key; None if no field identifies the rows."""
+        old, new = self._ids.get(id(before)), {*map(id, after)}
+        if old is None:
+            old = self._ids[id(before)] = {*map(id, before)}
+        gone = [row for row in before if id(row) not in new]
+        made = [row for row in after if id(row) not in old]
+        if len(new) < len(after) or not all(map(is_dict, (*before[:1], *made))):
+            return None
+        first: dict[str, Any] = next(iter(before or made), {})
+        for name in sorted(first, key=lambda one: one != "id"):
+            rows = self._rows.get((id(before), name))
+            if rows is None:
+                rows = self._rows[id(before), name] = _by(name, before)
+            added = _by(name, made)
+            if (rows or not before) and (added or not made):
+                left = {str(row[name]): row for row in gone}
+                if not any(key in rows and key not in left for key in added):
+                    return left, added
+        return None
 
 
 def _equal(before: Any, after: Any) -> bool:
     return bool(before == after) or (before != before and after != after)  # noqa: PLR0124 (NaN is NaN here)
 
 
-def _key(*lists: list[Any]) -> str:
-    """Returns the field that identifies the rows of all these lists; empty if none does."""
-    rows = [row for rows in lists for row in rows]
-    if not rows or not all(map(is_dict, rows)):
-        return ""
-    for name in sorted(rows[0], key=lambda one: one != "id"):
-        if not all(name in row for row in rows):
-            continue
-        values: list[list[Any]] = [[row[name] for row in rows] for rows in lists]
-        is_scalar = all(isinstance(one, str | int) for one in itertools.chain(*values))
-        if is_scalar and all(len({*map(str, one)}) == len(one) for one in values):
-            return str(name)
-    return ""
+def _by(name: str, rows: list[Any]) -> dict[str, Any]:
+    """Returns rows by a field; empty if it does not identify them."""
+    found = {str(row[name]): row for row in rows if is_dict(row) and isinstance(row.get(name), str | int)}
+    return found if len(found) == len(rows) else {}
 
 
 def tabled(world: Any) -> Any:

@@ -125,8 +125,9 @@ class Child:
             while True:
                 frame: Any = self._receiver.receive(Frame, until)
                 if isinstance(frame, StartStateFrame):
-                    starts[frame.digest] = frame.view
-                    self._store.add(frame.digest, frame.view)
+                    view = unpacked(frame.view, starts[frame.near]) if frame.near else frame.view
+                    starts[frame.digest] = view
+                    self._store.add(frame.digest, view)
                 elif isinstance(frame, StartFrame):
                     pid = frame.pid
                 elif isinstance(frame, ResultFrame):

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from quintain import codec
-from quintain.audit.facts.data import changes, glance, is_list
+from quintain.audit.facts.data import Differ, glance, is_list
 from quintain.audit.subjects.failure import SubjectFailure
 
 from .adapter import Factory, SubjectAdapter, how_raised, plain, verdict, where_raised, with_text_keys
@@ -43,7 +43,7 @@ class Player:
         self.adapters: dict[str, SubjectAdapter] = {}
         self._snapshots: dict[tuple[str, str], Any] = {}
         self._compared: set[str] = set()  # instances of which somebody will ask what changed
-        self._starts: dict[str, Any] = {}
+        self._starts: dict[str, Differ] = {}
 
     def adapter(self, on: str) -> SubjectAdapter:
         """Returns the instance of this name, made at its first use."""
@@ -112,12 +112,12 @@ class Player:
         if op.on in self._compared and "state" in adapter.offers:
             start = adapter.subject.state()
             # What a subject hands out may be its own living dict.
-            self._starts[op.on] = start if hasattr(adapter.subject, "start_state") else copy.deepcopy(start)
+            self._starts[op.on] = Differ(start if hasattr(adapter.subject, "start_state") else copy.deepcopy(start))
         return first
 
     def changes(self, adapter: SubjectAdapter, op: Op) -> dict[str, list[Any]]:
         """Returns the differences of the state since the reset."""
-        return changes(self._starts[op.on], adapter.subject.state())
+        return self._starts[op.on].changes(adapter.subject.state())
 
     def snapshot(self, adapter: SubjectAdapter, op: Op) -> None:
         """Stores a snapshot of an instance under a label."""

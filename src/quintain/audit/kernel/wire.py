@@ -30,10 +30,15 @@ class PlayFrame(msgspec.Struct):
 
 
 class StartStateFrame(msgspec.Struct, tag=True):
-    """Frame with the start state of a task, if the auditor does not know it."""
+    """Frame with the start state of a task, if the auditor does not know it.
+
+    Attributes:
+        near: Digest of a start state that the auditor knows and from which `view` differs as it says; else empty.
+    """
 
     digest: str
     view: dict[str, Any]
+    near: str = ""
 
 
 class StartFrame(msgspec.Struct, tag=True):

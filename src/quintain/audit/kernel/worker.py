@@ -32,7 +32,7 @@ from .player import Player
 from .probe import Op, Probe
 from .registry import allow
 from .start_states import StartStates, packed, reads_state
-from .wire import EndFrame, LoadFrame, PlayFrame, Receiver, ResultFrame, StartFrame, StartStateFrame, send
+from .wire import EndFrame, LoadFrame, PlayFrame, Receiver, ResultFrame, StartFrame, send
 
 _PR_SET_CHILD_SUBREAPER = 36
 _MEMORY = 8 << 30
@@ -74,9 +74,9 @@ def main(inward: int, outward: int) -> None:
             _warm(opened, tasks, made=made, starts=starts if reads_state(probe.ops) else None)
         if any(op.do == "ask" and op.name in (swapping.PLAY, swapping.SWAP) for op in probe.ops):
             swapping.index()
-        for view, digest in filter(None, map(starts.find, tasks if _shows_state(probe) else ())):
-            if digest not in frame.known:
-                send(outward, StartStateFrame(digest, view))
+        for task in tasks if _shows_state(probe) else ():
+            if (unknown := starts.frame(task, frame.known)) is not None:
+                send(outward, unknown)
         if not _play_in_fork(inward, outward, opened=opened, probe=probe, starts=starts):
             return
 

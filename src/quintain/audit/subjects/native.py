@@ -57,7 +57,7 @@ def of(
     return functools.partial(NativeSubject, env, Shelf(env, chosen, tasks, names=names))
 
 
-_KEPT = 6
+_KEPT = 16
 """Number of tasks whose tables are kept."""
 
 
