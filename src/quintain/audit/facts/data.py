@@ -90,8 +90,8 @@ class Differ:
         made = [row for row in after if id(row) not in old]
         if len(new) < len(after) or not all(map(is_dict, (*before[:1], *made))):
             return None
-        first: dict[str, Any] = next(iter(before or made), {})
-        for name in sorted(first, key=lambda one: one != "id"):
+        either = before or made
+        for name in sorted(either[0] if either else (), key=lambda one: one != "id"):
             rows = self._rows.get((id(before), name))
             if rows is None:
                 rows = self._rows[id(before), name] = _by(name, before)
