@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeGuard
 
 MAX_CHANGES = 400
 """Longest list of differences; the rest are counted."""
 _MORE = "<more>"
+MAX_INDEXED = 400
+"""Lists of which an index is kept."""
 
 
 def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
@@ -36,31 +38,60 @@ def changes(before: Any, after: Any) -> dict[str, list[Any]]:
     return Differ(before).changes(after)
 
 
+class RowIndex:
+    """Rows of lists by the fields that identify them; lists must not change. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[list[Any], dict[str, dict[str, Any]]]] = {}
+
+    def prepare(self, rows: list[Any]) -> None:
+        """Indexes a list by the field that identifies its rows."""
+        self.keyed(rows, [], [])
+
+    def keyed(self, rows: list[Any], gone: list[Any], made: list[Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Returns the rows that are gone from a list and those that are new, by key; None if no field identifies rows.
+
+        The key is "id", else the first field whose values are distinct before and after.
+        """
+        either = rows or made
+        if not all(map(is_dict, (*rows[:1], *made))):
+            return None
+        for name in sorted(either[0] if either else (), key=lambda one: one != "id"):
+            known, added = self._by(rows, name), _by(name, made)
+            if (known or not rows) and (added or not made):
+                left = {str(row[name]): row for row in gone}
+                if not any(key in known and key not in left for key in added):
+                    return left, added
+        return None
+
+    def _by(self, rows: list[Any], name: str) -> dict[str, Any]:
+        if len(self._known) > MAX_INDEXED:
+            self._known.clear()
+        _, found = self._known.setdefault(id(rows), (rows, {}))
+        if name not in found:
+            found[name] = _by(name, rows)
+        return found[name]
+
+
 class Differ:
     """Comparison of many values with the same one, whose rows are indexed once.
 
     Args:
         before: Plain data, which must not change.
+        index: Index of its lists.
     """
 
-    def __init__(self, before: Any) -> None:
+    def __init__(self, before: Any, index: RowIndex | None = None) -> None:
         self._before = before
+        self.index = RowIndex() if index is None else index
         self._ids: dict[int, set[int]] = {}
-        self._rows: dict[tuple[int, str], dict[str, Any]] = {}
 
     def changes(self, after: Any) -> dict[str, list[Any]]:
         """Returns the differences as the function `changes` does."""
-        found: dict[str, list[Any]] = {}
-        count = 0
-        for path, one, other in self._walk(self._before, after, ""):
-            count += 1
-            if count <= MAX_CHANGES:
-                found[path] = [one, other]
-        if count > MAX_CHANGES:
-            found[_MORE] = [None, count - MAX_CHANGES]
-        return found
+        return counted(self.walk(self._before, after, ""))
 
-    def _walk(self, before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    def walk(self, before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+        """Yields (path, before, after) for each difference between a part of the value and another one."""
         if before is after:
             return
         if is_list(before) and is_list(after) and (rows := self._differing(before, after)):
@@ -74,10 +105,10 @@ class Differ:
                 if name not in before or name not in after:
                     yield here, one, other
                 else:
-                    yield from self._walk(one, other, here)
+                    yield from self.walk(one, other, here)
         elif is_list(before) and is_list(after) and len(before) == len(after):
             for place, (one, other) in enumerate(zip(before, after, strict=True)):
-                yield from self._walk(one, other, f"{path}/{place}" if path else str(place))
+                yield from self.walk(one, other, f"{path}/{place}" if path else str(place))
         elif type(before) is not type(after) or not _equal(before, after):
             yield path, before, after
 
@@ -88,19 +119,20 @@ class Differ:
             old = self._ids[id(before)] = {*map(id, before)}
         gone = [row for row in before if id(row) not in new]
         made = [row for row in after if id(row) not in old]
-        if len(new) < len(after) or not all(map(is_dict, (*before[:1], *made))):
-            return None
-        either = before or made
-        for name in sorted(either[0] if either else (), key=lambda one: one != "id"):
-            rows = self._rows.get((id(before), name))
-            if rows is None:
-                rows = self._rows[id(before), name] = _by(name, before)
-            added = _by(name, made)
-            if (rows or not before) and (added or not made):
-                left = {str(row[name]): row for row in gone}
-                if not any(key in rows and key not in left for key in added):
-                    return left, added
-        return None
+        return self.index.keyed(before, gone, made) if len(new) == len(after) else None
+
+
+def counted(differences: Iterable[tuple[str, Any, Any]]) -> dict[str, list[Any]]:
+    """Returns differences by path, the first `MAX_CHANGES`; the rest are counted."""
+    found: dict[str, list[Any]] = {}
+    count = 0
+    for path, one, other in differences:
+        count += 1
+        if count <= MAX_CHANGES:
+            found[path] = [one, other]
+    if count > MAX_CHANGES:
+        found[_MORE] = [None, count - MAX_CHANGES]
+    return found
 
 
 def _equal(before: Any, after: Any) -> bool:

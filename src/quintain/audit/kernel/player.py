@@ -43,7 +43,7 @@ class Player:
         self.adapters: dict[str, SubjectAdapter] = {}
         self._snapshots: dict[tuple[str, str], Any] = {}
         self._compared: set[str] = set()  # instances of which somebody will ask what changed
-        self._starts: dict[str, Differ] = {}
+        self._starts: dict[str, Callable[[], dict[str, list[Any]]]] = {}  # changes since the reset, by instance
 
     def adapter(self, on: str) -> SubjectAdapter:
         """Returns the instance of this name, made at its first use."""
@@ -110,14 +110,17 @@ class Player:
         """Begins a task."""
         first = adapter.subject.reset(adapter.task(op.name), op.seed)
         if op.on in self._compared and "state" in adapter.offers:
-            start = adapter.subject.state()
-            # What a subject hands out may be its own living dict.
-            self._starts[op.on] = Differ(start if hasattr(adapter.subject, "start_state") else copy.deepcopy(start))
+            subject = adapter.subject
+            if hasattr(subject, "changes_from_here"):
+                self._starts[op.on] = subject.changes_from_here()
+            else:
+                differ = Differ(copy.deepcopy(subject.state()))  # What it hands out may be its own living dict.
+                self._starts[op.on] = lambda: differ.changes(subject.state())
         return first
 
     def changes(self, adapter: SubjectAdapter, op: Op) -> dict[str, list[Any]]:
         """Returns the differences of the state since the reset."""
-        return self._starts[op.on].changes(adapter.subject.state())
+        return self._starts[op.on]()
 
     def snapshot(self, adapter: SubjectAdapter, op: Op) -> None:
         """Stores a snapshot of an instance under a label."""

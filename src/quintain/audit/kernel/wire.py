@@ -23,10 +23,16 @@ class LoadFrame(msgspec.Struct, tag=True):
 
 
 class PlayFrame(msgspec.Struct):
-    """Frame to the worker: a probe, and the digests of the start states that the auditor knows."""
+    """Frame to the worker.
+
+    Attributes:
+        known: Digests of the start states that the auditor knows.
+        stays: Play the probe in the worker itself and not in a fork, and send only the last frame.
+    """
 
     probe: Probe
     known: list[str] = []
+    stays: bool = False
 
 
 class StartStateFrame(msgspec.Struct, tag=True):

@@ -61,6 +61,11 @@ def main(inward: int, outward: int) -> None:
         return
     gc.collect()
     gc.freeze()
+    _serve(inward, outward, receiver, opened=opened)
+
+
+def _serve(inward: int, outward: int, receiver: Receiver, *, opened: LoadedSubject) -> None:
+    """Plays probes until the pipe ends."""
     made: set[str] = set()
     starts = StartStates()
     while True:
@@ -69,6 +74,10 @@ def main(inward: int, outward: int) -> None:
         except EOFError:
             return
         probe = frame.probe
+        if frame.stays:
+            _walk(opened, probe)
+            send(outward, EndFrame(0))
+            continue
         tasks = list(dict.fromkeys(_tasks(probe.ops)))
         with contextlib.suppress(Exception):  # The fork meets the same, and says so.
             _warm(opened, tasks, made=made, starts=starts if reads_state(probe.ops) else None)
@@ -79,6 +88,15 @@ def main(inward: int, outward: int) -> None:
                 send(outward, unknown)
         if not _play_in_fork(inward, outward, opened=opened, probe=probe, starts=starts):
             return
+
+
+def _walk(opened: LoadedSubject, probe: Probe) -> None:
+    """Plays a probe in this process, so that its forks find type hints, decoders and compiled statements ready."""
+    player = Player(opened.factory)
+    player.play(probe.ops, lambda _: None)
+    player.leave()
+    gc.collect()
+    gc.freeze()
 
 
 def _shows_state(probe: Probe) -> bool:

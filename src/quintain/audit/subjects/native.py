@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 import msgspec
 
 from quintain import resource
+from quintain.audit.facts.data import RowIndex, is_list
 from quintain.environment import Environment
 from quintain.episode import Episode
 from quintain.errors import BROKEN, Component, EpisodeError, UsageError
@@ -62,7 +63,11 @@ _KEPT = 16
 
 
 class Shelf:
-    """Tasks of a split, each made once in this process, because making a task's world may take milliseconds."""
+    """Tasks of a split, each made once in this process, because making a task's world may take milliseconds.
+
+    Attributes:
+        index: Index of the tables of start states.
+    """
 
     def __init__(
         self, env: Environment[Any], split: str, chosen: int | Sequence[str] | None, *, names: Sequence[str] = ()
@@ -75,6 +80,7 @@ class Shelf:
         self._known: dict[str, Task[Any]] = {}
         self._seen, self._lock = 0, threading.Lock()
         self._memories: OrderedDict[str, world.Memory] = OrderedDict()
+        self.index = RowIndex()
 
     def memory(self, task: str) -> world.Memory:
         """Returns the cache of a task's tables, of which the last ones are kept; a new one starts as the last did."""
@@ -289,8 +295,20 @@ class NativeSubject:
     def start_state(self) -> dict[str, Any]:
         """Returns the state of an episode that has just begun, and closes the session."""
         state = self.state()
+        for rows in state.values():
+            if is_list(rows):
+                self._shelf.index.prepare(rows)
         self.close()
         return state
+
+    def changes_from_here(self) -> Callable[[], dict[str, list[Any]]]:
+        """Returns a function that compares the later state with the present one, as `facts.data.changes` does.
+
+        It reads changed rows only.
+        """
+        before, view = self._run(resource.fork(self._current.state)), self.state()
+        memory, index = self._shelf.memory(self._current.trace.task), self._shelf.index
+        return lambda: self._run(world.differences(before, view, self._current.state, memory=memory, index=index))
 
     def digest(self) -> str:
         """Returns the world's digest, which is far cheaper than `state`."""
