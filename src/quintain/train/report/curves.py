@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +43,11 @@ class Rate(msgspec.Struct):
     rate: float | None
     low: float
     high: float
+
+    @classmethod
+    def of(cls, failed: int, episodes: int) -> Rate:
+        """Returns the rate of two numbers of episodes."""
+        return cls(failed, episodes, failed / episodes if episodes else None, *wilson(failed, episodes))
 
 
 class Improvement(msgspec.Struct):
@@ -88,7 +92,11 @@ class TrainingReport(msgspec.Struct, kw_only=True):
     invalid_long: Rate
     improvement: Improvement | None
     weights: list[int]
-    warnings: list[str]
+    warnings: list[str] = []
+
+    def family(self, prefix: str) -> dict[str, Curve]:
+        """Returns the curves whose names begin with the prefix, by the rest of their names."""
+        return {name.removeprefix(prefix): curve for name, curve in self.curves.items() if name.startswith(prefix)}
 
 
 def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
@@ -125,7 +133,7 @@ def scalars(update: Update) -> dict[str, float]:
     counts, whole = update.counts, update.counts.whole
     trained, groups = counts.parts.get("trained", EpisodeSums()), whole.groups
     bounds = whole.bounds(update.scores) or (None, None)
-    found: dict[str, float | None] = {"score/mean": whole.mean, "score/least": bounds[0], "score/most": bounds[1]}
+    found: dict[str, float | None] = {"score/mean": whole.mean, "bounds/lowest": bounds[0], "bounds/highest": bounds[1]}
     found |= {"score/trained": trained.mean, "score/solved": whole.solved / whole.scored if whole.scored else None}
     if whole.episodes:
         found["invalid/all"] = 1 - whole.scored / whole.episodes
@@ -133,7 +141,8 @@ def scalars(update: Update) -> dict[str, float]:
         found["episode/turns"], found["episode/tokens"] = whole.turns / whole.episodes, whole.tokens / whole.episodes
         found["episode/breaks"] = whole.breaks / whole.episodes
     if groups:
-        found |= {f"groups/{name}": part.groups / groups for name, part in counts.parts.items()}
+        parts = {name: counts.parts.get(name, EpisodeSums()) for name in ("dropped", "stale")}
+        found |= {f"groups/{name}": part.groups / groups for name, part in parts.items()}
         found["groups/mixed"] = counts.mixed / groups
     if tokens := sum(counts.lags.values()):
         mean = sum(lag * number for lag, number in counts.lags.items()) / tokens
@@ -157,24 +166,23 @@ def report(runs: Mapping[str, Sequence[Update]], *, most: int | None = None) -> 
     """
     every = [update for run in runs.values() for update in run]
     counts: Counts = added(Counts(), *(update.counts for update in every))
-    scores = _scores(every)
-    rates = [_rate(failed, episodes) for failed, episodes in _halves(counts)]
-    whole = counts.whole
-    improvement = _improvement(list(runs.values()), scores)
+    scores, whole = _scores(every), counts.whole
+    short, long = (Rate.of(failed, episodes) for failed, episodes in _halves(counts))
     last = [run[-1].sampler for run in runs.values() if run]
-    return TrainingReport(
+    made = TrainingReport(
         runs={name: _facts(run) for name, run in runs.items()},
         curves=_curves(list(runs.values()), most),
         counts=counts,
         mean=whole.mean,
         bounds=whole.bounds(scores),
-        invalid=_rate(whole.episodes - whole.scored, whole.episodes),
-        invalid_short=rates[0],
-        invalid_long=rates[1],
-        improvement=improvement,
+        invalid=Rate.of(whole.episodes - whole.scored, whole.episodes),
+        invalid_short=short,
+        invalid_long=long,
+        improvement=_improvement(list(runs.values()), scores),
         weights=[sum(tenth) for tenth in zip(*(one.weights for one in last if one and one.weights), strict=True)],
-        warnings=list(_warnings(runs, improvement, *rates)),
     )
+    made.warnings = list(_warnings(made))
+    return made
 
 
 def _facts(run: Sequence[Update]) -> dict[str, float]:
@@ -192,9 +200,11 @@ def _curves(runs: Sequence[Sequence[Update]], most: int | None) -> dict[str, Cur
     size = 1 if most is None else max(1, -(-len(steps) // most))
     bucket = {step: steps[min(len(steps) - 1, place // size * size + size - 1)] for place, step in enumerate(steps)}
     values: dict[str, dict[int, list[list[float]]]] = {}
+    components = {f"invalid/{part}": 0.0 for run in runs for update in run for part in update.counts.failures}
     for place, run in enumerate(runs):
         for update in run:
-            for name, value in scalars(update).items():
+            found = scalars(update)
+            for name, value in ((components if "invalid/all" in found else {}) | found).items():
                 points = values.setdefault(name, {})
                 points.setdefault(bucket[update.step], [[] for _ in runs])[place].append(value)
     return {name: _curve(dict(sorted(values[name].items()))) for name in sorted(values)}
@@ -211,10 +221,6 @@ def _curve(points: Mapping[int, list[list[float]]]) -> Curve:
         low=[low for low, _ in bands],
         high=[high for _, high in bands],
     )
-
-
-def _rate(failed: int, episodes: int) -> Rate:
-    return Rate(failed, episodes, failed / episodes if episodes else None, *wilson(failed, episodes))
 
 
 def _halves(counts: Counts) -> list[tuple[int, int]]:
@@ -249,9 +255,8 @@ def _improvement(runs: Sequence[Sequence[Update]], scores: tuple[float, float]) 
     )
 
 
-def _warnings(
-    runs: Mapping[str, Sequence[Update]], improvement: Improvement | None, short: Rate, long: Rate
-) -> Iterator[str]:
+def _warnings(made: TrainingReport) -> Iterator[str]:
+    improvement, short, long = made.improvement, made.invalid_short, made.invalid_long
     if improvement is not None and improvement.hidden > abs(improvement.difference):
         yield (
             f"the score changed by {improvement.difference:+.3f}, less than what invalid episodes leave open "
@@ -267,6 +272,7 @@ def _warnings(
             f"{which} episodes fail more often: {long.rate or 0:.1%} of the longer half, {short.rate or 0:.1%} of the "
             "shorter half; the valid episodes are a biased sample"
         )
-    seeds = Counter(run[0].seed for run in runs.values() if run)
-    for seed, number in itertools.filterfalse(lambda one: one[1] < 2, seeds.items()):
-        yield f"{number} runs have seed {seed}, so intervals over runs treat repetitions as independent"
+    seeds = Counter(int(facts["seed"]) for facts in made.runs.values() if "seed" in facts)
+    for seed, number in seeds.items():
+        if number > 1:
+            yield f"{number} runs have seed {seed}, so intervals over runs treat repetitions as independent"

@@ -135,10 +135,7 @@ class TrainingLog(contextlib.AbstractContextManager["TrainingLog"]):
         """
         if step < 0:
             raise UsageError(f"step must be >= 0, got {step}")
-        numbers = {name: float(value) for name, value in (metrics or {}).items()}
-        for name, value in numbers.items():
-            if not math.isfinite(value):
-                raise UsageError(f"step {step}: metric {name!r} is {value}, expected a finite number; stop the trainer")
+        numbers = _finite(step, metrics or {})
         counts, used = Counts(), step if version is None else version
         batch = [(group, False) for group in groups] + [(group, True) for group in stale]
         for group, is_stale in batch:
@@ -170,6 +167,13 @@ class TrainingLog(contextlib.AbstractContextManager["TrainingLog"]):
         except OSError as error:
             os.ftruncate(self._file, end)
             raise PersistenceError(f"cannot write to {self.path}: {error.strerror}; make room and continue") from error
+
+
+def _finite(step: int, metrics: Mapping[str, float]) -> dict[str, float]:
+    for name, value in metrics.items():
+        if not math.isfinite(value):
+            raise UsageError(f"step {step}: metric {name!r} is {value}, expected a finite number; stop the trainer")
+    return {name: float(value) for name, value in metrics.items()}
 
 
 def _picture(sampler: Sampler[Any]) -> SamplerPicture:
