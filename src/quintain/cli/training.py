@@ -32,7 +32,7 @@ _METRICS = 3
 """Most metrics of the trainer in the table."""
 
 
-@click.command(short_help="Report on training runs: curves over seeds, invalid episodes, staleness.")
+@click.command(short_help="Report on training runs: curves over seeds, failures, staleness.")
 @click.argument("folders", nargs=-1, required=True, type=options.PATH, metavar="FOLDER...")
 @click.option("--html", type=options.PATH, metavar="FILE", help="Write one HTML file.")
 @click.option("--follow", is_flag=True, help=f"Report again every {_REFRESH_S} s while the runs go on, until Ctrl-C.")
