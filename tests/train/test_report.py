@@ -95,12 +95,12 @@ def test_sum_leaves_its_parts_unchanged() -> None:
 
 
 def test_groups_are_counted_by_their_use() -> None:
-    retried = group([1.0, 1.0], earlier=[episode(None, turns=3), episode(1.0, turns=3)])
+    retried = group([1.0, 1.0], earlier=[episode(None, turns=3), episode(1.0, turns=3)] * 2)
     counts = counted([retried, group([None, 0.0], kept=False)])
-    stale = counted([group([1.0, 1.0], turns=5)], stale=True)
+    stale = counted([group([1.0, 1.0], turns=5), group([None, 1.0], kept=False)], stale=True)
     found = {name: (sums.groups, sums.episodes, sums.scored, sums.turns) for name, sums in counts.parts.items()}
-    assert found == {"trained": (1, 2, 2, 2), "dropped": (2, 4, 2, 8)}
-    assert stale.parts["stale"].turns == 10
+    assert found == {"trained": (1, 2, 2, 2), "dropped": (3, 6, 3, 14)}
+    assert {name: sums.turns for name, sums in stale.parts.items()} == {"stale": 10, "dropped": 2}
     assert stale.lags == {}
 
 
@@ -147,6 +147,9 @@ def test_breaks_are_the_rows_beyond_the_first() -> None:
         kept=True,
     )
     assert counted([one]).whole.breaks == len(qn.trajectories(one.traces)) - 2 == 1
+    (update,) = updates([one])
+    numbers = scalars(update)
+    assert (numbers["episode/breaks"], numbers["episode/turns"], numbers["episode/tokens"]) == (0.5, 2.5, 25)
 
 
 def test_groups_with_a_gradient_and_their_success_are_counted() -> None:
@@ -321,6 +324,12 @@ def test_curves_have_intervals_over_the_runs() -> None:
     assert curve.high[0] == pytest.approx(0.25 + half, abs=1e-3)
 
 
+def test_component_without_failures_at_a_step_has_the_share_0() -> None:
+    curves = report({"a": updates([group([1.0, None])], [group([1.0])], [])}).curves
+    assert (curves["invalid/S"].steps, curves["invalid/S"].mean) == ([0, 1], [0.5, 0.0])
+    assert curves["groups/dropped"].mean == [0.0, 0.0]
+
+
 def test_one_run_has_no_interval() -> None:
     curve = report({"a": updates([group([1.0])])}).curves["score/mean"]
     assert (curve.low, curve.high) == ([None], [None])
@@ -337,14 +346,17 @@ def test_thinned_curves_keep_the_last_step_and_the_mean(steps: int, most: int) -
 
 
 def test_improvement_is_the_last_tenth_less_the_first() -> None:
+    last = [[group([1.0, 0.0])], [group([0.0])]]
     runs = {
-        "a": updates(*[[group([0.0, 0.0])]] * 2, *[[group([0.5, 0.5])]] * 16, *[[group([1.0, 0.0])]] * 2),
-        "b": updates([group([0.25])], [group([1.0])], seed=1),
+        "a": updates([group([0.25, None])], [group([0.75])], *[[group([0.0])]] * 16, *last),
+        "b": updates([group([0.0])], [group([1.0, 1.0])], seed=1),
     }
     found = report(runs).improvement
     assert found is not None
-    assert (found.first, found.last, found.difference, found.hidden) == (0.125, 0.75, 0.625, 0.0)
-    assert found.interval == pytest.approx(t_interval([0.5, 0.75]))
+    assert (found.first, found.last) == (0.25, pytest.approx(2 / 3))
+    assert found.difference == pytest.approx(found.last - found.first)
+    assert found.hidden == 1 / 4  # of the first tenth: one of four episodes is invalid
+    assert found.interval == pytest.approx(t_interval([1 / 3 - 0.5, 1.0]))
 
 
 def test_improvement_is_missing_until_every_run_has_two_updates() -> None:
@@ -366,6 +378,12 @@ def test_warning_when_the_improvement_may_be_zero() -> None:
     pairs = (("a", 0.25), ("b", 0.0))
     runs = {name: updates([group([0.0])], [group([s])], seed=n) for n, (name, s) in enumerate(pairs)}
     assert [words.partition(":")[0] for words in report(runs).warnings] == ["the change of the score may be 0"]
+
+
+def test_no_warning_when_the_score_surely_changes() -> None:
+    for scores in ((0.0, 1.0), (1.0, 0.0)):
+        runs = {str(seed): updates(*([group([score])] for score in scores), seed=seed) for seed in range(2)}
+        assert report(runs).warnings == []
 
 
 def test_warning_when_long_episodes_fail_more_often() -> None:

@@ -63,13 +63,13 @@ def training(
         exporters = [stack.enter_context(exporter) for exporter in made]
         before: dict[str, list[Update]] = {}
         try:
-            while (runs := _read(folders)) != before or follow:
-                if runs != before:
+            while True:
+                if (runs := _read(folders)) != before:
                     _show(runs, html, as_json=as_json, live=follow)
                     for exporter in exporters:
                         exporter.add(runs)
                 if not follow:
-                    break
+                    return
                 before = runs
                 time.sleep(_REFRESH_S)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -107,6 +108,7 @@ def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
     return fmean(values) - half, fmean(values) + half
 
 
+@functools.cache
 def t_quantile(degrees: int) -> float:
     """Returns the t that |T| stays below with probability 0.95, for whole degrees of freedom.
 
