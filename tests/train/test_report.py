@@ -353,7 +353,7 @@ def test_improvement_is_the_last_tenth_less_the_first() -> None:
     }
     found = report(runs).improvement
     assert found is not None
-    assert (found.first, found.last) == (0.25, pytest.approx(2 / 3))
+    assert (found.first, found.last) == pytest.approx((0.25, 2 / 3))
     assert found.difference == pytest.approx(found.last - found.first)
     assert found.hidden == 1 / 4  # of the first tenth: one of four episodes is invalid
     assert found.interval == pytest.approx(t_interval([1 / 3 - 0.5, 1.0]))

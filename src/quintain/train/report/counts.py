@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -101,10 +101,10 @@ class Counts(msgspec.Struct):
         part = "stale" if stale and group.kept else "trained" if group.kept else "dropped"
         attempts = [group.earlier[start : start + size] for start in range(0, len(group.earlier), max(1, size))]
         for name, members in [(part, group.rollouts), *(("dropped", attempt) for attempt in attempts)]:
-            level = members[0].trace.tags.get(tag, "") if members else ""
-            for sums in (_at(self.parts, name, EpisodeSums), _at(self.levels, level, EpisodeSums) if level else None):
-                if sums is not None:
-                    _count(sums, [member.trace for member in members])
+            traces = [member.trace for member in members]
+            _count(self.parts.setdefault(name, EpisodeSums()), traces)
+            if traces and (level := traces[0].tags.get(tag)):
+                _count(self.levels.setdefault(level, EpisodeSums()), traces)
             for member in members:
                 self._count_episode(member.trace)
                 for field, value in msgspec.structs.asdict(member.timing).items():
@@ -124,7 +124,7 @@ class Counts(msgspec.Struct):
             return
         for reward in trace.every_reward():
             if reward.value is not None:
-                sums = _at(self.rewards.setdefault(reward.level.value, {}), reward.name, RewardSums)
+                sums = self.rewards.setdefault(reward.level.value, {}).setdefault(reward.name, RewardSums())
                 sums.count += 1
                 sums.total += reward.value
 
@@ -157,10 +157,6 @@ def _sum(one: Any, other: Any) -> Any:
     if isinstance(one, int | float):
         return one + other
     return one | {key: _sum(one[key], value) if key in one else value for key, value in other.items()}
-
-
-def _at(sums: dict[str, T], name: str, new: Callable[[], T]) -> T:
-    return sums[name] if name in sums else sums.setdefault(name, new())
 
 
 def _count(sums: EpisodeSums, traces: Sequence[Trace]) -> None:
