@@ -61,20 +61,20 @@ def training(
     made = [make(folder) for make, folder in ((export.tensorboard, tensorboard), (export.wandb, wandb)) if folder]
     with contextlib.ExitStack() as stack:
         exporters = [stack.enter_context(exporter) for exporter in made]
-        before: dict[str, list[Update]] = {}
+        shown: dict[str, list[Update]] = {}
         try:
             while True:
-                if (runs := _read(folders)) != before:
+                if (runs := _read(folders)) != shown:
+                    shown = runs
                     _show(runs, html, as_json=as_json, live=follow)
                     for exporter in exporters:
                         exporter.add(runs)
                 if not follow:
                     return
-                before = runs
                 time.sleep(_REFRESH_S)
         finally:
-            if before and html is not None:
-                _write(html, before, live=False)
+            if follow and shown and html is not None:
+                _write(html, shown, live=False)
 
 
 def _read(folders: Sequence[Path]) -> dict[str, list[Update]]:
@@ -92,15 +92,15 @@ def _show(runs: dict[str, list[Update]], html: Path | None, *, as_json: bool, li
 
     from quintain.train.report import report
 
-    if html is not None:
-        _write(html, runs, live=live)
     if as_json:
         console.print_json(msgspec.to_builtins(report(runs), str_keys=True))
-        return
-    if live:
-        click.clear()
-    for block in _blocks(report(runs, most=_ROWS)):
-        console.stdout().print(block)
+    else:
+        if live:
+            click.clear()
+        for block in _blocks(report(runs, most=_ROWS)):
+            console.stdout().print(block)
+    if html is not None:
+        _write(html, runs, live=live)
 
 
 def _write(file: Path, runs: dict[str, list[Update]], *, live: bool) -> None:
