@@ -102,13 +102,13 @@ class Login:
         return list(SUMS)
 
     def tools(self) -> list[dict[str, Any]]:
-        publish = tool("publish", "Publish a value under a name.", name=TEXT, value=TEXT)
+        publish = tool("publish", "Publish a value under a title.", title=TEXT, value=TEXT)
         return [tool("login", "Log in.", user=TEXT), tool("logout", "Log out."), publish]
 
     def reset(self, task: str, seed: int) -> str:
         self.task, self.user = task, ""
         self.published: dict[str, str] = {}
-        return f"Log in as ana and publish under the name sum the value {SUMS[task]}."
+        return f"Log in as ana and publish under the title sum the value {SUMS[task]}."
 
     def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if name == "login":
@@ -118,7 +118,7 @@ class Login:
         elif name == "logout":
             self.user = ""
         else:
-            self.published[arguments["name"]] = arguments["value"]
+            self.published[arguments["title"]] = arguments["value"]
         return {"ok": True}
 
     def state(self) -> dict[str, Any]:
@@ -128,4 +128,4 @@ class Login:
         return float(self.published == {"sum": SUMS[self.task]})
 
     def oracle(self, task: str) -> list[Any]:
-        return [["login", {"user": "ana"}], ["publish", {"name": "sum", "value": SUMS[task]}]]
+        return [["login", {"user": "ana"}], ["publish", {"title": "sum", "value": SUMS[task]}]]
