@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -86,6 +87,7 @@ def skip_without_sandbox() -> None:
 
 def skip_without(module: str, extra: str) -> None:
     pytest.importorskip(module, reason=f"pip install '.[{extra}]'")
+    warnings.simplefilter("ignore")  # TRL uses names that transformers calls old; pytest restores it.
 
 
 MISSING: dict[str, Callable[[], None]] = {

@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
-import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 
 import quintain as qn
 from quintain.errors import RunStopped, UsageError
-from quintain.harness import Model, Request
+from quintain.harness import Request
 from quintain.trace import Message, Reply, Tokens
 from tests.train import tiny
 
@@ -78,7 +76,7 @@ def changed(model: Any, before: dict[str, Any]) -> bool:
 # --- GRPOTrainer ---
 
 
-def trainer(env: qn.Environment[Letter], folder: Path, *, model: Any = None, steps: int = 3, **how: Any) -> Any:
+def trainer(env: qn.Environment[Letter], folder: Path, *, steps: int = 3, play: Any = None) -> Any:
     prompts = [{"prompt": task.id} for task in env.tasks("train")]
     config = trl.GRPOConfig(
         str(folder),
@@ -92,18 +90,15 @@ def trainer(env: qn.Environment[Letter], folder: Path, *, model: Any = None, ste
         report_to="none",
         use_cpu=True,
         bf16=False,
-        gradient_checkpointing=False,
         disable_tqdm=True,
     )
-    if "model_" in how:
-        how = {"model": how["model_"], "control": how["model_"]}
     return trl.GRPOTrainer(
-        model=model or tiny.model(),
+        model=tiny.model(),
         reward_funcs=score,
         args=config,
         train_dataset=datasets.Dataset.from_list(prompts),
         processing_class=tiny.tokenizer(),
-        rollout_func=RolloutFunc(env, **how),
+        rollout_func=play or RolloutFunc(env),
     )
 
 
@@ -150,9 +145,10 @@ def test_the_failure_gate_stops_grpo(tmp_path: Path) -> None:
         made.train()
 
 
-def test_a_model_of_its_own_gets_the_weights_of_each_step(tmp_path: Path) -> None:
+def test_a_model_of_its_own_gets_the_weights_of_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(tiny.model(seed=1), tiny.tokenizer())
-    made = trainer(environment(), tmp_path, model=tiny.model(), steps=2, model_=engine)
+    env = environment()
+    made = trainer(env, tmp_path, steps=2, play=RolloutFunc(env, engine, control=engine))
     first = weights(made.model)
     sent: list[dict[str, Any]] = []
     update = engine.update
@@ -161,7 +157,7 @@ def test_a_model_of_its_own_gets_the_weights_of_each_step(tmp_path: Path) -> Non
         sent.append({name: tensor.detach().clone() for name, tensor in given.items()})
         update(given, version)
 
-    engine.update = recorded  # type: ignore[method-assign]
+    monkeypatch.setattr(engine, "update", recorded)
     made.train()
     engine.close()
     assert engine.version == 1
@@ -227,3 +223,176 @@ def test_a_model_without_logprobs_is_refused() -> None:
 
     with pytest.raises(UsageError, match="has no logprobs, which trl needs; use an endpoint that returns them"):
         RolloutFunc(environment(), bare)(["train-ann"] * 4, fake())
+
+
+# --- AsyncGRPOTrainer ---
+
+
+def attention(query: Any, key: Any, value: Any, *rest: Any, softmax_scale: float, **_: Any) -> Any:
+    """Stands for FlashAttention-3, which only GPUs have: attention of segments to the paths that lead to them."""
+    found, edges = [], zip(*(itertools.pairwise(one.tolist()) for one in rest[:2]), strict=True)
+    for (a, b), (c, d) in edges:
+        q, k, v = (one.transpose(0, 1)[None] for one in (query[a:b], key[c:d], value[c:d]))
+        seen = torch.ones(b - a, d - c, dtype=torch.bool).tril(d - c - b + a)
+        made = torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, attn_mask=seen, scale=softmax_scale, enable_gqa=True
+        )
+        found.append(made[0].transpose(0, 1))
+    return torch.cat(found)
+
+
+@pytest.fixture
+def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replaces what AsyncGRPOTrainer asks of a GPU."""
+    packing = pytest.importorskip("trl.experimental.async_grpo.packing")
+    module = pytest.importorskip("trl.experimental.async_grpo.async_grpo_trainer")
+    monkeypatch.setattr(packing, "_flash_attn", lambda: SimpleNamespace(flash_attn_varlen_func=attention))
+    monkeypatch.setattr(module, "get_peak_flops_per_device", lambda *_: None)
+
+
+def async_trainer(env: qn.Environment[Letter], folder: Path, engine: Engine, *, steps: int = 6) -> Any:
+    grpo = pytest.importorskip("trl.experimental.async_grpo")
+    tiny.model().save_pretrained(folder / "model")
+    config = grpo.AsyncGRPOConfig(
+        str(folder / "out"),
+        per_device_train_batch_size=16,
+        max_steps=steps,
+        learning_rate=1e-2,
+        logging_steps=1,
+        save_strategy="no",
+        report_to="none",
+        use_cpu=True,
+        bf16=False,
+        dtype="float32",
+        token_budget=0,
+        disable_tqdm=True,
+    )
+    return grpo.AsyncGRPOTrainer(
+        str(folder / "model"),
+        args=config,
+        train_dataset=datasets.Dataset.from_list([{"prompt": "not read"}]),
+        processing_class=tiny.tokenizer(),
+        rollout_worker=RolloutWorker(env, engine, group=8, ahead=32),
+        weight_transfer=WeightTransfer(engine),
+    )
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    made = Engine(tiny.model(), tiny.tokenizer())
+    yield made
+    made.close()
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_async_grpo_learns_while_episodes_are_played(tmp_path: Path, engine: Engine) -> None:
+    made = async_trainer(environment(), tmp_path, engine, steps=30)
+    before = weights(made.model)
+    made.train()
+    rewards = logged(made, "reward")
+    assert changed(made.model, before)
+    assert sum(rewards[-5:]) / 5 > sum(rewards[:5]) / 5 + 0.1
+    assert engine.version == 31  # One before the first step, one after each.
+    assert all(torch.equal(tensor, engine.network.state_dict()[name]) for name, tensor in weights(made.model).items())
+    assert logged(made, "ratio")[0] == pytest.approx(1.0, abs=1e-3)
+    assert max(logged(made, "sample/staleness_max")) <= 4
+    assert set(logged(made, "episodes/without_score")) == {0.0}
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_failed_episodes_give_async_grpo_no_gradient(tmp_path: Path, engine: Engine) -> None:
+    made = async_trainer(environment(broken_half), tmp_path, engine)
+    before = weights(made.model)
+    made.train()
+    assert set(logged(made, "reward")) == {1.0}
+    assert set(logged(made, "episodes/without_score")) == {0.5}
+    assert not changed(made.model, before)
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_the_failure_gate_stops_async_grpo(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = async_trainer(environment(broken_half, gate_rate=0.05), tmp_path, engine, steps=1000)
+    with pytest.raises(RunStopped, match="the grader is down"):
+        made.train()
+
+
+def taken(worker: RolloutWorker[Letter], count: int) -> list[Any]:
+    """Returns the first samples of a worker, which then stops."""
+    worker.start()
+    try:
+        return [worker.rollout_buffer.get(timeout=60) for _ in range(count)]
+    finally:
+        worker.stop()
+
+
+def test_samples_of_a_group_are_of_one_task_with_advantages_around_zero(engine: Engine) -> None:
+    samples = taken(RolloutWorker(environment(), engine, group=4), 48)
+    words = tiny.tokenizer()
+    groups = [list(one) for _, one in itertools.groupby(samples, key=lambda sample: sample.group_id)]
+    prompts = [{words.decode(one.input_ids[: one.completion_mask.argmax()].tolist()) for one in g} for g in groups]
+    assert [len(one) for one in groups] == [4] * 12
+    assert [len(one) for one in prompts] == [1] * 12
+    assert len(set().union(*prompts)) == len(NAMES)
+    assert len({one.group_id for one in samples}) == 12
+    for group in groups:
+        rewards = [one.metrics["reward"] for one in group]
+        assert [one.advantage for one in group] == pytest.approx([r - sum(rewards) / 4 for r in rewards])
+
+
+def test_samples_have_the_logprobs_of_what_was_drawn(engine: Engine) -> None:
+    for one in taken(RolloutWorker(environment(), engine, group=4), 8):
+        with torch.no_grad():
+            found = torch.log_softmax(engine.network(torch.tensor(one.input_ids)[None]).logits[0], -1)
+        wanted = found[range(len(one.input_ids) - 1), one.input_ids[1:]] * one.completion_mask[1:]
+        assert one.old_log_probs[1:].tolist() == pytest.approx(wanted.tolist(), abs=1e-5)
+
+
+def test_advantages_may_be_those_of_another_function(engine: Engine) -> None:
+    samples = taken(RolloutWorker(environment(), engine, group=4, advantages=leave_one_out), 4)
+    rewards = [one.metrics["reward"] for one in samples]
+    assert [one.advantage for one in samples] == pytest.approx([r - (sum(rewards) - r) / 3 for r in rewards])
+
+
+def test_replies_without_versions_have_the_one_that_was_live() -> None:
+    async def bare(request: Request) -> Reply:
+        await asyncio.sleep(0)
+        return Reply(Message("assistant", "hi"), Tokens([1], [2], [-0.5]))
+
+    worker = RolloutWorker(environment(), bare, group=2)
+    worker.update_model_version(3)
+    assert [one.model_version for one in taken(worker, 4)] == [3] * 4
+
+
+def test_a_worker_stops_while_the_trainer_takes_nothing(engine: Engine) -> None:
+    worker = RolloutWorker(environment(), engine, group=4, ahead=8)
+    worker.start()
+    while not worker.rollout_buffer.full():
+        time.sleep(0.01)
+    worker.check_health(60)
+    worker.stop()
+    assert worker.rollout_buffer.qsize() == 8
+    assert "quintain rollouts" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_worker_that_is_out_of_tasks_is_not_healthy(engine: Engine) -> None:
+    env = environment()
+    worker = RolloutWorker(env, engine, tasks=env.tasks("train"), group=2)
+    worker.start()
+    worker._thread.join(60)
+    assert worker.rollout_buffer.qsize() == 8
+    with pytest.raises(UsageError, match=r"the tasks came to an end.*itertools.cycle"):
+        worker.check_health(60)
+
+
+def test_a_worker_that_is_silent_is_not_healthy() -> None:
+    async def asleep(request: Request) -> Reply:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    worker = RolloutWorker(environment(), asleep, group=2)
+    worker.start()
+    time.sleep(0.1)
+    worker.check_health(60)
+    with pytest.raises(TimeoutError, match="no group was complete for"):
+        worker.check_health(0.05)
+    worker.stop()

@@ -68,11 +68,15 @@ class ChatMessage(msgspec.Struct):
     tool_calls: list[_ChatCall] | None = None
     tool_call_id: str | None = None
 
+    @property
+    def text(self) -> str:
+        """Content as one text."""
+        content = self.content or ""
+        return content if isinstance(content, str) else "".join(part.text for part in content)
+
     def plain(self) -> dict[str, Any]:
         """Returns the message as chat templates take it, with the arguments of calls as objects."""
-        content = self.content or ""
-        found: dict[str, Any] = {"role": self.role}
-        found["content"] = content if isinstance(content, str) else "".join(part.text for part in content)
+        found: dict[str, Any] = {"role": self.role, "content": self.text}
         if self.tool_calls:
             calls = [{"name": c.function.name, "arguments": _object(c.function.arguments)} for c in self.tool_calls]
             found["tool_calls"] = [{"type": "function", "function": call} for call in calls]
@@ -298,12 +302,9 @@ class Engine:
 
     def _render(self, chat: ChatRequest, count: int, *, more: bool) -> str:
         messages = [message.plain() for message in chat.messages[:count]]
+        how = {"tools": chat.tools, "tokenize": False, "add_generation_prompt": more}
         try:
-            return str(
-                self.tokenizer.apply_chat_template(
-                    messages, tools=chat.tools, tokenize=False, add_generation_prompt=more
-                )
-            )
+            return str(self.tokenizer.apply_chat_template(messages, **how))
         except Exception as error:
             raise UsageError(f"the chat template refuses the messages: {error}") from error
 
@@ -322,30 +323,15 @@ class Engine:
         self._drawn[_key([*chat.messages, ChatMessage("assistant", content, calls)])] = (row.ids, length)
         if len(self._drawn) > REMEMBERED:
             self._drawn.popitem(last=False)
-        tokens = self.tokenizer.convert_ids_to_tokens(drawn)
-        logprobs: list[dict[str, Any]] = [
-            {"token": token, "logprob": logprob, "bytes": None, "top_logprobs": []}
-            for token, logprob in zip(tokens, row.logprobs, strict=True)
-        ]
-        choice = {
-            "index": 0,
-            "message": message,
-            "finish_reason": "length" if not is_ended else "tool_calls" if calls else "stop",
-            "logprobs": {"content": logprobs},
-            "token_ids": drawn,
-            "token_versions": row.versions,
-        }
+        found = zip(self.tokenizer.convert_ids_to_tokens(drawn), row.logprobs, strict=True)
+        logprobs = [{"token": token, "logprob": one, "bytes": None, "top_logprobs": ()} for token, one in found]
+        finish = "length" if not is_ended else "tool_calls" if calls else "stop"
+        choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": finish}
+        choice |= {"logprobs": {"content": logprobs}, "token_ids": drawn, "token_versions": row.versions}
         counts = {"prompt_tokens": row.start, "completion_tokens": len(drawn), "total_tokens": len(row.ids)}
-        return {
-            "id": f"chatcmpl-{number}",
-            "object": "chat.completion",
-            "created": int(time.time()),
-            "model": self.name,
-            "choices": [choice],
-            "usage": counts,
-            "prompt_token_ids": row.ids[: row.start],
-            "policy_version": row.versions[-1],
-        }
+        head = {"id": f"chatcmpl-{number}", "object": "chat.completion", "created": int(time.time())}
+        body = {"model": self.name, "choices": [choice], "usage": counts}
+        return {**head, **body, "prompt_token_ids": row.ids[: row.start], "policy_version": row.versions[-1]}
 
     # --- tokens: the thread's own, under the lock ---
 
@@ -407,16 +393,9 @@ class Engine:
         hidden = torch.arange(slots.width, device=device) > slots.places[:, None, :, None]
         mask = torch.zeros(hidden.shape, dtype=self.network.dtype, device=device)
         mask = mask.masked_fill(hidden, torch.finfo(self.network.dtype).min)
+        how = {"attention_mask": mask, "position_ids": slots.places, "use_cache": True, self._cache: slots}
         with torch.no_grad():
-            made = self.network(
-                input_ids=ids,
-                attention_mask=mask,
-                position_ids=slots.places,
-                use_cache=True,
-                logits_to_keep=1,
-                **{self._cache: slots},
-            )
-        return made.logits[:, -1].float()
+            return self.network(input_ids=ids, logits_to_keep=1, **how).logits[:, -1].float()
 
     def _draw(self, rows: Sequence[_Row], logits: Any) -> None:
         """Appends one token to each row, by the inverse of its distribution function at a number of the row's own."""
@@ -496,7 +475,7 @@ def _common(a: Sequence[int], b: Sequence[int]) -> int:
 
 def _key(messages: Sequence[ChatMessage]) -> str:
     """Returns the name of a conversation; texts in parts and in one piece have the same."""
-    said = [(one.plain()["content"], one.role, one.tool_calls or [], one.tool_call_id) for one in messages]
+    said = [(one.text, one.role, one.tool_calls or [], one.tool_call_id) for one in messages]
     return codec.digest(codec.dumps(said))
 
 

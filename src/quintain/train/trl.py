@@ -260,7 +260,7 @@ class WeightTransfer:
         """Does nothing: the transfer needs no preparation."""
 
     def pause(self) -> None:
-        """Stops drawing."""
+        """Stops drawing before the weights are replaced."""
         self._control.pause()
 
     def send_weights(self, iterator: Iterator[tuple[str, Any]]) -> None:
