@@ -200,6 +200,28 @@ def test_a_reply_that_was_cut_off_is_ended_in_the_next_prompt(own: Engine) -> No
     assert own.tokenizer.decode(prompt(second)[len(whole) :]).startswith("<|im_end|>\n<|im_start|>user\nmore")
 
 
+def test_drawn_ids_are_in_the_next_prompt_when_the_template_drops_thoughts(
+    own: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = own._tokens("<think>hm</think>yes")
+    write(own, [*said, own.tokenizer.eos_token_id], monkeypatch)
+    (first,) = ask(own, chat("sure?", seed=1, max_tokens=200))
+    monkeypatch.undo()
+    dropping = tiny.TEMPLATE.replace("{{ message.content }}", "{{ message.content.split('</think>')[-1] }}")
+    monkeypatch.setattr(own.tokenizer, "chat_template", dropping.replace("{{ START }}", tiny.START))
+    assert "hm" not in own._render(chat("sure?", first, "really?"), chat("sure?", first, "really?").messages)
+    (second,) = ask(own, chat("sure?", first, "really?", max_tokens=1))
+    whole = prompt(first) + drawn(first)
+    assert prompt(second)[: len(whole)] == whole
+
+
+def test_a_conversation_with_other_tools_is_rendered_anew(own: Engine) -> None:
+    (first,) = ask(own, chat("hi", seed=1))
+    tool = {"type": "function", "function": {"name": "press", "parameters": {}}}
+    (second,) = ask(own, chat("hi", first, "more", tools=[tool], max_tokens=1))
+    assert own.tokenizer.decode(prompt(second)).startswith("<|im_start|>tools\npress<|im_end|>")
+
+
 class Note(qn.State):
     pass
 
@@ -234,6 +256,40 @@ def test_an_episode_is_one_row_though_the_model_writes_what_it_likes(own: Engine
     assert [(len(row.turns), row.branch) for row in rows] == [(3, 0)] * 16
     assert all(row.versions == [(first, 0) for _, first, _ in row.turns] for row in rows)
     assert len({row.score for row in rows}) > 4
+
+
+class Panel(qn.State):
+    pressed: str = ""
+
+    @qn.tool
+    def press(self, button: str) -> str:
+        """Press a button.
+
+        Args:
+            button: Its colour.
+        """
+        self.pressed = button
+        return "click"
+
+
+@qn.reward
+def green(view: qn.EpisodeView[Panel]) -> float:
+    return float(view.state.pressed == "green")
+
+
+def test_a_drawn_call_runs_the_tool_and_its_result_is_read(own: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    end = own.tokenizer.eos_token_id
+    write(own, [*own._tokens(tiny.CALLS[1]), end, *own._tokens("done"), end], monkeypatch)
+    task = qn.Task(id="green", prompt="Press green.", start=Panel())
+    env = qn.Environment(
+        "panel", tasks=lambda _: [task], harness=qn.ToolLoop(), verifier=qn.Verifier(green), state=Panel
+    )
+    trace = asyncio.run(qn.rollout(env, task, own)).trace
+    (row,) = qn.trajectories([trace])
+    assert trace.score == 1.0
+    assert [turn.reply.message.text for turn in trace.turns] == ["", "done"]
+    assert len(row.turns) == 2
+    assert "tool\nclick" in own.tokenizer.decode(row.token_ids)
 
 
 # --- weights ---

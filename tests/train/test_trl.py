@@ -12,11 +12,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 import quintain as qn
 from quintain.errors import RunStopped, UsageError
-from quintain.harness import Request
+from quintain.harness import Model, Request, Session
 from quintain.trace import Message, Reply, Tokens
 from tests.train import tiny
 
@@ -197,6 +198,25 @@ def test_rows_without_a_score_have_no_token_to_train_on() -> None:
     columns = RolloutFunc(environment(broken_half))(["train-ann"] * 4, fake())
     assert columns["score"] == [1.0, None, 1.0, None]
     assert [any(mask) for mask in columns["env_mask"]] == [True, False, True, False]
+
+
+class Talk(msgspec.Struct, frozen=True):
+    """Harness that lets the model speak three times."""
+
+    async def play(self, session: Session, model: Model) -> None:
+        for _ in range(3):
+            await session.step(await model(session.request()))
+            session.append(Message("user", "more"))
+        session.terminate("over")
+
+
+def test_what_the_environment_says_between_replies_is_masked() -> None:
+    made = fake()
+    columns = RolloutFunc(environment().replace(harness=Talk()))(["train-ann"] * 4, made)
+    for ids, mask in zip(columns["completion_ids"], columns["env_mask"], strict=True):
+        spans = [list(group) for _, group in itertools.groupby(zip(ids, mask, strict=True), key=lambda pair: pair[1])]
+        assert [span[0][1] for span in spans] == [1, 0, 1, 0, 1]
+        assert all("user\nmore" in made.processing_class.decode([one for one, _ in span]) for span in spans[1::2])
 
 
 def test_evaluation_plays_groups_of_its_own_size() -> None:

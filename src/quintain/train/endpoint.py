@@ -79,7 +79,7 @@ def _models(engine: Engine) -> Any:
 
 async def _update(engine: Engine, request: Request) -> Any:
     body = await request.body()
-    if request.headers.get("content-type") == "application/json":
+    if request.headers.get("content-type", "").startswith("application/json"):
         given = msgspec.json.decode(body, type=_FromDisk)
         await asyncio.to_thread(engine.update, given.path, given.version)
     else:

@@ -42,6 +42,8 @@ PREFILL = 512
 """Most prompt tokens of one row in one forward pass."""
 REMEMBERED = 10_000
 """Replies whose ids are kept for later prompts."""
+MARK = "the reply that was drawn: 4c1e8f"
+"""Text whose place in a rendered prompt is taken by the ids of a reply."""
 _CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 
 
@@ -205,7 +207,7 @@ class Engine:
         self._ends: set[int] = {tokenizer.eos_token_id, *([ends] if isinstance(ends, int) else ends or ())}
         parameters = inspect.signature(model.forward).parameters
         self._cache = "cache" if "cache" in parameters else "past_key_values"  # transformers 5.24 renamed it.
-        self._drawn: OrderedDict[str, tuple[list[int], int]] = OrderedDict()  # Ids, and characters of the prompt.
+        self._drawn: OrderedDict[str, list[int]] = OrderedDict()
         self._slots = _Slots(self._torch, slots)
         self._arrivals: queue.SimpleQueue[_Row | None] = queue.SimpleQueue()
         self._waiting, self._active = deque[_Row](), list[_Row]()
@@ -225,7 +227,7 @@ class Engine:
         Raises:
             UsageError: The prompt leaves no room in the model's context, or the chat template refuses it.
         """
-        ids, length = self._prompt(chat)
+        ids = self._prompt(chat)
         most = chat.max_completion_tokens or chat.max_tokens or self.context
         if len(ids) >= self.context:
             raise UsageError(f"the prompt has {len(ids)} tokens, and prompt and reply together at most {self.context}")
@@ -234,7 +236,7 @@ class Engine:
         row = _Row(ids, min(len(ids) + most, self.context), chat)
         self._arrivals.put(row)
         await asyncio.wrap_future(row.future)
-        return self._response(chat, row, length)
+        return self._response(chat, row)
 
     def pause(self) -> None:
         """Stops drawing between two tokens; requests wait for `resume`."""
@@ -284,27 +286,23 @@ class Engine:
 
     # --- text: prompts with the ids that were drawn, and replies with calls ---
 
-    def _prompt(self, chat: ChatRequest) -> tuple[list[int], int]:
-        """Returns the prompt's ids and the length of its text."""
-        text = self._render(chat, len(chat.messages), more=True)
+    def _prompt(self, chat: ChatRequest) -> list[int]:
+        """Returns the ids of the last known reply and all before it, and of what the template writes after it."""
         for count in range(len(chat.messages) - 1, 0, -1):
-            if (found := self._drawn.get(_key(chat.messages[:count]))) is None:
-                continue
-            ids, length = found
-            # What the template writes after the reply is kept, up to what the model itself wrote to end it.
-            head, is_ended = self._render(chat, count, more=False), ids[-1] in self._ends
-            end = self.tokenizer.decode([ids[-1]]) if is_ended else self.tokenizer.eos_token
-            cut = head.rfind(end, length)
-            cut = len(head) if cut < 0 else cut + len(end) * is_ended
-            if text.startswith(head[:cut]):
-                return ids + self._tokens(text[cut:]), len(text)
-        return self._tokens(text), len(text)
+            if ids := self._drawn.get(_key(chat, count)):
+                marked = [*chat.messages[: count - 1], ChatMessage("assistant", MARK), *chat.messages[count:]]
+                _, mark, rest = self._render(chat, marked).rpartition(MARK)
+                if mark:
+                    # The template ends the reply, too.
+                    end = self.tokenizer.decode([ids[-1]]) if ids[-1] in self._ends else ""
+                    return ids + self._tokens(rest.removeprefix(end))
+        return self._tokens(self._render(chat, chat.messages))
 
-    def _render(self, chat: ChatRequest, count: int, *, more: bool) -> str:
-        messages = [message.plain() for message in chat.messages[:count]]
-        how = {"tools": chat.tools, "tokenize": False, "add_generation_prompt": more}
+    def _render(self, chat: ChatRequest, messages: Sequence[ChatMessage]) -> str:
+        plain = [message.plain() for message in messages]
+        how = {"tools": chat.tools, "tokenize": False, "add_generation_prompt": True}
         try:
-            return str(self.tokenizer.apply_chat_template(messages, **how))
+            return str(self.tokenizer.apply_chat_template(plain, **how))
         except Exception as error:
             raise UsageError(f"the chat template refuses the messages: {error}") from error
 
@@ -312,7 +310,7 @@ class Engine:
         ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 
-    def _response(self, chat: ChatRequest, row: _Row, length: int) -> dict[str, Any]:
+    def _response(self, chat: ChatRequest, row: _Row) -> dict[str, Any]:
         drawn = row.ids[row.start :]
         is_ended = drawn[-1] in self._ends
         text = self.tokenizer.decode(drawn[:-1] if is_ended else drawn)
@@ -320,7 +318,8 @@ class Engine:
         content, calls = parse(text, number)
         listed = [{**msgspec.to_builtins(call), "type": "function"} for call in calls]
         message = {"role": "assistant", "content": content, **({"tool_calls": listed} if calls else {})}
-        self._drawn[_key([*chat.messages, ChatMessage("assistant", content, calls)])] = (row.ids, length)
+        answered = msgspec.structs.replace(chat, messages=[*chat.messages, ChatMessage("assistant", content, calls)])
+        self._drawn[_key(answered, len(answered.messages))] = row.ids
         if len(self._drawn) > REMEMBERED:
             self._drawn.popitem(last=False)
         found = zip(self.tokenizer.convert_ids_to_tokens(drawn), row.logprobs, strict=True)
@@ -473,10 +472,10 @@ def _common(a: Sequence[int], b: Sequence[int]) -> int:
     return low
 
 
-def _key(messages: Sequence[ChatMessage]) -> str:
-    """Returns the name of a conversation; texts in parts and in one piece have the same."""
-    said = [(one.text, one.role, one.tool_calls or [], one.tool_call_id) for one in messages]
-    return codec.digest(codec.dumps(said))
+def _key(chat: ChatRequest, count: int) -> str:
+    """Returns the name of a conversation's first messages; texts in parts and in one piece have the same."""
+    said = [(one.text, one.role, one.tool_calls or [], one.tool_call_id) for one in chat.messages[:count]]
+    return codec.digest(codec.dumps((said, chat.tools)))
 
 
 def _object(arguments: str) -> Any:
