@@ -71,7 +71,7 @@ $(VENV)/.dev: $(VENV)/.base
 # torch's own index has a build without CUDA, of a tenth of the size.
 $(TRAIN)/.train: pyproject.toml
 	test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
-	-$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check torch \
+	-$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --retries 1 torch \
 		--index-url https://download.pytorch.org/whl/cpu
 	$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[trl,dev]' openai
 	touch $@

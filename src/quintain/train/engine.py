@@ -147,7 +147,7 @@ class _Slots:
                 added = one.new_zeros((self._count, max(self.width, 2 * had) - had, *one.shape[2:]))
                 stored[which] = self._torch.cat([stored[which], added], 1)
             stored[which][self.rows[:, None], self.places] = one
-        keys, values = (one[self.rows, : self.width].transpose(1, 2) for one in stored)
+        keys, values = (one[:, : self.width].index_select(0, self.rows).transpose(1, 2) for one in stored)
         return keys, values
 
     def get_seq_length(self, layer: int = 0) -> int:
@@ -344,7 +344,9 @@ class Engine:
                     self._step()
                 except Exception as error:  # noqa: BLE001  # Handed to those who asked.
                     self._end(list(self._active), error)
-        self._end([*self._active, *self._waiting], UsageError("the engine was closed while it drew this reply"))
+        left = [row for _ in range(self._arrivals.qsize()) if (row := self._arrivals.get()) is not None]
+        closed = UsageError("the engine was closed while it drew this reply")
+        self._end([*self._active, *self._waiting, *left], closed)
 
     def _collect(self) -> bool:
         """Takes what has arrived, and waits for it if there is nothing else to do; False when the engine is closed."""
