@@ -1,6 +1,6 @@
 """Queue between two processes of one machine: the trainer asks, and the process that plays answers with a batch.
 
-The groups wait in the process that plays, and a batch crosses, as MessagePack, only when the trainer asks for it. So the
+The groups wait in the process that plays. A batch crosses, as MessagePack, only when the trainer asks for it. So the
 pipeline's bound is that of the queue, a trainer that stops reading stops play, and no token ages on the way.
 """
 
@@ -22,7 +22,7 @@ from .pipeline import Batch, Pipeline
 
 
 class ProducerError(QuintainError):
-    """The process that plays failed or died; the message has its error."""
+    """The other side of the queue failed or died; the message has its error."""
 
 
 class _Question(msgspec.Struct):
@@ -31,11 +31,24 @@ class _Question(msgspec.Struct):
     version: int | None = None
 
 
-class _Answer(msgspec.Struct):
+class Answer(msgspec.Struct):
     """The next batch, or None after the last one, and an error."""
 
     batch: Batch | None = None
     error: str = ""
+
+    def opened(self) -> Batch:
+        """Returns the batch.
+
+        Raises:
+            ProducerError: The answer is an error.
+            StopIteration: There are no more batches.
+        """
+        if self.error:
+            raise ProducerError(self.error)
+        if self.batch is None:
+            raise StopIteration
+        return self.batch
 
 
 class Producer:
@@ -63,18 +76,14 @@ class Producer:
         """
         self._send(_Question())
         try:
-            answer = codec.loads(self._connection.recv_bytes(), _Answer)
+            answer = codec.loads(self._connection.recv_bytes(), Answer)
         except (EOFError, ConnectionError):
             self._process.join()
             raise ProducerError(
                 f"the process that plays ended with exit code {self._process.exitcode} before it answered, and groups "
                 "in play are lost; start it again with the trainer's version (version=)"
             ) from None
-        if answer.error:
-            raise ProducerError(answer.error)
-        if answer.batch is None:
-            raise StopIteration
-        return answer.batch
+        return answer.opened()
 
     def advance(self, version: int) -> None:
         """Notes that the endpoint now has the weights of this version; an error comes with the next batch."""
@@ -103,7 +112,7 @@ def _run(make: Callable[[], Pipeline[Any]], connection: Connection) -> None:
     except (EOFError, ConnectionError):
         return  # The trainer closed its end.
     except Exception as error:  # noqa: BLE001  # handed to the trainer, who raises it
-        answer = _Answer(error=f"the process that plays failed: {type(error).__name__}: {error}")
+        answer = Answer(error=f"the process that plays failed: {type(error).__name__}: {error}")
         connection.send_bytes(codec.dumps(answer))
 
 
@@ -114,5 +123,5 @@ async def _serve(pipe: Pipeline[Any], connection: Connection) -> None:
             if question.version is not None:
                 pipe.advance(question.version)
             else:
-                answer = _Answer(await anext(pipe, None))
+                answer = Answer(await anext(pipe, None))
                 await asyncio.to_thread(connection.send_bytes, codec.dumps(answer))
