@@ -114,7 +114,7 @@ class Login:
         if name == "login":
             self.user = arguments["user"]
         elif not self.user:
-            return {"error": "nobody is logged in"}
+            return {"error": "log in first"}
         elif name == "logout":
             self.user = ""
         else:
