@@ -210,7 +210,7 @@ class Talk(msgspec.Struct, frozen=True):
         session.terminate("over")
 
 
-def test_what_the_environment_says_between_replies_is_masked() -> None:
+def test_rows_mask_the_text_between_replies() -> None:
     made = fake()
     columns = RolloutFunc(environment().replace(harness=Talk()))(["train-ann"] * 4, made)
     for ids, mask in zip(columns["completion_ids"], columns["env_mask"], strict=True):
