@@ -20,7 +20,7 @@ import quintain as qn
 from quintain.errors import ModelError, QuintainError, UsageError
 from quintain.harness import Request
 from quintain.models import OpenAI
-from quintain.trace import Message, Reply
+from quintain.trace import Message, Reply, Trace
 from tests.train import tiny
 
 pytest.importorskip("uvicorn", reason="pip install '.[train]'")
@@ -48,13 +48,14 @@ def request(seed: int) -> Request:
     return Request(messages=[Message("user", "hi")], tools=[], seed=seed, max_tokens=20)
 
 
+def client(url: str, **options: Any) -> contextlib.aclosing[OpenAI]:
+    return contextlib.aclosing(OpenAI("local", base_url=url, api_key="", **options))
+
+
 def over_http(url: str, *requests: Request, **options: Any) -> list[Reply]:
     async def ask() -> list[Reply]:
-        model = OpenAI("local", base_url=url, api_key="", tokens=True, **options)
-        try:
+        async with client(url, tokens=True, **options) as model:
             return await asyncio.gather(*map(model, requests))
-        finally:
-            await model.aclose()
 
     return asyncio.run(ask())
 
@@ -134,7 +135,12 @@ def test_an_endpoint_that_dies_in_a_reply_makes_the_episode_invalid(
         "one", tasks=lambda _: [task], harness=qn.ToolLoop(), verifier=qn.Verifier(never), state=Nothing
     )
     task = qn.Task(id="hi", prompt="hi", start=Nothing())
-    trace = asyncio.run(qn.rollout(env, task, OpenAI("local", base_url=url, api_key="", retries=0))).trace
+
+    async def play() -> Trace:
+        async with client(url, retries=0) as model:
+            return (await qn.rollout(env, task, model)).trace
+
+    trace = asyncio.run(play())
     assert trace.failure is not None
     assert trace.failure.component == "model"
     assert qn.trajectories([trace]) == []
@@ -152,9 +158,9 @@ def never(view: qn.EpisodeView[Nothing]) -> float:
 def test_the_official_client_reads_replies_and_models(engine: Engine, url: str) -> None:
     openai: Any = pytest.importorskip("openai", reason="pip install openai")
     asked: Any = {"messages": [{"role": "user", "content": "hi"}], "seed": 1, "max_tokens": 20, "logprobs": True}
-    with openai.OpenAI(base_url=url, api_key="none") as client:
-        assert [one.id for one in client.models.list()] == ["local"]
-        found = client.chat.completions.create(model="local", **asked)
+    with openai.OpenAI(base_url=url, api_key="none") as official:
+        assert [one.id for one in official.models.list()] == ["local"]
+        found = official.chat.completions.create(model="local", **asked)
     (ours,) = over_http(url, request(1))
     assert ours.tokens is not None
     assert found.choices[0].token_ids == ours.tokens.completion

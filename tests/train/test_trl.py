@@ -210,13 +210,32 @@ class Talk(msgspec.Struct, frozen=True):
         session.terminate("over")
 
 
-def test_what_the_environment_says_between_replies_is_masked() -> None:
+def test_rows_mask_the_text_between_replies() -> None:
     made = fake()
     columns = RolloutFunc(environment().replace(harness=Talk()))(["train-ann"] * 4, made)
     for ids, mask in zip(columns["completion_ids"], columns["env_mask"], strict=True):
         spans = [list(group) for _, group in itertools.groupby(zip(ids, mask, strict=True), key=lambda pair: pair[1])]
         assert [span[0][1] for span in spans] == [1, 0, 1, 0, 1]
         assert all("user\nmore" in made.processing_class.decode([one for one, _ in span]) for span in spans[1::2])
+
+
+class Forgetful(msgspec.Struct, frozen=True):
+    """Harness that replaces the context after the first reply."""
+
+    async def play(self, session: Session, model: Model) -> None:
+        await session.step(await model(session.request()))
+        session.set_context([Message("user", "a summary")])
+        await session.step(await model(session.request()))
+        session.terminate("over")
+
+
+def test_a_rewritten_context_gives_grpo_one_row_and_async_grpo_all(engine: Engine) -> None:
+    env, made = environment().replace(harness=Forgetful()), fake()
+    columns = RolloutFunc(env)(["train-ann"] * 4, made)
+    assert all("a summary" in text for text in made.processing_class.batch_decode(columns["prompt_ids"]))
+    samples = taken(RolloutWorker(env, engine, group=4), 8)
+    assert len({one.group_id for one in samples}) == 1
+    assert sum("a summary" in made.processing_class.decode(one.input_ids.tolist()) for one in samples) == 4
 
 
 def test_evaluation_plays_groups_of_its_own_size() -> None:
