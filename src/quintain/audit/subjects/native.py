@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import itertools
 import json
 import math
 import threading
@@ -190,6 +191,17 @@ class NativeSubject:
     def tool_contracts(self) -> dict[str, dict[str, Any]]:
         """Contracts of the tools, with names as `world.view` shows them."""
         return {tool.name: _contract(tool) for tool in self._env.tools_of("agent")}
+
+    def contents(self, most: int) -> dict[str, dict[str, str]]:
+        """Returns the digests of what tasks hold but their id, by split and id, at most `most` of each split.
+
+        The session's split comes first.
+        """
+        splits = dict.fromkeys((self._shelf.split, *self._env.splits))
+        return {
+            split: {task.id: self._run(_content(task)) for task in itertools.islice(self._env.tasks(split), most)}
+            for split in splits
+        }
 
     def prompt(self, task: str) -> str:
         """Returns system prompt and task as in the agent's first request, without touching the running episode."""
@@ -442,6 +454,11 @@ def _without_limits(env: Environment[Any]) -> Environment[Any]:
     roomy = copy.copy(env)
     roomy.config = msgspec.structs.replace(env.config, max_turns=_MANY, max_calls=None)
     return roomy
+
+
+async def _content(task: Task[Any]) -> str:
+    unnamed = msgspec.structs.replace(task, id="", tags={})
+    return await unnamed.digest(task.world())
 
 
 async def _settled(method: Callable[[str], Any], fault: str) -> None:
