@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from quintain.cli import main
+from tests.audit.templates import PreparedWorkers
 from tests.cli.program import DESK
 
 
@@ -44,3 +45,9 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
         return Ended(left.value.code if isinstance(left.value.code, int) else 0, out, err)
 
     return run
+
+
+@pytest.fixture
+def forked_workers(templates: PreparedWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starts the workers of an audit in this process as forks of a template."""
+    monkeypatch.setattr("quintain.audit.kernel.child.subprocess", templates)

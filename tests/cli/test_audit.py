@@ -92,6 +92,7 @@ def report_in(folder: Path) -> dict[str, Any]:
 # --- what it says ---
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_proven_error_has_the_documented_form(there: Path) -> None:
     report = report_in(there / "there")
     assert {"subject", "digest", "coverage", "findings", "seconds"} <= set(report)
@@ -147,6 +148,7 @@ def test_audit_with_findings_exits_1_repeatably_and_leaves_no_files(
     assert no_files_left(tmp_path)
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_folders_are_numbered(here: Path, call: Call) -> None:
     for _ in range(2):
         audited(call, "Desk", "--budget", "0")
@@ -154,6 +156,7 @@ def test_folders_are_numbered(here: Path, call: Call) -> None:
 
 
 @pytest.mark.usefixtures("few_episodes")
+@pytest.mark.usefixtures("forked_workers")
 def test_report_gives_a_reason_for_each_skipped_check(here: Path, call: Call) -> None:
     ended = call("audit", "desks.py:Generous", "--plugin", "mine.py", "--seed", "5", "--tasks", "1")
     assert ended.status == 1
@@ -218,6 +221,7 @@ def test_a_list_runs_nothing(here: Path, call: Call) -> None:
     assert "Whether the judge can be shouted down." in call("audit", "x", "--plugin", "mine.py", "--list").out
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_audit_exits_5_when_no_check_is_applicable(here: Path, call: Call) -> None:
     ended = call("audit", "desks.py:Desk", "--plugin", "mine.py", "--check", "x.shy")
     assert ended.status == 5
@@ -269,6 +273,7 @@ def test_a_class_chooses_its_checks(here: Path, call: Call) -> None:
 
 
 @pytest.mark.usefixtures("few_episodes")
+@pytest.mark.usefixtures("forked_workers")
 def test_a_baseline_leaves_only_what_is_new(there: Path, call: Call, tmp_path: Path) -> None:
     for baseline in ("there", tmp_path / "out"):
         more = ("--out", tmp_path / "out", "--baseline", f"{baseline}/report.json")
@@ -304,6 +309,7 @@ date = 2026-01-02
 
 
 @pytest.mark.usefixtures("few_episodes")
+@pytest.mark.usefixtures("forked_workers")
 def test_accepted_findings_are_listed_and_do_not_fail_the_audit(here: Path, call: Call) -> None:
     status, report = audited(call, "Generous", "--out", "first")
     name = report["findings"][0]["name"]
@@ -328,6 +334,7 @@ def test_rows_for_checks_that_did_not_run_are_no_warning(here: Path, call: Call)
     assert "Warning" not in ended.err
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_certificate_holds_until_anything_differs(there: Path, call: Call) -> None:
     ask = ("audit", "desks.py:Desk", "--certificate", "sound/certificate.json")
     ended = call(*ask, "--json")
@@ -456,6 +463,7 @@ def test_processes_and_ports_do_not_outlive_their_probe(here: Path, call: Call, 
 
 
 @pytest.mark.usefixtures("few_episodes")
+@pytest.mark.usefixtures("forked_workers")
 def test_values_that_are_no_data_are_put_into_words(here: Path, call: Call) -> None:
     status, report = audited(call, "Strange")
     assert (status, report["failure_rate"]["failures"]) == (0, 0)

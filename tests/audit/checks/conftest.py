@@ -1,4 +1,4 @@
-"""Settings for the audits of checks."""
+"""Settings for the audits of checks, whose workers are forks of templates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quintain.audit.facts.failure_rate import Rate
 
 
 @pytest.fixture(autouse=True, scope="module")
-def no_failure_rate() -> Iterator[None]:
+def no_failure_rate(prepared_workers: None) -> Iterator[None]:
     """Skips the 59 episodes that measure the failure rate: no check uses the rate, and `tests/cli` tests it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auditor, "measure", lambda ctx: Rate())
