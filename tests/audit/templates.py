@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 TEMPLATE = """
-import gc, os, socket, sys
+import atexit, gc, os, socket, sys
 
 import msgspec
 
@@ -54,7 +54,9 @@ while True:
     os.dup2(out, 2)
     os.close(out)
     main(read, write)
-    break
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    os._exit(0)  # taking the interpreter apart would copy its memory
 """
 MOST = 8
 """Number of templates that are kept, each for other variables."""
