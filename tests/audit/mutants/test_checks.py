@@ -17,7 +17,7 @@ from quintain.audit.mutants.swapping import SWAP
 
 from ._shop import BLIND, STRICT, VACUOUS, at, shop
 
-pytestmark = pytest.mark.usefixtures("prepared_workers")
+pytestmark = pytest.mark.usefixtures("no_failure_rate", "prepared_workers")
 
 
 @pytest.fixture(scope="module")
