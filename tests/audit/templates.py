@@ -98,6 +98,7 @@ class PreparedWorkers:
 
     def _close(self, key: bytes) -> None:
         process, link = self._templates.pop(key)
+        link.shutdown(socket.SHUT_RDWR)  # a fork of this process may hold it as well
         link.close()
         process.wait()
 
