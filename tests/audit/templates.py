@@ -1,7 +1,8 @@
-"""Worker processes of the audit as forks of a process that has imported the package, which takes 0.1 s in each.
+"""Worker processes of the audit as forks of a template, a process that has imported the package.
 
-`PreparedWorkers` stands for the module `subprocess` in `quintain.audit.kernel.child`. A template is started with the
-variables of its workers, so that hash seed, locale, time zone and clock are those of a new process.
+A new worker takes 0.1 s of CPU for the import. `PreparedWorkers` stands for the module `subprocess` in
+`quintain.audit.kernel.child`. A template is started with the variables of its workers, so that hash seed, locale, time
+zone and clock are those of a new process.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ class PreparedWorkers:
         self._lock = threading.Lock()
         self._templates: dict[bytes, tuple[subprocess.Popen[bytes], socket.socket]] = {}
 
-    def Popen(self, command: object, *, pass_fds: tuple[int, int], env: Mapping[str, str], **options: object) -> Any:  # noqa: N802
+    def Popen(  # noqa: N802 (the name in `subprocess`)
+        self, command: object, *, pass_fds: tuple[int, int], env: Mapping[str, str], **options: object
+    ) -> Any:
         """Returns a fork of the template with these variables."""
         variables = {name: value for name, value in env.items() if name != "TMPDIR"}
         read, write = os.pipe()
@@ -109,7 +112,7 @@ class PreparedWorkers:
 
 
 class _Worker:
-    """What the audit uses of a `Popen`."""
+    """A process with the attributes of a `Popen` that the audit uses."""
 
     def __init__(self, pid: int, ended: int, out: int) -> None:
         self.pid = pid

@@ -17,7 +17,7 @@ SETTINGS = """
 import locale
 
 
-class Tells(Shop):
+class Settings(Shop):
     def call(self, name, arguments):
         zone, place = time.tzname[0], locale.setlocale(locale.LC_ALL)
         return [hash("a"), zone, place, os.getcwd(), os.getsid(0) == os.getppid(), os.environ["TMPDIR"]]
@@ -32,18 +32,18 @@ def test_forked_worker_has_the_settings_of_a_started_one(
 ) -> None:
     (tmp_path / "shop.py").write_text(SHOP + SETTINGS)
     monkeypatch.chdir(tmp_path)
-    probe = Probe((reset("buy 1"), call("stock", mark="told")), context)
-    abouts, told = [], []
+    probe = Probe((reset("buy 1"), call("stock", mark="values")), context)
+    abouts, values = [], []
     for forked in (False, True, True):
         if forked:
             monkeypatch.setattr("quintain.audit.kernel.child.subprocess", templates)
-        with Child(Subject("shop.py:Tells"), context) as worker:
+        with Child(Subject("shop.py:Settings"), context) as worker:
             abouts.append(worker.about)
-            told.append(worker.play(probe, 10).at("told").value)
-        assert not Path(told[-1][-1]).exists()
+            values.append(worker.play(probe, 10).at("values").value)
+        assert not Path(values[-1][-1]).exists()
     assert abouts == [abouts[0]] * 3
-    *settings, folder, session, temporary = zip(*told, strict=True)
-    assert all(len({*values}) == 1 for values in settings), told
+    *settings, folder, session, temporary = zip(*values, strict=True)
+    assert all(len({*setting}) == 1 for setting in settings), values
     assert session == (True,) * 3
     assert len({*temporary}) == 3
     assert all(where.startswith(own) for where, own in zip(folder, temporary, strict=True)) == context.elsewhere
