@@ -278,10 +278,17 @@ class Buffer:
 
 
 def _drawn(row: Trajectory) -> Iterator[tuple[int, int]]:
-    """Yields (version, drawn tokens) of each stretch of a row."""
+    """Yields (version, drawn tokens) of each stretch of a row; a stretch lies within one turn."""
+    turns, turn_end = iter(row.turns), 0
     ends = [*(first for first, _ in row.versions[1:]), len(row.token_ids)]
     for (first, number), end in zip(row.versions, ends, strict=True):
-        yield number, sum(row.mask[first:end])
+        while turn_end <= first:
+            _, _, turn_end = next(turns)
+        yield number, min(end, turn_end) - first
+
+
+def _tokens(rows: Iterable[Trajectory]) -> int:
+    return sum(end - first for row in rows for _, first, end in row.turns)
 
 
 class _Ticket:
@@ -365,7 +372,7 @@ class Player(Generic[S]):
         async for group in rollouts(self._env, self._model, self._ticketed(draws), group=self._group, **self._names):
             ticket = self._open.pop(group.index)
             rows = [] if ticket.cancelled else trajectories(group.traces)
-            if any(any(row.mask) and not row.versions for row in rows):
+            if any(_tokens([row]) and not row.versions for row in rows):
                 raise UsageError(
                     f"episodes of {group.task!r} have no policy version, so their staleness is unknown: the endpoint "
                     "must give policy_version with each reply, or a version for each token"
@@ -375,7 +382,7 @@ class Player(Generic[S]):
                 task=group.task,
                 rows=rows,
                 oldest=min((number for row in rows for _, number in row.versions), default=ticket.oldest),
-                tokens=sum(sum(row.mask) for row in rows) if rows else ticket.tokens,
+                tokens=_tokens(rows) if rows else ticket.tokens,
                 episodes=len({row.member for row in rows}) or ticket.episodes,
                 cancelled=ticket.cancelled,
             )
