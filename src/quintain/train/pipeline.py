@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Generic, Self, cast
 
@@ -263,15 +264,18 @@ class Buffer:
 
     def _ledger(self, taken: list[Played]) -> Ledger:
         version = self.staleness.version
-        lags = [(version - number, n) for played in taken for row in played.rows for number, n in _drawn(row)]
+        lags = Counter[int]()
+        for row in (row for played in taken for row in played.rows):
+            for number, count in _drawn(row):
+                lags[version - number] += count
         return Ledger(
             version=version,
             groups=len(taken),
             episodes=sum(played.episodes for played in taken),
             tokens=sum(played.tokens for played in taken),
-            lag_min=min((lag for lag, _ in lags), default=0),
-            lag_mean=sum(lag * n for lag, n in lags) / max(1, sum(n for _, n in lags)),
-            lag_max=max((lag for lag, _ in lags), default=0),
+            lag_min=min(lags, default=0),
+            lag_mean=sum(lag * count for lag, count in lags.items()) / max(1, lags.total()),
+            lag_max=max(lags, default=0),
             dropped=tuple(self.dropped),
             unkept=self._unkept,
         )
@@ -309,10 +313,9 @@ class _Ticket:
         if self.episodes == self._size:  # The group is played again.
             self.oldest, self.tokens, self.episodes = None, 0, 0
         self.episodes += 1
-        context = contextvars.copy_context()
-        context.run(_TICKET.set, self)
-        playing = asyncio.create_task(episode, context=context)
-        self._playing.add(playing)
+        token = _TICKET.set(self)
+        self._playing.add(playing := asyncio.create_task(episode))
+        _TICKET.reset(token)
         try:
             return await playing
         except asyncio.CancelledError:
@@ -327,9 +330,9 @@ class _Ticket:
         if reply.tokens is None or not reply.tokens.completion:
             return
         self.tokens += len(reply.tokens.completion)
-        numbers = [number for _, number in reply.tokens.versions or ()]
-        known = (*numbers, self.oldest) if numbers else (reply.policy_version, self.oldest)
-        self.oldest = min((number for number in known if number is not None), default=None)
+        for _, number in reply.tokens.versions or ((0, reply.policy_version),):
+            if number is not None and (self.oldest is None or number < self.oldest):
+                self.oldest = number
 
     def sweep(self, least: int) -> None:
         """Cancels the group if it has a token of an older version than the least."""
@@ -416,9 +419,10 @@ class _Watched:
     def __init__(self, model: Model | Agent, player: Player[Any]) -> None:
         self.name: str = getattr(model, "name", None) or getattr(model, "__name__", None) or type(model).__name__
         self._model, self._player = model, player
+        self._agent = model if isinstance(model, Agent) else None  # Asked once: it is slow in Python 3.11.
 
     def model(self, task: Task[Any], seed: int) -> Model:
-        chosen = self._model.model(task, seed) if isinstance(self._model, Agent) else self._model
+        chosen = cast(Model, self._model) if self._agent is None else self._agent.model(task, seed)
 
         async def ask(request: Request) -> Reply:
             reply = await chosen(request)
