@@ -25,9 +25,9 @@ from quintain.environment import Environment
 from quintain.errors import UsageError
 from quintain.harness import Request
 from quintain.trace import Reply
-from quintain.train.pipeline import Played, Staleness
+from quintain.train.pipeline import EndedGroup, Staleness
 from quintain.train.queue import Answer, ProducerError
-from quintain.train.ray import MAX_DEATHS, Batches, Queue, Unit, spread
+from quintain.train.ray import MAX_DEATHS, ClusterBatches, Queue, Unit, spread
 from tests.train.policies import LIMIT, Policy, env, lags, names, tasks
 from tests.worlds import environment, fine
 
@@ -46,7 +46,7 @@ def rows() -> list[qn.Trajectory]:
 
 def played(unit: Unit, version: int) -> bytes:
     own = [msgspec.structs.replace(row, task=unit.task, versions=[(1, version)]) for row in rows()]
-    return codec.dumps(Played(index=0, task=unit.task, rows=own, oldest=version, tokens=2, episodes=1))
+    return codec.dumps(EndedGroup(index=0, task=unit.task, rows=own, oldest=version, tokens=2, episodes=1))
 
 
 # --- the queue, without Ray ---
@@ -80,12 +80,12 @@ class Cluster:
                 await asyncio.sleep(0)
             if self.random.random() < self.risk:
                 if self.random.random() < 0.5:  # It was only cut off: its group comes later.
-                    self.late.add(asyncio.create_task(self.queue.deliver(worker, unit.number, data, None)))
+                    self.late.add(asyncio.create_task(self.queue.deliver(worker, unit.number, data=data, group=None)))
                 self.queue.lose(worker)
                 return True
-            await self.queue.deliver(worker, unit.number, data, None)
+            await self.queue.deliver(worker, unit.number, data=data, group=None)
             if self.random.random() < 0.2:
-                assert not await self.queue.deliver(worker, unit.number, data, None)
+                assert not await self.queue.deliver(worker, unit.number, data=data, group=None)
         raise AssertionError("the queue never ended")
 
     async def train(self) -> tuple[list[str], list[str]]:
@@ -163,7 +163,7 @@ def test_a_worker_that_dies_while_it_waits_takes_no_unit() -> None:
         queue.lose("1.0")
         assert await waiting is None
         assert unit is not None
-        await queue.deliver("0.0", unit.number, played(unit, 0), None)
+        await queue.deliver("0.0", unit.number, data=played(unit, 0), group=None)
         assert codec.loads(await queue.take(0), Answer).batch is not None
 
     asyncio.run(asyncio.wait_for(law(), LIMIT))
@@ -182,7 +182,7 @@ def test_errors_reach_the_trainer() -> None:
         unit = await queue.pull("0.0", 0)
         assert unit is not None
         assert await queue.advance(2) == "versions count updates: expected 1, got 2"
-        await queue.deliver("0.0", unit.number, played(unit, 9), None)
+        await queue.deliver("0.0", unit.number, data=played(unit, 9), group=None)
         answer = codec.loads(await queue.take(0), Answer)
         assert answer.error.startswith("UsageError: a token of 't0' has version 9, the trainer is at 0")
         assert await queue.pull("0.0", 1) is None
@@ -191,7 +191,7 @@ def test_errors_reach_the_trainer() -> None:
         queue.join("0.0")
         unit = await queue.pull("0.0", 0)
         assert unit is not None
-        await queue.deliver("0.0", unit.number, played(unit, 0), None)
+        await queue.deliver("0.0", unit.number, data=played(unit, 0), group=None)
         assert await queue.pull("0.0", 1) is None
         assert codec.loads(await queue.take(0), Answer).error == "LookupError: the sampler broke"
 
@@ -239,7 +239,7 @@ class Made:
         return made, Endpoint(self.folder, lethal=self.lethal)
 
 
-def begin(made: Made, **options: Any) -> Batches:
+def begin(made: Made, **options: Any) -> ClusterBatches:
     return spread(made, functools.partial(tasks, made.count), split="train", **options)
 
 

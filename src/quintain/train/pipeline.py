@@ -66,7 +66,7 @@ class Staleness:
         return self.version - self.bound
 
 
-class Played(msgspec.Struct, frozen=True, kw_only=True):
+class EndedGroup(msgspec.Struct, frozen=True, kw_only=True):
     """A group that has ended.
 
     Attributes:
@@ -154,7 +154,7 @@ class Buffer:
 
     def __init__(self, staleness: Staleness) -> None:
         self.staleness = staleness
-        self._ready: list[Played] = []
+        self._ready: list[EndedGroup] = []
         self.dropped: list[Dropped] = []
         self._unkept = 0
         self._ended = False
@@ -168,7 +168,7 @@ class Buffer:
     def begin(self) -> None:
         self.staleness.running += 1
 
-    def add(self, played: Played) -> None:
+    def add(self, played: EndedGroup) -> None:
         """Takes a group that has ended; one that is too old is dropped.
 
         Raises:
@@ -254,15 +254,15 @@ class Buffer:
     def _is_stuck(self) -> bool:
         return not self.staleness.running and self.staleness.capacity < 1
 
-    def _is_stale(self, played: Played) -> bool:
+    def _is_stale(self, played: EndedGroup) -> bool:
         return played.oldest is not None and played.oldest < self.staleness.min_fresh
 
-    def _drop(self, played: Played, place: str) -> None:
+    def _drop(self, played: EndedGroup, place: str) -> None:
         lag = self.staleness.version - (played.oldest or 0)
         counts = {"tokens": played.tokens, "episodes": played.episodes}
         self.dropped.append(Dropped(task=played.task, place=place, lag=lag, **counts))
 
-    def _ledger(self, taken: list[Played]) -> Ledger:
+    def _ledger(self, taken: list[EndedGroup]) -> Ledger:
         version = self.staleness.version
         lags = Counter[int]()
         for row in (row for played in taken for row in played.rows):
@@ -366,7 +366,7 @@ class Player(Generic[S]):
         self._open: dict[int, _Ticket] = {}
         self._least = self._drawn = 0
 
-    async def play(self, draws: AsyncIterator[Task[S] | Draw[S]]) -> AsyncGenerator[tuple[Played, Group], None]:
+    async def play(self, draws: AsyncIterator[Task[S] | Draw[S]]) -> AsyncGenerator[tuple[EndedGroup, Group], None]:
         """Yields each group as soon as it ends.
 
         Raises:
@@ -380,7 +380,7 @@ class Player(Generic[S]):
                     f"episodes of {group.task!r} have no policy version, so their staleness is unknown: the endpoint "
                     "must give policy_version with each reply, or a version for each token"
                 )
-            played = Played(
+            played = EndedGroup(
                 index=group.index,
                 task=group.task,
                 rows=rows,
@@ -433,7 +433,7 @@ class _Watched:
         return ask
 
 
-class Pipeline(Generic[S]):
+class AsyncBatches(Generic[S]):
     """Async iterator of batches; call `advance` after each update, and `aclose` in the end or use `async with`."""
 
     def __init__(self, player: Player[S], sampler: Iterable[Task[S] | Draw[S]], buffer: Buffer) -> None:
@@ -511,7 +511,7 @@ def pipeline(
     seed: int = 0,
     split: str = "",
     version: int = 0,
-) -> Pipeline[S]:
+) -> AsyncBatches[S]:
     """Returns batches of rows for asynchronous training, an async iterator.
 
     At most (bound + 1) `batch_groups` groups are ahead of the trainer: if it stops reading, play stops.
@@ -531,4 +531,4 @@ def pipeline(
         UsageError: A number is out of its range.
     """
     staleness = Staleness(bound=bound, batch=batch_groups, concurrent=env.config.concurrency, version=version)
-    return Pipeline(Player(env, model, group=group, seed=seed, split=split), sampler, Buffer(staleness))
+    return AsyncBatches(Player(env, model, group=group, seed=seed, split=split), sampler, Buffer(staleness))
