@@ -278,7 +278,8 @@ def cluster(tmp_path: Path) -> Iterator[tuple[Any, Any, list[Any]]]:
 def test_a_node_that_is_killed_loses_nothing_and_repeats_nothing(cluster: Any, tmp_path: Path) -> None:
     ray, local, nodes = cluster
     batches = begin(Made(tmp_path, 90), workers=3, batch_groups=4, group=2, bound=2)
-    trainer = ray.remote(Trainer).options(num_cpus=0).remote()
+    here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(local.head_node.node_id, soft=False)
+    trainer = ray.remote(Trainer).options(num_cpus=0, scheduling_strategy=here).remote()
     training = trainer.train.remote(batches, tmp_path)
     deadline = time.monotonic() + 60
     while not (tmp_path / "updates").exists() or int((tmp_path / "updates").read_text() or 0) < 4:
