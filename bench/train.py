@@ -112,7 +112,7 @@ class WithTokens:
 
 def overhead(quick: bool) -> float:  # noqa: FBT001
     """Returns the CPU time of the pipeline beyond that of rollouts, in percent: the least of each."""
-    tasks = list(sales.tasks("train"))[: 1 if quick else 16]
+    tasks = list(sales.tasks("train"))[: 1 if quick else 4]
 
     async def bare() -> None:
         async for group in qn.rollouts(sales, WithTokens(), tasks, group=GROUP):
@@ -126,7 +126,7 @@ def overhead(quick: bool) -> float:  # noqa: FBT001
                 batches.advance(model.version)
 
     works = (lambda: asyncio.run(bare())), (lambda: asyncio.run(piped()))
-    spent = [[cpu(work, repeats=1) for work in works] for _ in range(1 if quick else 8)]  # in turns, for equal load
+    spent = [[cpu(work, repeats=1) for work in works] for _ in range(1 if quick else 25)]  # in turns, for equal load
     without, beyond = (min(times) for times in zip(*spent, strict=True))
     return 100 * (beyond / without - 1)
 
