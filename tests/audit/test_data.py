@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from quintain.audit.facts.data import MAX_CHANGES, changes, glance, tabled
+from quintain.audit.facts.data import MAX_CHANGES, Differ, changes, glance, tabled
 from quintain.audit.facts.generate import ODD, Values, fits, odd, one, valid
 from quintain.audit.kernel.adapter import ToolSpec
 
@@ -64,6 +65,24 @@ def test_rows_are_known_by_their_id_in_any_order(rows: list[dict[str, Any]]) -> 
     changed = [row | {"x": 9} if row["id"] == 3 else row for row in rows]
     assert changes(before, {"rows": changed}) == {"rows/3/x": [1, 9]}
     assert changes(before, {"rows": rows[1:]}) == {f"rows/{rows[0]['id']}": [rows[0], None]}
+
+
+RECORDS = st.lists(
+    st.dictionaries(st.sampled_from(["id", "key", "size"]), st.integers(0, 4) | st.sampled_from("01ab"), max_size=3),
+    max_size=4,
+)
+
+
+@given(RECORDS, st.lists(RECORDS, min_size=1, max_size=3), st.data())
+def test_differ_finds_the_same_in_shared_rows_as_in_copies(
+    before: list[Any], made: list[list[Any]], data: st.DataObject
+) -> None:
+    differ = Differ({"rows": before})
+    for new in made:
+        after = data.draw(st.permutations([*data.draw(st.sampled_from([before, before[1:], before[:-1]])), *new]))
+        found = differ.changes({"rows": after})
+        copied = changes(copy.deepcopy({"rows": before}), copy.deepcopy({"rows": after}))
+        assert list(found.items()) == list(copied.items())
 
 
 def test_ids_that_look_alike_are_two_rows() -> None:

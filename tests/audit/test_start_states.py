@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quintain import codec
-from quintain.audit.kernel.start_states import packed, unpacked
+from quintain.audit.kernel.start_states import KEPT, StartStates, packed, unpacked
 
 ROWS = st.dictionaries(st.sampled_from("abc"), st.integers(-9, 9) | st.text(max_size=3), max_size=3)
 TABLES = st.dictionaries(st.text(max_size=2), ROWS)
@@ -44,3 +44,33 @@ def test_unchanged_rows_are_sent_as_places() -> None:
     later = {"tickets": [*start["tickets"], {"id": 3}], "users": start["users"]}
     assert packed(later, start) == {"tickets": [[0, 1, {"id": 3}]], "users": []}
     assert unpacked(packed(later, start), start)["users"] is start["users"]
+
+
+def test_start_states_are_sent_as_their_difference_from_a_known_one() -> None:
+    users = {"u": {"name": "Ada"}}
+    first, second = {"users": users, "tickets": [{"id": 1}]}, {"users": users, "tickets": [{"id": 2}]}
+    starts = StartStates()
+    starts.add("t1", first)
+    starts.add("t2", second)
+    whole = starts.frame("t1", ())
+    assert whole is not None
+    assert (whole.view, whole.near) == (first, "")
+    assert starts.frame("t1", [whole.digest]) is None
+    later = starts.frame("t2", [whole.digest])
+    assert later is not None
+    assert (later.near, later.view) == (whole.digest, {"users": [], "tickets": [[{"id": 2}]]})
+    assert unpacked(later.view, first) == second
+
+
+def test_equal_start_states_have_equal_digests_in_any_worker() -> None:
+    digests = set[str]()
+    for extra in (0, KEPT + 2):  # The second worker has forgotten its first states.
+        starts = StartStates()
+        for number in range(extra):
+            starts.add(f"e{number}", {"n": number})
+        starts.add("t", {"tickets": [{"id": 1}], "open": 3})
+        found = starts.find("t")
+        assert found is not None
+        digests.add(found[1])
+        assert (starts.find("e0") is None) == (extra > KEPT or not extra)
+    assert len(digests) == 1

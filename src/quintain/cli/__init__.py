@@ -7,7 +7,8 @@ terminated (SIGTERM). An unexpected exception keeps its traceback.
 Commands, one module each (`quintain replay-finding` is replay_finding):
 
 audit, conform, demo, export, keys, new, replay      the command of that name
-replay_finding, rescore, run, serve, show, triage    the command of that name
+replay_finding, rescore, run, serve, show, training  the command of that name
+triage                                               the command of that name
 listing        `quintain list`
 
 Parts of the commands:
@@ -20,6 +21,7 @@ audit_advisor              language model that proposes probes to an audit
 audit_causes               findings of one cause as one finding
 watch                      what each step of a trace changed in the world
 training_rows, parquet     contents of exported files
+training_page              page of a training report
 folders                    run folders, and the environment of traces
 options, completion, help  options, shell completion and help of all commands
 console, exits             output and exit statuses
@@ -56,6 +58,7 @@ from .rescore import rescore
 from .run import run
 from .serve import serve
 from .show import show
+from .training import training
 from .triage import triage
 
 __framework__ = True
@@ -79,6 +82,7 @@ for command in (
     replay_finding,
     rescore,
     triage,
+    training,
     new,
     conform,
     demo,

@@ -19,6 +19,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
         "show": ("quintain show runs/sales-oracle-1 --list", "quintain show runs/sales-oracle-1 --index -1 --open"),
         "triage": ("quintain triage runs/sales-random-1", "quintain triage runs/sales-random-1 --json"),
+        "training": (
+            "quintain training logs/seed-0 logs/seed-1 logs/seed-2 --html report.html",
+            "quintain training logs/seed-0 --html report.html --follow",
+        ),
         "export": (
             "quintain export runs/sales-oracle-1 --format sft",
             "quintain export runs/sales-oracle-1 --format chat --out rows.jsonl",

@@ -141,6 +141,10 @@ CALLED = frozenset(("strong", "stated", "said", "marked", *ENCODED))
 """Ways that show a truth even where the agent's own doing has brought the value about."""
 
 
+_CODING = re.compile(r"revers|backward|decod|encod|decipher|decrypt|rot ?13|base ?64|hexadecimal", re.IGNORECASE)
+"""Words of a prompt that gives an encoded form of its answer as the work to do."""
+
+
 def _of_task(
     ctx: AuditContext, pair: tuple[str, str], hidden: SecretIndex, *, records: dict[tuple[str, str], Record]
 ) -> Iterator[Place]:
@@ -159,6 +163,8 @@ def _of_task(
         for leak in shown(said(seen), hidden):
             needle = folded(text_of(leak.needle))
             if (len(needle) > 2 and needle in spoken) or (has_written and leak.how not in CALLED):
+                continue
+            if op.do != "call" and leak.how in ENCODED and _CODING.search(said(seen)):
                 continue
             if there is None or is_method:
                 yield Place(task, "", at, tuple(own.ops[1:]), leak, seen)

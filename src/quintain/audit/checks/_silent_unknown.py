@@ -260,7 +260,7 @@ def _record(variation: Variation) -> Record:
 
 def _always_told(ctx: AuditContext, variation: Variation) -> bool:
     """True if every change by this tool mentions the argument, where the named thing exists."""
-    there = {str(value) for values in variation.base_state.columns.values() for value in values}
+    there = variation.base_state.texts
     works = [
         candidate
         for candidate in ctx.variations.of(variation.tool.name)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeGuard
 
 MAX_CHANGES = 400
 """Longest list of differences; the rest are counted."""
 _MORE = "<more>"
+MAX_INDEXED = 400
+"""Lists of which an index is kept."""
 
 
 def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
@@ -34,9 +35,98 @@ def changes(before: Any, after: Any) -> dict[str, list[Any]]:
 
     Rows of a list are identified by "id", else by the first field with distinct values, else by position.
     """
+    return Differ(before).changes(after)
+
+
+class RowIndex:
+    """Rows of lists by the fields that identify them; lists must not change. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[list[Any], dict[str, dict[str, Any]]]] = {}
+
+    def prepare(self, rows: list[Any]) -> None:
+        """Indexes a list by the field that identifies its rows."""
+        self.keyed(rows, [], [])
+
+    def keyed(self, rows: list[Any], gone: list[Any], made: list[Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Returns the rows that are gone from a list and those that are new, by key; None if no field identifies rows.
+
+        The key is "id", else the first field whose values are distinct before and after.
+        """
+        either = rows or made
+        if not all(map(is_dict, (*rows[:1], *made))):
+            return None
+        for name in sorted(either[0] if either else (), key=lambda one: one != "id"):
+            known, added = self._by(rows, name), _by(name, made)
+            if (known or not rows) and (added or not made):
+                left = {str(row[name]): row for row in gone}
+                if not any(key in known and key not in left for key in added):
+                    return left, added
+        return None
+
+    def _by(self, rows: list[Any], name: str) -> dict[str, Any]:
+        if len(self._known) > MAX_INDEXED:
+            self._known.clear()
+        _, found = self._known.setdefault(id(rows), (rows, {}))
+        if name not in found:
+            found[name] = _by(name, rows)
+        return found[name]
+
+
+class Differ:
+    """Comparison of many values with the same one, whose rows are indexed once.
+
+    Args:
+        before: Plain data, which must not change.
+        index: Index of its lists.
+    """
+
+    def __init__(self, before: Any, index: RowIndex | None = None) -> None:
+        self._before = before
+        self.index = RowIndex() if index is None else index
+        self._ids: dict[int, set[int]] = {}
+
+    def changes(self, after: Any) -> dict[str, list[Any]]:
+        """Returns the differences as the function `changes` does."""
+        return counted(self.walk(self._before, after, ""))
+
+    def walk(self, before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+        """Yields (path, before, after) for each difference between a part of the value and another one."""
+        if before is after:
+            return
+        if is_list(before) and is_list(after) and (rows := self._differing(before, after)):
+            before, after = rows
+        if is_dict(before) and is_dict(after):
+            for name in before if before.keys() == after.keys() else dict.fromkeys((*before, *after)):
+                one, other = before.get(name), after.get(name)
+                if one is other and name in before and name in after:
+                    continue
+                here = f"{path}/{name}" if path else str(name)
+                if name not in before or name not in after:
+                    yield here, one, other
+                else:
+                    yield from self.walk(one, other, here)
+        elif is_list(before) and is_list(after) and len(before) == len(after):
+            for place, (one, other) in enumerate(zip(before, after, strict=True)):
+                yield from self.walk(one, other, f"{path}/{place}" if path else str(place))
+        elif type(before) is not type(after) or not _equal(before, after):
+            yield path, before, after
+
+    def _differing(self, before: list[Any], after: list[Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Returns the rows of both lists that the other does not have, by key; None if no field identifies the rows."""
+        old, new = self._ids.get(id(before)), {*map(id, after)}
+        if old is None:
+            old = self._ids[id(before)] = {*map(id, before)}
+        gone = [row for row in before if id(row) not in new]
+        made = [row for row in after if id(row) not in old]
+        return self.index.keyed(before, gone, made) if len(new) == len(after) else None
+
+
+def counted(differences: Iterable[tuple[str, Any, Any]]) -> dict[str, list[Any]]:
+    """Returns differences by path, the first `MAX_CHANGES`; the rest are counted."""
     found: dict[str, list[Any]] = {}
     count = 0
-    for path, one, other in _walk(before, after, ""):
+    for path, one, other in differences:
         count += 1
         if count <= MAX_CHANGES:
             found[path] = [one, other]
@@ -45,45 +135,14 @@ def changes(before: Any, after: Any) -> dict[str, list[Any]]:
     return found
 
 
-def _walk(before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    if before is after:
-        return
-    if is_list(before) and is_list(after) and (key := _key(before, after)):
-        before, after = ({str(row[key]): row for row in rows} for rows in (before, after))
-    if is_dict(before) and is_dict(after):
-        for name in before if before.keys() == after.keys() else dict.fromkeys((*before, *after)):
-            one, other = before.get(name), after.get(name)
-            if one is other and name in before and name in after:
-                continue
-            here = f"{path}/{name}" if path else str(name)
-            if name not in before or name not in after:
-                yield here, one, other
-            else:
-                yield from _walk(one, other, here)
-    elif is_list(before) and is_list(after) and len(before) == len(after):
-        for place, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from _walk(one, other, f"{path}/{place}" if path else str(place))
-    elif type(before) is not type(after) or not _equal(before, after):
-        yield path, before, after
-
-
 def _equal(before: Any, after: Any) -> bool:
     return bool(before == after) or (before != before and after != after)  # noqa: PLR0124 (NaN is NaN here)
 
 
-def _key(*lists: list[Any]) -> str:
-    """Returns the field that identifies the rows of all these lists; empty if none does."""
-    rows = [row for rows in lists for row in rows]
-    if not rows or not all(map(is_dict, rows)):
-        return ""
-    for name in sorted(rows[0], key=lambda one: one != "id"):
-        if not all(name in row for row in rows):
-            continue
-        values: list[list[Any]] = [[row[name] for row in rows] for rows in lists]
-        is_scalar = all(isinstance(one, str | int) for one in itertools.chain(*values))
-        if is_scalar and all(len({*map(str, one)}) == len(one) for one in values):
-            return str(name)
-    return ""
+def _by(name: str, rows: list[Any]) -> dict[str, Any]:
+    """Returns rows by a field; empty if it does not identify them."""
+    found = {str(row[name]): row for row in rows if is_dict(row) and isinstance(row.get(name), str | int)}
+    return found if len(found) == len(rows) else {}
 
 
 def tabled(world: Any) -> Any:

@@ -31,6 +31,8 @@ MAX_DRAWN_CALLS = 12
 """Calls that are tried for a tool that no solution uses."""
 MAX_DRAWN_TOOLS = 60
 """Tools without a known call that are tried; larger worlds are sampled by their solutions."""
+MAX_MEMO_CALLS = 3
+"""Calls of a tool that are repeated, to see if it keeps its answer in the state: an empty one does not tell."""
 MAX_MIDWAY_TASKS, MAX_MIDWAY_WRITES = 3, 3
 """Tasks, and writes of each solution, after which tools are tried that may need earlier calls."""
 
@@ -338,15 +340,20 @@ def _counters(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]:
 
 def _without_memos(ctx: AuditContext, calls: Sequence[KnownCall]) -> tuple[KnownCall, ...]:
     """Returns the calls, where a read that keeps its answer in the state, as a cache does, has changed nothing."""
-    first = {one.op.name: one for one in reversed(calls) if one.writes and one.op.name not in ctx.declared}
+    tried: dict[str, list[KnownCall]] = {}
+    for one in calls:
+        some = tried.setdefault(one.op.name, [])
+        if one.writes and one.op.name not in ctx.declared and len(some) < MAX_MEMO_CALLS:
+            some.append(one)
+    first = [one for some in tried.values() for one in some]
     looks = [Op("changes", mark=mark) for mark in ("was", "once", "twice")]
     probes = [
         Probe(
             (reset(one.task), *one.before, looks[0], one.op.marked("call"), looks[1], one.op.marked("again"), looks[2])
         )
-        for one in first.values()
+        for one in first
     ]
-    memos = {name for name, record in zip(first, ctx.play_all(probes), strict=True) if _is_memo(record)}
+    memos = {one.op.name for one, record in zip(first, ctx.play_all(probes), strict=True) if _is_memo(record)}
     return tuple(msgspec.structs.replace(one, changed=()) if one.op.name in memos else one for one in calls)
 
 

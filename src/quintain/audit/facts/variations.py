@@ -6,6 +6,7 @@ to the bounds of the schema, to each value of an enum, to names of things that d
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -36,12 +37,12 @@ MAX_DRAWN_CALLS = 40
 """Calls that are drawn for a tool without a known call."""
 
 
-class BaseState(msgspec.Struct, frozen=True):
+class BaseState(msgspec.Struct, frozen=True, dict=True):
     """State in which a good call is made.
 
     Attributes:
         world: The state as tables; None if it is not visible.
-        columns: Values of each field of each table, by "table/field".
+        columns: Values of each field of each table, by "table/field"; keys of a dict of rows stand under "table/#".
         tables: The rows of each table.
     """
 
@@ -54,6 +55,11 @@ class BaseState(msgspec.Struct, frozen=True):
     @property
     def head(self) -> tuple[Op, ...]:
         return (reset(self.task), *self.before)
+
+    @functools.cached_property
+    def texts(self) -> frozenset[str]:
+        """Returns all values of all columns as text."""
+        return frozenset(str(one) for values in self.columns.values() for one in values)
 
 
 class Variation(msgspec.Struct, frozen=True):
@@ -111,9 +117,7 @@ def vary(ctx: AuditContext) -> Variations:
     tools = ctx.about.tools[:: -(-len(ctx.about.tools) // MAX_TOOLS)] if ctx.about.tools else ()
     found: list[Variation] = []
     known = {tool.name: _bases(ctx.discovery.of(tool.name)) for tool in tools}
-    for tool in tools:
-        if not known[tool.name]:
-            known[tool.name] = _searched(ctx, tool)
+    known |= _searched(ctx, [tool for tool in tools if not known[tool.name]])
     base_states = _moments(ctx, [(one.task, one.before) for tool in tools for one in known[tool.name]])
     plans: list[tuple[ToolSpec, BaseState, KnownCall, list[tuple[str, str, Op]]]] = []
     for tool in tools:
@@ -162,27 +166,28 @@ def _moments(ctx: AuditContext, places: Sequence[tuple[str, tuple[Op, ...]]]) ->
     look = (Op("state", mark="world"),) if sees else ()
     records = ctx.play_all([Probe((reset(task), *before, *look)) for task, before in starts.values()])
     found: dict[str, BaseState] = {}
+    known: dict[int, dict[str, list[Any]]] = {}  # columns by the identity of their table, which most states share
     for (key, (task, before)), record in zip(starts.items(), records, strict=True):
         world = tabled(record.at("world").value) if sees else None
-        found[key] = BaseState(task, before, world, columns_of(world), tables_of(world))
+        columns: dict[str, list[Any]] = {}
+        for table, rows in world.items() if is_dict(world) else ():
+            if id(rows) not in known:
+                known[id(rows)] = _columns(rows)
+            columns |= {f"{table}/{field}": values for field, values in known[id(rows)].items()}
+        found[key] = BaseState(task, before, world, columns, tables_of(world))
     return found
 
 
-def columns_of(world: Any) -> dict[str, list[Any]]:
-    """Returns the values of each field of each table, by "table/field"; dict keys stand under "table/#"."""
-    found: dict[str, dict[Any, None]] = {}
-    if not is_dict(world):
-        return {}
-    for table, rows in world.items():
-        named = is_dict(rows) and rows and all(map(is_dict, rows.values()))
-        entries: list[Any] = list(rows.values()) if named else rows if is_list(rows) else []
-        if named:
-            found[f"{table}/#"] = dict.fromkeys(rows)
-        for row in entries:
-            for field, value in row.items() if is_dict(row) else ():
-                if isinstance(value, str) or is_number(value):
-                    found.setdefault(f"{table}/{field}", {}).setdefault(value, None)
-    return {name: list(values) for name, values in found.items()}
+def _columns(rows: Any) -> dict[str, list[Any]]:
+    """Returns the values of each field of a table; keys of a dict of rows stand under "#"."""
+    named = is_dict(rows) and rows and all(map(is_dict, rows.values()))
+    entries: list[Any] = list(rows.values()) if named else rows if is_list(rows) else []
+    found: dict[str, dict[Any, None]] = {"#": dict.fromkeys(rows)} if named else {}
+    for row in entries:
+        for field, value in row.items() if is_dict(row) else ():
+            if isinstance(value, str) or is_number(value):
+                found.setdefault(field, {}).setdefault(value, None)
+    return {field: list(values) for field, values in found.items()}
 
 
 def tables_of(world: Any) -> dict[str, list[dict[str, Any]]]:
@@ -198,28 +203,36 @@ def tables_of(world: Any) -> dict[str, list[dict[str, Any]]]:
 # --- calls of tools of which none is known ---
 
 
-def _searched(ctx: AuditContext, tool: ToolSpec) -> list[KnownCall]:
-    """Draws calls of a tool without a known call, with values like its descriptions' examples."""
+def _searched(ctx: AuditContext, tools: Sequence[ToolSpec]) -> dict[str, list[KnownCall]]:
+    """Draws calls of tools without a known call, with values like their descriptions' examples."""
     task = ctx.tasks[0] if ctx.tasks else ""
-    if not task:
-        return []
+    if not task or not tools:
+        return {}
     base_state = next(iter(_moments(ctx, [(task, ())]).values()))
+    drawn = [_drawn(ctx, tool, base_state) for tool in tools]
+    records = ctx.play_all([_swept(ctx, base_state, ops, looks=True) for ops in drawn])
+    found: dict[str, list[KnownCall]] = {}
+    for tool, ops, record in zip(tools, drawn, records, strict=True):
+        good = [
+            KnownCall(task, (), op, record.at(f"call {place}"), tuple(_changes(record, place) or ()))
+            for place, op in enumerate(ops)
+            if not record.at(f"call {place}").is_error
+        ]
+        found[tool.name] = _bases(good)
+    return found
+
+
+def _drawn(ctx: AuditContext, tool: ToolSpec, base_state: BaseState) -> list[Op]:
+    """Returns calls of a tool with valid arguments, which often look like the examples in its descriptions."""
+    likely = {name: _like_example(schema, base_state) for name, schema in tool.properties.items()}
     drawn: dict[str, dict[str, Any]] = {}
     for _ in range(MAX_DRAWN_CALLS):
         given = valid(tool, ctx.discovery.values, ctx.rng)
         for name in given:
-            likely = _like_example(tool.properties.get(name), base_state)
-            if likely and ctx.rng.random() < 0.8:
-                given[name] = ctx.rng.choice(likely)
+            if likely.get(name) and ctx.rng.random() < 0.8:
+                given[name] = ctx.rng.choice(likely[name])
         drawn[str(given)] = given
-    ops = [call(tool.name, one) for one in drawn.values()]
-    record = ctx.play_probe(_swept(ctx, base_state, ops, looks=True))
-    good = [
-        KnownCall(task, (), op, record.at(f"call {place}"), tuple(_changes(record, place) or ()))
-        for place, op in enumerate(ops)
-        if not record.at(f"call {place}").is_error
-    ]
-    return _bases(good)
+    return [call(tool.name, one) for one in drawn.values()]
 
 
 _EXAMPLE = re.compile(r"(?:such as|e\.?g\.?,?|for example,?|like) [`'\"]?([\w.@:/+-]+\w)", re.IGNORECASE)
@@ -279,10 +292,11 @@ def _variants(
 def _taken(tool: ToolSpec, given: dict[str, Any], base_state: BaseState) -> Iterator[dict[str, Any]]:
     """Yields fields of other rows for which the tool has parameters, such as a place or a time."""
     found: dict[str, dict[str, Any]] = {}
+    names = [name for name in tool.properties if name in given]
     for rows in base_state.tables.values():
         for row in rows:
-            like = {name: row[name] for name in tool.properties if name in row and name in given}
-            other = {name for name, one in like.items() if one != given[name]}
+            like = {name: row[name] for name in names if name in row}
+            other = any(one != given[name] for name, one in like.items())
             if len(like) > 1 and other and fits({**given, **like}, tool.parameters, tool.parameters):
                 found[str(like)] = like
     step = max(1, len(found) // MAX_OTHER_ROWS)
@@ -350,7 +364,7 @@ def strangers(value: str, base_state: BaseState, *, known: Sequence[str] = ()) -
     """Returns names of the same form that do not exist in the state; longer ones if the state is not visible."""
     if not any(letter.isdigit() for letter in value):
         return [f"{value[:-1]}qzx"]
-    there = {str(one) for values in base_state.columns.values() for one in values}
+    there = base_state.texts
     if value not in there:
         *_, last = re.finditer(r"\d+", value)
         value = f"{value[: last.end()]}59264{value[last.end() :]}"

@@ -21,7 +21,7 @@ from quintain.errors import QuintainError, UsageError
 
 from .clock_skew import variables
 from .loader import About, Subject
-from .probe import HOME, OVERDUE, OpResult, Probe, ProcessContext, Record
+from .probe import HOME, OVERDUE, Op, OpResult, Probe, ProcessContext, Record
 from .registry import foreign_modules
 from .start_states import StartStore, View, unpacked
 from .wire import EndFrame, Frame, LoadFrame, PlayFrame, Receiver, ResultFrame, StartFrame, StartStateFrame, send
@@ -44,6 +44,7 @@ class Child:
 
     Attributes:
         about: Description of the subject.
+        walked: Ops that the process itself has played.
 
     Raises:
         UsageError: The subject does not exist.
@@ -53,6 +54,7 @@ class Child:
     def __init__(self, wanted: Subject, context: ProcessContext = HOME, store: StartStore | None = None) -> None:
         self._store = StartStore() if store is None else store
         self.context = context
+        self.walked: tuple[Op, ...] = ()
         self._folder = tempfile.mkdtemp(prefix="quintain-audit-")
         self._words: collections.deque[bytes] = collections.deque(maxlen=8)
         self._start(wanted.env)
@@ -106,6 +108,19 @@ class Child:
             raise (UsageError if frame.usage else SubjectBroken)(frame.error)
         return msgspec.convert(frame.about, About)
 
+    def walk(self, ops: Sequence[Op]) -> None:
+        """Plays ops in the process itself, once, so that later probes find its caches filled.
+
+        Raises:
+            SubjectBroken: The process ended or did not finish.
+        """
+        self.walked = tuple(ops)
+        try:
+            send(self._to, PlayFrame(Probe(self.walked), stays=True))
+            self._receiver.receive(Frame, time.monotonic() + LOAD_S)
+        except (EOFError, BrokenPipeError, TimeoutError):
+            raise SubjectBroken(f"the subject did not play an episode; it printed: {self.words}") from None
+
     def play(self, probe: Probe, limit: float) -> Record:
         """Plays a probe's ops.
 
@@ -125,8 +140,9 @@ class Child:
             while True:
                 frame: Any = self._receiver.receive(Frame, until)
                 if isinstance(frame, StartStateFrame):
-                    starts[frame.digest] = frame.view
-                    self._store.add(frame.digest, frame.view)
+                    view = unpacked(frame.view, starts[frame.near]) if frame.near else frame.view
+                    starts[frame.digest] = view
+                    self._store.add(frame.digest, view)
                 elif isinstance(frame, StartFrame):
                     pid = frame.pid
                 elif isinstance(frame, ResultFrame):

@@ -19,7 +19,7 @@ from .finding import Confidence, Evidence, Finding, trajectory
 from .loader import About, Source, Subject
 from .minimise import smaller
 from .pool import WorkerPool
-from .probe import HOME, OVERDUE, Op, Probe, ProcessContext, Record, number, reset, score
+from .probe import HOME, OVERDUE, Op, Probe, ProcessContext, Record, number, reset, same, score, turns
 from .registry import find_relation
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+COLD = frozenset({"races", "reset_leak", "stale_cache"})
+"""Classes of bugs that the first episode of a process may show and later ones not."""
 _CONFIDENCES: tuple[Confidence, ...] = ("hint", "likely", "proven")
 """From the lowest to the highest."""
 
@@ -60,6 +62,7 @@ class AuditContext:
 
     Attributes:
         check: The check that uses this context, if any.
+        cold: Its probes are played in processes that have played no episode: see `COLD`.
         rng: Random source of this context.
         seen_in: Tasks in which a finding was seen, by check and title.
     """
@@ -72,6 +75,7 @@ class AuditContext:
         self.digest = about.fingerprint
         self.check: Check | None = None
         self.probes = self.comparisons = 0
+        self.cold = False
         self.rng = random.Random(seed)  # noqa: S311 (draws of probes, no secrets)
         self.seen_in: dict[tuple[str, str], dict[str, None]] = {}
         self._lock = threading.Lock()
@@ -86,6 +90,7 @@ class AuditContext:
         """
         own = copy.copy(self)
         own.check, own.probes, own.comparisons = check, 0, 0
+        own.cold = check is not None and check.class_ in COLD
         own.rng = random.Random(f"{self.seed}/{name}")  # noqa: S311 (draws of probes, no secrets)
         own._lock = threading.Lock()
         return own
@@ -102,6 +107,7 @@ class AuditContext:
         with lock:
             if key not in self._shared.known:
                 own = self.derive("/".join(key), self.check)
+                own.cold = False
                 self._shared.known[key] = find(own)
                 with self._shared.lock:
                     self._shared.probes += own.probes
@@ -180,6 +186,31 @@ class AuditContext:
             return self.tasks
         return tuple(self.tasks[round(place * (len(self.tasks) - 1) / max(1, count - 1))] for place in range(count))
 
+    def walk(self) -> None:
+        """Makes each process of the pool play some solutions before its probes, if no later episode can tell.
+
+        Type hints, decoders and compiled statements are ready then, and a probe takes a third of the CPU. Solutions
+        that leave a thread or process, or after which an episode differs, are not played so.
+        """
+        if self.about.kind != "environment" or "oracle" not in self.offers:
+            return
+        solved = {task: solves(task, (*(self.oracle(task) or ()), Op("digest"))) for task in self.sample_tasks(12)}
+        walked: list[Op] = []
+        for probe in solved.values():
+            if {op.name for op in probe.ops if op.do == "call"} - {op.name for op in walked}:
+                walked += probe.ops
+        held = Op("resources", mark="before"), Op("resources", mark="after")
+        record = self.play(held[0], *walked, held[1])
+        before, after = (record.at(op.mark).value for op in held)
+        if record.broken or record.left or any(before[name] != after[name] for name in ("threads", "processes")):
+            return
+        tried = [solved[task] for task in self.sample_tasks(2)]
+        cold = [self.play_probe(probe) for probe in tried]
+        self.pool.walked = tuple(walked)
+        for one, other in zip(cold, [self.play_probe(probe) for probe in tried], strict=True):
+            if len(one.seen) != len(other.seen) or not all(map(same, one.seen, other.seen)):
+                self.pool.walked = ()
+
     # --- playing ---
 
     def play(self, *ops: Op, context: ProcessContext = HOME, limit: float | None = None) -> Record:
@@ -208,8 +239,10 @@ class AuditContext:
 
     def _in_time(self, probe: Probe, limit: float | None, *, fresh: bool = False) -> Record:
         """Plays a probe; raises OutOfTime if the budget is spent, or if it and not the limit ended the probe."""
-        play, ended = self.pool.fresh if fresh else self.pool.play, self.seconds_left() <= 0
-        record = None if ended else play(probe, self._seconds(limit))
+        record, seconds = None, self._seconds(limit)
+        if self.seconds_left() > 0:
+            pool = self.pool
+            record = pool.fresh(probe, seconds) if fresh else pool.play(probe, seconds, cold=self.cold)
         if record is None or (record.died.startswith(OVERDUE) and self.seconds_left() <= 0):
             raise OutOfTime("the budget is spent")
         return record
@@ -281,6 +314,8 @@ class AuditContext:
         if relation == "shows" and data is None:
             evidence = self._as_seen(probes[0], evidence)
         probes = self._small(probes, evidence, minimise)
+        if isinstance(most := self.attribute("budget"), int) and max(turns(probes[0].ops).values(), default=0) > most:
+            fields["at_most"] = min(fields["at_most"], "likely", key=_CONFIDENCES.index)  # no episode gets so far
         confidence, records = self._proved(probes, evidence, fields["at_most"])
         if not confidence:
             return None

@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 
 from quintain import codec
-from quintain.audit.facts.data import changes, glance, is_list
+from quintain.audit.facts.data import Differ, glance, is_list
 from quintain.audit.subjects.failure import SubjectFailure
 
 from .adapter import Factory, SubjectAdapter, how_raised, plain, verdict, where_raised, with_text_keys
 from .answers import answered
-from .probe import Op, OpResult
+from .probe import Op, OpResult, turns
 from .registry import find_probe_function
 
 LONGEST = 4_000_000
@@ -43,7 +43,7 @@ class Player:
         self.adapters: dict[str, SubjectAdapter] = {}
         self._snapshots: dict[tuple[str, str], Any] = {}
         self._compared: set[str] = set()  # instances of which somebody will ask what changed
-        self._starts: dict[str, Any] = {}
+        self._starts: dict[str, Callable[[], dict[str, list[Any]]]] = {}  # changes since the reset, by instance
 
     def adapter(self, on: str) -> SubjectAdapter:
         """Returns the instance of this name, made at its first use."""
@@ -60,8 +60,10 @@ class Player:
     def each(self, ops: Sequence[Op]) -> Iterator[OpResult]:
         """Yields the result of each op, played on demand."""
         self._compared |= {op.on for op in ops if op.do == "changes"}
-        for op in ops:
-            yield self.do(op)
+        needed = turns(ops)
+        for place, op in enumerate(ops):
+            known = op.do != "reset" or op.value is not None
+            yield self.do(op if known else msgspec.structs.replace(op, value=needed[place]))
 
     def leave(self) -> None:
         """Closes the instances."""
@@ -107,17 +109,26 @@ class Player:
         return value, odd
 
     def reset(self, adapter: SubjectAdapter, op: Op) -> Any:
-        """Begins a task."""
+        """Begins a task.
+
+        Value: the number of turns that the session needs, if known. If the episode allows fewer, it has no such limit:
+        what a session of many reads shows, one of few may show as well.
+        """
+        if hasattr(adapter.subject, "is_roomy"):
+            adapter.subject.is_roomy = op.value is not None and op.value > adapter.subject.budget
         first = adapter.subject.reset(adapter.task(op.name), op.seed)
         if op.on in self._compared and "state" in adapter.offers:
-            start = adapter.subject.state()
-            # What a subject hands out may be its own living dict.
-            self._starts[op.on] = start if hasattr(adapter.subject, "start_state") else copy.deepcopy(start)
+            subject = adapter.subject
+            if hasattr(subject, "changes_from_here"):
+                self._starts[op.on] = subject.changes_from_here()
+            else:
+                differ = Differ(copy.deepcopy(subject.state()))  # What it hands out may be its own living dict.
+                self._starts[op.on] = lambda: differ.changes(subject.state())
         return first
 
     def changes(self, adapter: SubjectAdapter, op: Op) -> dict[str, list[Any]]:
         """Returns the differences of the state since the reset."""
-        return changes(self._starts[op.on], adapter.subject.state())
+        return self._starts[op.on]()
 
     def snapshot(self, adapter: SubjectAdapter, op: Op) -> None:
         """Stores a snapshot of an instance under a label."""

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from .child import Child, SubjectBroken
 from .loader import Subject
-from .probe import OVERDUE, Probe, ProcessContext, Record
+from .probe import HOME, OVERDUE, Op, Probe, ProcessContext, Record
 from .start_states import StartStore
 
 WORKERS = max(2, os.cpu_count() or 1)
@@ -24,6 +24,9 @@ class WorkerPool:
 
     Args:
         subject: Subject to load.
+
+    Attributes:
+        walked: Ops that a process plays once itself before it plays probes, unless these are `cold`.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -34,10 +37,20 @@ class WorkerPool:
         self._store = StartStore()
         self._executor = ThreadPoolExecutor(WORKERS)
         self._played = self._overdue = 0
+        self.walked: tuple[Op, ...] = ()
 
-    def play(self, probe: Probe, limit: float) -> Record:
-        """Plays a probe in a fork of a child that has loaded the subject; a record's `died` reports a broken one."""
-        child = self._take(probe.context)
+    def play(self, probe: Probe, limit: float, *, cold: bool = True) -> Record:
+        """Plays a probe in a fork of a child that has loaded the subject; a record's `died` reports a broken one.
+
+        Args:
+            probe: The probe.
+            limit: Seconds for the whole probe.
+            cold: Play it in a fork of a process that has played nothing.
+        """
+        try:
+            child = self._take(probe.context, () if cold or probe.context != HOME else self.walked)
+        except SubjectBroken as error:
+            return Record(probe.ops, (), str(error))
         try:
             record = child.play(probe, self._patience(limit))
         except SubjectBroken as error:
@@ -76,12 +89,15 @@ class WorkerPool:
         """Plays probes by a function, `WORKERS` at a time, and returns records in the same order."""
         return list(self._executor.map(play, probes))
 
-    def _take(self, context: ProcessContext) -> Child:
+    def _take(self, context: ProcessContext, walked: tuple[Op, ...]) -> Child:
         with self._lock:
             for place, child in enumerate(self._idle):
-                if child.context == context:
+                if child.context == context and child.walked == walked:
                     return self._idle.pop(place)
-        return Child(self.subject, context, self._store)
+        child = Child(self.subject, context, self._store)
+        if walked:
+            child.walk(walked)
+        return child
 
     def _give(self, child: Child) -> None:
         with self._lock:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from quintain import codec
 from quintain.audit.facts.data import is_dict, is_list
 
 from .probe import Op
+from .wire import StartStateFrame
 
-KEPT = 6
+KEPT = 16
 """Number of start states that a worker keeps."""
-_KEPT_BY_AUDITOR = 8
+_KEPT_BY_AUDITOR = 24
 _READS = {"state", "changes", "glance", "ask"}
 """Ops that read the whole state, or may do so."""
 
@@ -37,17 +38,36 @@ class StartStates:
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, tuple[View, str]] = OrderedDict()
+        self._digests: dict[int, tuple[Any, str]] = {}  # of parts by identity, with the part, which it keeps alive
 
     def add(self, task: str, view: View) -> None:
-        self._known[task] = (view, codec.digest(codec.dumps(view)))
+        self._known[task] = (view, codec.digest(codec.dumps({name: self._digest(part) for name, part in view.items()})))
         while len(self._known) > KEPT:
             self._known.popitem(last=False)
+            kept = {id(part) for view, _ in self._known.values() for part in view.values()}
+            self._digests = {key: one for key, one in self._digests.items() if key in kept}
+
+    def _digest(self, part: Any) -> str:
+        """Returns the digest of a part; most are those of the state of another task."""
+        if id(part) not in self._digests:
+            self._digests[id(part)] = (part, codec.digest(codec.dumps(part)))
+        return self._digests[id(part)][1]
 
     def find(self, task: str) -> tuple[View, str] | None:
         """Returns the start state of a task and its digest, if it is known."""
         if task in self._known:
             self._known.move_to_end(task)
         return self._known.get(task)
+
+    def frame(self, task: str, known: Collection[str]) -> StartStateFrame | None:
+        """Returns the frame that tells the auditor a task's start state; None if it knows it."""
+        found = self.find(task)
+        if found is None or found[1] in known:
+            return None
+        near = next((one for one in reversed(self._known.values()) if one[1] in known), None)
+        if near is None:
+            return StartStateFrame(found[1], found[0])
+        return StartStateFrame(found[1], packed(found[0], near[0]), near[1])
 
 
 class StartStore:

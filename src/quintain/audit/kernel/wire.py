@@ -23,17 +23,28 @@ class LoadFrame(msgspec.Struct, tag=True):
 
 
 class PlayFrame(msgspec.Struct):
-    """Frame to the worker: a probe, and the digests of the start states that the auditor knows."""
+    """Frame to the worker.
+
+    Attributes:
+        known: Digests of the start states that the auditor knows.
+        stays: Play the probe in the worker itself and not in a fork, and send only the last frame.
+    """
 
     probe: Probe
     known: list[str] = []
+    stays: bool = False
 
 
 class StartStateFrame(msgspec.Struct, tag=True):
-    """Frame with the start state of a task, if the auditor does not know it."""
+    """Frame with the start state of a task, if the auditor does not know it.
+
+    Attributes:
+        near: Digest of a start state that the auditor knows and from which `view` differs as it says; else empty.
+    """
 
     digest: str
     view: dict[str, Any]
+    near: str = ""
 
 
 class StartFrame(msgspec.Struct, tag=True):

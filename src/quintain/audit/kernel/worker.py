@@ -32,7 +32,7 @@ from .player import Player
 from .probe import Op, Probe
 from .registry import allow
 from .start_states import StartStates, packed, reads_state
-from .wire import EndFrame, LoadFrame, PlayFrame, Receiver, ResultFrame, StartFrame, StartStateFrame, send
+from .wire import EndFrame, LoadFrame, PlayFrame, Receiver, ResultFrame, StartFrame, send
 
 _PR_SET_CHILD_SUBREAPER = 36
 _MEMORY = 8 << 30
@@ -61,6 +61,11 @@ def main(inward: int, outward: int) -> None:
         return
     gc.collect()
     gc.freeze()
+    _serve(inward, outward, receiver, opened=opened)
+
+
+def _serve(inward: int, outward: int, receiver: Receiver, *, opened: LoadedSubject) -> None:
+    """Plays probes until the pipe ends."""
     made: set[str] = set()
     starts = StartStates()
     while True:
@@ -69,16 +74,29 @@ def main(inward: int, outward: int) -> None:
         except EOFError:
             return
         probe = frame.probe
+        if frame.stays:
+            _walk(opened, probe)
+            send(outward, EndFrame(0))
+            continue
         tasks = list(dict.fromkeys(_tasks(probe.ops)))
         with contextlib.suppress(Exception):  # The fork meets the same, and says so.
             _warm(opened, tasks, made=made, starts=starts if reads_state(probe.ops) else None)
         if any(op.do == "ask" and op.name in (swapping.PLAY, swapping.SWAP) for op in probe.ops):
             swapping.index()
-        for view, digest in filter(None, map(starts.find, tasks if _shows_state(probe) else ())):
-            if digest not in frame.known:
-                send(outward, StartStateFrame(digest, view))
+        for task in tasks if _shows_state(probe) else ():
+            if (unknown := starts.frame(task, frame.known)) is not None:
+                send(outward, unknown)
         if not _play_in_fork(inward, outward, opened=opened, probe=probe, starts=starts):
             return
+
+
+def _walk(opened: LoadedSubject, probe: Probe) -> None:
+    """Plays a probe in this process, so that its forks find type hints, decoders and compiled statements ready."""
+    player = Player(opened.factory)
+    player.play(probe.ops, lambda _: None)
+    player.leave()
+    gc.collect()
+    gc.freeze()
 
 
 def _shows_state(probe: Probe) -> bool:

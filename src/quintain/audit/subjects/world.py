@@ -7,12 +7,13 @@ their methods and not by class, so those of other packages work too.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from typing import Any, NamedTuple, TypeGuard, cast
 
 import msgspec
 
 from quintain import codec, resource
+from quintain.audit.facts.data import Differ, RowIndex, counted
 from quintain.state import State
 from quintain.table import Table
 
@@ -71,7 +72,7 @@ class Memory:
         if _is_on_server(database):
             return _read(database, _listed_by_postgres(database))
         with self._lock:
-            schema = database.execute("SELECT name, sql FROM sqlite_master ORDER BY name")
+            schema = _schema(database)
             known = self._known.get(name)
             if known is not None and known[1] == schema and _base(known[0]) is _base(database):
                 changed: dict[str, list[Any]] = {}
@@ -96,8 +97,13 @@ async def view(state: State, memory: Memory) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     await _fields(state, "", found, memory=memory)
+    found[SHARED] = _shared(state)
+    return found
+
+
+def _shared(state: State) -> dict[str, Any]:
     clock = state.clock
-    found[SHARED] = plain(
+    found: dict[str, Any] = plain(
         {
             "now": clock.now,
             "timers": clock.timers,
@@ -125,6 +131,70 @@ async def _put(name: str, value: Any, found: dict[str, Any], *, memory: Memory) 
     else:
         known = {id(one): await _resource(one) for one in resource.split(value).held}
         found[name] = plain(value, lambda one: known[id(one)])
+
+
+async def differences(
+    before: State, start: dict[str, Any], after: State, *, memory: Memory, index: RowIndex
+) -> dict[str, list[Any]]:
+    """Returns the differences of two worlds by path, as `facts.data.changes` returns those of their views.
+
+    Args:
+        before: The world.
+        start: Its view.
+        after: Later state of the same world.
+        memory: Cache for databases of which not only the changed rows can be read.
+        index: Index of the rows of `start`.
+    """
+    differ = Differ(start, index)
+    found: list[tuple[str, Any, Any]] = []
+    for name, one, other in _pairs(before, after, ""):
+        if _is_table(one) and _is_table(other):
+            changes = one.diff(other)
+            old = {row.key: start[name][row.key] for row in changes if row.before is not None}
+            new = {row.key: row.after for row in changes if row.after is not None}
+            found += differ.walk(old, plain(new), name)
+        elif not _is_database(other) or (rows := _changed_rows(name, one, other, start=start, differ=differ)) is None:
+            view: dict[str, Any] = {}
+            await _put(name, other, view, memory=memory)
+            known = {part: start[part] for part in start if part == name or part.startswith(f"{name}.")}
+            found += differ.walk(known, view, "")
+        else:
+            found += rows
+    return counted([*found, *differ.walk(start[SHARED], _shared(after), SHARED)])
+
+
+def _pairs(before: State, after: State, prefix: str) -> Iterator[tuple[str, Any, Any]]:
+    for field in before.__struct_fields__:
+        one, other = getattr(before, field), getattr(after, field)
+        if isinstance(one, State):
+            yield from _pairs(one, other, f"{prefix}{field}.")
+        elif field != SHARED:
+            yield prefix + field, one, other
+
+
+def _changed_rows(
+    name: str, one: Any, other: Any, *, start: dict[str, Any], differ: Differ
+) -> list[tuple[str, Any, Any]] | None:
+    """Returns the differences of two databases; None if not only their changed rows can be read."""
+    if _is_on_server(other) or _base(one) is not _base(other) or _schema(one) != _schema(other):
+        return None
+    changes: dict[str, list[Any]] = {}
+    for change in one.diff(other):
+        changes.setdefault(change.table, []).append(change)
+    found: list[tuple[str, Any, Any]] = []
+    for table in _listed_by_sqlite(other, changes) if changes else ():
+        sides = zip(*((change.before, change.after) for change in changes[table.table]), strict=True)
+        gone, made = ([{column: row[column] for column in table.columns} for row in rows if row] for rows in sides)
+        path = f"{name}.{table.table}"
+        keyed = differ.index.keyed(start[path], plain(gone), plain(made))
+        if keyed is None:
+            return None
+        found += differ.walk(*keyed, path)
+    return found
+
+
+def _schema(database: Any) -> Any:
+    return database.execute("SELECT name, sql FROM sqlite_master ORDER BY name")
 
 
 async def _resource(one: Any) -> Any:
