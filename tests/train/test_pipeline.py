@@ -20,7 +20,7 @@ from quintain.harness import Model, Request, Session
 from quintain.rollouts import Draw, Group
 from quintain.trace import Message, Reply, Tokens
 from quintain.train.curriculum import Sampler
-from quintain.train.pipeline import Batch, Buffer, Pipeline, Played, Staleness, pipeline
+from quintain.train.pipeline import AsyncBatches, Batch, Buffer, EndedGroup, Staleness, pipeline
 from tests.train.policies import LIMIT, Policy, env, lags, names, tasks
 from tests.worlds import Yard, environment, fine, says
 
@@ -52,9 +52,11 @@ def row(task: str, version: int) -> qn.Trajectory:
 ROWS = [row("r", version) for version in range(40)]
 
 
-def played(index: int, oldest: int, *, rows: bool = True, cancelled: bool = False) -> Played:
+def played(index: int, oldest: int, *, rows: bool = True, cancelled: bool = False) -> EndedGroup:
     found = [ROWS[oldest]] if rows else []
-    return Played(index=index, task=f"t{index}", rows=found, oldest=oldest, tokens=2, episodes=1, cancelled=cancelled)
+    return EndedGroup(
+        index=index, task=f"t{index}", rows=found, oldest=oldest, tokens=2, episodes=1, cancelled=cancelled
+    )
 
 
 # --- the rules, without play ---
@@ -160,7 +162,7 @@ def test_a_batch_takes_the_oldest_groups_first() -> None:
 def test_a_dropped_group_is_counted_with_its_length_and_frees_its_place() -> None:
     buffer = Buffer(Staleness(bound=0, batch=1, concurrent=9))
     buffer.begin()
-    buffer.add(Played(index=0, task="long", rows=[ROWS[0]], oldest=0, tokens=90, episodes=2))
+    buffer.add(EndedGroup(index=0, task="long", rows=[ROWS[0]], oldest=0, tokens=90, episodes=2))
     assert buffer.staleness.capacity == 0
     buffer.advance(1)
     assert buffer.staleness.capacity == 2
@@ -196,7 +198,7 @@ async def eventually(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0)
 
 
-async def train(pipe: Pipeline[Any], policy: Policy, *, updates: int = 10**9, ticks: int = 0) -> list[Batch]:
+async def train(pipe: AsyncBatches[Any], policy: Policy, *, updates: int = 10**9, ticks: int = 0) -> list[Batch]:
     """Returns the batches; each update takes some ticks, and the policy's weights are swapped before `advance`."""
     found: list[Batch] = []
     version = policy.version or 0

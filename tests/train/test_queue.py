@@ -15,12 +15,12 @@ import pytest
 from quintain.harness import Request
 from quintain.trace import Reply
 from quintain.train.curriculum import Sampler
-from quintain.train.pipeline import Pipeline, pipeline
+from quintain.train.pipeline import AsyncBatches, pipeline
 from quintain.train.queue import Producer, ProducerError
 from tests.train.policies import Policy, env, lags, names, tasks
 
 
-class Swapping(Pipeline[Any]):
+class Swapping(AsyncBatches[Any]):
     """A pipeline whose policy gets the weights of each version, as an endpoint does."""
 
     policy: Policy
@@ -46,7 +46,7 @@ class Noting(Policy):
         return reply if self.fate != "versionless" else Reply(reply.message, reply.tokens)
 
 
-def make(notes: Path, *, count: int | None = None, fate: str = "") -> Pipeline[Any]:
+def make(notes: Path, *, count: int | None = None, fate: str = "") -> AsyncBatches[Any]:
     policy = Noting(notes, fate)
     given = Sampler(tasks(20)) if count is None else tasks(count)
     pipe = pipeline(env(), policy, given, batch_groups=2, group=2, bound=1)
@@ -55,7 +55,7 @@ def make(notes: Path, *, count: int | None = None, fate: str = "") -> Pipeline[A
     return pipe
 
 
-def broken(notes: Path) -> Pipeline[Any]:
+def broken(notes: Path) -> AsyncBatches[Any]:
     raise LookupError(f"no environment in {notes.name}")
 
 
@@ -63,7 +63,7 @@ def broken(notes: Path) -> Pipeline[Any]:
 def started(tmp_path: Path) -> Any:
     made: list[Producer] = []
 
-    def start(make: Callable[..., Pipeline[Any]], **options: Any) -> Producer:
+    def start(make: Callable[..., AsyncBatches[Any]], **options: Any) -> Producer:
         made.append(Producer(functools.partial(make, tmp_path / "notes", **options)))
         return made[-1]
 

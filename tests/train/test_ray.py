@@ -25,9 +25,9 @@ from quintain.environment import Environment
 from quintain.errors import UsageError
 from quintain.harness import Request
 from quintain.trace import Reply
-from quintain.train.pipeline import Played, Staleness
+from quintain.train.pipeline import EndedGroup, Staleness
 from quintain.train.queue import Answer, ProducerError
-from quintain.train.ray import MAX_DEATHS, Batches, Queue, Unit, spread
+from quintain.train.ray import MAX_DEATHS, ClusterBatches, Queue, Unit, spread
 from tests.train.policies import LIMIT, Policy, env, lags, names, tasks
 from tests.worlds import environment, fine
 
@@ -46,7 +46,7 @@ def rows() -> list[qn.Trajectory]:
 
 def played(unit: Unit, version: int) -> bytes:
     own = [msgspec.structs.replace(row, task=unit.task, versions=[(1, version)]) for row in rows()]
-    return codec.dumps(Played(index=0, task=unit.task, rows=own, oldest=version, tokens=2, episodes=1))
+    return codec.dumps(EndedGroup(index=0, task=unit.task, rows=own, oldest=version, tokens=2, episodes=1))
 
 
 # --- the queue, without Ray ---
@@ -80,12 +80,12 @@ class Cluster:
                 await asyncio.sleep(0)
             if self.random.random() < self.risk:
                 if self.random.random() < 0.5:  # It was only cut off: its group comes later.
-                    self.late.add(asyncio.create_task(self.queue.deliver(worker, unit.number, data, None)))
+                    self.late.add(asyncio.create_task(self.queue.deliver(worker, unit.number, data=data, group=None)))
                 self.queue.lose(worker)
                 return True
-            await self.queue.deliver(worker, unit.number, data, None)
+            await self.queue.deliver(worker, unit.number, data=data, group=None)
             if self.random.random() < 0.2:
-                assert not await self.queue.deliver(worker, unit.number, data, None)
+                assert not await self.queue.deliver(worker, unit.number, data=data, group=None)
         raise AssertionError("the queue never ended")
 
     async def train(self) -> tuple[list[str], list[str]]:
@@ -163,7 +163,7 @@ def test_a_worker_that_dies_while_it_waits_takes_no_unit() -> None:
         queue.lose("1.0")
         assert await waiting is None
         assert unit is not None
-        await queue.deliver("0.0", unit.number, played(unit, 0), None)
+        await queue.deliver("0.0", unit.number, data=played(unit, 0), group=None)
         assert codec.loads(await queue.take(0), Answer).batch is not None
 
     asyncio.run(asyncio.wait_for(law(), LIMIT))
@@ -182,7 +182,7 @@ def test_errors_reach_the_trainer() -> None:
         unit = await queue.pull("0.0", 0)
         assert unit is not None
         assert await queue.advance(2) == "versions count updates: expected 1, got 2"
-        await queue.deliver("0.0", unit.number, played(unit, 9), None)
+        await queue.deliver("0.0", unit.number, data=played(unit, 9), group=None)
         answer = codec.loads(await queue.take(0), Answer)
         assert answer.error.startswith("UsageError: a token of 't0' has version 9, the trainer is at 0")
         assert await queue.pull("0.0", 1) is None
@@ -191,7 +191,7 @@ def test_errors_reach_the_trainer() -> None:
         queue.join("0.0")
         unit = await queue.pull("0.0", 0)
         assert unit is not None
-        await queue.deliver("0.0", unit.number, played(unit, 0), None)
+        await queue.deliver("0.0", unit.number, data=played(unit, 0), group=None)
         assert await queue.pull("0.0", 1) is None
         assert codec.loads(await queue.take(0), Answer).error == "LookupError: the sampler broke"
 
@@ -212,6 +212,10 @@ def test_a_cluster_has_workers() -> None:
 # --- a cluster of three nodes ---
 
 
+LONG = "20"
+"""Prompt of the task whose first episode ends only with its node."""
+
+
 class Endpoint(Policy):
     """A policy whose version is in a file, as that of an endpoint is the same for all workers."""
 
@@ -220,11 +224,14 @@ class Endpoint(Policy):
         self.folder, self.lethal = folder, lethal
 
     async def __call__(self, request: Request) -> Reply:
-        (self.folder / f"{request.messages[1].text}-{os.getpid()}").touch()
+        task = request.messages[1].text
+        is_first = not list(self.folder.glob(f"{task}-*"))
+        node = importlib.import_module("ray").get_runtime_context().get_node_id()
+        (self.folder / f"{task}-{node}-{os.getpid()}").touch()
         self.version = int((self.folder / "version").read_text() or 0)
         if self.lethal:
             os._exit(9)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(60 if task == LONG and is_first else 0.05)
         return await super().__call__(request)
 
 
@@ -239,7 +246,7 @@ class Made:
         return made, Endpoint(self.folder, lethal=self.lethal)
 
 
-def begin(made: Made, **options: Any) -> Batches:
+def begin(made: Made, **options: Any) -> ClusterBatches:
     return spread(made, functools.partial(tasks, made.count), split="train", **options)
 
 
@@ -263,7 +270,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[Any, Any, list[Any]]]:
     ray: Any = pytest.importorskip("ray", reason="the extra `ray` is not installed")
     (tmp_path / "version").write_text("0")
     local = importlib.import_module("ray.cluster_utils").Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
-    nodes = [local.add_node(num_cpus=2) for _ in range(2)]
+    nodes = [local.add_node(num_cpus=2, resources={"play": 2}) for _ in range(2)]
     paths = os.pathsep.join(path for path in sys.path if path)
     ray.init(address=local.address, runtime_env={"env_vars": {"PYTHONPATH": paths}}, log_to_driver=False)
     try:
@@ -277,22 +284,24 @@ def cluster(tmp_path: Path) -> Iterator[tuple[Any, Any, list[Any]]]:
 @pytest.mark.filterwarnings("ignore")
 def test_a_node_that_is_killed_loses_nothing_and_repeats_nothing(cluster: Any, tmp_path: Path) -> None:
     ray, local, nodes = cluster
-    batches = begin(Made(tmp_path, 90), workers=3, batch_groups=4, group=2, bound=2)
-    trainer = ray.remote(Trainer).options(num_cpus=0).remote()
+    batches = begin(Made(tmp_path, 90), workers=2, batch_groups=4, group=2, bound=2, options={"resources": {"play": 1}})
+    here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(local.head_node.node_id, soft=False)
+    trainer = ray.remote(Trainer).options(num_cpus=0, scheduling_strategy=here).remote()
     training = trainer.train.remote(batches, tmp_path)
     deadline = time.monotonic() + 60
-    while not (tmp_path / "updates").exists() or int((tmp_path / "updates").read_text() or 0) < 4:
+    while not (begun := list(tmp_path.glob(f"{LONG}-*"))):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    local.remove_node(nodes[0], allow_graceful=False)
+    (killed,) = [node for node in nodes if node.node_id == begun[0].name.split("-")[1]]
+    local.remove_node(killed, allow_graceful=False)
     found = ray.get(training, timeout=300)
     rows = [name for _, names, _ in found for name in names]
     assert len(rows) == len(set(rows))
     read, dropped = {task for task, _, _, _ in rows}, [task for _, _, names in found for task in names]
     assert len(read) + len(dropped) == 90
     assert {groups for groups, _, _ in found[:-1]} == {4}
-    begun = [path.name.partition("-")[0] for path in tmp_path.glob("*-*")]
-    assert len(begun) > len(set(begun)), "no unit was handed out twice, so the death met none"
+    assert f"t{LONG}" in read | set(dropped)
+    assert len(list(tmp_path.glob(f"{LONG}-*"))) > 1
 
 
 @pytest.mark.slow

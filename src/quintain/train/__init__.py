@@ -8,5 +8,8 @@ endpoint      an engine behind HTTP
 trl           episodes for TRL's GRPOTrainer and AsyncGRPOTrainer
 control       pause, update and resume of an engine, vLLM and SGLang
 stream        rows as JSON lines or MessagePack between processes
+pipeline      batches for asynchronous training, with a bound on the lag of each token
+queue         the pipeline in a process of its own
+ray           the pipeline on several machines
 report/       log of a training run, and a report of several runs
 """

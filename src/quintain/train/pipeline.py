@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Generic, Self, cast
 
@@ -65,7 +66,7 @@ class Staleness:
         return self.version - self.bound
 
 
-class Played(msgspec.Struct, frozen=True, kw_only=True):
+class EndedGroup(msgspec.Struct, frozen=True, kw_only=True):
     """A group that has ended.
 
     Attributes:
@@ -153,7 +154,7 @@ class Buffer:
 
     def __init__(self, staleness: Staleness) -> None:
         self.staleness = staleness
-        self._ready: list[Played] = []
+        self._ready: list[EndedGroup] = []
         self.dropped: list[Dropped] = []
         self._unkept = 0
         self._ended = False
@@ -167,7 +168,7 @@ class Buffer:
     def begin(self) -> None:
         self.staleness.running += 1
 
-    def add(self, played: Played) -> None:
+    def add(self, played: EndedGroup) -> None:
         """Takes a group that has ended; one that is too old is dropped.
 
         Raises:
@@ -253,35 +254,45 @@ class Buffer:
     def _is_stuck(self) -> bool:
         return not self.staleness.running and self.staleness.capacity < 1
 
-    def _is_stale(self, played: Played) -> bool:
+    def _is_stale(self, played: EndedGroup) -> bool:
         return played.oldest is not None and played.oldest < self.staleness.min_fresh
 
-    def _drop(self, played: Played, place: str) -> None:
+    def _drop(self, played: EndedGroup, place: str) -> None:
         lag = self.staleness.version - (played.oldest or 0)
         counts = {"tokens": played.tokens, "episodes": played.episodes}
         self.dropped.append(Dropped(task=played.task, place=place, lag=lag, **counts))
 
-    def _ledger(self, taken: list[Played]) -> Ledger:
+    def _ledger(self, taken: list[EndedGroup]) -> Ledger:
         version = self.staleness.version
-        lags = [(version - number, n) for played in taken for row in played.rows for number, n in _drawn(row)]
+        lags = Counter[int]()
+        for row in (row for played in taken for row in played.rows):
+            for number, count in _drawn(row):
+                lags[version - number] += count
         return Ledger(
             version=version,
             groups=len(taken),
             episodes=sum(played.episodes for played in taken),
             tokens=sum(played.tokens for played in taken),
-            lag_min=min((lag for lag, _ in lags), default=0),
-            lag_mean=sum(lag * n for lag, n in lags) / max(1, sum(n for _, n in lags)),
-            lag_max=max((lag for lag, _ in lags), default=0),
+            lag_min=min(lags, default=0),
+            lag_mean=sum(lag * count for lag, count in lags.items()) / max(1, lags.total()),
+            lag_max=max(lags, default=0),
             dropped=tuple(self.dropped),
             unkept=self._unkept,
         )
 
 
 def _drawn(row: Trajectory) -> Iterator[tuple[int, int]]:
-    """Yields (version, drawn tokens) of each stretch of a row."""
+    """Yields (version, drawn tokens) of each stretch of a row; a stretch lies within one turn."""
+    turns, turn_end = iter(row.turns), 0
     ends = [*(first for first, _ in row.versions[1:]), len(row.token_ids)]
     for (first, number), end in zip(row.versions, ends, strict=True):
-        yield number, sum(row.mask[first:end])
+        while turn_end <= first:
+            _, _, turn_end = next(turns)
+        yield number, min(end, turn_end) - first
+
+
+def _tokens(rows: Iterable[Trajectory]) -> int:
+    return sum(end - first for row in rows for _, first, end in row.turns)
 
 
 class _Ticket:
@@ -302,10 +313,9 @@ class _Ticket:
         if self.episodes == self._size:  # The group is played again.
             self.oldest, self.tokens, self.episodes = None, 0, 0
         self.episodes += 1
-        context = contextvars.copy_context()
-        context.run(_TICKET.set, self)
-        playing = asyncio.create_task(episode, context=context)
-        self._playing.add(playing)
+        token = _TICKET.set(self)
+        self._playing.add(playing := asyncio.create_task(episode))
+        _TICKET.reset(token)
         try:
             return await playing
         except asyncio.CancelledError:
@@ -320,9 +330,9 @@ class _Ticket:
         if reply.tokens is None or not reply.tokens.completion:
             return
         self.tokens += len(reply.tokens.completion)
-        numbers = [number for _, number in reply.tokens.versions or ()]
-        known = (*numbers, self.oldest) if numbers else (reply.policy_version, self.oldest)
-        self.oldest = min((number for number in known if number is not None), default=None)
+        for _, number in reply.tokens.versions or ((0, reply.policy_version),):
+            if number is not None and (self.oldest is None or number < self.oldest):
+                self.oldest = number
 
     def sweep(self, least: int) -> None:
         """Cancels the group if it has a token of an older version than the least."""
@@ -356,7 +366,7 @@ class Player(Generic[S]):
         self._open: dict[int, _Ticket] = {}
         self._least = self._drawn = 0
 
-    async def play(self, draws: AsyncIterator[Task[S] | Draw[S]]) -> AsyncGenerator[tuple[Played, Group], None]:
+    async def play(self, draws: AsyncIterator[Task[S] | Draw[S]]) -> AsyncGenerator[tuple[EndedGroup, Group], None]:
         """Yields each group as soon as it ends.
 
         Raises:
@@ -365,17 +375,17 @@ class Player(Generic[S]):
         async for group in rollouts(self._env, self._model, self._ticketed(draws), group=self._group, **self._names):
             ticket = self._open.pop(group.index)
             rows = [] if ticket.cancelled else trajectories(group.traces)
-            if any(any(row.mask) and not row.versions for row in rows):
+            if any(_tokens([row]) and not row.versions for row in rows):
                 raise UsageError(
                     f"episodes of {group.task!r} have no policy version, so their staleness is unknown: the endpoint "
                     "must give policy_version with each reply, or a version for each token"
                 )
-            played = Played(
+            played = EndedGroup(
                 index=group.index,
                 task=group.task,
                 rows=rows,
                 oldest=min((number for row in rows for _, number in row.versions), default=ticket.oldest),
-                tokens=sum(sum(row.mask) for row in rows) if rows else ticket.tokens,
+                tokens=_tokens(rows) if rows else ticket.tokens,
                 episodes=len({row.member for row in rows}) or ticket.episodes,
                 cancelled=ticket.cancelled,
             )
@@ -409,9 +419,10 @@ class _Watched:
     def __init__(self, model: Model | Agent, player: Player[Any]) -> None:
         self.name: str = getattr(model, "name", None) or getattr(model, "__name__", None) or type(model).__name__
         self._model, self._player = model, player
+        self._agent = model if isinstance(model, Agent) else None  # Asked once: it is slow in Python 3.11.
 
     def model(self, task: Task[Any], seed: int) -> Model:
-        chosen = self._model.model(task, seed) if isinstance(self._model, Agent) else self._model
+        chosen = cast(Model, self._model) if self._agent is None else self._agent.model(task, seed)
 
         async def ask(request: Request) -> Reply:
             reply = await chosen(request)
@@ -422,7 +433,7 @@ class _Watched:
         return ask
 
 
-class Pipeline(Generic[S]):
+class AsyncBatches(Generic[S]):
     """Async iterator of batches; call `advance` after each update, and `aclose` in the end or use `async with`."""
 
     def __init__(self, player: Player[S], sampler: Iterable[Task[S] | Draw[S]], buffer: Buffer) -> None:
@@ -500,7 +511,7 @@ def pipeline(
     seed: int = 0,
     split: str = "",
     version: int = 0,
-) -> Pipeline[S]:
+) -> AsyncBatches[S]:
     """Returns batches of rows for asynchronous training, an async iterator.
 
     At most (bound + 1) `batch_groups` groups are ahead of the trainer: if it stops reading, play stops.
@@ -520,4 +531,4 @@ def pipeline(
         UsageError: A number is out of its range.
     """
     staleness = Staleness(bound=bound, batch=batch_groups, concurrent=env.config.concurrency, version=version)
-    return Pipeline(Player(env, model, group=group, seed=seed, split=split), sampler, Buffer(staleness))
+    return AsyncBatches(Player(env, model, group=group, seed=seed, split=split), sampler, Buffer(staleness))

@@ -18,7 +18,7 @@ import msgspec
 from quintain import codec
 from quintain.errors import QuintainError
 
-from .pipeline import Batch, Pipeline
+from .pipeline import AsyncBatches, Batch
 
 
 class ProducerError(QuintainError):
@@ -58,7 +58,7 @@ class Producer:
         make: Function of a module, so that the new process finds it; it returns the pipeline.
     """
 
-    def __init__(self, make: Callable[[], Pipeline[Any]]) -> None:
+    def __init__(self, make: Callable[[], AsyncBatches[Any]]) -> None:
         context = multiprocessing.get_context("spawn")  # A fork would copy the trainer's threads and its accelerator.
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_run, args=(make, theirs), daemon=True)
@@ -106,7 +106,7 @@ class Producer:
             self._connection.send_bytes(codec.dumps(question))
 
 
-def _run(make: Callable[[], Pipeline[Any]], connection: Connection) -> None:
+def _run(make: Callable[[], AsyncBatches[Any]], connection: Connection) -> None:
     try:
         asyncio.run(_serve(make(), connection))
     except (EOFError, ConnectionError):
@@ -116,7 +116,7 @@ def _run(make: Callable[[], Pipeline[Any]], connection: Connection) -> None:
         connection.send_bytes(codec.dumps(answer))
 
 
-async def _serve(pipe: Pipeline[Any], connection: Connection) -> None:
+async def _serve(pipe: AsyncBatches[Any], connection: Connection) -> None:
     async with pipe:
         while True:
             question = codec.loads(await asyncio.to_thread(connection.recv_bytes), _Question)

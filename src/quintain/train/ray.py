@@ -24,7 +24,7 @@ from quintain.rollouts import Draw, Group
 from quintain.state import S
 from quintain.task import Task
 
-from .pipeline import Batch, Buffer, Played, Player, Staleness
+from .pipeline import Batch, Buffer, EndedGroup, Player, Staleness
 from .queue import Answer, ProducerError
 
 MAX_DEATHS = 3
@@ -79,12 +79,12 @@ class Queue(Generic[S]):
             self._pulled[worker] = request, unit
         return self._pulled.get(worker, (request, None))[1]
 
-    async def deliver(self, worker: str, number: int, data: bytes, group: Group | None) -> bool:
+    async def deliver(self, worker: str, number: int, *, data: bytes, group: Group | None) -> bool:
         """Takes the group of a unit; returns False if it was there already."""
         if self._open.pop(number, None) is None:
             return False
         self._deaths.pop(int(worker.partition(".")[0]), None)
-        played = codec.loads(data, Played)
+        played = codec.loads(data, EndedGroup)
         try:
             if group is not None and self._observe is not None and not played.cancelled:
                 self._observe(group)
@@ -127,12 +127,12 @@ class Queue(Generic[S]):
             handle.sweep.remote(self._buffer.staleness.min_fresh)
         return ""
 
-    async def start(self, workers: int, options: dict[str, Any], *arguments: Any) -> None:
+    async def start(self, workers: int, options: dict[str, Any], how: dict[str, Any]) -> None:
         """Starts workers, and watches over them in the background."""
         for place in range(workers):
-            self._watching.add(asyncio.create_task(self._watch(place, options, *arguments)))
+            self._watching.add(asyncio.create_task(self._watch(place, options, how)))
 
-    async def _watch(self, place: int, options: dict[str, Any], *arguments: Any) -> None:
+    async def _watch(self, place: int, options: dict[str, Any], how: dict[str, Any]) -> None:
         ray = package("ray", extra="ray")
         me = ray.get_runtime_context().current_actor
         for life in itertools.count():
@@ -140,7 +140,7 @@ class Queue(Generic[S]):
             self.join(worker)
             self._handles[worker] = handle = ray.remote(Worker).options(**options).remote()
             try:
-                await handle.run.remote(me, worker, self._observe is not None, *arguments)
+                await handle.run.remote(me, worker, observed=self._observe is not None, **how)
                 break
             except ray.exceptions.RayActorError as error:
                 self.lose(worker)
@@ -186,7 +186,9 @@ class Worker:
     def __init__(self) -> None:
         self._player: Player[Any] | None = None
 
-    async def run(self, queue: Any, name: str, observed: bool, make: Callable[[], Any], *arguments: Any) -> None:  # noqa: FBT001
+    async def run(
+        self, queue: Any, name: str, *, observed: bool, make: Callable[[], Any], split: str, **names: Any
+    ) -> None:
         """Plays until the queue has no more units.
 
         Args:
@@ -194,11 +196,11 @@ class Worker:
             name: Name of this worker.
             observed: True if the sampler wants the episodes.
             make: Returns environment and model.
-            arguments: Episodes per task, seed and split.
+            split: Split of the tasks.
+            names: Episodes per task, and seed.
         """
         env, model = cast(tuple[Environment[Any], Model | Agent], make())
-        group, seed, split = arguments
-        self._player = Player(env, model, group=group, seed=seed, split=split)
+        self._player = Player(env, model, split=split, **names)
         numbers: dict[int, int] = {}
 
         async def draws() -> AsyncGenerator[Draw[Any], None]:
@@ -211,7 +213,7 @@ class Worker:
 
         async for played, whole in self._player.play(draws()):
             sent = whole if observed else None
-            await queue.deliver.remote(name, numbers.pop(played.index), codec.dumps(played), sent)
+            await queue.deliver.remote(name, numbers.pop(played.index), data=codec.dumps(played), group=sent)
 
     async def sweep(self, least: int) -> None:
         """Cancels groups in play that have a token of an older version than the least."""
@@ -219,7 +221,7 @@ class Worker:
             self._player.sweep(least)
 
 
-class Batches:
+class ClusterBatches:
     """The trainer's side, an iterator of batches. It may be sent to an actor; one trainer at a time may use it."""
 
     def __init__(self, queue: Any) -> None:
@@ -275,7 +277,7 @@ def spread(
     seed: int = 0,
     version: int = 0,
     options: dict[str, Any] | None = None,
-) -> Batches:
+) -> ClusterBatches:
     """Starts queue and workers on the Ray cluster, and returns their batches.
 
     Args:
@@ -305,5 +307,6 @@ def spread(
         .remote(sample, staleness)
     )
     given = {"scheduling_strategy": "SPREAD"} | (options or {})
-    ray.get(queue.start.remote(workers, given, make, group, seed, split))
-    return Batches(queue)
+    how = {"make": make, "split": split, "group": group, "seed": seed}
+    ray.get(queue.start.remote(workers, given, how))
+    return ClusterBatches(queue)
