@@ -65,7 +65,7 @@ def reset(task: str, *, on: str = "a", seed: int = 0, mark: str = "") -> Op:
 
 
 def turns(ops: Sequence[Op]) -> dict[int, int]:
-    """Returns the number of turns of each session, its calls and answers, by the place of the op that begins it."""
+    """Returns the number of calls and answers of each session, by the place of the op that begins it."""
     begun: dict[str, int] = {}
     counts: dict[int, int] = {}
     for place, op in enumerate(ops):
