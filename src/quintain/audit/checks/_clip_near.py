@@ -38,7 +38,7 @@ def pays_spelling_less(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 class _Number(NamedTuple):
-    """A number that a solution says last, alone or as a field of a JSON object with other words around it."""
+    """Number that a solution says last, alone or as a field of a JSON object among other words."""
 
     task: str
     ops: tuple[Op, ...]
