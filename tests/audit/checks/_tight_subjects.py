@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 import quintain as qn
 
 DAYS = ("2026-03-02", "2026-03-03", "2026-03-04")
@@ -13,6 +15,7 @@ class Clinic(qn.State):
 
     appointments: dict[str, dict[str, str]] = {}
     sheets: dict[str, list[str]] = {}
+    request: dict[str, str] = msgspec.field(default_factory=lambda: {"status": "open"})
 
     def clear(self) -> None:
         self.sheets.clear()
@@ -47,6 +50,12 @@ class Clinic(qn.State):
         self.clear()
         return "moved"
 
+    @qn.tool
+    def close_request(self) -> str:
+        """Close the request when all is done."""
+        self.request["status"] = "done"
+        return "closed"
+
 
 class Stale(Clinic):
     def clear(self) -> None:
@@ -55,15 +64,17 @@ class Stale(Clinic):
 
 @qn.reward
 def moved(outcome: qn.EpisodeView[Clinic]) -> float:
-    return float(outcome.state.appointments["A2"]["day"] == outcome.task.truth["day"])
+    there = outcome.state.appointments["A2"]["day"] == outcome.task.truth["day"]
+    return float(there and outcome.state.request["status"] == "done")
 
 
 def make(world: type[Clinic]) -> qn.Environment[Clinic]:
     def task(split: str, n: int) -> qn.Task[Clinic]:
         rows = {f"A{k}": {"doctor": DOCTORS[k % 2], "day": DAYS[k % 3], "patient": f"P{k}{n}"} for k in range(1, 6)}
         day = DAYS[n % 2]
-        prompt = f"Move appointment A2 of P2{n} to {day}."
-        solution = (("move", {"appointment": "A2", "day": day}),)
+        prompt = f"Move appointment A2 of P2{n} to {day}, and close the request."
+        look = ("day_sheet", {"doctor": "Bos", "day": day})
+        solution = (look, ("move", {"appointment": "A2", "day": day}), ("close_request", dict[str, str]()))
         return qn.Task(
             id=f"{split}-{n}", prompt=prompt, start=world(appointments=rows), truth={"day": day}, solution=solution
         )

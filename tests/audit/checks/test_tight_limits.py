@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from quintain.audit.checks.false_resolution import status_without_work
 from quintain.audit.checks.silent_default import limits
 from quintain.audit.checks.stale_cache import read_your_writes
 from quintain.audit.kernel.probe import Op, answer, call, reset, together, turns
@@ -19,9 +20,9 @@ def test_stale_cache_is_proven_within_the_turns_of_an_episode() -> None:
 
 
 def test_sound_environment_with_few_turns_is_left_alone() -> None:
-    report = audited(SUBJECTS, "env", [read_your_writes, limits])
+    report = audited(SUBJECTS, "env", [read_your_writes, limits, status_without_work])
     assert not report.findings
-    assert [one.status for one in report.checks] == ["checked", "checked"]
+    assert {one.status for one in report.checks} == {"checked"}
 
 
 def test_turns_are_counted_by_session() -> None:
