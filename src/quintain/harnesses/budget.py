@@ -1,0 +1,142 @@
+"""Budget of a context: what a strategy sees, how a context is built, and how it is made to fit.
+
+A context is a *head* (system prompt and task), texts that the harness wrote (summaries and the index of cited
+results), and *rounds*: a reply, its results, and what was said to the agent after it. Every way to build one keeps the
+invariant that each known id which a kept claim cites stands in the context, on a result or in the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from quintain.state import State
+from quintain.trace import Message
+
+from .sources import CITATION, CLIPPED, Sources, full_text, head_id
+
+Count = Callable[[str], int]
+"""Number of tokens of a text."""
+
+INDEX = "Results cited in this context (recall returns the full text):"
+MESSAGE_TOKENS = 4
+"""Tokens of a message beyond its text: the marks of a chat template."""
+
+
+def quarter(text: str) -> int:
+    """Returns characters / 4, rounded up: the usual estimate of tokens for English text."""
+    return -(-len(text) // 4)
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """Context of the agent before a request, as a strategy sees it.
+
+    Attributes:
+        head: System prompt and task; a strategy does not change them.
+        body: All after the head.
+        sources: All tool results of the episode.
+        held: States of the harness's own tools by class name, such as `Notes`.
+        count: Counts the tokens of a text.
+        budget: Most tokens of the context's messages, None for no limit. Tool schemas come on top.
+        ask: Asks the model of a role, without tools; the reply is a turn of the record.
+    """
+
+    head: Sequence[Message]
+    body: list[Message]
+    sources: Sources
+    held: Mapping[str, State]
+    count: Count
+    budget: int | None
+    ask: Callable[[str, str], Awaitable[str]]
+
+    def tokens(self, messages: Iterable[Message]) -> int:
+        """Returns the tokens of messages."""
+        return sum(self.count(full_text(message)) + MESSAGE_TOKENS for message in messages)
+
+    def size(self, body: Iterable[Message]) -> int:
+        """Returns the tokens of the head and a body."""
+        return self.tokens(self.head) + self.tokens(body)
+
+    def split(self) -> tuple[list[Message], list[list[Message]]]:
+        """Returns the texts of the harness without the index, and the rounds."""
+        texts: list[Message] = []
+        rounds: list[list[Message]] = []
+        for message in self.body:
+            if message.role == "assistant":
+                rounds.append([message])
+            elif rounds:
+                rounds[-1].append(message)
+            elif not message.text.startswith(INDEX):
+                texts.append(message)
+        return texts, rounds
+
+    def build(
+        self, texts: Sequence[Message], rounds: Sequence[Sequence[Message]], *, bare: bool = False
+    ) -> list[Message]:
+        """Returns a body of texts and rounds, with an index of the cited results that no round shows.
+
+        Args:
+            texts: Texts of the harness.
+            rounds: The rounds that are kept.
+            bare: True for an index of ids without first lines.
+        """
+        flat = [message for one in rounds for message in one]
+        index = self._index(self.sources.cited([*texts, *flat]) - references(flat), bare=bare)
+        return [*texts, *index, *flat]
+
+    def _index(self, missing: set[str], *, bare: bool) -> list[Message]:
+        """Returns the index of some results as at most one message."""
+        known = self.sources.entries if missing else ()
+        lines = [f"[r:{one}]" if bare else self.sources.line(one) for one in known if one in missing]
+        return [Message("user", "\n".join((INDEX, *lines)))] if lines else []
+
+    def fit(self, body: list[Message], limit: int | None) -> list[Message] | None:
+        """Returns the body within a limit; None if even the newest round does not fit.
+
+        A result that the newest reply cites, and that was dropped before, comes into an index at the end. Beyond the
+        limit, in this order: old results become stubs (the strip rule), old rounds are dropped, then texts, then the
+        newest results are clipped.
+        """
+        newest = next((place for place in range(len(body) - 1, -1, -1) if body[place].role == "assistant"), len(body))
+        lost = self.sources.cited(body[newest:])
+        shown = [*body, *self._index(lost - references(body), bare=False)] if lost else body
+        if limit is None or self.size(shown) <= limit:
+            return shown if len(shown) > len(body) else body
+        texts, rounds = msgspec.structs.replace(self, body=body).split()
+        body = self.build(texts, self._stripped(rounds, self.size(body) - limit))
+        texts, rounds = msgspec.structs.replace(self, body=body).split()
+        while self.size(body) > limit and (len(rounds) > 1 or texts):
+            rounds, texts = (rounds[1:], texts) if len(rounds) > 1 else (rounds, texts[1:])
+            body = self.build(texts, rounds, bare=True)
+        for place, message in enumerate(body):
+            if (excess := self.size(body) - limit) > 0:
+                body[place] = self._clipped(message, excess)
+        return body if self.size(body) <= limit else None
+
+    def _stripped(self, rounds: list[list[Message]], excess: int) -> list[list[Message]]:
+        """Returns the rounds with the oldest results as stubs, until the excess is gone; never the newest round."""
+        found: list[list[Message]] = []
+        for one in rounds[:-1]:
+            new = [self.sources.stub(message) for message in one] if excess > 0 else one
+            excess -= self.tokens(one) - self.tokens(new)
+            found.append(new)
+        return found + rounds[-1:]
+
+    def _clipped(self, message: Message, excess: int) -> Message:
+        """Returns a result shortened by `excess` tokens, as far as it goes."""
+        tokens = max(1, self.count(message.text))
+        marks = self.count("[r:00000000] " + CLIPPED.format(id="00000000", offset="00000000")) + 1
+        left = tokens - excess - marks
+        return self.sources.clip(message, len(message.text) * left // tokens)
+
+
+def references(body: Iterable[Message]) -> set[str]:
+    """Returns the ids that stand in a body on a result or in the index."""
+    found: set[str] = set()
+    for message in body:
+        if (shown := head_id(message)) is not None:
+            found.add(shown)
+        elif message.role == "user" and message.text.startswith(INDEX):
+            found.update(CITATION.findall(message.text))
+    return found
