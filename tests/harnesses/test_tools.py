@@ -65,11 +65,11 @@ def test_skills_are_loaded_from_a_folder(tmp_path: Path) -> None:
     assert world.skills_list() == {"refunds": "How to refund: rules"}
     assert world.skill("refunds").endswith("Ask first.")
     assert world.skill("refunds", "rules") == "No rules."
-    with pytest.raises(qn.ToolError, match="there is no skill 'x'; there are refunds"):
+    with pytest.raises(qn.ToolError, match="no skill is named 'x'; known: refunds"):
         world.skill("x")
     with pytest.raises(qn.ToolError, match=r"the skill 'refunds' has no file 'x'; it has SKILL\.md, rules"):
         world.skill("refunds", "x")
-    with pytest.raises(qn.ToolError, match="there are none"):
+    with pytest.raises(qn.ToolError, match="known: none"):
         Skills().skill("x")
 
 

@@ -83,7 +83,7 @@ class NotesTools(State):
 
 
 class Notes(NotesTools):
-    """Notes (stateful)."""
+    """Notes of the agent (stateful)."""
 
     notes: list[str] = []
 
@@ -177,7 +177,7 @@ class SkillsTools(State):
             file: A file of it that its instructions mention.
         """
         if name not in self.skills:
-            raise ToolError(f"there is no skill {name!r}; there are {', '.join(self.skills) or 'none'}")
+            raise ToolError(f"no skill is named {name!r}; known: {', '.join(self.skills) or 'none'}")
         files = self.skills[name].files
         if file not in files:
             raise ToolError(f"the skill {name!r} has no file {file!r}; it has {', '.join(files)}")
