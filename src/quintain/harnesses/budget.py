@@ -22,11 +22,39 @@ Count = Callable[[str], int]
 INDEX = "Results cited in this context (recall returns the full text):"
 MESSAGE_TOKENS = 4
 """Tokens of a message beyond its text: the marks of a chat template."""
+MESSAGES_MAX = 10_000
+"""Messages whose tokens are remembered."""
 
 
 def quarter(text: str) -> int:
     """Returns characters / 4, rounded up: the usual estimate of tokens for English text."""
     return -(-len(text) // 4)
+
+
+class Counter:
+    """Tokens of texts and messages; a message is counted once, because most stay from turn to turn.
+
+    Args:
+        count: Counts the tokens of a text.
+    """
+
+    def __init__(self, count: Count) -> None:
+        self._count = count
+        self._known: dict[int, tuple[Message, int]] = {}  # By identity; the message is held, so that it stays its own.
+
+    def __call__(self, text: str) -> int:
+        """Returns the tokens of a text."""
+        return self._count(text)
+
+    def message(self, message: Message) -> int:
+        """Returns the tokens of a message."""
+        if (known := self._known.get(id(message))) is not None:
+            return known[1]
+        tokens = self._count(full_text(message)) + MESSAGE_TOKENS
+        if len(self._known) >= MESSAGES_MAX:
+            self._known.clear()
+        self._known[id(message)] = message, tokens
+        return tokens
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +65,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         body: All after the head.
         sources: All tool results of the episode.
         held: States of the harness's own tools by class name, such as `Notes`.
-        count: Counts the tokens of a text.
+        count: Counts the tokens of a text, and by `count.message` those of a message.
         budget: Most tokens of the context's messages, None for no limit. Tool schemas come on top.
         ask: Asks the model of a role, without tools; the reply is a turn of the record.
     """
@@ -46,13 +74,13 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     body: list[Message]
     sources: Sources
     held: Mapping[str, State]
-    count: Count
+    count: Counter
     budget: int | None
     ask: Callable[[str, str], Awaitable[str]]
 
     def tokens(self, messages: Iterable[Message]) -> int:
         """Returns the tokens of messages."""
-        return sum(self.count(full_text(message)) + MESSAGE_TOKENS for message in messages)
+        return sum(map(self.count.message, messages))
 
     def size(self, body: Iterable[Message]) -> int:
         """Returns the tokens of the head and a body."""
@@ -95,33 +123,55 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         """Returns the body within a limit; None if even the newest round does not fit.
 
         A result that the newest reply cites, and that was dropped before, comes into an index at the end. Beyond the
-        limit, in this order: old results become stubs (the strip rule), old rounds are dropped, then texts, then the
-        newest results are clipped.
+        limit the body is shortened to three quarters of it, so that the next turns continue its branch. In this order:
+        old results become stubs (the strip rule), old rounds are dropped, then texts; then the newest results are
+        clipped, which alone must only meet the limit.
         """
-        newest = next((place for place in range(len(body) - 1, -1, -1) if body[place].role == "assistant"), len(body))
-        lost = self.sources.cited(body[newest:])
-        shown = [*body, *self._index(lost - references(body), bare=False)] if lost else body
+        lost = self._lost(body)
+        shown = [*body, *self._index(lost, bare=False)] if lost else body
         if limit is None or self.size(shown) <= limit:
-            return shown if len(shown) > len(body) else body
+            return shown
+        low = limit * 3 // 4
         texts, rounds = msgspec.structs.replace(self, body=body).split()
-        body = self.build(texts, self._stripped(rounds, self.size(body) - limit))
-        texts, rounds = msgspec.structs.replace(self, body=body).split()
-        while self.size(body) > limit and (len(rounds) > 1 or texts):
-            rounds, texts = (rounds[1:], texts) if len(rounds) > 1 else (rounds, texts[1:])
+        rounds = self._stripped(rounds, self.size(body) - low)
+        body = self.build(texts, rounds)
+        while (excess := self.size(body) - low) > 0 and (len(rounds) > 1 or (texts and self.size(body) > limit)):
+            if len(rounds) > 1:
+                rounds = self._dropped(rounds, excess)
+            else:
+                texts = texts[1:]
             body = self.build(texts, rounds, bare=True)
         for place, message in enumerate(body):
             if (excess := self.size(body) - limit) > 0:
                 body[place] = self._clipped(message, excess)
         return body if self.size(body) <= limit else None
 
+    def _lost(self, body: list[Message]) -> set[str]:
+        """Returns the results that the newest reply cites and the body does not have; newer ones are found first."""
+        newest = next((place for place in range(len(body) - 1, -1, -1) if body[place].role == "assistant"), len(body))
+        lost = self.sources.cited(body[newest:])
+        for message in reversed(body) if lost else ():
+            lost -= references([message])
+            if not lost:
+                break
+        return lost
+
     def _stripped(self, rounds: list[list[Message]], excess: int) -> list[list[Message]]:
         """Returns the rounds with the oldest results as stubs, until the excess is gone; never the newest round."""
         found: list[list[Message]] = []
         for one in rounds[:-1]:
             new = [self.sources.stub(message) for message in one] if excess > 0 else one
-            excess -= self.tokens(one) - self.tokens(new)
+            excess -= self.tokens(one) - self.tokens(new) if excess > 0 else 0
             found.append(new)
         return found + rounds[-1:]
+
+    def _dropped(self, rounds: list[list[Message]], excess: int) -> list[list[Message]]:
+        """Returns the rounds without the oldest that have `excess` tokens together; the newest stays."""
+        first = 0
+        while excess > 0 and first < len(rounds) - 1:
+            excess -= self.tokens(rounds[first])
+            first += 1
+        return rounds[first:]
 
     def _clipped(self, message: Message, excess: int) -> Message:
         """Returns a result shortened by `excess` tokens, as far as it goes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
@@ -15,7 +14,7 @@ from quintain.harness import CallSource, Model, Request, Session, set_system_pro
 from quintain.state import State
 from quintain.trace import Message, Reply, Step, ToolCall, Turn
 
-from .budget import Count, View, quarter
+from .budget import Count, Counter, View, quarter
 from .held import Toolbox
 from .sources import Sources, labelled
 from .strategies import Strategy
@@ -133,8 +132,10 @@ class AgentPlay:
     def __init__(self, loop: AgentLoop, session: Session, model: Model) -> None:
         self.session, self.model = session, model
         self._loop = loop
-        self._count: Count = functools.lru_cache(4096)(loop.count)  # Most messages stay from turn to turn.
+        self._count = Counter(loop.count)
         self._head = tuple(session.messages)
+        self._body: list[Message] = []
+        self._changed = False  # True if the session has another context than head and body.
         self._actors: dict[str, Session] = {}
         self._tools = Toolbox((*loop.tools, Sources()) if loop.manages else loop.tools)
         self._sources = cast(Sources, self._tools.states.get("Sources", Sources()))
@@ -163,30 +164,27 @@ class AgentPlay:
         return self._actors[role]
 
     async def _arrange(self) -> bool:
-        """Shortens the context; returns whether the episode goes on."""
+        """Shortens the context and gives it to the session; returns whether the episode goes on."""
         loop, session = self._loop, self.session
-        if session.ended or not loop.manages:
-            return not session.ended
-        before = list(session.messages[len(self._head) :])
-        view = View(
-            head=self._head,
-            body=before,
-            sources=self._sources,
-            held=self._tools.states,
-            count=self._count,
-            budget=loop.budget,
-            ask=self._ask,
-        )
-        body = before if loop.context is None else await loop.context.arrange(view)
-        fitted = view.fit(body, loop.budget)
-        if session.ended:
-            return False
-        if fitted is None:
-            session.terminate("the context does not fit its budget")
-            return False
-        if fitted is not before:
-            session.set_context([*self._head, *fitted])
-        return True
+        if loop.manages and not session.ended:
+            view = View(
+                head=self._head,
+                body=self._body,
+                sources=self._sources,
+                held=self._tools.states,
+                count=self._count,
+                budget=loop.budget,
+                ask=self._ask,
+            )
+            body = self._body if loop.context is None else await loop.context.arrange(view)
+            if (fitted := view.fit(body, loop.budget)) is None:
+                session.terminate("the context does not fit its budget")
+            elif fitted is not self._body:
+                self._body, self._changed = fitted, True
+        if self._changed and not session.ended:
+            session.set_context([*self._head, *self._body])
+            self._changed = False
+        return not session.ended
 
     async def _ask(self, role: str, prompt: str) -> str:
         """Asks the model of a role, without tools, as a turn of the record; the empty text after the end."""
@@ -222,37 +220,38 @@ class AgentPlay:
             return None  # The agent reads the error when the call is made.
 
     async def _answer_calls(self, turn: Turn) -> None:
-        """Puts the results of the held tools into the context, and an id before each result."""
-        calls = turn.reply.message.calls
-        if not calls or not (self._loop.manages or any(call.name in self._tools for call in calls)):
-            return
-        before = self.session.messages[: len(self.session.messages) - len(turn.steps)]
+        """Adds a turn to the body: with the results of the held tools, and with an id before each result."""
         steps, results = iter(turn.steps), list[Message]()
-        for call in calls:
-            content = await self._tools.call(call, self) if call.name in self._tools else next(steps).observation
+        for call in turn.reply.message.calls:
+            is_held = call.name in self._tools
+            content = await self._tools.call(call, self) if is_held else next(steps).observation
             if self._loop.manages:
                 results.append(labelled(self._sources.add(call, content), call, content))
             else:
                 results.append(Message("tool", content, call_id=call.id))
-        if not self.session.ended:
-            self.session.set_context([*before, *results])
+            self._changed |= is_held or self._loop.manages
+        self._body += [turn.reply.message, *results]
+
+    def _say(self, text: str) -> None:
+        self._body.append(Message("user", text))
+        self._changed = True
 
     def _say_more(self, reply: Reply, errors: list[str]) -> None:
         """Appends what the agent hears after its results; or ends the episode after an answer."""
         reflected, self._reflects = self._reflects, False
         self._acted = 0 if reflected else self._acted + 1
         if errors:
-            self.session.append(Message("user", "\n".join(errors)))
+            self._say("\n".join(errors))
         elif not reply.message.calls and not reflected:
             if "FinalAnswer" not in self._tools.states:
                 self.session.terminate("the agent answered")
                 return
-            self.session.append(Message("user", NUDGE))
+            self._say(NUDGE)
         elif not reply.message.calls:
-            self.session.append(Message("user", CONTINUE))
+            self._say(CONTINUE)
         if self._acted and self._acted == self._loop.reflect_every:
             self._reflects = True
-            self.session.append(Message("user", self._loop.reflection))
+            self._say(self._loop.reflection)
 
 
 async def step_without(session: Session, reply: Reply, held: Toolbox) -> Turn:
