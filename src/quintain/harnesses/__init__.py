@@ -12,6 +12,9 @@ text_tools  tool calls as text, for models without native ones
 
 from .budget import View as View
 from .budget import quarter as quarter
+from .corpus import Corpus as Corpus
+from .corpus import CorpusTools as CorpusTools
+from .corpus import Page as Page
 from .folding import broken_conditions as broken_conditions
 from .loop import AgentLoop as AgentLoop
 from .loop import SingleTurn as SingleTurn
