@@ -7,6 +7,8 @@ budget      the context as a strategy sees it, and how it is made to fit
 sources     tool results under content-addressed ids, and the tool `recall`
 held        tools that a harness holds outside of the world
 tools       to-do list, notes, sections, final answer, skills, questions to the user
+corpus      search and fetch over pages of the world
+subagents   the tool `task`, which runs an inner harness on the same world
 text_tools  tool calls as text, for models without native ones
 """
 
@@ -25,6 +27,9 @@ from .strategies import KeepRecent as KeepRecent
 from .strategies import Rebuild as Rebuild
 from .strategies import Strategy as Strategy
 from .strategies import Summarise as Summarise
+from .subagents import Delegation as Delegation
+from .subagents import Subagent as Subagent
+from .subagents import delegations as delegations
 from .text_tools import TextTools as TextTools
 from .tools import AnswerTools as AnswerTools
 from .tools import AskUser as AskUser

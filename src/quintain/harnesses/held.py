@@ -36,6 +36,10 @@ class Host(Protocol):
         """Returns the session of a role, which is opened once."""
         ...
 
+    async def delegate(self, agent: str, prompt: str) -> str:
+        """Lets a subagent play a task; returns its answer."""
+        ...
+
 
 class Errand(msgspec.Struct, frozen=True):
     """Result of a held tool that needs other actors: `run` returns the text for the agent."""

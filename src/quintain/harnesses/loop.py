@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import msgspec
 
 from quintain import resource
 from quintain.environment import settings
 from quintain.errors import DefinitionError
-from quintain.harness import CallSource, Model, Request, Session, set_system_prompt
+from quintain.harness import Model, Request, Session, set_system_prompt
 from quintain.state import State
+from quintain.tools import Tool
 from quintain.trace import Message, Reply, Step, ToolCall, Turn
 
 from .budget import Count, Counter, View, quarter
 from .held import Toolbox
 from .sources import Sources, labelled
 from .strategies import Strategy
+from .subagents import LocalSession, Subagent, Tasks, delegated
 from .text_tools import TextTools
 from .tools import FinalAnswer, Notes, Todo
 
@@ -63,6 +65,7 @@ class AgentLoop:
             newest turn does not fit ends.
         count: Counts the tokens of a text; by default characters / 4, rounded up.
         text_tools: Format of calls for models without native ones; None for native calls.
+        subagents: Agents by name to which the agent can give tasks by the tool `task`.
         reflect_every: Turns between two requests to reflect; 0 for none. A reply to one may hold no calls.
         reflection: Words of that request.
 
@@ -79,6 +82,7 @@ class AgentLoop:
         budget: int | None = None,
         count: Count = quarter,
         text_tools: TextTools | None = None,
+        subagents: Mapping[str, Subagent] | None = None,
         reflect_every: int = 0,
         reflection: str = REFLECTION,
     ) -> None:
@@ -86,9 +90,13 @@ class AgentLoop:
             raise DefinitionError(f"needs budget >= 1 and reflect_every >= 0, got {budget} and {reflect_every}")
         self.system, self.reflect_every, self.reflection = system, reflect_every, reflection
         self.tools, self.context, self.text_tools = tuple(tools), context, text_tools
-        self.budget, self.count = budget, count
+        self.budget, self.count, self.subagents = budget, count, dict(subagents or {})
         # For the fingerprint, which takes what has no bytes by its name alone.
-        self.setup = [settings(context), *((type(one).__name__, resource.split(one).plain) for one in self.tools)]
+        self.setup = [
+            settings(context),
+            [(type(one).__name__, resource.split(one).plain) for one in self.tools],
+            [(name, settings(one), settings(one.harness)) for name, one in self.subagents.items()],
+        ]
 
     @property
     def manages(self) -> bool:
@@ -115,12 +123,6 @@ def agentic(system: str = "", *, reflect_every: int = 8, tools: Sequence[State] 
     return AgentLoop(system=words, tools=held, reflect_every=reflect_every, **options)
 
 
-class _LocalSession(Session, Protocol):
-    """Session beside its world, where a harness may choose which calls of a reply are made."""
-
-    async def step(self, reply: Reply, call_source: CallSource | None = None) -> Turn: ...
-
-
 class AgentPlay:
     """One episode of an `AgentLoop`.
 
@@ -137,7 +139,8 @@ class AgentPlay:
         self._body: list[Message] = []
         self._changed = False  # True if the session has another context than head and body.
         self._actors: dict[str, Session] = {}
-        self._tools = Toolbox((*loop.tools, Sources()) if loop.manages else loop.tools)
+        tasks = (Tasks(left={name: one.max_tasks for name, one in loop.subagents.items()}),) if loop.subagents else ()
+        self._tools = Toolbox((*loop.tools, *tasks, *((Sources(),) if loop.manages else ())))
         self._sources = cast(Sources, self._tools.states.get("Sources", Sources()))
         self._turns = 0
         self._acted = 0  # Turns since the last request to reflect.
@@ -162,6 +165,10 @@ class AgentPlay:
         if role not in self._actors:
             self._actors[role] = self.session.add_actor(role)
         return self._actors[role]
+
+    async def delegate(self, agent: str, prompt: str) -> str:
+        """Lets a subagent play a task; returns its answer."""
+        return await delegated(self._loop.subagents[agent], prompt, session=self.session, model=self.model)
 
     async def _arrange(self) -> bool:
         """Shortens the context and gives it to the session; returns whether the episode goes on."""
@@ -198,8 +205,16 @@ class AgentPlay:
 
     def _request(self) -> Request:
         request = self.session.request()
-        request = msgspec.structs.replace(request, tools=self._tools.tools(request.tools))
+        tools = [self._described(tool) for tool in self._tools.tools(request.tools)]
+        request = msgspec.structs.replace(request, tools=tuple(tools))
         return request if self._loop.text_tools is None else self._loop.text_tools.render(request)
+
+    def _described(self, tool: Tool) -> Tool:
+        """Returns a tool; `task` with the agents that there are."""
+        if tool.name != "task" or not self._loop.subagents:
+            return tool
+        agents = (f"- {name}: {one.description}" for name, one in self._loop.subagents.items())
+        return msgspec.structs.replace(tool, description="\n".join((tool.description, "", "Agents:", *agents)))
 
     def _read(self, reply: Reply) -> tuple[Reply, list[str]]:
         """Returns the reply with its calls, and errors of their format; an answer by call becomes the reply's text."""
@@ -263,4 +278,4 @@ async def step_without(session: Session, reply: Reply, held: Toolbox) -> Turn:
     async def source(_: Step | None) -> ToolCall | None:
         return next(left, None)
 
-    return await cast(_LocalSession, session).step(reply, source)
+    return await cast(LocalSession, session).step(reply, source)
