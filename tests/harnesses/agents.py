@@ -27,7 +27,7 @@ class Library(qn.State):
             length: Characters that it has at most.
         """
         self.read += 1
-        return f"page {page} of {self.read}\n" + f"line {page} has {page * 37} words. " * (length // 20)
+        return f"page {page} of {self.read}\n" + f"line {page} has {page * 37} words. " * (min(length, 100_000) // 20)
 
     @qn.tool
     def fail(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Callable
@@ -13,14 +14,18 @@ from hypothesis import strategies as st
 
 import quintain as qn
 from quintain.harness import Request
-from quintain.harnesses import AgentLoop, Fold, KeepRecent, Notes, Rebuild, Summarise, View
-from quintain.harnesses.budget import INDEX, references
+from quintain.harnesses import AgentLoop, Fold, KeepRecent, Notes, Rebuild, Summarise, View, broken_conditions, quarter
+from quintain.harnesses.budget import INDEX, Counter, references
 from quintain.harnesses.sources import CITATION, Source, Sources, full_text
 from quintain.harnesses.strategies import SUMMARY
 from quintain.trace import Image, Message, Reply, Text, ToolCall, plain
 from tests.harnesses.agents import Lines, env_of, run, say, texts
 
 BUDGET = 1_500
+
+
+async def quiet(role: str, prompt: str) -> str:
+    return ""
 
 
 def look(page: int, length: int = 200, text: str = "") -> Reply:
@@ -87,7 +92,7 @@ def test_sources_give_equal_ids_to_equal_contents_only(monkeypatch: pytest.Monke
     sources = Sources()
     call, other = ToolCall("1", "look", "{}"), ToolCall("2", "see", "{}")
     key = sources.add(call, "text")
-    assert sources.add(other, "text") == key
+    assert sources.add(other, "text") == sources.add(call, "text") == key
     assert sources.entries[key].text == "look {}\nsee {}\ntext"
     blocks = (Text("a"), Image("image/png", b"x"))
     assert sources.recall(sources.add(call, blocks)) == blocks
@@ -170,6 +175,25 @@ def test_a_summary_is_refused_once_with_the_reason_and_then_results_are_stripped
     assert any(message.text.endswith("characters]") for message in last)
 
 
+def test_a_context_that_loses_a_cited_result_breaks_a_condition() -> None:
+    sources = Sources()
+    key = sources.add(ToolCall("1", "look", '{"page": 7}'), "4,200 words and 3.5 pages")
+    body = [Message("assistant", f"read [r:{key}]")]
+    view = View(head=(), body=body, sources=sources, held={}, count=Counter(quarter), budget=99, ask=quiet)
+
+    def broken(summary: str, body: list[Message]) -> list[str]:
+        return list(broken_conditions(view, summary, body=body, target=99))
+
+    assert broken("- read", body) == [f"the context would lose the cited results {key}"]
+    whole = view.build((), [body])
+    assert broken(f"- page 7 has 4,200 words and 3.5 pages [r:{key}]", whole) == []
+    assert broken(f"1. it says \u201cpages\u201d [r:{key}]", whole) == []
+    assert broken(f"- 200 words [r:{key}]", whole) == [
+        f"the number 200 is not in the results that its line cites ({key})"
+    ]
+    assert broken("- page 7", whole) == ["the number 7 is not in any result: its line cites none"]
+
+
 def test_a_second_summary_may_be_accepted() -> None:
     written: list[str] = []
 
@@ -184,27 +208,51 @@ def test_a_second_summary_may_be_accepted() -> None:
     assert trace.context(trace.turns[-1].index)[1].text == f"{SUMMARY}\n- nothing found"
 
 
-def test_a_large_result_does_not_prevent_a_summary() -> None:
+@pytest.mark.parametrize("summary", ["- pages read", "- 5 pages read"])
+def test_a_large_result_prevents_no_summary_and_is_not_clipped_by_one(summary: str) -> None:
+    asked: list[int] = []
+
     async def model(request: Request) -> Reply:
         if request.role == "summariser":
-            return say("- pages read")
-        turn = sum(message.role == "assistant" for message in request.messages)
-        seen = any(text.startswith(SUMMARY) for text in texts(request, "user"))
-        return say("done") if seen else look(turn, 4_000 if turn == 3 else 400)
+            return say(summary)
+        turn = len(asked)
+        asked.append(len(texts(request, "tool")[-1]) if turn else 0)
+        return say("done") if turn == 5 else look(turn, 4_000 if turn == 3 else 400)
 
     trace = run(AgentLoop(context=Summarise(), budget=BUDGET), model)
-    assert trace.score == 1.0
-    assert trace.context(trace.turns[-1].index)[-1].text.endswith("words. ")
+    roles = [turn.role for turn in trace.turns]
+    assert roles.index("summariser") == 4
+    assert asked[4] > 4_000
+    after = texts(Request(messages=trace.context(roles.index("agent", 4)), tools=()), "user")
+    assert after[1:] == ([] if "5" in summary else [f"{SUMMARY}\n{summary}"])
 
 
-def test_fold_keeps_earlier_summaries() -> None:
+def test_a_fold_keeps_the_newest_turns_and_earlier_summaries() -> None:
+    prompts: list[str] = []
+    most = [0, 0]
+
     async def model(request: Request) -> Reply:
         if request.role == "summariser":
-            return say("- pages read")
+            prompts.append(texts(request, "user")[-1])
+            return say("- pages read. " + "Nothing of note. " * 20)
         summaries = sum(text.startswith(SUMMARY) for text in texts(request, "user"))
-        return say("done") if summaries == 3 else look(len(request.messages), 600)
+        if summaries > most[0]:
+            most[:] = summaries, sum(message.role == "tool" for message in request.messages)
+        return say("done") if len(prompts) == 9 else look(len(request.messages), 400)
 
-    assert run(AgentLoop(context=Fold(), budget=BUDGET), model).score == 1.0
+    assert run(AgentLoop(context=Fold(keep=2), budget=BUDGET), model).score == 1.0
+    assert most == [4, 2]
+    assert [prompt.count(SUMMARY) for prompt in prompts] == [0, 0, 0, 0, 4, 0, 0, 0, 4]
+
+
+def test_a_full_context_is_shortened_to_three_quarters() -> None:
+    model = Lines(*(look(page, 20) for page in range(200)), say("done"))
+    trace = run(AgentLoop(budget=BUDGET), model)
+    view = View(head=(), body=[], sources=Sources(), held={}, count=Counter(quarter), budget=None, ask=quiet)
+    sizes = [view.tokens(request.messages) for request in model.asked]
+    shortened = [after for before, after in itertools.pairwise(sizes) if after < before]
+    assert all(BUDGET * 0.7 < size <= BUDGET * 0.76 for size in shortened)
+    assert 3 < len(shortened) == trace.turns[-1].branch < 20
 
 
 def test_a_function_may_write_the_summary() -> None:
@@ -227,14 +275,15 @@ def test_an_episode_may_end_within_a_summary() -> None:
 
 def test_calls_of_a_summariser_are_not_made() -> None:
     async def model(request: Request) -> Reply:
-        if request.role == "agent":
+        if request.tools:
             turn = sum(message.role == "assistant" for message in request.messages)
-            return say("done") if turn > 7 else look(turn, 600)
-        assert not request.tools
+            return say("done") if any(SUMMARY in text for text in texts(request, "user")) else look(turn, 600)
         return say("- pages read", ("look", '{"page": 1}'))
 
     trace = run(AgentLoop(context=Summarise(by="agent"), budget=BUDGET, system="Read."), model)
-    assert all(len(turn.steps) <= 1 for turn in trace.turns)
+    written = [turn for turn in trace.turns if turn.reply.message.text == "- pages read"]
+    assert written
+    assert not any(turn.steps or turn.reply.message.calls for turn in written)
 
 
 def test_one_result_beyond_the_budget_is_clipped() -> None:

@@ -88,7 +88,9 @@ def test_a_subagent_works_on_the_same_world_with_its_own_tools() -> None:
 
 def test_a_subagent_without_an_answer_is_an_error_that_the_agent_reads() -> None:
     no_answer = "error: the agent ended without an answer"
-    model = Lines(give("searcher", "Open."), say("done"), searcher=[look(1), look(2), look(3)])
+    model = Lines(
+        give("searcher", "Open."), say("done"), searcher=[look(1), say("I open 2.", ("open", '{"number": 2}'))]
+    )
     play(AgentLoop(subagents={"searcher": searcher(max_turns=2)}), model)
     assert texts(model.asked[-1], "tool") == [no_answer]
     model = Lines(give("searcher", "Open."), say("done"), searcher=[say("")])
@@ -123,9 +125,9 @@ def test_a_subagent_takes_a_limited_number_of_tasks() -> None:
 def test_nested_subagents_are_linked_to_the_turns_that_gave_their_tasks() -> None:
     middle = AgentLoop(system="Divide.", subagents={"searcher": searcher()}, context=KeepRecent(1), tools=(Notes(),))
     model = Lines(
-        give("manager", "Find A.", "Find B."),
+        give("manager", "Find A.", "Find A."),
         say("done"),
-        manager=[give("searcher", "Open 1."), say("A"), say("B")],
+        manager=[give("searcher", "Find A."), say("A"), say("B")],
         searcher=[look(1), say("file 1")],
     )
     manager = Subagent(harness=middle, description="Divides work.", role="manager")

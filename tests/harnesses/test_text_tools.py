@@ -69,6 +69,11 @@ def test_an_open_call_has_an_exact_error_and_does_not_take_the_next_one() -> Non
     assert parsed(text) == ([("b", "{}")], [f"error: tool call 1: <tool_call> has no </tool_call>{FORM}"])
 
 
+def test_a_fenced_block_within_marks_is_one_error() -> None:
+    calls, errors = parsed('<tool_call>\n```json\n{"name": "a", "arguments": {}}\n```\n</tool_call>')
+    assert (calls, len(errors)) == ([], 1)
+
+
 def test_a_malformed_fenced_call_is_an_error_but_other_json_is_not() -> None:
     text = '```json\n{"name": "a", "arguments": }\n```\n```json\n[1,\n```'
     assert parsed(text) == ([], [f"error: tool call 1: JSON is malformed: invalid character (byte 27){FORM}"])
