@@ -40,20 +40,24 @@ class Counter:
 
     def __init__(self, count: Count) -> None:
         self._count = count
-        self._known: dict[int, tuple[Message, int]] = {}  # By identity; the message is held, so that it stays its own.
+        self._known: dict[int, int] = {}  # By identity.
+        self._messages: list[Message] = []  # Those that are known; held, so that no other gets the identity of one.
 
     def __call__(self, text: str) -> int:
         """Returns the tokens of a text."""
         return self._count(text)
 
-    def message(self, message: Message) -> int:
-        """Returns the tokens of a message."""
-        if (known := self._known.get(id(message))) is not None:
-            return known[1]
-        tokens = self._count(full_text(message)) + MESSAGE_TOKENS
-        if len(self._known) >= MESSAGES_MAX:
+    def total(self, messages: Iterable[Message]) -> int:
+        """Returns the tokens of messages."""
+        known = self._known
+        return sum(known.get(id(message)) or self._counted(message) for message in messages)
+
+    def _counted(self, message: Message) -> int:
+        if len(self._messages) >= MESSAGES_MAX:
             self._known.clear()
-        self._known[id(message)] = message, tokens
+            self._messages.clear()
+        tokens = self._known[id(message)] = self._count(full_text(message)) + MESSAGE_TOKENS
+        self._messages.append(message)
         return tokens
 
 
@@ -65,7 +69,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         body: All after the head.
         sources: All tool results of the episode.
         held: States of the harness's own tools by class name, such as `Notes`.
-        count: Counts the tokens of a text, and by `count.message` those of a message.
+        count: Counts the tokens of a text, and by `count.total` those of messages.
         budget: Most tokens of the context's messages, None for no limit. Tool schemas come on top.
         ask: Asks the model of a role, without tools; the reply is a turn of the record.
     """
@@ -80,7 +84,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     def tokens(self, messages: Iterable[Message]) -> int:
         """Returns the tokens of messages."""
-        return sum(map(self.count.message, messages))
+        return self.count.total(messages)
 
     def size(self, body: Iterable[Message]) -> int:
         """Returns the tokens of the head and a body."""
