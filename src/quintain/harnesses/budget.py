@@ -145,10 +145,13 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
             else:
                 texts = texts[1:]
             body = self.build(texts, rounds, bare=True)
-        for place, message in enumerate(body):
-            if (excess := self.size(body) - limit) > 0:
-                body[place] = self._clipped(message, excess)
-        return body if self.size(body) <= limit else None
+        excess = self.size(body) - limit
+        for place, message in enumerate(body) if excess > 0 else ():
+            body[place] = self._clipped(message, excess)
+            excess -= self.tokens([message]) - self.tokens([body[place]])
+            if excess <= 0:
+                break
+        return body if excess <= 0 else None
 
     def _lost(self, body: list[Message]) -> set[str]:
         """Returns the results that the newest reply cites and the body does not have; newer ones are found first."""
