@@ -19,7 +19,7 @@ from .budget import Count, Counter, View, quarter
 from .held import Toolbox
 from .sources import Sources, labelled
 from .strategies import Strategy
-from .subagents import LocalSession, Subagent, Tasks, delegated
+from .subagents import LocalSession, Subagent, Delegating, delegated
 from .text_tools import TextTools
 from .tools import FinalAnswer, Notes, Todo
 
@@ -139,7 +139,9 @@ class AgentPlay:
         self._body: list[Message] = []
         self._changed = False  # True if the session has another context than head and body.
         self._actors: dict[str, Session] = {}
-        tasks = (Tasks(left={name: one.max_tasks for name, one in loop.subagents.items()}),) if loop.subagents else ()
+        tasks = (
+            (Delegating(left={name: one.max_tasks for name, one in loop.subagents.items()}),) if loop.subagents else ()
+        )
         self._tools = Toolbox((*loop.tools, *tasks, *((Sources(),) if loop.manages else ())))
         self._sources = cast(Sources, self._tools.states.get("Sources", Sources()))
         self._turns = 0

@@ -49,7 +49,7 @@ class Subagent(msgspec.Struct, frozen=True, kw_only=True):
             raise DefinitionError(f"a Subagent needs max_turns >= 1 and max_tasks >= 1, got {given}")
 
 
-class Tasks(State):
+class Delegating(State):
     """Tasks that an agent gave (stateful, not deterministic), for a harness to hold."""
 
     left: dict[str, int] = {}

@@ -128,7 +128,7 @@ def _solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solution]:
         Probe((ask(f"{_HERE}:walk", request | {"task": task, "ops": msgspec.to_builtins(ops)}),)) for task, ops in known
     ]
     found: list[Solution] = []
-    # What a read keeps in the state is no work of the solution.
+    # What a read keeps in the state is not the work of the solution.
     declared = dict.fromkeys(ctx.discovery.memos if known and request["sees"] else (), False) | ctx.declared
     for (task, ops), record in zip(known, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
