@@ -19,7 +19,7 @@ from .budget import Count, Counter, View, quarter
 from .held import Toolbox
 from .sources import Sources, labelled
 from .strategies import Strategy
-from .subagents import LocalSession, Subagent, Delegating, delegated
+from .subagents import Delegating, LocalSession, Subagent, delegated
 from .text_tools import TextTools
 from .tools import FinalAnswer, Notes, Todo
 
