@@ -1,4 +1,4 @@
-"""Tests of a truth that the prompt holds: a passage to look for is no leak, the answer under its name is one."""
+"""Tests of a truth that the prompt holds: a passage to look for leaks nothing, the answer under its name does."""
 
 from __future__ import annotations
 
