@@ -47,7 +47,7 @@ class Contract:
         return float(self.said == wanted(self.task))
 
 
-class Told(Contract):
+class Labelled(Contract):
     def prompt(self, task):
         return super().prompt(task) + f"\\ntext: {wanted(task)}"
 '''
@@ -65,4 +65,4 @@ def test_passage_of_the_prompt_is_no_leak(contracts: Path) -> None:
 
 
 def test_answer_beside_the_text_is_proven(contracts: Path) -> None:
-    assert {one.confidence for one in found(contracts, "Told", [readable])} == {"proven"}
+    assert {one.confidence for one in found(contracts, "Labelled", [readable])} == {"proven"}
