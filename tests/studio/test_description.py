@@ -1,0 +1,44 @@
+"""`environment.json` of a run folder: what a reader needs who cannot import the environment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from quintain.cli import main
+from quintain.errors import DefinitionError
+from quintain.studio.description import describe, write
+from tests.cli.program import DESK
+from tests.worlds import environment
+
+
+def test_a_run_describes_its_environment_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("desk.py").write_text(DESK)
+    run = ["run", "desk.py", "--tasks", "1", "--agent", "noop", "-q", "--out", "run"]
+    for further in ([], ["--resume"]):
+        with pytest.raises(SystemExit) as left:
+            main([*run, *further])
+        assert not left.value.code
+        said = json.loads(Path("run/environment.json").read_bytes())
+        assert [tool["name"] for tool in said["tools"]][:2] == ["add", "explode"]
+        assert {"name", "level", "weight", "low", "high", "normalize", "after"} <= said["criteria"][0].keys()
+        assert said["splits"]["test"] > 0
+        Path("run/environment.json").write_bytes(msgspec.json.encode(said | {"kept": True}))
+    assert json.loads(Path("run/environment.json").read_bytes())["kept"]
+
+
+def test_a_split_that_cannot_be_made_has_no_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = environment()
+
+    def broken(split: str) -> object:
+        raise DefinitionError(split)
+
+    sizes = describe(env)["splits"]
+    monkeypatch.setattr(env, "tasks", broken)
+    assert describe(env)["splits"] == dict.fromkeys(sizes)
+    write(tmp_path, env)
+    assert json.loads((tmp_path / "environment.json").read_bytes())["splits"] == dict.fromkeys(sizes)
