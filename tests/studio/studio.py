@@ -73,6 +73,7 @@ class Reading(Browser):
         if not self.run("'axe' in window"):
             self.run(AXE.read_text("utf-8") + ";0")
         tags = json.dumps(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"])
-        report = f"axe.run({{runOnly: {tags}}}).then(r => r.violations.map(v => v.id + ': ' + v.nodes[0].html))"
+        report = f"axe.run({{runOnly: {tags}, resultTypes: ['violations']}})"
+        report += ".then(r => r.violations.map(v => v.id + ': ' + v.nodes[0].html))"
         found: list[str] = self.run(report)
         return found

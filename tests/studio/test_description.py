@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from quintain import errors, trace
 from quintain.cli import main
 from quintain.errors import DefinitionError
 from quintain.studio.description import describe, write
@@ -42,3 +44,17 @@ def test_a_split_that_cannot_be_made_has_no_size(tmp_path: Path, monkeypatch: py
     assert describe(env)["splits"] == dict.fromkeys(sizes)
     write(tmp_path, env)
     assert json.loads((tmp_path / "environment.json").read_bytes())["splits"] == dict.fromkeys(sizes)
+
+
+RECORD = (trace.Trace, trace.Turn, trace.Step, trace.Reward, trace.Message, trace.ToolCall, errors.Failure)
+INTERFACE = re.compile(r"export interface (\w+) \{\n(.*?)^\}", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("struct", RECORD, ids=lambda struct: struct.__name__)
+def test_types_of_the_page_name_fields_of_the_record(struct: type[msgspec.Struct]) -> None:
+    page = Path(__file__).parents[2] / "web/src/record.ts"
+    lines = dict(INTERFACE.findall(page.read_text("utf-8")))[struct.__name__]
+    fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
+    for name, optional in re.findall(r"^  (\w+)(\??):", lines, re.MULTILINE):
+        assert name in fields, f"{struct.__name__} has no field {name}"
+        assert optional or fields[name].required, f"{struct.__name__}.{name} may be absent from the record"

@@ -82,13 +82,21 @@ export function Header({ trace, environment, link = (turn) => `#t${turn}` }: Hea
 }
 
 interface TurnsProps {
-  trace: Trace;
+  trace: Trace | undefined;
   environment: Environment | null;
   raw: boolean;
   link?: (turn: number) => string;
 }
 
-export function Turns({ trace, environment, raw, link }: TurnsProps) {
+// The element of all turns; the same one as long as what it shows is the same, so that moving about draws nothing anew.
+export function useTurns({ trace, environment, raw, link }: TurnsProps) {
+  return useMemo(
+    () => trace && <Turns trace={trace} environment={environment} raw={raw} {...(link && { link })} />,
+    [trace, environment, raw],
+  );
+}
+
+function Turns({ trace, environment, raw, link }: TurnsProps & { trace: Trace }) {
   const turns = trace.turns ?? [];
   const criteria = useMemo(() => new Map(environment?.criteria.map((one) => [one.name, one])), [environment]);
   const blocks = useMemo(() => {
@@ -228,17 +236,20 @@ function isEvent(turn: Turn, moved: boolean): true | undefined {
   return moved || refused || rewarded || undefined;
 }
 
-// Scrolls to a turn, and once more after layout: blocks outside of the view have an estimated height until then.
+// Scrolls to a turn, and again until it stays: blocks outside of the view have an estimated height until they are drawn.
 export function goTo(index: number): void {
   const section = document.getElementById(`t${index}`);
   if (section === null) return;
-  const show = () => section.scrollIntoView({ block: "start" });
-  show();
   section.focus({ preventScroll: true });
-  requestAnimationFrame(() => {
-    show();
-    requestAnimationFrame(show);
-  });
+  let [before, steady, frames] = [NaN, 0, 0];
+  const settle = () => {
+    section.scrollIntoView({ block: "start" });
+    const place = section.getBoundingClientRect().top;
+    steady = Math.abs(place - before) < 2 ? steady + 1 : 0;
+    before = place;
+    if (steady < 3 && ++frames < 40 && document.activeElement === section) requestAnimationFrame(settle);
+  };
+  settle();
 }
 
 // Keys and state that both pages of an episode share: the turn one is at, and how JSON is shown.

@@ -1,7 +1,7 @@
 // The file that is sent: one episode or several, unpacked from the file itself. It loads nothing.
 import { render } from "preact";
 import { useState } from "preact/hooks";
-import { Header, Turns, useReading } from "./episode";
+import { Header, useReading, useTurns } from "./episode";
 import { useKeys } from "./keys";
 import type { Environment, Line } from "./record";
 import { clear } from "./text";
@@ -17,8 +17,9 @@ function Page({ data }: { data: Data }) {
   const trace = data.lines[chosen]?.trace;
   const { raw, keys } = useReading(trace);
   const help = useKeys(keys);
-  if (trace === undefined) return <main>The file holds no episode.</main>;
   const environment = data.environment ?? null;
+  const turns = useTurns({ trace, environment, raw });
+  if (trace === undefined) return <main>The file holds no episode.</main>;
   return (
     <>
       <nav class="bar" aria-label="file">
@@ -39,7 +40,7 @@ function Page({ data }: { data: Data }) {
       </nav>
       <main>
         <Header trace={trace} environment={environment} />
-        <Turns trace={trace} environment={environment} raw={raw} />
+        {turns}
       </main>
     </>
   );

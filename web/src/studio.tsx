@@ -1,7 +1,7 @@
 // The studio: which screen an address names.
 import { render } from "preact";
-import { useEffect, useReducer, useState } from "preact/hooks";
-import { goTo, Header, Turns, useReading } from "./episode";
+import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { goTo, Header, useReading, useTurns } from "./episode";
 import { Group } from "./group";
 import { useKeys } from "./keys";
 import type { Line } from "./record";
@@ -144,23 +144,29 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
   const rows = run.view ?? Uint32Array.from({ length: columns.rows }, (_, n) => n);
   const place = rows.indexOf(row);
   const members = columns.group(task, attempt);
-  const other = (list: ArrayLike<number>, next: number) => () => {
-    const found = list[next];
-    if (found !== undefined) location.hash = address.row(run, found);
+  // Keys may be faster than the next drawing.
+  const latest = useRef(row);
+  latest.current = row;
+  const other = (list: Uint32Array | number[], by: number) => () => {
+    const found = list[list.indexOf(latest.current) + by];
+    if (found === undefined) return;
+    latest.current = found;
+    location.hash = address.row(run, found);
   };
   const go = (address: string) => () => {
     location.hash = address;
   };
   const environment = run.facts?.environment ?? null;
   const link = (index: number) => address.episode(run.name, task, member, attempt, index);
+  const turns = useTurns({ trace, environment, raw, link });
   const here = () => address.episode(run.name, task, member, attempt, Math.max(0, at()));
   const file = `api/${run.address}/export?n=${row}`;
   const help = useKeys([
     ...keys,
-    ["J", "next episode of the table", other(rows, place + 1)],
-    ["K", "previous episode of the table", other(rows, place - 1)],
-    ["]", "next member of the group", other(members, members.indexOf(row) + 1)],
-    ["[", "previous member of the group", other(members, members.indexOf(row) - 1)],
+    ["J", "next episode of the table", other(rows, 1)],
+    ["K", "previous episode of the table", other(rows, -1)],
+    ["]", "next member of the group", other(members, 1)],
+    ["[", "previous member of the group", other(members, -1)],
     ["g g", "the group", go(address.group(run.name, task, attempt))],
     ["g e", "all episodes", go(address.episodes(run.name))],
     ["y", "copy the address of this turn", () => void navigator.clipboard.writeText(new URL(here(), location.href).href)],
@@ -185,7 +191,7 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
         {help}
       </p>
       <Header trace={trace} environment={environment} link={link} />
-      <Turns trace={trace} environment={environment} raw={raw} link={link} />
+      {turns}
     </>
   );
 }
