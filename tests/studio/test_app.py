@@ -52,6 +52,7 @@ def test_the_token_becomes_a_cookie(stranger: TestClient, monkeypatch: pytest.Mo
     monkeypatch.setattr(page, "STATIC", tmp_path)
     assert stranger.get("/").status_code == 401
     assert stranger.get("/?token=other").status_code == 401
+    assert stranger.get("/?token=%C3%A9%ED%A0%80").status_code == 401
     answer = stranger.get(f"/?token={SECRET}", follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     said = answer.headers["set-cookie"].lower()
@@ -108,6 +109,7 @@ def test_a_line_is_answered_byte_by_byte(client: TestClient) -> None:
 def test_runs_are_listed_with_their_counts(client: TestClient, folder: Path) -> None:
     write(folder.parent / "second", [trace("b", score=0.25)])
     (folder.parent / "second" / "run.json").write_text("not json")
+    (folder.parent / "second" / "environment.json").write_text('{"name": "no criteria"}')
     client.get("/api/runs/first/columns")
     rows: list[dict[str, Any]] = client.get("/api/runs").json()
     assert [row["name"] for row in rows] == ["first", "second"]
@@ -119,7 +121,10 @@ def test_runs_are_listed_with_their_counts(client: TestClient, folder: Path) -> 
     )
     facts = client.get("/api/runs/second").json()
     assert (facts["run"], facts["environment"]) == (None, None)
-    assert "cannot read run.json" in facts["warnings"][0]
+    assert [warning.partition(":")[0] for warning in facts["warnings"]] == [
+        "cannot read run.json",
+        "cannot read environment.json",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from quintain import errors, trace
 from quintain.cli import main
 from quintain.errors import DefinitionError
-from quintain.studio.description import describe, write
+from quintain.studio.description import Description
 from tests.cli.program import DESK
 from tests.worlds import environment
 
@@ -39,11 +39,13 @@ def test_a_split_that_cannot_be_made_has_no_size(tmp_path: Path, monkeypatch: py
     def broken(split: str) -> object:
         raise DefinitionError(split)
 
-    sizes = describe(env)["splits"]
+    sizes = Description.of(env).splits
     monkeypatch.setattr(env, "tasks", broken)
-    assert describe(env)["splits"] == dict.fromkeys(sizes)
-    write(tmp_path, env)
-    assert json.loads((tmp_path / "environment.json").read_bytes())["splits"] == dict.fromkeys(sizes)
+    Description.of(env).write(tmp_path)
+    found = Description.read(tmp_path)
+    assert found == Description.of(env)
+    assert found is not None
+    assert found.splits == dict.fromkeys(sizes)
 
 
 RECORD = (trace.Trace, trace.Turn, trace.Step, trace.Reward, trace.Message, trace.ToolCall, errors.Failure)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quintain.trace import Trace
-from tests.studio.runs import HOSTILE, failed, line, trace, write
+from tests.studio.runs import HOSTILE, failed, forged, line, trace, write
 from tests.studio.studio import AXE, Reading, missing, started
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "never")
@@ -24,6 +24,8 @@ TRACES = [
     failed("broken"),
     trace(HOSTILE, say=HOSTILE * 40),
 ]
+COUNTED = len(TRACES) + 1
+"""Episodes of the run: those above, and one that no run can write."""
 
 WHERE: list[tuple[str, Callable[[Trace], bool]]] = [
     ("score<1", lambda one: one.score is not None and one.score < 1),
@@ -34,7 +36,7 @@ WHERE: list[tuple[str, Callable[[Trace], bool]]] = [
     ("end:failed", lambda one: one.failure is not None),
     ("component!=S", lambda one: one.failure is None),
     ("level:hard", lambda one: one.tags["level"] == "hard"),
-    ("tool:upd* member<=1", lambda one: one.member <= 1),
+    ("tool:upd* member<=1", lambda one: one.member <= 1 and len(one.turns) > 1),
     ("-tool:search", lambda one: not one.turns),
     ("done>0.5", lambda one: any(r.name == "done" and (r.value or 0) > 0.5 for r in one.rewards)),
     ('"end 7"', lambda one: "end 7" in one.task),
@@ -44,7 +46,10 @@ WHERE: list[tuple[str, Callable[[Trace], bool]]] = [
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("studio")
-    write(made / "runs" / "a run", TRACES, b"torn")
+    odd = forged(
+        task="odd", turns=[{"index": 0, "reply": {"message": {"role": "assistant", "content": 5, "calls": 7}}}]
+    )
+    write(made / "runs" / "a run", TRACES, odd + b"torn")
     return made
 
 
@@ -67,7 +72,7 @@ def one(address: str) -> Iterator[Reading]:
 def browser(one: Reading) -> Reading:
     """Shows the table of the run."""
     one.run("location.hash = '#/a%20run/episodes'")
-    one.until(f"{COUNT} === '{len(TRACES)} of {len(TRACES)}'")
+    one.until(f"{COUNT} === '{COUNTED} of {COUNTED}'")
     return one
 
 
@@ -77,7 +82,9 @@ def test_filters_leave_the_episodes_that_hold(browser: Reading) -> None:
         browser.run(f"location.hash = '#/a%20run/episodes?where=' + encodeURIComponent({where!r})")
         browser.until(f"document.querySelector('input').value === {where!r}")
         found[where] = browser.run(COUNT)
-    assert found == {where: f"{sum(map(holds, TRACES))} of {len(TRACES)}" for where, holds in WHERE}
+    assert found == {
+        where: f"{sum(map(holds, [*TRACES, trace('odd', turns=0)]))} of {COUNTED}" for where, holds in WHERE
+    }
     for wrong, words in (("score", "is not a term"), ("nothing:1", "no column nothing"), ("score<x", "is a number")):
         browser.run(f"location.hash = '#/a%20run/episodes?where=' + encodeURIComponent({wrong!r})")
         browser.until(f"document.querySelector('[role=alert]')?.textContent.includes({words!r})")
@@ -88,7 +95,7 @@ def test_a_run_is_read_with_keys_alone(browser: Reading) -> None:
     browser.until("document.activeElement.matches('input')")
     browser.send("Input.insertText", text="score<1 level:easy")
     browser.press("Enter")
-    browser.until(f"{COUNT} === '40 of {len(TRACES)}'")
+    browser.until(f"{COUNT} === '40 of {COUNTED}'")
     browser.run("location.hash += '&sort=-turns'")
     browser.until("document.querySelector('[aria-sort=descending]')?.textContent.startsWith('turns')")
     browser.press("j", "j", "Enter")
@@ -108,7 +115,7 @@ def test_a_run_is_read_with_keys_alone(browser: Reading) -> None:
     browser.until("document.querySelectorAll('.sides th').length === 4")
     assert "← here the scores part most" in browser.run("document.querySelector('.tree').textContent")
     browser.press("g", "e")
-    browser.until(f"{COUNT} === '{len(TRACES)} of {len(TRACES)}'")
+    browser.until(f"{COUNT} === '{COUNTED} of {COUNTED}'")
     assert browser.run("document.activeElement.getAttribute('role')") == "grid"
     browser.press("?")
     assert browser.run("document.querySelector('dialog').open")
@@ -145,6 +152,13 @@ def test_hostile_texts_are_inert_and_visible(browser: Reading) -> None:
     before = browser.run("document.querySelectorAll('.rest[hidden]').length")
     browser.run("document.querySelector('.fold').click()")
     browser.until(f"document.querySelectorAll('.rest[hidden]').length === {before - 1}")
+
+
+def test_an_episode_that_cannot_be_drawn_is_named(browser: Reading) -> None:
+    browser.run("location.hash = '#/a%20run/e/odd/0'")
+    browser.until("document.querySelector('[role=alert]')?.textContent.includes('cannot be drawn')")
+    browser.run("location.hash = '#/a%20run/e/broken/0'")
+    browser.until(f"{HEADING} === 'broken member 0'")
 
 
 def test_a_failure_names_its_component(browser: Reading) -> None:
@@ -198,5 +212,5 @@ def test_new_episodes_appear_without_a_reload(browser: Reading, home: Path) -> N
     with (home / "runs" / "a run" / "traces.jsonl").open("r+b") as file:
         file.seek(-len(b"torn"), 2)
         file.write(line(trace("late")))
-    browser.until(f"{COUNT} === '{len(TRACES) + 1} of {len(TRACES) + 1}'")
+    browser.until(f"{COUNT} === '{COUNTED + 1} of {COUNTED + 1}'")
     assert quiet(browser)

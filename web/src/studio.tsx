@@ -1,6 +1,6 @@
 // The studio: which screen an address names.
 import { render } from "preact";
-import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useReducer, useRef, useState } from "preact/hooks";
 import { goTo, Header, useReading, useTurns } from "./episode";
 import { Group } from "./group";
 import { useKeys } from "./keys";
@@ -44,7 +44,10 @@ function decoded(part: string): string {
 function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: string[]; query: URLSearchParams }) {
   const [, redraw] = useReducer((n: number) => n + 1, 0);
   useEffect(() => run.listen(() => redraw(undefined as never)), [run]);
+  const [problem, forget] = useErrorBoundary();
   const [task = "", place = ""] = rest;
+  const here = `${screen} ${task} ${place}`;
+  useEffect(forget, [here]);
   const [member = 0, attempt = 0] = place.split(".").map(Number);
   let shown = <Table run={run} where={query.get("where") ?? ""} sort={query.get("sort") ?? ""} />;
   if (screen === "g") shown = <Group run={run} task={task} attempt={Number(query.get("attempt") ?? 0)} />;
@@ -52,6 +55,7 @@ function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: s
     const turn = query.has("t") ? Number(query.get("t")) : -1;
     shown = <Episode run={run} task={task} member={member} attempt={attempt} turn={turn} />;
   }
+  if (problem) shown = <p class="notice" role="alert">{clear(`${task || "the table"} cannot be drawn: ${problem}`)}</p>;
   return (
     <>
       {[run.error, ...(run.facts?.warnings ?? [])].filter(Boolean).map((words) => (

@@ -84,14 +84,17 @@ class Guard:
         if request.method not in {"GET", "HEAD"}:
             return _refuse(HTTPStatus.METHOD_NOT_ALLOWED, "the studio only reads")
         given = request.query_params.get("token")
-        if request.url.path == "/" and given is not None and secrets.compare_digest(given, self._secret):
+        if request.url.path == "/" and given is not None and self._is_token(given):
             rest = urlencode([pair for pair in request.query_params.multi_items() if pair[0] != "token"])
             answer = RedirectResponse(f"/?{rest}" if rest else "/", HTTPStatus.SEE_OTHER)
             answer.set_cookie(COOKIE, self._secret, max_age=30 * 86400, httponly=True, samesite="strict")
             return answer
-        if not secrets.compare_digest(request.cookies.get(COOKIE, ""), self._secret):
+        if not self._is_token(request.cookies.get(COOKIE, "")):
             return _refuse(HTTPStatus.UNAUTHORIZED, "open the address that `quintain studio` printed; it has a token")
         return None
+
+    def _is_token(self, given: str) -> bool:
+        return secrets.compare_digest(given.encode("utf-8", "replace"), self._secret.encode())
 
 
 def _refuse(status: HTTPStatus, words: str) -> Response:

@@ -14,8 +14,8 @@ import msgspec
 
 from quintain.errors import UsageError
 
-from . import description
 from .columns import Columns
+from .description import Description
 from .index import Index
 
 _ACTIVE_S = 20
@@ -56,14 +56,12 @@ class Run:
     def facts(self) -> dict[str, Any]:
         """Returns what the folder's files say of the run; a file that cannot be read is a warning."""
         said: dict[str, Any] = {"name": self.name, "folder": str(self.folder), "warnings": []}
-        for key, file in (("run", "run.json"), ("environment", description.FILE)):
-            path = self.folder / file
-            said[key] = None
-            if path.is_file():
-                try:
-                    said[key] = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-                except (OSError, ValueError, msgspec.DecodeError, RecursionError) as error:
-                    said["warnings"].append(f"cannot read {file}: {error}")
+        for key, read in (("run", _manifest), ("environment", Description.read)):
+            try:
+                said[key] = read(self.folder)
+            except (OSError, ValueError, msgspec.DecodeError, RecursionError) as error:
+                said[key] = None
+                said["warnings"].append(f"cannot read {key}.json: {error}")
         return said
 
     def summary(self) -> dict[str, Any]:
@@ -138,3 +136,8 @@ class Runs:
                 yield place
             else:
                 yield from sorted(path.parent for path in place.glob("*/traces.jsonl"))
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    path = folder / "run.json"
+    return msgspec.json.decode(path.read_bytes(), type=dict[str, Any]) if path.is_file() else None
