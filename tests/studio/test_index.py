@@ -168,6 +168,29 @@ def test_another_run_in_the_same_folder_is_indexed_anew(folder: Path, index: Ind
     assert set(reader.columns["task"]) == {"new"}
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    said=st.lists(st.text(st.sampled_from('ab"\\\n\u00e9\u202e'), max_size=12), min_size=1, max_size=6),
+    text=st.text(st.sampled_from('ab"\\\n\u00e9\u202e'), min_size=1, max_size=3),
+    chunk=st.integers(1, 3000),
+)
+def test_search_finds_what_a_scan_of_the_texts_finds(
+    said: list[str], text: str, chunk: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    traces = [trace("t", n, say=f"<{words}>") for n, words in enumerate(said)]
+    index = in_memory(write(tmp_path_factory.mktemp("run"), traces))
+    index.update()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("quintain.studio.index._CHUNK", chunk)
+        found, rows = index.search(f"<{text}")
+        rest, _ = index.search(f"<{text}", 2)
+    assert rows == len(said)
+    assert found == [n for n, words in enumerate(said) if words.startswith(text)]
+    assert rest == [n for n in found if n >= 2]
+    assert index.search("") == ([], rows)
+    index.close()
+
+
 def test_a_changed_line_is_not_shown(folder: Path, index: Index) -> None:
     write(folder, [trace("other")])
     with pytest.raises(UsageError, match="changed since it was indexed"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,6 +41,8 @@ WHERE: list[tuple[str, Callable[[Trace], bool]]] = [
     ("-tool:search", lambda one: not one.turns),
     ("done>0.5", lambda one: any(r.name == "done" and (r.value or 0) > 0.5 for r in one.rewards)),
     ('"end 7"', lambda one: "end 7" in one.task),
+    ('"\\"n\\": 12" score>0', lambda one: len(one.turns) > 12 and (one.score or 0) > 0),
+    ('-"rows"', lambda one: not one.turns),
 ]
 
 
@@ -79,8 +82,9 @@ def browser(one: Reading) -> Reading:
 def test_filters_leave_the_episodes_that_hold(browser: Reading) -> None:
     found = {}
     for where, _ in WHERE:
-        browser.run(f"location.hash = '#/a%20run/episodes?where=' + encodeURIComponent({where!r})")
-        browser.until(f"document.querySelector('input').value === {where!r}")
+        browser.run(f"location.hash = '#/a%20run/episodes?where=' + encodeURIComponent({json.dumps(where)})")
+        browser.until(f"document.querySelector('input').value === {json.dumps(where)}")
+        browser.until(f"!{COUNT}.includes('searching')")
         found[where] = browser.run(COUNT)
     assert found == {
         where: f"{sum(map(holds, [*TRACES, trace('odd', turns=0)]))} of {COUNTED}" for where, holds in WHERE

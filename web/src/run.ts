@@ -40,6 +40,7 @@ export class Run {
   error = "";
   // The rows of the table, in its order, which J and K follow; undefined until a table was shown.
   view: Uint32Array | undefined;
+  private searches = new Map<string, { found: Set<number>; rows: number; running: boolean }>();
   private listeners = new Set<() => void>();
   private following = false;
 
@@ -59,6 +60,38 @@ export class Run {
     return ask<Line>(`${this.address}/episodes/${row}`);
   }
 
+  // The rows that hold a text, as far as they are known; what is missing is asked for.
+  search(text: string): Set<number> {
+    const known = this.searches.get(text) ?? { found: new Set(), rows: 0, running: false };
+    this.searches.set(text, known);
+    if (known.rows < this.columns.rows && !known.running) {
+      known.running = true;
+      const asked = `${this.address}/search?from=${known.rows}&q=${encodeURIComponent(text)}`;
+      const ended = (words: string) => {
+        known.running = false;
+        this.tell(words);
+      };
+      ask<{ found: number[]; rows: number }>(asked).then(
+        (answer) => {
+          for (const row of answer.found) known.found.add(row);
+          known.rows = answer.rows;
+          ended("");
+        },
+        (error: unknown) => ended(String(error)),
+      );
+    }
+    return known.found;
+  }
+
+  get searching(): boolean {
+    return [...this.searches.values()].some((one) => one.running);
+  }
+
+  // A number that changes with every result of a search.
+  get results(): number {
+    return [...this.searches.values()].reduce((sum, one) => sum + one.rows, 0);
+  }
+
   // Asks for the episodes, and for what is written while the page is open.
   private async follow(): Promise<void> {
     this.following = true;
@@ -71,6 +104,7 @@ export class Run {
         if (!answer.ok) throw new Error(await answer.text());
         const before = this.columns.rows;
         const continued = this.columns.apply(await answer.arrayBuffer());
+        if (!continued) this.searches.clear();
         const told = head !== undefined && this.columns.rows === before && head.done === this.columns.head?.done;
         if (this.error || !continued || !told) this.tell("");
       } catch (error) {

@@ -60,7 +60,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
   const [chosen, setChosen] = useState(0);
   // Keys may be faster than the next drawing.
   const latest = useRef(0);
-  const filter = useMemo(() => compile(columns, where), [columns, columns.rows, where]);
+  const filter = useMemo(() => compile(columns, where, (text) => run.search(text)), [columns, columns.rows, where, run.results]);
   const rows = useMemo(() => {
     const found = "test" in filter ? matching(columns, filter.test) : new Uint32Array(0);
     if (sort) columns.sort(found, sort);
@@ -157,6 +157,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
         </label>
         <span role="status">
           {rows.length.toLocaleString("en")} of {columns.rows.toLocaleString("en")}
+          {run.searching ? ", searching" : ""}
           {indexing ? `, ${Math.floor((100 * head.indexed) / head.bytes)} % read` : ""}
         </span>
         {help}

@@ -5,9 +5,10 @@ type Test = (row: number) => boolean;
 export type Filter = { test: Test } | { error: string };
 
 const TERM = /\s*(-?)(?:"((?:[^"\\]|\\.)*)"|([\w.@/-]*?)(:|<=|>=|!=|=|<|>)(?:"((?:[^"\\]|\\.)*)"|(\S+))|(\S+))/y;
-const SEARCHED = ["task", "reason", "end", "kind", "component", "agent"];
+// Finds the rows whose episode holds a text; the server looks for them.
+export type Search = (text: string) => Set<number>;
 
-export function compile(columns: Columns, text: string): Filter {
+export function compile(columns: Columns, text: string, search: Search): Filter {
   const tests: Test[] = [];
   TERM.lastIndex = 0;
   while (text.slice(TERM.lastIndex).trim()) {
@@ -19,7 +20,7 @@ export function compile(columns: Columns, text: string): Filter {
       lone !== undefined
         ? `${lone} is not a term; write name:text, name<number or "exact text"`
         : sign === undefined
-          ? anywhere(columns, unescaped(quoted ?? ""))
+          ? anywhere(search(unescaped(quoted ?? "")))
           : term(columns, name ?? "", sign, inQuotes === undefined ? (bare ?? "") : unescaped(inQuotes));
     if (typeof made === "string") return { error: made };
     tests.push(minus ? (row) => !made(row) : made);
@@ -39,11 +40,8 @@ function unescaped(text: string): string {
   return text.replace(/\\(.)/g, "$1");
 }
 
-function anywhere(columns: Columns, text: string): Test {
-  const tests = SEARCHED.map((name) => columns.find(name))
-    .filter((column) => column !== undefined)
-    .map((column) => chosen(column, (value) => value.includes(text)));
-  return (row) => tests.some((test) => test(row));
+function anywhere(found: Set<number>): Test {
+  return (row) => found.has(row);
 }
 
 function term(columns: Columns, name: string, sign: string, value: string): Test | string {

@@ -51,6 +51,7 @@ def build(runs: Runs, secret: str, port: int) -> ASGIApp:
         "/api/runs/{run}": studio.run,
         "/api/runs/{run}/columns": studio.columns,
         "/api/runs/{run}/episodes/{n:int}": studio.episode,
+        "/api/runs/{run}/search": studio.search,
         "/api/runs/{run}/export": studio.export,
     }
     routes = [Route(path, answer) for path, answer in answers.items()]
@@ -103,6 +104,12 @@ class _Studio:
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=HTTPStatus.NOT_MODIFIED)
         return Response(line, headers={"ETag": tag}, media_type="application/json")
+
+    async def search(self, request: Request) -> Response:
+        """Returns the episodes from a row on that hold a text."""
+        run, text = self._run(request), request.query_params.get("q", "")
+        found, rows = await run_in_threadpool(run.index.search, text, _number(request, "from"))
+        return _json({"found": found, "rows": rows})
 
     async def export(self, request: Request) -> Response:
         """Returns one episode as an HTML file to be kept."""

@@ -6,12 +6,13 @@ bring an index that shows other scores than its traces.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -29,6 +30,9 @@ MOST_TOKENS = 2**32 - 1
 
 _BATCH = 1000
 """Lines of a transaction."""
+
+_CHUNK = 8 << 20
+"""Bytes that a search reads at once."""
 
 _TABLES = """
 CREATE TABLE source (epoch INTEGER, traces INTEGER, timings INTEGER);
@@ -198,6 +202,24 @@ class Index:
             raise UsageError(f"{self.traces} has changed since it was indexed; load the page again")
         return found
 
+    def search(self, text: str, start: int = 0) -> tuple[list[int], int]:
+        """Returns the episodes from `start` on whose line holds a text, and the number of episodes by now.
+
+        A text in the arguments of a call stands in a string within a string, so that form is searched for, too.
+        """
+        with self.lock:
+            rows = self.database.execute("SELECT place FROM episode WHERE n >= ? ORDER BY n", (start,)).fetchall()
+            (end,) = self.database.execute("SELECT traces FROM source").fetchone()
+        places = [place for (place,) in rows]
+        plain = msgspec.json.encode(text)[1:-1]
+        found = set[int]()
+        if plain and places:
+            with self.traces.open("rb") as file:
+                file.seek(places[0])
+                for place in _matches(file, end, {plain, msgspec.json.encode(plain.decode())[1:-1]}):
+                    found.add(start + bisect.bisect_right(places, place) - 1)
+        return sorted(found), start + len(places)
+
     def progress(self) -> dict[str, int]:
         """Returns the bytes of traces that are indexed and that there are, the unreadable lines, and the epoch.
 
@@ -317,6 +339,20 @@ def _transaction(database: sqlite3.Connection) -> Generator[None]:
         database.execute("ROLLBACK")
         raise
     database.execute("COMMIT")
+
+
+def _matches(file: BinaryIO, end: int, patterns: Collection[bytes]) -> Iterator[int]:
+    """Yields places of the patterns up to `end`, at least one for each line that holds one."""
+    overlap, tail = max(map(len, patterns)) - 1, b""
+    while (place := file.tell()) < end and (chunk := file.read(min(_CHUNK, end - place))):
+        text, base = tail + chunk, place - len(tail)
+        for pattern in patterns:
+            at = text.find(pattern)
+            while at >= 0:
+                yield base + at
+                line_end = text.find(b"\n", at)
+                at = text.find(pattern, line_end) if line_end >= 0 else -1
+        tail = text[-overlap:] if overlap else b""
 
 
 def _head(digest: str) -> bytes:
