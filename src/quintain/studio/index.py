@@ -231,6 +231,7 @@ class Index:
         return dict(zip(("epoch", "indexed", "broken"), found, strict=True)) | {"bytes": self.traces.stat().st_size}
 
     def close(self) -> None:
+        """Closes the database."""
         with self.lock:
             self.database.close()
 
