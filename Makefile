@@ -1,12 +1,13 @@
 # Every target sets itself up: `make run` or `make test` may be the first command in a fresh clone.
 .DELETE_ON_ERROR:
-.PHONY: run test test-all test-core test-rest bench check lint mypy pyright web page clean
+.PHONY: run test test-all test-core test-rest test-train bench check lint mypy pyright web page clean
 # Images of containers set it, and then each of the many programs that tests start would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TRAIN := .venv-train
 BENCHES := $(filter-out bench/_%,$(sort $(wildcard bench/*.py)))
 TOOLS := tests/test_bench.py tests/test_mutation.py tests/test_tidy.py
 CORE := $(filter-out $(TOOLS),$(wildcard tests/test_*.py)) tests/golden tests/bad_input
@@ -17,13 +18,15 @@ run: $(VENV)/.base
 	$(BIN)/quintain demo
 
 # The checkers run beside the tests of the core, which alone measure coverage: it costs 40 % elsewhere.
-# pyright reads the sources only, mypy reads all; `make check` and `make test-all` give both all.
+# pyright reads the sources only, and only if they have changed, mypy reads all; `make check` and `make test-all` give
+# both all.
 test: $(VENV)/.dev $(VENV)/.system $(VENV)/.compiled page
-	@$(MAKE) --no-print-directory --jobs --output-sync=target READ='$(or $(READ),src)' pyright mypy test-core lint
+	@$(MAKE) --no-print-directory --jobs --output-sync=target $(or $(PYRIGHT),$(VENV)/.pyright) mypy test-core lint
 	@$(MAKE) --no-print-directory test-rest
 
 test-all:
-	@$(MAKE) --no-print-directory test MARKED='-m ""' READ='--project .'
+	@$(MAKE) --no-print-directory test MARKED='-m ""' PYRIGHT=pyright
+	@$(MAKE) --no-print-directory test-train MARKED='-m ""'
 
 test-core: $(VENV)/.dev $(VENV)/.system $(VENV)/.compiled
 	$(BIN)/pytest --numprocesses=logical --cov --cov-report=term-missing $(MARKED) $(CORE)
@@ -31,6 +34,11 @@ test-core: $(VENV)/.dev $(VENV)/.system $(VENV)/.compiled
 # More workers than cores, because many of these tests wait for a server or a program.
 test-rest: $(VENV)/.dev $(VENV)/.system $(VENV)/.compiled page
 	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal $(MARKED) $(REST)
+
+# Training with torch and TRL, in an environment of its own: 2 GB that no other test needs.
+test-train: $(TRAIN)/.train
+	$(TRAIN)/bin/pytest --numprocesses=logical $(MARKED) tests/train
+	$(TRAIN)/bin/pytest $(MARKED) tests/docs -k 'runs and (trl or local)'
 
 bench: $(VENV)/.dev $(VENV)/.system
 	@set -e; for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script; done
@@ -45,7 +53,12 @@ mypy: $(VENV)/.dev
 	$(BIN)/mypy
 
 pyright: $(VENV)/.dev
-	$(BIN)/pyright $(or $(READ),--project .)
+	$(BIN)/pyright --project .
+
+# pyright keeps no cache as mypy does, and takes 40 s of CPU. A folder is newer after a file was removed from it.
+$(VENV)/.pyright: $(VENV)/.dev pyproject.toml $(shell find src -name __pycache__ -prune -o -type d -print -o -name '*.py' -print)
+	$(BIN)/pyright src
+	@touch $@
 
 # The page of the studio, which needs Node.
 web: src/quintain/studio/static/studio.js
@@ -75,6 +88,14 @@ $(VENV)/.base: pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+# torch's own index has a build without CUDA, of a tenth of the size.
+$(TRAIN)/.train: pyproject.toml
+	test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
+	-$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --retries 1 torch \
+		--index-url https://download.pytorch.org/whl/cpu
+	$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[trl,dev]' openai
 	touch $@
 
 # Without byte code, each of the workers that begin at the same time would compile every test. A module that cannot be

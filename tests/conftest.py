@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from tests.audit.templates import PreparedWorkers
+
 # No deadline, because a busy machine is not a bug. CI draws the same examples in each run, other machines new ones.
 settings.register_profile("quintain", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("quintain")
@@ -77,6 +79,22 @@ def authorities() -> Iterator[None]:
     """Certificates are read once: each HTTP client reads 140 of them in 20 ms, and none of these meets one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
+        yield
+
+
+@pytest.fixture(scope="session")
+def templates() -> Iterator[PreparedWorkers]:
+    """Templates of the audit's workers, one for each set of variables."""
+    prepared = PreparedWorkers()
+    yield prepared
+    prepared.close()
+
+
+@pytest.fixture(scope="module")
+def prepared_workers(templates: PreparedWorkers) -> Iterator[None]:
+    """Starts the audit's workers as forks of a template, for tests of what an audit finds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("quintain.audit.kernel.child.subprocess", templates)
         yield
 
 

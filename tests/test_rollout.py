@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import quintain as qn
 from quintain.errors import ModelError, RunStopped, UsageError
 from quintain.harness import Model, Request, Session
-from quintain.record import RunFolder, read_traces
-from quintain.rollouts import WINDOW
+from quintain.record import EpisodeRecord, RunFolder, read_traces
+from quintain.rollouts import WINDOW, Draw
 from quintain.trace import End, Reply
 
 from .worlds import Yard, call, environment, fine, first_task, play, says, script
@@ -176,6 +176,69 @@ def test_a_consumer_gets_its_turn_though_nothing_ever_waits() -> None:
 def test_a_group_has_members(group: int) -> None:
     with pytest.raises(UsageError, match=f"group and ahead must be >= 1, got group={group}"):
         run(qn.rollouts(small(), silent, tasks(1), group=group))
+
+
+# --- draws ---
+
+
+def test_tasks_may_wait_while_others_play() -> None:
+    async def law() -> None:
+        stage, allowed = Stage(), asyncio.Semaphore(3)
+
+        async def admitted() -> AsyncIterator[qn.Task[Yard]]:
+            for task in tasks(6):
+                await allowed.acquire()
+                yield task
+
+        groups = qn.rollouts(small(concurrency=2), stage, admitted(), group=2)
+        assert sorted([(await anext(groups)).index for _ in range(3)]) == [0, 1, 2]
+        waiting = asyncio.ensure_future(anext(groups))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert (stage.started, waiting.done()) == (6, False)
+        for _ in range(3):
+            allowed.release()
+        assert sorted([(await waiting).index, *[one.index async for one in groups]]) == [3, 4, 5]
+
+    asyncio.run(asyncio.wait_for(law(), LIMIT))
+
+
+def test_an_error_of_tasks_that_wait_surfaces() -> None:
+    async def broken() -> AsyncIterator[qn.Task[Yard]]:
+        yield tasks(1)[0]
+        await asyncio.sleep(0)
+        raise LookupError("the sampler broke")
+
+    with pytest.raises(LookupError, match="the sampler broke"):
+        run(qn.rollouts(small(), silent, broken()))
+
+
+def test_a_run_that_is_closed_while_tasks_wait_leaves_no_task() -> None:
+    async def law() -> None:
+        async def stuck() -> AsyncIterator[qn.Task[Yard]]:
+            yield tasks(1)[0]
+            await asyncio.Event().wait()
+
+        before = asyncio.all_tasks()
+        groups = qn.rollouts(small(), silent, stuck())
+        assert (await anext(groups)).index == 0
+        await groups.aclose()
+        assert asyncio.all_tasks() == before
+
+    asyncio.run(asyncio.wait_for(law(), LIMIT))
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_group_whose_draw_gives_up_an_episode_is_cancelled(ordered: bool) -> None:
+    async def cut(episode: Coroutine[Any, Any, EpisodeRecord]) -> EpisodeRecord | None:
+        done = await episode
+        return None if done.trace.member == 1 else done
+
+    draws = [Draw(task, run=cut if task.id == "t1" else None) for task in tasks(3)]
+    found = {one.index: one for one in run(qn.rollouts(small(), silent, draws, group=3, ordered=ordered))}
+    assert [trace.member for trace in found[1].traces] == [0, 2]
+    assert [found[n].kept for n in range(3)] == [True, False, True]
+    assert found[1].earlier == ()
 
 
 # --- the group rule ---

@@ -295,7 +295,7 @@ def test_a_fork_costs_the_same_whatever_the_size(size: int) -> None:
 
 
 def test_forking_at_every_change_merges_each_row_log_n_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    changes, work = 4_096, 0
+    changes, work = 2_048, 0
     freeze = Table[int]._freeze
 
     def counted(table: Table[int]) -> None:
@@ -305,7 +305,7 @@ def test_forking_at_every_change_merges_each_row_log_n_times(monkeypatch: pytest
         work += sum(len(layer) for layer in table._rows.layers if id(layer) not in old)
 
     monkeypatch.setattr(Table, "_freeze", counted)
-    table = Table(int, {str(n): n for n in range(50_000)})
+    table = Table(int, {str(n): n for n in range(25_000)})
     work = 0
     for n in range(changes):
         table[f"{n * 11}"] = -1

@@ -284,7 +284,7 @@ def test_a_long_episode_costs_linear_bytes_and_work(
 
     monkeypatch.setattr(codec, "dumps", measured)
     costs: list[tuple[int, ...]] = []
-    for turns in (300, 600):
+    for turns in (150, 300):
         encoded = 0
         played, one = counted(functools.partial(long, turns, tokens=tokens, fold=fold))
         assert len(one.turns) == turns

@@ -46,7 +46,10 @@ EXTENSIONS = (  # 5: each may import the core, and nothing of another extension
 )  # fmt: skip
 IN_ROOT = {"serve", "table", "trajectory"}  # extensions with public names in the root
 SHARED = {"layered", "table", "plugins", "changes"}  # extensions that the others may import
-USES = {"adapters": {"judges", "resources"}}  # extensions that import others: data sets of programs need a sandbox
+USES = {  # extensions that import others
+    "adapters": {"judges", "resources"},  # data sets of programs need a sandbox
+    "train": {"models"},  # the local endpoint speaks chat completions
+}
 APPLICATIONS = ("environments", "cli", "__main__")  # 6: in this order
 
 ASYNC = {"executor", "rollouts"}  # the core's only modules that know an event loop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
@@ -35,10 +35,12 @@ class Draw(msgspec.Struct, Generic[S], frozen=True):
 
     Attributes:
         seed: Added to the seed of the run, so that repetitions of a task differ.
+        run: Awaits or closes each episode of the group; None for an episode cancels the group.
     """
 
     task: Task[S]
     seed: int = 0
+    run: Callable[[Coroutine[Any, Any, EpisodeRecord]], Awaitable[EpisodeRecord | None]] | None = None
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +48,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         index: Position of the task in what was given to `rollouts`.
-        rollouts: One per member, in order.
-        kept: Whether enough of them are valid to make a baseline.
+        rollouts: One per member, in order; of a cancelled group those that had ended.
+        kept: Whether enough of them are valid to make a baseline; False if the group was cancelled.
         earlier: Episodes of attempts that had too few valid ones and were played again.
     """
 
@@ -65,7 +67,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 async def rollouts(
     env: Environment[S],
     model: Model | Agent,
-    tasks: Iterable[Task[S] | Draw[S]],
+    tasks: Iterable[Task[S] | Draw[S]] | AsyncIterable[Task[S] | Draw[S]],
     *,
     group: int = 1,
     seed: int = 0,
@@ -82,7 +84,7 @@ async def rollouts(
     Args:
         env: The environment.
         model: Who plays.
-        tasks: Any iterable, read as needed; its method `observe(group)`, if any, gets each complete group.
+        tasks: Any iterable, read as needed; an async one may wait. Its `observe(group)`, if any, gets each group.
         group: Episodes per task; all of them begin in the same world.
         seed: Of the worlds.
         split: Name for the record.
@@ -117,9 +119,9 @@ async def rollouts(
 class _Open(Generic[S]):
     """A group in play."""
 
-    def __init__(self, index: int, task: Task[S], size: int, *, seed: int) -> None:
-        self.index, self.task, self.size, self.seed = index, task, size, seed
-        self.attempt = 0
+    def __init__(self, index: int, draw: Draw[S], size: int, *, seed: int) -> None:
+        self.index, self.task, self.run, self.size, self.seed = index, draw.task, draw.run, size, seed + draw.seed
+        self.attempt = self.ended = 0
         self.opened = time.perf_counter()
         self.results: dict[int, EpisodeRecord] = {}
         self.starts: dict[int, S | None] = {}
@@ -134,7 +136,7 @@ class _Pipeline(Generic[S]):
         self,
         env: Environment[S],
         model: Model | Agent,
-        tasks: Iterable[Task[S] | Draw[S]],
+        tasks: Iterable[Task[S] | Draw[S]] | AsyncIterable[Task[S] | Draw[S]],
         *,
         group: int,
         ordered: bool,
@@ -143,7 +145,8 @@ class _Pipeline(Generic[S]):
         names: dict[str, Any],
         changed: asyncio.Condition,
     ) -> None:
-        self._env, self._model, self._tasks = env, model, iter(tasks)
+        self._env, self._model = env, model
+        self._tasks = aiter(tasks) if isinstance(tasks, AsyncIterable) else iter(tasks)
         self._observe: Callable[[Group], None] = getattr(tasks, "observe", lambda _: None)
         self._size, self._ordered, self._folder, self._names = group, ordered, folder, names
         self._most = most
@@ -153,7 +156,7 @@ class _Pipeline(Generic[S]):
         self._waiting: dict[str, deque[_Open[S]]] = {}  # groups behind the one that is in play, by day
         self._jobs: deque[tuple[_Open[S], int]] = deque()
         self._open = self._yielded = self._count = 0
-        self._exhausted = False
+        self._exhausted = self._drawing = False
         self._ids: set[str] = set()
         self._ready: dict[int, Group] = {}
         self._error: BaseException | None = None
@@ -165,7 +168,8 @@ class _Pipeline(Generic[S]):
 
         try:
             while (job := await self._next()) is not None:
-                await self._finish(job[0], job[1], await self._play(*job))
+                episode = self._play(*job)
+                await self._finish(*job, await (job[0].run(episode) if job[0].run else episode))
                 await asyncio.sleep(0)  # Where nothing blocks, the consumer and Ctrl-C get their turn here.
         except BaseException as error:  # noqa: BLE001  # handed to the consumer, who raises it
             async with self._changed:
@@ -187,9 +191,8 @@ class _Pipeline(Generic[S]):
             return self._ready.pop(index)
 
     def _deliverable(self) -> int | None:
-        if self._ordered:
-            return self._yielded if self._yielded in self._ready else None
-        return next(iter(self._ready), None)
+        index = self._yielded if self._ordered else next(iter(self._ready), None)
+        return index if index in self._ready else None
 
     def _idle(self) -> bool:
         return self._exhausted and not self._open and not self._jobs
@@ -199,32 +202,42 @@ class _Pipeline(Generic[S]):
             while not self._error:
                 if self._jobs:
                     return self._jobs.popleft()
-                if not self._exhausted and self._count - self._yielded < self._most:
-                    self._start_group()
+                if not self._exhausted and not self._drawing and self._count - self._yielded < self._most:
+                    await self._start_group()
                 elif self._idle():
                     break
                 else:
                     await self._changed.wait()
             return None
 
-    def _start_group(self) -> None:
+    async def _start_group(self) -> None:
         try:
-            drawn = next(self._tasks)
-        except StopIteration:
+            drawn = await self._draw(self._tasks) if isinstance(self._tasks, AsyncIterator) else next(self._tasks)
+        except (StopIteration, StopAsyncIteration):
             self._exhausted = True
             self._changed.notify_all()
             return
-        task, seed = (drawn.task, drawn.seed) if isinstance(drawn, Draw) else (drawn, 0)
-        self._admit(task)
-        one = _Open(self._count, task, self._size, seed=self._names["seed"] + seed)
-        self._count += 1
-        self._open += 1
+        draw = drawn if isinstance(drawn, Draw) else Draw(drawn)
+        self._admit(task := draw.task)
+        one = _Open(self._count, draw, self._size, seed=self._names["seed"])
+        self._count, self._open = self._count + 1, self._open + 1
         if task.day in self._waiting:
             self._waiting[task.day].append(one)
             return
         if task.day:
             self._waiting[task.day] = deque()
         self._begin(one)
+
+    async def _draw(self, tasks: AsyncIterator[Task[S] | Draw[S]]) -> Task[S] | Draw[S]:
+        """Waits for the next task without the lock, so that the others play on."""
+        self._drawing = True
+        self._changed.release()
+        try:
+            return await anext(tasks)
+        finally:
+            await self._changed.acquire()
+            self._drawing = False
+            self._changed.notify_all()
 
     def _begin(self, one: _Open[S]) -> None:
         one.opened = time.perf_counter()
@@ -257,22 +270,24 @@ class _Pipeline(Generic[S]):
             self._folder.add(done)
         return done
 
-    async def _finish(self, one: _Open[S], member: int, done: EpisodeRecord) -> None:
-        one.results[member] = done
-        if not self._judges_groups:
-            self._gate.observe(done)
-        if len(one.results) < one.size:
+    async def _finish(self, one: _Open[S], member: int, done: EpisodeRecord | None) -> None:
+        one.ended += 1
+        if done is not None:
+            one.results[member] = done
+            if not self._judges_groups:
+                self._gate.observe(done)
+        if one.ended < one.size:
             return
-        if self._judges_groups:
+        whole = len(one.results) == one.size
+        if self._judges_groups and whole:
             await self._judge(one)
-        members = tuple(one.results[n] for n in range(one.size))
+        members = tuple(one.results[n] for n in sorted(one.results))
         self._gate.observe_group([m.trace for m in members])
-        kept = enough(sum(m.trace.validity == "valid" for m in members), one.size)
+        kept = whole and enough(sum(m.trace.validity == "valid" for m in members), one.size)
         async with self._changed:
-            if not kept and one.size > 1 and one.attempt < self._env.config.group_retries:
+            if whole and not kept and one.size > 1 and one.attempt < self._env.config.group_retries:
                 one.earlier += members
-                one.attempt += 1
-                one.results = {}
+                one.attempt, one.ended, one.results = one.attempt + 1, 0, {}
                 self._begin(one)
             else:
                 self._open -= 1
@@ -299,8 +314,7 @@ class _Pipeline(Generic[S]):
 
     def _go_on(self, one: _Open[S]) -> None:
         """Let the next group of a day begin where this one ended."""
-        day = one.task.day
-        if not day:
+        if not (day := one.task.day):
             return
         for member, done in one.results.items():
             self._chains.advance(one.task, done.trace, one.ends[member])

@@ -24,6 +24,7 @@ from quintain.harness import Model, Request
 from quintain.trace import Reply
 from tests.audit.advised import BEGIN, HOSTILE, RIGHT, SCORE, SHOP, WRONG, model, op, probe, reply
 
+pytestmark = pytest.mark.usefixtures("no_failure_rate", "prepared_workers")
 KNOWN = {"reset": {"one", "two", "none", "ask"}, "call": {"stock", "next", "buy", "gift"}}
 OFFERS = {"reset", "call", "answer", "score", "state", "snapshot", "restore", "advance", "oracle"}
 

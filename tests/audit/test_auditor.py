@@ -18,6 +18,7 @@ from quintain.audit.kernel.loader import Subject
 from quintain.audit.kernel.probe import Probe, call, reset, score
 from tests.cli.audited import DESK
 
+pytestmark = pytest.mark.usefixtures("prepared_workers")
 Audit = Callable[..., Report]
 
 

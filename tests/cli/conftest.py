@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
+from quintain.audit.facts import failure_rate
 from quintain.cli import main
+from tests.audit.templates import PreparedWorkers
 from tests.cli.program import DESK
 
 
@@ -44,3 +46,16 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
         return Ended(left.value.code if isinstance(left.value.code, int) else 0, out, err)
 
     return run
+
+
+@pytest.fixture
+def forked_workers(templates: PreparedWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starts the workers of an audit in this process as forks of a template."""
+    monkeypatch.setattr("quintain.audit.kernel.child.subprocess", templates)
+
+
+@pytest.fixture
+def few_episodes(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Plays 9 episodes for the failure rate instead of 59: the first 8, which may all fail, and another one."""
+    monkeypatch.setattr(failure_rate, "ENOUGH", 9)
+    return 9

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from quintain.audit import auditor
-from quintain.audit.facts import failure_rate
 from quintain.audit.kernel import child
 from quintain.audit.kernel.child import SubjectBroken
 from quintain.audit.kernel.finding import CLASSES
 from quintain.audit.report.document import load
 from quintain.cli import main
+from tests.audit.templates import PreparedWorkers
 from tests.cli.audited import CHECK, DESK
 from tests.cli.conftest import Call
 
@@ -33,13 +33,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temp"))
     return tmp_path
-
-
-@pytest.fixture
-def few_episodes(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Plays 9 episodes for the failure rate instead of 59: the first 8, which may all fail, and another one."""
-    monkeypatch.setattr(failure_rate, "ENOUGH", 9)
-    return 9
 
 
 def audited(call: Call, name: str, *more: object) -> tuple[int, dict[str, Any]]:
@@ -66,13 +59,14 @@ def _read(path: Path) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def known(tmp_path_factory: pytest.TempPathFactory, templates: PreparedWorkers) -> Path:
     """A folder with audits of the generous desk, in `there`, and of the sound one, in `sound`."""
     folder = tmp_path_factory.mktemp("known")
     (folder / "desks.py").write_text(DESK)
     (folder / "mine.py").write_text(CHECK)
     for name, out in (("Generous", "there"), ("Desk", "sound")):
-        with contextlib.chdir(folder), pytest.raises(SystemExit):
+        with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit):
+            patch.setattr(child, "subprocess", templates)
             main(["audit", f"desks.py:{name}", "--plugin", "mine.py", "--check", "x.idle", "--out", out])
     return folder
 
@@ -147,13 +141,14 @@ def test_audit_with_findings_exits_1_repeatably_and_leaves_no_files(
     assert no_files_left(tmp_path)
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_folders_are_numbered(here: Path, call: Call) -> None:
     for _ in range(2):
         audited(call, "Desk", "--budget", "0")
     assert sorted(path.name for path in (here / "audits").iterdir()) == ["desks.py-Desk-1", "desks.py-Desk-2"]
 
 
-@pytest.mark.usefixtures("few_episodes")
+@pytest.mark.usefixtures("few_episodes", "forked_workers")
 def test_report_gives_a_reason_for_each_skipped_check(here: Path, call: Call) -> None:
     ended = call("audit", "desks.py:Generous", "--plugin", "mine.py", "--seed", "5", "--tasks", "1")
     assert ended.status == 1
@@ -218,6 +213,7 @@ def test_a_list_runs_nothing(here: Path, call: Call) -> None:
     assert "Whether the judge can be shouted down." in call("audit", "x", "--plugin", "mine.py", "--list").out
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_audit_exits_5_when_no_check_is_applicable(here: Path, call: Call) -> None:
     ended = call("audit", "desks.py:Desk", "--plugin", "mine.py", "--check", "x.shy")
     assert ended.status == 5
@@ -268,7 +264,7 @@ def test_a_class_chooses_its_checks(here: Path, call: Call) -> None:
 # --- a baseline, a certificate, a replay ---
 
 
-@pytest.mark.usefixtures("few_episodes")
+@pytest.mark.usefixtures("few_episodes", "forked_workers")
 def test_a_baseline_leaves_only_what_is_new(there: Path, call: Call, tmp_path: Path) -> None:
     for baseline in ("there", tmp_path / "out"):
         more = ("--out", tmp_path / "out", "--baseline", f"{baseline}/report.json")
@@ -303,7 +299,7 @@ date = 2026-01-02
 """
 
 
-@pytest.mark.usefixtures("few_episodes")
+@pytest.mark.usefixtures("few_episodes", "forked_workers")
 def test_accepted_findings_are_listed_and_do_not_fail_the_audit(here: Path, call: Call) -> None:
     status, report = audited(call, "Generous", "--out", "first")
     name = report["findings"][0]["name"]
@@ -328,6 +324,7 @@ def test_rows_for_checks_that_did_not_run_are_no_warning(here: Path, call: Call)
     assert "Warning" not in ended.err
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_certificate_holds_until_anything_differs(there: Path, call: Call) -> None:
     ask = ("audit", "desks.py:Desk", "--certificate", "sound/certificate.json")
     ended = call(*ask, "--json")
@@ -455,7 +452,7 @@ def test_processes_and_ports_do_not_outlive_their_probe(here: Path, call: Call, 
             socket.create_connection(("127.0.0.1", port))
 
 
-@pytest.mark.usefixtures("few_episodes")
+@pytest.mark.usefixtures("few_episodes", "forked_workers")
 def test_values_that_are_no_data_are_put_into_words(here: Path, call: Call) -> None:
     status, report = audited(call, "Strange")
     assert (status, report["failure_rate"]["failures"]) == (0, 0)

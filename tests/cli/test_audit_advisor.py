@@ -14,6 +14,7 @@ from tests.audit.advised import BEGIN, HOSTILE, RIGHT, SCORE, SHOP, endpoint, gi
 from tests.cli.conftest import Call
 from tests.models.server import KEY, Action, answer, completion, hang
 
+pytestmark = pytest.mark.usefixtures("few_episodes", "forked_workers")
 GREETED = answer(completion("{}"))
 AUDIT = ("audit", "shop.py:Buggy", "--check", "x.reset_leak_code", "--tasks", "2", "--json", "--out", "out")
 

@@ -71,6 +71,7 @@ def test_a_run_of_data_resumes_and_replays_from_any_folder(data: Path, call: Cal
     assert "options.scorer" in ended.err
 
 
+@pytest.mark.usefixtures("few_episodes", "forked_workers")
 def test_audit_reads_a_file_with_a_scorer_as_an_environment(data: Path, call: Call) -> None:
     ended = call("audit", "sums.jsonl", "--option", "scorer=numeric", "--check", "x.task_set", "--json")
     assert ended.status == 0, ended.err

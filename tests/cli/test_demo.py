@@ -25,20 +25,26 @@ def test_the_demonstration_compares_three_agents_and_replays_them(bank: Path, tm
     assert sorted(path.name for path in tmp_path.glob("runs/*/*")) == ["noop", "oracle", "random"]
 
 
-def test_the_demonstration_ends_with_1_when_a_replay_diverges(bank: Path, tmp_path: Path) -> None:
+def test_the_demonstration_ends_with_1_when_a_replay_diverges(
+    bank: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     moody = 'return " ".join({"one", "two", "three", "four", "five", "six", "seven"})'
     bank.write_text(bank.read_text().replace('return self.new_id("T")', moody))
-    ended = quintain("demo", bank, "--tasks", 2, "--processes", 2, cwd=tmp_path)
-    assert ended.returncode == 1
-    assert "diverged" in ended.stdout
+    ended = call("demo", bank, "--tasks", 2, "--processes", 2)
+    assert ended.status == 1
+    assert "diverged" in ended.out
 
 
-def test_the_demonstration_of_a_dialogue_has_a_silent_user(tmp_path: Path) -> None:
+def test_the_demonstration_of_a_dialogue_has_a_silent_user(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "talk.py").write_text(
         TALK.replace("start=World(), ", 'start=World(), solution=(), answer="Good day.", ')
     )
-    ended = quintain("demo", "talk.py:env", "--tasks", 1, "--processes", 2, cwd=tmp_path)
-    assert ended.returncode == 0, ended.stderr
+    ended = call("demo", "talk.py:env", "--tasks", 1, "--processes", 1)
+    assert ended.status == 0, ended.err
     traces = {path.name: next(iter(read_traces(path))) for path in tmp_path.glob("runs/*/*")}
     assert {name: trace.score for name, trace in traces.items()} == {"oracle": 1.0, "noop": 0.0, "random": 0.0}
     assert {trace.reason for trace in traces.values()} == {"the user ended the conversation"}

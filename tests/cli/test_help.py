@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -40,17 +37,6 @@ def test_help_shows_two_examples_that_parse(call: Call, name: str) -> None:
         command.make_context(name, rest).close()
 
 
-def completed(line: str, cwd: Path) -> list[str]:
-    """Returns what the program offers bash for the last word of a line."""
-    words = line.split(" ")
-    said = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_QUINTAIN_COMPLETE": "bash_complete"}
-    program = "from quintain.cli import main; main([])"
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=cwd, env=os.environ | said, capture_output=True, text=True, check=True
-    )
-    return done.stdout.split()
-
-
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
@@ -66,10 +52,16 @@ def completed(line: str, cwd: Path) -> list[str]:
         ("quintain replay-f", ["plain,replay-finding"]),
     ],
 )
-def test_the_shell_completes(tmp_path: Path, line: str, offered: list[str]) -> None:
+def test_the_shell_completes(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, line: str, offered: list[str]
+) -> None:
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     (tmp_path / "runs" / "mine" / "run.json").write_text("{}")
-    assert completed(line, tmp_path) == offered
+    monkeypatch.chdir(tmp_path)
+    said = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), "_QUINTAIN_COMPLETE": "bash_complete"}
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    assert call().out.split() == offered
 
 
 def test_quiet_shows_no_progress_and_no_hints(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

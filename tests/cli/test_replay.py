@@ -43,9 +43,9 @@ def test_a_trace_alone_needs_its_environment_named(desk: Path, call: Call) -> No
 def test_replay_of_an_empty_run_exits_2(desk: Path, call: Call) -> None:
     call("run", ENV, "--tasks", 1, "--out", "here")
     (desk / "here" / "traces.jsonl").write_bytes(b"")
-    ended = quintain("replay", "here", cwd=desk)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.strip() == "Error: found no episode to replay in here"
+    ended = call("replay", "here")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.strip() == "Error: found no episode to replay in here"
 
 
 def test_replay_shows_progress_and_times_no_import(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,5 +209,5 @@ def test_days_replay_in_other_processes(tmp_path: Path, call: Call, monkeypatch:
     assert made.status == 0, made.err
     observed = re.findall(r'"observation":"(\d)"', (tmp_path / "here" / "traces.jsonl").read_text())
     assert sorted(observed) == sorted("1234" * 4), "each of two members sees, on each of two days, what it did before"
-    said = document(call("replay", "here", "--json").out)
+    said = document(call("replay", "here", "--processes", 1, "--json").out)
     assert (said["episodes"], said["agree"]) == (16, True)

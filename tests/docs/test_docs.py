@@ -5,7 +5,8 @@
 * In ```bash and ```console blocks the lines that start with `quintain` run in the same folder and exit with 0, or with
   N where the line ends in `# exit N`.
 * `<!-- not run: why -->` directly above a block spares it.
-* `<!-- needs: sandbox -->` on a page spares the page where this machine cannot isolate a program.
+* `<!-- needs: sandbox -->` on a page spares the page where this machine cannot isolate a program; `train` and `trl`
+  spare it where that extra is not installed.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -82,7 +85,16 @@ def skip_without_sandbox() -> None:
     asyncio.run(law())
 
 
-MISSING = {"sandbox": skip_without_sandbox}
+def skip_without(module: str, extra: str) -> None:
+    pytest.importorskip(module, reason=f"pip install '.[{extra}]'")
+    warnings.simplefilter("ignore")  # TRL uses names that transformers calls old; pytest restores it.
+
+
+MISSING: dict[str, Callable[[], None]] = {
+    "sandbox": skip_without_sandbox,
+    "train": partial(skip_without, "transformers", "train"),
+    "trl": partial(skip_without, "trl", "trl"),
+}
 
 
 SLOW = {

@@ -24,10 +24,18 @@ class TestBank(EnvironmentContract):
     def secrets(self, task: qn.Task[Any]) -> list[str]:
         return [*super().secrets(task), "ann paid bob"]
 
+    @pytest.mark.slow  # The dialogue shows it.
+    def test_other_processes_play_the_same(self) -> None:
+        super().test_other_processes_play_the_same()
+
 
 class TestCounter(EnvironmentContract):
     def environment(self) -> qn.Environment[Counter]:
         return counter()
+
+    @pytest.mark.slow  # The dialogue shows it.
+    def test_other_processes_play_the_same(self) -> None:
+        super().test_other_processes_play_the_same()
 
 
 class TestSales(EnvironmentContract):
@@ -36,6 +44,10 @@ class TestSales(EnvironmentContract):
 
     def environment(self) -> qn.Environment[Any]:
         return sales.env
+
+    @pytest.mark.slow  # Its tasks and its twins show it.
+    def test_other_processes_play_the_same(self) -> None:
+        super().test_other_processes_play_the_same()
 
 
 class TestDialogue(EnvironmentContract):

@@ -90,3 +90,42 @@ class OnceInstalled(Board):
 
     def installed(self, host: str) -> bool:
         return f"{host} {self.NEW}" in self.once
+
+
+SUMS = {"t1": "14", "t2": "25"}
+
+
+class Login:
+    """Sound: who publishes must be logged in, and may log out afterwards."""
+
+    def tasks(self) -> list[str]:
+        return list(SUMS)
+
+    def tools(self) -> list[dict[str, Any]]:
+        publish = tool("publish", "Publish a value under a title.", title=TEXT, value=TEXT)
+        return [tool("login", "Log in.", user=TEXT), tool("logout", "Log out."), publish]
+
+    def reset(self, task: str, seed: int) -> str:
+        self.task, self.user = task, ""
+        self.published: dict[str, str] = {}
+        return f"Log in as ana and publish under the title sum the value {SUMS[task]}."
+
+    def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if name == "login":
+            self.user = arguments["user"]
+        elif not self.user:
+            return {"error": "log in first"}
+        elif name == "logout":
+            self.user = ""
+        else:
+            self.published[arguments["title"]] = arguments["value"]
+        return {"ok": True}
+
+    def state(self) -> dict[str, Any]:
+        return {"user": self.user, "published": dict(self.published)}
+
+    def score(self) -> float:
+        return float(self.published == {"sum": SUMS[self.task]})
+
+    def oracle(self, task: str) -> list[Any]:
+        return [["login", {"user": "ana"}], ["publish", {"title": "sum", "value": SUMS[task]}]]

@@ -17,6 +17,8 @@ from quintain.audit.mutants.swapping import SWAP
 
 from ._shop import BLIND, STRICT, VACUOUS, at, shop
 
+pytestmark = pytest.mark.usefixtures("no_failure_rate", "prepared_workers")
+
 
 @pytest.fixture(scope="module")
 def blind(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report]:

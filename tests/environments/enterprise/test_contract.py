@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import quintain as qn
 from quintain.environments.enterprise import env
 from quintain.testing import EnvironmentContract
@@ -15,3 +17,7 @@ class TestEnterprise(EnvironmentContract):
 
     def environment(self) -> qn.Environment[Any]:
         return env
+
+    @pytest.mark.slow  # The test of its tasks shows it.
+    def test_other_processes_play_the_same(self) -> None:
+        super().test_other_processes_play_the_same()

@@ -47,6 +47,10 @@ class TestQueue(ResourceContract):
         looks: list[Operation] = [pop, Queue.first, Queue.rows, len, list]
         return [*puts, *removals, *looks]
 
+    @pytest.mark.slow  # The test of a whole schedule in pieces shows it.
+    def test_other_processes_give_the_same_digests(self) -> None:
+        super().test_other_processes_give_the_same_digests()
+
 
 class Model(RuleBasedStateMachine):
     """Queues that are forks of one another, each beside a dict."""

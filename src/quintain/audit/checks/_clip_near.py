@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
@@ -13,6 +16,7 @@ from quintain.audit.kernel.registry import relation
 from ._clip_numbers import APPROXIMATE, PRECISE, numeric, spelled, spellings, wrong
 from ._clip_states import EPSILON
 
+_FIELD = re.compile(r'"\w+"\s*:\s*(-?\d+(?:\.\d+)?)(?=\s*[,}])')
 ANSWERS = frozenset(
     {"answer", "value", "result", "response", "solution", "guess", "final", "prediction", "final_answer"}
 )
@@ -33,14 +37,47 @@ def pays_spelling_less(records: Sequence[Record], _evidence: Evidence) -> bool:
     return right is not None and right > EPSILON and (other_score is None or other_score < right - EPSILON)
 
 
-def _numeric(ctx: AuditContext) -> Iterator[tuple[str, tuple[Op, ...], str, float]]:
-    """Tasks that are solved by saying a number, last: (task, ops, the words, the number)."""
+class _Number(NamedTuple):
+    """Number that a solution says last, alone or as a field of a JSON object among other words."""
+
+    task: str
+    ops: tuple[Op, ...]
+    text: str
+    value: float
+    before: str = ""
+    after: str = ""
+
+    def says(self, text: str) -> Probe:
+        """Returns the solution with other words in place of the number."""
+        last = self.ops[-1]
+        whole = f"{self.before}{text}{self.after}"
+        if last.do == "answer":
+            said = answer(whole)
+        else:
+            given = {name: whole if name.lower() in ANSWERS else item for name, item in last.value.items()}
+            said = call(last.name, given)
+        return Probe((reset(self.task), *self.ops[:-1], said, score()))
+
+
+def _numeric(ctx: AuditContext) -> Iterator[_Number]:
+    """Solutions that say a number, and nothing else."""
     for task in ctx.sample_tasks(12):
         ops = ctx.oracle(task) or ()
         text = _said(ops[-1]) if ops else ""
         value = numeric(text) if text else None
         if value is not None and ctx.solution_score(task):
-            yield task, ops, text, value
+            yield _Number(task, ops, text, value)
+
+
+def _fields(ctx: AuditContext) -> Iterator[_Number]:
+    """Numbers in the JSON objects that solutions say."""
+    for task in ctx.sample_tasks(4):
+        ops = ctx.oracle(task) or ()
+        text = _said(ops[-1]) if ops else ""
+        for found in itertools.islice(_FIELD.finditer(text), 3):
+            value = numeric(found[1])
+            if value is not None and ctx.solution_score(task):
+                yield _Number(task, ops, found[1], value, text[: found.start(1)], text[found.end(1) :])
 
 
 def _said(op: Op) -> str:
@@ -51,30 +88,24 @@ def _said(op: Op) -> str:
     return words[0] if len(words) == 1 and isinstance(words[0], str) else ""
 
 
-def _says(task: str, ops: Sequence[Op], text: str) -> Probe:
-    last = ops[-1]
-    if last.do == "answer":
-        said = answer(text)
-    else:
-        said = call(last.name, {name: text if name.lower() in ANSWERS else item for name, item in last.value.items()})
-    return Probe((reset(task), *ops[:-1], said, score()))
-
-
 @check("x.near_numbers", "reward_clipping", needs=("oracle", "tasks"), value=81)
 def near(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a number is right within a small tolerance, and never with another sign or magnitude."""
     reported: set[str] = set()
-    for task, ops, text, value in _numeric(ctx):
-        far = _says(task, ops, spelled(value * 37 + 1009, text))
+    for said in (*_numeric(ctx), *_fields(ctx)):
+        task, text, value = said.task, said.text, said.value
+        ends = [said.says(spelled(end, text)) for end in (value * 37 + 1009, -value * 37 - 1009, 0.0)]
         tried = [neighbor for neighbor in wrong(value, text) if numeric(spelled(neighbor.value, text)) != value]
-        records = ctx.play_all([far, *(_says(task, ops, spelled(neighbor.value, text)) for neighbor in tried)])
-        solved, least = ctx.solution_score(task) or 0.0, number(records[0].at("score"))
+        records = ctx.play_all([*ends, *(said.says(spelled(neighbor.value, text)) for neighbor in tried)])
+        solved = ctx.solution_score(task) or 0.0
+        paid_less = [paid is not None and paid < solved - 1e-6 for paid in (number(r.at("score")) for r in records[:3])]
         ctx.count_comparisons(len(tried))
-        if least is None or least >= solved - 1e-6:
+        if not any(paid_less):
             continue  # Any number is paid: that is another class's finding.
+        far = ends[paid_less.index(True)]
         words = _prompt(ctx, task).lower()
         vague, precise = bool(APPROXIMATE.search(words)), bool(PRECISE.search(words))
-        for neighbor, record in zip(tried, records[1:], strict=True):
+        for neighbor, record in zip(tried, records[len(ends) :], strict=True):
             paid = number(record.at("score"))
             is_plain = neighbor.is_plain or (precise and neighbor.how.startswith("four units"))
             if (
@@ -84,11 +115,11 @@ def near(ctx: AuditContext) -> Iterator[Finding | None]:
                 and not reported & {"any"}
             ):
                 reported |= {neighbor.how, "any"}
-                is_tolerance = _is_tolerance(ctx, task, ops, text=text, value=value, near=neighbor.value, full=solved)
+                is_tolerance = _is_tolerance(ctx, said, near=neighbor.value, full=solved)
                 yield ctx.finding(
                     f"a wrong number is paid in full: {neighbor.how}",
-                    _says(task, ops, text),
-                    _says(task, ops, spelled(neighbor.value, text)),
+                    said.says(text),
+                    said.says(spelled(neighbor.value, text)),
                     far,
                     relation=f"{__name__}:pays_wrong",
                     marks=("score",),
@@ -104,13 +135,11 @@ def near(ctx: AuditContext) -> Iterator[Finding | None]:
                 )
 
 
-def _is_tolerance(
-    ctx: AuditContext, task: str, ops: Sequence[Op], *, text: str, value: float, near: float, full: float
-) -> bool:
+def _is_tolerance(ctx: AuditContext, said: _Number, *, near: float, full: float) -> bool:
     """True if a near number is paid on both sides: a grader may be coded to take a tenth more or less."""
-    if abs(near - value) > 0.101 * abs(value):
+    if abs(near - said.value) > 0.101 * abs(said.value):
         return False
-    other_side = number(ctx.play_probe(_says(task, ops, spelled(2 * value - near, text))).at("score"))
+    other_side = number(ctx.play_probe(said.says(spelled(2 * said.value - near, said.text))).at("score"))
     return other_side is not None and other_side >= full - EPSILON
 
 
@@ -123,13 +152,14 @@ def _prompt(ctx: AuditContext, task: str) -> str:
 def spelling(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a right number is paid in full in any spelling."""
     reported: set[str] = set()
-    for task, ops, text, value in _numeric(ctx):
-        for how, other_text, is_same in spellings(text, value):
+    for said in _numeric(ctx):
+        text = said.text
+        for how, other_text, is_same in spellings(text, said.value):
             ctx.count_comparisons()
-            pair = (_says(task, ops, text), _says(task, ops, other_text))
+            pair = (said.says(text), said.says(other_text))
             if how not in reported and pays_spelling_less(ctx.play_all(pair), Evidence("")):
                 reported.add(how)
-                is_said = is_same and ops[-1].do == "answer"  # A tool may demand the form of its argument.
+                is_said = is_same and said.ops[-1].do == "answer"  # A tool may demand the form of its argument.
                 yield ctx.finding(
                     f"the right number is paid less when it is spelled with {how}",
                     *pair,

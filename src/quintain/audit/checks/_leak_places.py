@@ -141,6 +141,10 @@ CALLED = frozenset(("strong", "stated", "said", "marked", *ENCODED))
 """Ways that show a truth even where the agent's own doing has brought the value about."""
 
 
+_CODING = re.compile(r"revers|backward|decod|encod|decipher|decrypt|rot ?13|base ?64|hexadecimal", re.IGNORECASE)
+"""Words of a prompt that gives an encoded form of its answer as the work to do."""
+
+
 def _of_task(
     ctx: AuditContext, pair: tuple[str, str], hidden: SecretIndex, *, records: dict[tuple[str, str], Record]
 ) -> Iterator[Place]:
@@ -159,6 +163,8 @@ def _of_task(
         for leak in shown(said(seen), hidden):
             needle = folded(text_of(leak.needle))
             if (len(needle) > 2 and needle in spoken) or (has_written and leak.how not in CALLED):
+                continue
+            if op.do != "call" and leak.how in ENCODED and _CODING.search(said(seen)):
                 continue
             if there is None or is_method:
                 yield Place(task, "", at, tuple(own.ops[1:]), leak, seen)
@@ -239,6 +245,8 @@ class Sorter:
         return (seen.value, folded(text_of(seen.value))) if seen.fine else None
 
 
+PASSAGES = 4
+"""Other lines of a prompt that give it the form of a text in which a passage is looked for."""
 TEST = re.compile(r"(?i)(?:^|_)(?:tests?|checks?|asserts?|assertions?|graders?|verifier)(?:_|$)")
 """Keys that hold the code that grades an episode."""
 CODE = re.compile(r"\bassert\b|\bdef \w+\(|==|!=|\breturn\b|\bself\.|\bexpect\(|\bit\(|#!/|\bexit \d")
@@ -259,8 +267,15 @@ def _first(place: Place) -> Sure | None:
     if leak.how == "weak":
         return "proven" if leak.under.rpartition(".")[2].lower() in ("answer", "expected", "correct") else None
     if leak.how in ("object", "long"):
-        return "proven" if is_telling and not _is_quoted(place) else None
+        return "proven" if is_telling and not _is_quoted(place) and not _is_passage(place) else None
     return "likely" if leak.how in ENCODED or leak.how == "inner" else None
+
+
+def _is_passage(place: Place) -> bool:
+    """True if a part of the truth is one of several lines of the prompt, as the passage of a text to look for is."""
+    lines = [line for line in text_of(said(place.seen)).splitlines() if str(place.leak.needle) in line]
+    others = len(text_of(said(place.seen)).splitlines()) - len(lines)
+    return len(place.leak.path) > 1 and len(lines) == 1 and others >= PASSAGES
 
 
 def _is_quoted(place: Place) -> bool:

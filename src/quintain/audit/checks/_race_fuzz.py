@@ -288,8 +288,8 @@ def odd_answers(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 _KEPT = re.compile(
-    r"(^|[/_])(attempts?|fail\w*|tries|counts?|counter|logs?|history|events?|errors?|declin\w*|last|clock|times?|steps?"
-    r"|calls?|usage|at|traces?|seq\w*|version|next)($|[/_])"
+    r"(^|[/_])(attempts?|fail\w*|tries|counts?|counters?|draws|logs?|history|events?|errors?|declin\w*|last|clock"
+    r"|times?|steps?|calls?|usage|at|traces?|seq\w*|version|next)($|[/_])"
 )
 
 

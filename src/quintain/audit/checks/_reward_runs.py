@@ -69,7 +69,7 @@ class Solution(msgspec.Struct, frozen=True):
         prompt: The whole prompt at the start, as text.
         errors: Places of ops that were refused or crashed.
         contents: Tables with the name of a log that are none: some call changes nothing else.
-        declared: Whether a tool writes, where its author declares it.
+        declared: Whether a tool writes, where its author declares it or it only keeps what it answers.
     """
 
     task: str
@@ -128,10 +128,12 @@ def _solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solution]:
         Probe((ask(f"{_HERE}:walk", request | {"task": task, "ops": msgspec.to_builtins(ops)}),)) for task, ops in known
     ]
     found: list[Solution] = []
+    # What a read keeps in the state is not the work of the solution.
+    declared = dict.fromkeys(ctx.discovery.memos if known and request["sees"] else (), False) | ctx.declared
     for (task, ops), record in zip(known, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
         if seen.fine and seen.value["full"] is not None:
-            found.append(_solved(task, ops, seen.value, sees=request["sees"], declared=ctx.declared))
+            found.append(_solved(task, ops, seen.value, sees=request["sees"], declared=declared))
     return found
 
 

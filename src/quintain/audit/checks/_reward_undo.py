@@ -80,7 +80,7 @@ def _at_the_end(
     acts = tuple(op for op in solution.ops if op.do != "answer")
     for place in solution.writes:
         name, effects = solution.ops[place].name, solution.effects.get(place, ())
-        if name in reported or (again and name in settled):
+        if name in reported or (again and name in settled) or _only_opens(ctx, solution, place):
             continue
         back = [op for op in _ways_back(ctx, solution, place) if op.name == name or not again]
         back = back[: _OWN if again else _MAX_INVERSES]
@@ -104,6 +104,14 @@ def _at_the_end(
                 reported.add(name)
                 yield found
                 break
+
+
+def _only_opens(ctx: AuditContext, solution: Solution, place: int) -> bool:
+    """True if a write sets only single fields and a later call needs it, as a login does: it is not the work itself."""
+    if any(len(path) > 1 for path in solution.effects.get(place, ())):
+        return False
+    (run,) = runs(ctx, solution, [(*solution.ops[:place], *solution.ops[place + 1 :])])
+    return any(error >= place for error in run.errors)
 
 
 def _halfway(ctx: AuditContext, solution: Solution, reported: set[str]) -> Iterator[Finding | None]:

@@ -14,7 +14,7 @@ from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence
-from quintain.audit.kernel.probe import Op, OpResult, Record, call
+from quintain.audit.kernel.probe import Op, OpResult, Record, call, reset, state
 from quintain.audit.kernel.registry import relation
 
 from ._same_scripts import bare, seems_to_read
@@ -59,10 +59,14 @@ def around(ctx: AuditContext, write: KnownCall, most: int) -> Pair:
 
 def _rows(ctx: AuditContext, write: KnownCall) -> list[dict[str, Any]]:
     """Rows of the world that a write changes, as they are in the beginning."""
-    world = ctx.discovery.states.get(write.task)
-    tables = world if is_dict(world) else {}
     places = dict.fromkeys(tuple(path.split("/")[:2]) for path in write.changed or () if path.count("/") > 1)
+    world = ctx.once(("start", write.task), lambda own: _start(own, write.task)) if places else None
+    tables = world if is_dict(world) else {}
     return [row for name, key in places if (row := _row(tables.get(name), key)) is not None]
+
+
+def _start(ctx: AuditContext, task: str) -> Any:
+    return ctx.play(reset(task), state(mark="state")).at("state").value
 
 
 def _row(table: Any, key: str) -> dict[str, Any] | None:

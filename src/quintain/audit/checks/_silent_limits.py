@@ -168,7 +168,7 @@ def limits(ctx: AuditContext) -> Iterator[Finding | None]:
     if known is None:
         raise NotChecked("no call is known that can be made again and again")
     calls = [known.op] * (budget + 2)
-    probe = Probe((reset(known.task), *calls, known.op.marked("beyond")))
+    probe = Probe((msgspec.structs.replace(reset(known.task), value=0), *calls, known.op.marked("beyond")))
     ctx.count_comparisons()
     if unlimited([ctx.play_probe(probe)], Evidence("", data=budget)):
         yield ctx.finding(

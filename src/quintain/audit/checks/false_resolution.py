@@ -14,7 +14,7 @@ from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, answer, call, reset, same, score
 
 from . import _reward_claims as claims
-from ._reward_acts import SUCCESS, does_write, is_status, only_reads, words
+from ._reward_acts import SUCCESS, does_write, is_status, names, only_reads, words
 from ._reward_answered import answered_and_not_done
 from ._reward_described import described_effect
 from ._reward_effect import paid_without_effect
@@ -261,7 +261,8 @@ def downstream(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that paid work is visible through the reading tools."""
     for solution in paid(ctx, SOLVED):
         named = [place for place, op in enumerate(solution.ops) if does_write(ctx, op) and place not in solution.errors]
-        if not named or (solution.sees and solution.changed):
+        answers = [place for place in named if _ANSWERS & set(words(solution.ops[place].name))]
+        if named == answers or (solution.sees and solution.changed):
             continue
         looks = _looks(ctx, solution)
         before = [op.moved("b").marked(f"before {place}") for place, op in enumerate(looks)]
@@ -287,6 +288,10 @@ def downstream(ctx: AuditContext) -> Iterator[Finding | None]:
                 observed=[f"{op.name}({op.value}) tells the same" for op in looks[:6]],
                 teaches="that work has no effect",
             )
+
+
+_ANSWERS = names("submit answer guess final")
+"""Words in the name of a tool that takes the answer, which no tool needs to show."""
 
 
 def _looks(ctx: AuditContext, solution: Solution) -> list[Op]:

@@ -30,6 +30,7 @@ from ._same_scripts import doing, elsewhere, half, other_tasks, reads, state_op
 from ._same_splits import UNLIKE, pair, split
 from ._same_splits import wavers as wavering
 from ._same_static import order_hints, verifier_hints
+from ._same_walks import kinds as task_kinds
 
 __all__ = [
     "equivalent_spelling", "spelling_by_task", "verdict_by_session", "verdict_by_thread", "verdict_by_way",
@@ -43,6 +44,8 @@ CHEAP_S = 1.5
 """Seconds that the greater number of verdicts on one end may take."""
 PAUSE_S = 0.3
 _LATER = (Op("wait", value=PAUSE_S, mark="pause"), Op("score", mark="later"))
+KINDS = 6
+"""Kinds of tasks, by the tools of their solutions, whose verdicts are compared."""
 HALF_A_DAY = 200 + 43201 / 86400
 """Days ahead: another season, half of the day, and another second."""
 CHANGED = "quintain.audit.checks.flaky_verifier:changed"
@@ -273,7 +276,8 @@ def _ends(ctx: AuditContext, count: int) -> Iterator[tuple[str, str, tuple[Op, .
     """Ends of episodes: (task, "solved", "half-solved" or "untouched", ops)."""
     solved = "solved" if "oracle" in ctx.offers else "played"
     there = False
-    for task in ctx.sample_tasks(count):
+    other_kinds = task_kinds(ctx, KINDS) if count > 1 and "oracle" in ctx.offers else ()
+    for task in dict.fromkeys((*ctx.sample_tasks(count), *other_kinds)):
         acts = doing(ctx, task)
         calls = tuple(op for op in acts if op.do != "answer")
         for how, some in ((solved, acts), (f"half-{solved}", half(calls)), ("untouched", ())):

@@ -33,8 +33,20 @@ from . import _leak_secrets as secrets
 from . import _leak_verdict as verdict
 from ._leak_labels import labels
 from ._leak_places import TEACHES, hidden_of, places, register, report, said, unlike, want
+from ._leak_splits import splits_differ
 from ._same_walks import kinds
 
+__all__ = [
+    "canaries",
+    "contained",
+    "curious",
+    "history",
+    "readable",
+    "sessions",
+    "splits_differ",
+    "unshown",
+    "untold",
+]
 TELLING = "quintain.audit.checks._leak_places:shows_hidden"
 
 

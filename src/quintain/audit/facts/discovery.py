@@ -31,6 +31,8 @@ MAX_DRAWN_CALLS = 12
 """Calls that are tried for a tool that no solution uses."""
 MAX_DRAWN_TOOLS = 60
 """Tools without a known call that are tried; larger worlds are sampled by their solutions."""
+MAX_MEMO_CALLS = 3
+"""Calls of a tool that are repeated, to see if it keeps its answer in the state: an empty one does not tell."""
 MAX_MIDWAY_TASKS, MAX_MIDWAY_WRITES = 3, 3
 """Tasks, and writes of each solution, after which tools are tried that may need earlier calls."""
 
@@ -69,6 +71,7 @@ class Discovery(msgspec.Struct, frozen=True):
         states: Start states of a few tasks, with the first entries of each table, if states are visible.
         background: Top-level names in the state that nearly every call changes.
         declared: Whether a tool writes, where its author declares it.
+        memos: Tools that read and keep their answers in the state.
     """
 
     calls: tuple[KnownCall, ...]
@@ -77,6 +80,7 @@ class Discovery(msgspec.Struct, frozen=True):
     states: dict[str, Any]
     background: frozenset[str] = frozenset()
     declared: dict[str, bool] = {}
+    memos: frozenset[str] = frozenset()
 
     @property
     def writers(self) -> tuple[str, ...]:
@@ -118,10 +122,12 @@ def discover(ctx: AuditContext) -> Discovery:
     calls += _draw(ctx, missing, values=values, tasks=tasks)
     background = _background(calls) | _counters(ctx, calls)
     calls += _afterwards(ctx, [_without(ctx, one, background) for one in calls], values=values, tasks=tasks)
-    clean = _without_memos(ctx, [_without(ctx, one, background) for one in calls])
+    clean = [_without(ctx, one, background) for one in calls]
+    memos = _memos(ctx, clean)
+    clean = [msgspec.structs.replace(one, changed=()) if one.op.name in memos else one for one in clean]
     found = {one.op.name for one in calls}
     refused = tuple(name for name in missing if name not in found)
-    return Discovery(clean, values, refused, states, background, ctx.declared)
+    return Discovery(tuple(clean), values, refused, states, background, ctx.declared, memos)
 
 
 def _walked(ctx: AuditContext) -> tuple[str, ...]:
@@ -336,18 +342,23 @@ def _counters(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]:
     return frozenset(top for top in tops if not is_named(top, names))
 
 
-def _without_memos(ctx: AuditContext, calls: Sequence[KnownCall]) -> tuple[KnownCall, ...]:
-    """Returns the calls, where a read that keeps its answer in the state, as a cache does, has changed nothing."""
-    first = {one.op.name: one for one in reversed(calls) if one.writes and one.op.name not in ctx.declared}
+def _memos(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]:
+    """Returns the tools that read and keep their answers in the state, as a cache does."""
+    tried: dict[str, list[KnownCall]] = {}
+    for one in calls:
+        some = tried.setdefault(one.op.name, [])
+        if one.writes and one.op.name not in ctx.declared and len(some) < MAX_MEMO_CALLS:
+            some.append(one)
+    first = [one for some in tried.values() for one in some]
     looks = [Op("changes", mark=mark) for mark in ("was", "once", "twice")]
     probes = [
         Probe(
             (reset(one.task), *one.before, looks[0], one.op.marked("call"), looks[1], one.op.marked("again"), looks[2])
         )
-        for one in first.values()
+        for one in first
     ]
-    memos = {name for name, record in zip(first, ctx.play_all(probes), strict=True) if _is_memo(record)}
-    return tuple(msgspec.structs.replace(one, changed=()) if one.op.name in memos else one for one in calls)
+    records = ctx.play_all(probes)
+    return frozenset(one.op.name for one, record in zip(first, records, strict=True) if _is_memo(record))
 
 
 def _is_memo(record: Record) -> bool:

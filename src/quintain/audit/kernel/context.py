@@ -19,7 +19,7 @@ from .finding import Confidence, Evidence, Finding, trajectory
 from .loader import About, Source, Subject
 from .minimise import smaller
 from .pool import WorkerPool
-from .probe import HOME, OVERDUE, Op, Probe, ProcessContext, Record, number, reset, same, score
+from .probe import HOME, OVERDUE, Op, Probe, ProcessContext, Record, number, reset, same, score, turns
 from .registry import find_relation
 
 if TYPE_CHECKING:
@@ -314,6 +314,8 @@ class AuditContext:
         if relation == "shows" and data is None:
             evidence = self._as_seen(probes[0], evidence)
         probes = self._small(probes, evidence, minimise)
+        if isinstance(most := self.attribute("budget"), int) and max(turns(probes[0].ops).values(), default=0) > most:
+            fields["at_most"] = min(fields["at_most"], "likely", key=_CONFIDENCES.index)  # no episode gets so far
         confidence, records = self._proved(probes, evidence, fields["at_most"])
         if not confidence:
             return None

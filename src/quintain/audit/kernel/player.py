@@ -21,7 +21,7 @@ from quintain.audit.subjects.failure import SubjectFailure
 
 from .adapter import Factory, SubjectAdapter, how_raised, plain, verdict, where_raised, with_text_keys
 from .answers import answered
-from .probe import Op, OpResult
+from .probe import Op, OpResult, turns
 from .registry import find_probe_function
 
 LONGEST = 4_000_000
@@ -60,8 +60,10 @@ class Player:
     def each(self, ops: Sequence[Op]) -> Iterator[OpResult]:
         """Yields the result of each op, played on demand."""
         self._compared |= {op.on for op in ops if op.do == "changes"}
-        for op in ops:
-            yield self.do(op)
+        needed = turns(ops)
+        for place, op in enumerate(ops):
+            known = op.do != "reset" or op.value is not None
+            yield self.do(op if known else msgspec.structs.replace(op, value=needed[place]))
 
     def leave(self) -> None:
         """Closes the instances."""
@@ -107,7 +109,13 @@ class Player:
         return value, odd
 
     def reset(self, adapter: SubjectAdapter, op: Op) -> Any:
-        """Begins a task."""
+        """Begins a task.
+
+        Value: the number of turns that the session needs, if known. If the episode allows fewer, it has no such limit:
+        what a session of many reads shows, one of few may show as well.
+        """
+        if hasattr(adapter.subject, "is_roomy"):
+            adapter.subject.is_roomy = op.value is not None and op.value > adapter.subject.budget
         first = adapter.subject.reset(adapter.task(op.name), op.seed)
         if op.on in self._compared and "state" in adapter.offers:
             subject = adapter.subject

@@ -64,6 +64,20 @@ def reset(task: str, *, on: str = "a", seed: int = 0, mark: str = "") -> Op:
     return Op("reset", on, task, seed=seed, mark=mark)
 
 
+def turns(ops: Sequence[Op]) -> dict[int, int]:
+    """Returns the number of calls and answers of each session, by the place of the op that begins it."""
+    begun: dict[str, int] = {}
+    counts: dict[int, int] = {}
+    for place, op in enumerate(ops):
+        if op.do == "reset":
+            begun[op.on] = place
+            counts[place] = 0
+        for one in (op, *(one for lane in op.lanes for one in lane)):
+            if one.do in ("call", "answer") and one.on in begun:
+                counts[begun[one.on]] += one.times
+    return counts
+
+
 def call(name: str, arguments: dict[str, Any] | None = None, *, on: str = "a", mark: str = "") -> Op:
     """Returns the op that calls a tool."""
     return Op("call", on, name, arguments or {}, mark=mark)

@@ -6,8 +6,10 @@ the auditor is the agent. Other actors that are requested before (a simulated us
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
+import itertools
 import json
 import math
 import threading
@@ -58,6 +60,7 @@ def of(
     return functools.partial(NativeSubject, env, Shelf(env, chosen, tasks, names=names))
 
 
+_MANY = 1_000_000
 _KEPT = 16
 """Number of tasks whose tables are kept."""
 
@@ -145,12 +148,15 @@ class NativeSubject:
 
     Attributes:
         budget: Most calls of an episode.
+        is_roomy: Episodes that begin now have no limit of turns and calls.
         volatile, graded, refusal_ok, models: As the environment declares them.
         absent: Methods that the environment lacks.
     """
 
     def __init__(self, env: Environment[Any], shelf: Shelf) -> None:
         self._env = env
+        self._roomy = _without_limits(env)
+        self.is_roomy = False
         self._shelf = shelf
         self._episode: Episode[Any] | None = None
         self._calls = 0
@@ -185,6 +191,17 @@ class NativeSubject:
     def tool_contracts(self) -> dict[str, dict[str, Any]]:
         """Contracts of the tools, with names as `world.view` shows them."""
         return {tool.name: _contract(tool) for tool in self._env.tools_of("agent")}
+
+    def contents(self, most: int) -> dict[str, dict[str, str]]:
+        """Returns the digests of what tasks hold but their id, by split and id, at most `most` of each split.
+
+        The session's split comes first.
+        """
+        splits = dict.fromkeys((self._shelf.split, *self._env.splits))
+        return {
+            split: {task.id: self._run(_content(task)) for task in itertools.islice(self._env.tasks(split), most)}
+            for split in splits
+        }
 
     def prompt(self, task: str) -> str:
         """Returns system prompt and task as in the agent's first request, without touching the running episode."""
@@ -370,7 +387,8 @@ class NativeSubject:
         task, split = self._shelf.task(name), self._shelf.split
         try:
             lent = await self._shelf.lent(task)
-            episode = await Episode[Any].begin(self._env, lent, seed=seed, split=split, agent="audit")
+            env = self._roomy if self.is_roomy else self._env
+            episode = await Episode[Any].begin(env, lent, seed=seed, split=split, agent="audit")
         except BROKEN as error:
             raise _failure(error, part="T", kind="quintain:reset_failed") from error
 
@@ -429,6 +447,18 @@ class NativeSubject:
         broken = episode.trace.failure
         if broken is not None:
             raise SubjectFailure(f"{broken.type}: {broken.message}", kind=broken.kind, part=broken.component)
+
+
+def _without_limits(env: Environment[Any]) -> Environment[Any]:
+    """Returns the environment with room for any number of turns and calls."""
+    roomy = copy.copy(env)
+    roomy.config = msgspec.structs.replace(env.config, max_turns=_MANY, max_calls=None)
+    return roomy
+
+
+async def _content(task: Task[Any]) -> str:
+    unnamed = msgspec.structs.replace(task, id="", tags={})
+    return await unnamed.digest(task.world())
 
 
 async def _settled(method: Callable[[str], Any], fault: str) -> None:

@@ -1,0 +1,132 @@
+"""Cost of a context manager: CPU of one turn of an `AgentLoop` at turn 10 and at turn 600.
+
+A model that answers at once reads pages of 400 characters and cites one. The cost is that of the manager alone: what
+the harness does between the turn and the next request, measured around its methods. The goal is that a turn at 600
+costs at most 3 times one at 10. The mean of all turns has the rare ones that shorten the context.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from _table import Row, main, row
+
+import quintain as qn
+from quintain.harness import Model, Request, Session
+from quintain.harnesses import AgentLoop, Fold, KeepRecent, Rebuild, Summarise, View
+from quintain.harnesses.loop import AgentPlay
+from quintain.trace import Message, Reply, ToolCall
+
+BUDGET = 8_000
+WINDOW = 10
+"""Turns around the one that is measured; the median counts."""
+GOAL = 3.0
+
+
+class Library(qn.State):
+    """Pages of 400 characters."""
+
+    @qn.tool(writes=())
+    def read(self, page: int) -> str:
+        """Read a page.
+
+        Args:
+            page: Its number.
+        """
+        return f"page {page}\n" + f"word {page} " * 40
+
+
+@qn.reward
+def answered(view: qn.EpisodeView[Library]) -> float:
+    return float(view.answer == "done")
+
+
+class Timed(AgentPlay):
+    """Play that notes the CPU seconds of its own work in each turn."""
+
+    seconds: list[float]
+
+    async def _arrange(self) -> bool:
+        started = time.process_time()
+        found = await super()._arrange()
+        self.seconds.append(time.process_time() - started)
+        return found
+
+    async def _answer_calls(self, turn: Any) -> None:
+        started = time.process_time()
+        await super()._answer_calls(turn)
+        self.seconds[-1] += time.process_time() - started
+
+
+class TimedLoop(AgentLoop):
+    """Loop whose play is timed."""
+
+    last: list[float]
+
+    async def play(self, session: Session, model: Model) -> None:
+        play = Timed(self, session, model)
+        play.seconds = self.last = []
+        await play.run()
+
+
+def reader(turns: int) -> Model:
+    """Returns a model that reads a page in each turn and cites the newest."""
+    left = iter(range(turns))
+
+    async def model(request: Request) -> Reply:
+        if (page := next(left, None)) is None:
+            return Reply(Message("assistant", "done"))
+        text = request.messages[-1].text[:12] if page else ""
+        return Reply(Message("assistant", text, (ToolCall("c", "read", f'{{"page": {page}}}'),)))
+
+    return model
+
+
+def prompt(view: View) -> str:
+    """Returns the text of a rebuilt prompt."""
+    return f"{len(view.sources.entries)} pages read"
+
+
+def written(text: str) -> str:
+    """Returns a summary without numbers or citations."""
+    return "- pages were read" if text else ""
+
+
+def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
+    late, window = (60, 3) if quick else (600, WINDOW)
+    strategies = {
+        "budget alone": (None, BUDGET),
+        "KeepRecent(5)": (KeepRecent(5), None),
+        "KeepRecent(5), budget": (KeepRecent(5), BUDGET),
+        "Rebuild": (Rebuild(prompt), None),
+        "Summarise": (Summarise(by=written), BUDGET),
+        "Fold": (Fold(by=written), BUDGET),
+    }
+    task = qn.Task(id="t", prompt="Read.", start=Library())
+    for name, (context, budget) in strategies.items():
+        loop = TimedLoop(context=context, budget=budget)
+        env = qn.Environment(
+            "library",
+            tasks=lambda split: [task],
+            harness=loop,
+            verifier=qn.Verifier(answered),
+            state=Library,
+            config=qn.Config(max_turns=2000),
+        )
+        trace = asyncio.run(qn.rollout(env, task, reader(late + window))).trace
+        assert trace.score == 1.0, trace.failure
+        early_us, late_us = (
+            1e6 * statistics.median(loop.last[turn - window // 2 : turn + window // 2 + 1]) for turn in (10, late)
+        )
+        yield row(f"{name}: turn 10", early_us, "us")
+        yield row(f"{name}: turn {late}", late_us, "us")
+        yield row(f"{name}: ratio", late_us / early_us, "", goal=GOAL)
+        yield row(f"{name}: mean of all turns", 1e6 * statistics.mean(loop.last), "us")
+
+
+if __name__ == "__main__":
+    main("cost of a context manager's turn", measure)

@@ -1,0 +1,68 @@
+"""Tests of a truth that the prompt holds: a passage to look for is no leak, the answer under its name is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.checks.leak import readable
+from tests.audit.checks._found import found
+
+CONTRACTS = '''
+def clauses(task):
+    n = 7 * int(task)
+    return [f"The supplier repairs defects that are reported within {30 + n} weeks of delivery.",
+            f"The service is available for all but {50 + n} minutes of a calendar month.",
+            f"The customer may audit the supplier at most {3 + n} times in a calendar year.",
+            f"Invoices are paid within {20 + n} days of their receipt by the customer.",
+            f"Confidential information is protected for {24 + n} months after the end."]
+
+
+def wanted(task):
+    return clauses(task)[int(task)]
+
+
+class Contract:
+    """Each task asks for the clause of a contract that states a limit."""
+
+    def tasks(self):
+        return ["0", "1", "2", "3"]
+
+    def prompt(self, task):
+        lines = [f"Clause {place}. {text}" for place, text in enumerate(clauses(task), 1)]
+        return "\\n".join([*lines, f"Quote clause {int(task) + 1}."])
+
+    def reset(self, task, seed):
+        self.task, self.said = task, ""
+        return self.prompt(task)
+
+    def hidden(self, task):
+        return {"truth": {"number": int(task), "text": wanted(task)}}
+
+    def answer(self, text):
+        self.said = text
+
+    def score(self):
+        return float(self.said == wanted(self.task))
+
+
+class Told(Contract):
+    def prompt(self, task):
+        return super().prompt(task) + f"\\ntext: {wanted(task)}"
+'''
+
+
+@pytest.fixture(scope="module")
+def contracts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("contracts") / "contracts.py"
+    path.write_text(CONTRACTS)
+    return path
+
+
+def test_passage_of_the_prompt_is_no_leak(contracts: Path) -> None:
+    assert not found(contracts, "Contract", [readable])
+
+
+def test_answer_beside_the_text_is_proven(contracts: Path) -> None:
+    assert {one.confidence for one in found(contracts, "Told", [readable])} == {"proven"}
