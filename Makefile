@@ -1,6 +1,6 @@
 # Every target sets itself up: `make run` or `make test` may be the first command in a fresh clone.
 .DELETE_ON_ERROR:
-.PHONY: run test test-all test-core test-rest test-train bench check lint mypy pyright clean
+.PHONY: run test test-all test-core test-rest test-train bench check lint mypy pyright web page clean
 # Images of containers set it, and then each of the many programs that tests start would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -20,7 +20,7 @@ run: $(VENV)/.base
 # The checkers run beside the tests of the core, which alone measure coverage: it costs 40 % elsewhere.
 # pyright reads the sources only, and only if they have changed, mypy reads all; `make check` and `make test-all` give
 # both all.
-test: $(VENV)/.dev $(VENV)/.system $(VENV)/.compiled
+test: $(VENV)/.dev $(VENV)/.system $(VENV)/.compiled page
 	@$(MAKE) --no-print-directory --jobs --output-sync=target $(or $(PYRIGHT),$(VENV)/.pyright) mypy test-core lint
 	@$(MAKE) --no-print-directory test-rest
 
@@ -32,7 +32,7 @@ test-core: $(VENV)/.dev $(VENV)/.system $(VENV)/.compiled
 	$(BIN)/pytest --numprocesses=logical --cov --cov-report=term-missing $(MARKED) $(CORE)
 
 # More workers than cores, because many of these tests wait for a server or a program.
-test-rest: $(VENV)/.dev $(VENV)/.system $(VENV)/.compiled
+test-rest: $(VENV)/.dev $(VENV)/.system $(VENV)/.compiled page
 	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal $(MARKED) $(REST)
 
 # Training with torch and TRL, in an environment of its own: 2 GB that no other test needs.
@@ -60,7 +60,23 @@ $(VENV)/.pyright: $(VENV)/.dev pyproject.toml $(shell find src -name __pycache__
 	$(BIN)/pyright src
 	@touch $@
 
+# The page of the studio, which needs Node.
+web: src/quintain/studio/static/studio.js
+
+src/quintain/studio/static/studio.js: $(wildcard web/src/*) web/build.mjs web/tsconfig.json web/node_modules/.made
+	cd web && npm run --silent check && npm run --silent build
+
+NPM_CI := npm ci --silent --no-audit --no-fund --ignore-scripts
+web/node_modules/.made: web/package-lock.json
+	cd web && $(NPM_CI) && touch node_modules/.made
+
+# The same for the tests, which skip what shows the page where it cannot be built.
+page:
+	@if [ -e web/node_modules/.made ] || (command -v npm && cd web && $(NPM_CI) && touch node_modules/.made) >/dev/null 2>&1; \
+	then $(MAKE) --no-print-directory web; else echo "tests of the studio's page will be skipped: npm cannot install web/"; fi
+
 clean:
+	rm -rf web/node_modules src/quintain/studio/static
 	rm -rf .venv* dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 

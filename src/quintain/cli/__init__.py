@@ -7,8 +7,8 @@ terminated (SIGTERM). An unexpected exception keeps its traceback.
 Commands, one module each (`quintain replay-finding` is replay_finding):
 
 audit, conform, demo, export, keys, new, replay      the command of that name
-replay_finding, rescore, run, serve, show, training  the command of that name
-triage                                               the command of that name
+replay_finding, rescore, run, serve, show, studio    the command of that name
+training, triage                                     the command of that name
 listing        `quintain list`
 
 Parts of the commands:
@@ -58,6 +58,7 @@ from .rescore import rescore
 from .run import run
 from .serve import serve
 from .show import show
+from .studio import studio
 from .training import training
 from .triage import triage
 
@@ -76,6 +77,7 @@ for command in (
     serve,
     keys,
     show,
+    studio,
     export,
     replay,
     audit,

@@ -114,6 +114,8 @@ def run(invocation: console.Invocation, /, **given: Any) -> None:
 
 def _play(chosen: Plan, place: Path, arguments: list[str]) -> tuple[RunResult, int]:
     """Plays the run and returns its result with the number of episodes that existed before."""
+    from quintain.studio.description import Description
+
     from .folders import opened
     from .interruption import debugger, interruptible
     from .play import play, progress
@@ -121,6 +123,7 @@ def _play(chosen: Plan, place: Path, arguments: list[str]) -> tuple[RunResult, i
     wanted = chosen.wanted
     with opened(place, chosen.manifest, resume=wanted.resume) as folder:
         before = len(folder)
+        Description.of(chosen.env).write(place)
         try:
             with progress(len(chosen.tasks) * wanted.group, f"{chosen.env.name}, {chosen.agent.name}") as watcher:
                 names = {"group": wanted.group, "seed": wanted.seed, "split": chosen.split}

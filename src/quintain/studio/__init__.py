@@ -1,0 +1,15 @@
+"""Studio: runs in the browser, as tables of episodes, pages of episodes and groups side by side.
+
+description  `environment.json`: what the record of a run says of its environment
+index        SQLite index of a run, filled in one pass over its traces
+columns      the index as typed arrays, which the browser filters and sorts
+folders      the runs below the folders that were named
+page         built files of the front end, and one episode as an HTML file
+access       token, hosts and origins that are admitted, headers of answers
+app          routes of the JSON API
+server       socket, address and uvicorn
+
+The front end is in `web/`; `make web` writes it to `static/`.
+"""
+
+__framework__ = True

@@ -1,0 +1,107 @@
+"""Access to the studio: only this machine, only its own page, only with the token; and the headers of each answer."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import MutableMapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "quintain_studio"
+POLICY = (
+    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data:; style-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
+
+
+def folder(variable: str, default: str) -> Path:
+    """Returns the folder of this program that an XDG variable names, such as XDG_CACHE_HOME."""
+    given = os.environ.get(variable, "")
+    return (Path(given) if given.startswith("/") else Path.home() / default) / "quintain"
+
+
+def token(state: Path) -> str:
+    """Returns the token of this user; a new one is written to a file that only the user can read."""
+    path = state / "studio-token"
+    if not path.exists():
+        state.mkdir(parents=True, exist_ok=True)
+        made = path.with_name(f"{path.name}-{os.getpid()}")
+        with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(24))
+        made.replace(path)
+    return path.read_text("ascii")
+
+
+class Guard:
+    """ASGI application around the studio's. It answers only requests of this machine's own page, with the token.
+
+    Args:
+        app: The studio.
+        secret: The token.
+        port: Port of the server; a request names it with `localhost` or an address of this machine itself.
+    """
+
+    def __init__(self, app: ASGIApp, secret: str, port: int) -> None:
+        self._app, self._secret = app, secret
+        self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request, as an ASGI application."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def protected(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _add(message, HEADERS)
+            await send(message)
+
+        answer = self._refusal(Request(scope))
+        await (answer or self._app)(scope, receive, protected)
+
+    def _refusal(self, request: Request) -> Response | None:
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if host not in self._hosts:
+            return _refuse(HTTPStatus.MISDIRECTED_REQUEST, f"this is the studio of another address than {host!r}")
+        if origin is not None and origin != f"http://{host}":
+            return _refuse(HTTPStatus.FORBIDDEN, f"pages of {origin!r} may not ask the studio")
+        if request.method not in {"GET", "HEAD"}:
+            return _refuse(HTTPStatus.METHOD_NOT_ALLOWED, "the studio only reads")
+        given = request.query_params.get("token")
+        if request.url.path == "/" and given is not None and self._is_token(given):
+            rest = urlencode([pair for pair in request.query_params.multi_items() if pair[0] != "token"])
+            answer = RedirectResponse(f"/?{rest}" if rest else "/", HTTPStatus.SEE_OTHER)
+            answer.set_cookie(COOKIE, self._secret, max_age=30 * 86400, httponly=True, samesite="strict")
+            return answer
+        if not self._is_token(request.cookies.get(COOKIE, "")):
+            return _refuse(HTTPStatus.UNAUTHORIZED, "open the address that `quintain studio` printed; it has a token")
+        return None
+
+    def _is_token(self, given: str) -> bool:
+        return secrets.compare_digest(given.encode("utf-8", "replace"), self._secret.encode())
+
+
+def _refuse(status: HTTPStatus, words: str) -> Response:
+    return PlainTextResponse(words + "\n", status)
+
+
+def _add(message: MutableMapping[str, Any], headers: dict[str, str]) -> None:
+    found = MutableHeaders(scope=message)
+    for name, value in headers.items():
+        found.setdefault(name, value)

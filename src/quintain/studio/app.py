@@ -1,0 +1,137 @@
+"""Routes of the studio: its page, and the JSON API below `/api`."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from quintain import __version__, codec
+from quintain.errors import UsageError
+
+from .access import Guard
+from .folders import Run, Runs
+from .page import TYPES, built, page
+
+API = 1
+"""Version of the API."""
+
+_SLICE_S = 0.4
+"""Seconds of indexing per request; the page shows what is there, and asks again."""
+_POLL_S = 0.5
+_MOST_WAIT_S = 25.0
+
+
+def build(runs: Runs, secret: str, port: int) -> ASGIApp:
+    """Returns the ASGI application of the studio.
+
+    Args:
+        runs: The runs that it shows.
+        secret: The token that a request must bring.
+        port: Port at which it is asked.
+    """
+    studio = _Studio(runs)
+    answers: dict[str, Callable[[Request], Awaitable[Response]]] = {
+        "/": studio.file,
+        "/static/{name}": studio.file,
+        "/api": studio.version,
+        "/api/runs": studio.list,
+        "/api/runs/{run}": studio.run,
+        "/api/runs/{run}/columns": studio.columns,
+        "/api/runs/{run}/episodes/{n:int}": studio.episode,
+        "/api/runs/{run}/search": studio.search,
+        "/api/runs/{run}/export": studio.export,
+    }
+    routes = [Route(path, answer) for path, answer in answers.items()]
+    return Guard(Starlette(routes=routes, exception_handlers={UsageError: _wrong}), secret, port)
+
+
+async def _wrong(_request: Request, error: Exception) -> Response:
+    return _json({"detail": str(error)}, HTTPStatus.NOT_FOUND)
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+class _Studio:
+    """Answers of the routes."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+
+    async def file(self, request: Request) -> Response:
+        name = request.path_params.get("name", "index.html")
+        if name not in TYPES:
+            raise UsageError(f"the studio has no file {name!r}")
+        return Response(built(name), headers={"Content-Type": TYPES[name]})
+
+    async def version(self, _request: Request) -> Response:
+        return _json({"version": API, "quintain": __version__})
+
+    async def list(self, _request: Request) -> Response:
+        return _json(await run_in_threadpool(lambda: [run.summary() for run in self._runs.all().values()]))
+
+    async def run(self, request: Request) -> Response:
+        return _json(await run_in_threadpool(self._run(request).facts))
+
+    async def columns(self, request: Request) -> Response:
+        """Returns the columns from a row on; waits for one if there is none."""
+        run, start = self._run(request), _number(request, "from")
+        until = time.monotonic() + min(_number(request, "wait"), _MOST_WAIT_S)
+        while True:
+            message, news = await run_in_threadpool(run.columns, start, _SLICE_S)
+            if news or time.monotonic() > until or await request.is_disconnected():
+                return Response(message, media_type="application/octet-stream")
+            await asyncio.sleep(_POLL_S)
+
+    async def episode(self, request: Request) -> Response:
+        """Returns the line of an episode as it is on disk."""
+        line = await run_in_threadpool(self._run(request).index.line, request.path_params["n"])
+        tag = f'"{codec.digest(line)}"'
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=HTTPStatus.NOT_MODIFIED)
+        return Response(line, headers={"ETag": tag}, media_type="application/json")
+
+    async def search(self, request: Request) -> Response:
+        """Returns the episodes from a row on that hold a text."""
+        run, text = self._run(request), request.query_params.get("q", "")
+        found, rows = await run_in_threadpool(run.index.search, text, _number(request, "from"))
+        return _json({"found": found, "rows": rows})
+
+    async def export(self, request: Request) -> Response:
+        """Returns one episode as an HTML file to be kept."""
+        run, n = self._run(request), _number(request, "n")
+        line = await run_in_threadpool(run.index.line, n)
+        facts = {"run": run.name, "environment": run.facts()["environment"]}
+        made = await run_in_threadpool(lambda: page(f"{run.name}, episode {n}", [line], **facts))
+        name = quote(re.sub(r"[^\w.-]+", "_", f"{run.name}-{n}.html"))
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+        return Response(made, headers=headers, media_type="text/html")
+
+    def _run(self, request: Request) -> Run:
+        return self._runs[request.path_params["run"]]
+
+
+def _number(request: Request, name: str) -> int:
+    """Returns a parameter of the query, by default 0.
+
+    Raises:
+        UsageError: It is not a whole number from 0 on.
+    """
+    given = request.query_params.get(name, "0")
+    if not re.fullmatch(r"[0-9]{1,10}", given):
+        raise UsageError(f"{name} must be a whole number from 0 on, got {given!r}")
+    return int(given)

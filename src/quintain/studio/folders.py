@@ -1,0 +1,143 @@
+"""Runs below the folders that were named, each with its index."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from quintain.errors import UsageError
+
+from .columns import Columns
+from .description import Description
+from .index import Index
+
+_ACTIVE_S = 20
+"""A run is being written if its traces are at most so old."""
+
+
+class Run:
+    """One run: its index and its columns, opened when they are first asked for."""
+
+    def __init__(self, name: str, folder: Path, cache: Path) -> None:
+        self.name, self.folder = name, folder
+        self._file = cache / f"{hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]}.sqlite"
+        self._lock = threading.Lock()
+        self._index: Index | None = None
+        self._columns = Columns()
+
+    @property
+    def index(self) -> Index:
+        with self._lock:
+            if self._index is None:
+                self._index = Index(self.folder, self._file)
+            return self._index
+
+    def columns(self, start: int, seconds: float) -> tuple[bytes, bool]:
+        """Returns the message with the episodes from `start` on, and whether it holds anything new.
+
+        Args:
+            start: Number of the first episode.
+            seconds: About the most seconds that the traces are read for; the next request continues.
+        """
+        index = self.index
+        with index.lock:
+            done = index.update(seconds) and self._columns.update(index, seconds)
+            self._columns.update(index, 0)
+            facts = index.progress() | {"done": done}
+            return self._columns.pack(start, **facts), not done or self._columns.rows != start
+
+    def facts(self) -> dict[str, Any]:
+        """Returns what the folder's files say of the run; a file that cannot be read is a warning."""
+        said: dict[str, Any] = {"name": self.name, "folder": str(self.folder), "warnings": []}
+        for key, read in (("run", _manifest), ("environment", Description.read)):
+            try:
+                said[key] = read(self.folder)
+            except (OSError, ValueError, msgspec.DecodeError, RecursionError) as error:
+                said[key] = None
+                said["warnings"].append(f"cannot read {key}.json: {error}")
+        return said
+
+    def summary(self) -> dict[str, Any]:
+        """Returns the row of the run in the list of runs, from what is indexed by now."""
+        index, query = self.index, "SELECT count(*), count(score), avg(score) FROM episode"
+        with index.lock:
+            done = index.update(0)
+            episodes, scored, mean = index.database.execute(query).fetchone()
+            facts = index.progress()
+        run: dict[str, Any] = self.facts()["run"] or {}
+        said: dict[str, Any] = {name: run.get(name) for name in ("name", "agent", "split")}
+        active = time.time() - index.traces.stat().st_mtime < _ACTIVE_S
+        counts = {"episodes": episodes, "failed": episodes - scored, "mean": mean, "active": active, "done": done}
+        return {"name": self.name, "environment": said.pop("name")} | said | counts | facts
+
+    def close(self) -> None:
+        if self._index is not None:
+            self._index.close()
+
+
+class Runs:
+    """Runs of the named folders; new ones are found while the studio is open.
+
+    Args:
+        places: Run folders, and folders of run folders.
+        cache: Folder of the indexes.
+
+    Raises:
+        UsageError: A folder does not exist, or no run is there.
+    """
+
+    def __init__(self, places: Iterable[Path], cache: Path) -> None:
+        self._places = [place.absolute() for place in places]
+        self._cache = cache
+        self._runs: dict[str, Run] = {}
+        self._known: set[Path] = set()
+        for place in self._places:
+            if not place.is_dir():
+                raise UsageError(f"{str(place)!r} is not a folder; give run folders, or folders of run folders")
+        if not self.all():
+            raise UsageError(f"no run folder (one with traces.jsonl) in {', '.join(map(str, self._places))}")
+
+    def all(self) -> dict[str, Run]:
+        """Returns the runs by name; of several folders with one name the later ones have a number."""
+        for folder in self._found():
+            if folder not in self._known:
+                self._known.add(folder)
+                name, n = folder.name, 2
+                while name in self._runs:
+                    name, n = f"{folder.name}~{n}", n + 1
+                self._runs[name] = Run(name, folder, self._cache)
+        return {name: run for name, run in self._runs.items() if (run.folder / "traces.jsonl").is_file()}
+
+    def __getitem__(self, name: str) -> Run:
+        """Returns a run.
+
+        Raises:
+            UsageError: No run has that name.
+        """
+        runs = self._runs if name in self._runs else self.all()
+        if name not in runs:
+            raise UsageError(f"the studio has no run {name!r}; it has {', '.join(sorted(runs))}")
+        return runs[name]
+
+    def close(self) -> None:
+        for run in self._runs.values():
+            run.close()
+
+    def _found(self) -> Iterator[Path]:
+        for place in self._places:
+            if (place / "traces.jsonl").is_file():
+                yield place
+            else:
+                yield from sorted(path.parent for path in place.glob("*/traces.jsonl"))
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    path = folder / "run.json"
+    return msgspec.json.decode(path.read_bytes(), type=dict[str, Any]) if path.is_file() else None

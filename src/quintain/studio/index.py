@@ -1,0 +1,454 @@
+"""SQLite index of a run: one row an episode, filled in one pass over `traces.jsonl`.
+
+It is a cache: deleting it costs a rebuild. It lies outside of the run folder, so that a folder from elsewhere cannot
+bring an index that shows other scores than its traces.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Collection, Generator, Iterator
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import msgspec
+
+from quintain import codec
+from quintain.errors import UsageError
+from quintain.trace import SCHEMA
+
+VERSION = 1
+"""Version of the tables; raised with each change, so that an older index is made anew."""
+
+MOST_TOKENS = 2**32 - 1
+"""Largest sum of tokens that is counted."""
+
+_BATCH = 1000
+"""Lines of a transaction."""
+
+_CHUNK = 8 << 20
+"""Bytes that a search reads at once."""
+
+_TABLES = """
+CREATE TABLE source (epoch INTEGER, traces INTEGER, timings INTEGER);
+CREATE TABLE episode (
+    n INTEGER PRIMARY KEY, place INTEGER, size INTEGER, digest TEXT,
+    task TEXT, member INTEGER, attempt INTEGER, split TEXT, agent TEXT, seed INTEGER, tags TEXT,
+    end TEXT, reason TEXT, component TEXT, kind TEXT, score REAL,
+    turns INTEGER, steps INTEGER, errors INTEGER, faults INTEGER, moved INTEGER, branches INTEGER, threads INTEGER,
+    prompt INTEGER, completion INTEGER, version INTEGER, last_version INTEGER, logprob REAL,
+    rewards TEXT, tools TEXT
+);
+CREATE TABLE timing (
+    task TEXT, member INTEGER, attempt INTEGER,
+    model_s REAL, tool_s REAL, verifier_s REAL, queue_s REAL, total_s REAL,
+    PRIMARY KEY (task, member, attempt)
+) WITHOUT ROWID;
+CREATE TABLE broken (place INTEGER PRIMARY KEY, reason TEXT);
+"""
+_INSERT = f"INSERT INTO episode VALUES ({', '.join('?' * 30)})"  # noqa: S608  # no text of others in it
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+_Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class _Line(msgspec.Struct, gc=False):
+    digest: str
+    trace: msgspec.Raw
+
+
+class _Call(msgspec.Struct, gc=False):
+    name: str
+
+
+class _StepFacts(msgspec.Struct, gc=False):
+    call: _Call
+    is_error: bool = False
+    fault: str | None = None
+
+
+class _TokensFacts(msgspec.Struct, gc=False):
+    logprobs: list[float] = []
+    versions: list[tuple[int, _Long]] = []
+
+
+class _UsageFacts(msgspec.Struct, frozen=True, gc=False):
+    prompt: _Count = 0
+    completion: _Count = 0
+
+
+class _ReplyFacts(msgspec.Struct, gc=False):
+    usage: _UsageFacts = _UsageFacts()
+    tokens: _TokensFacts | None = None
+    policy_version: _Long | None = None
+
+
+class _RewardFacts(msgspec.Struct, gc=False):
+    name: str
+    level: str
+    value: float | None
+
+
+class _TurnFacts(msgspec.Struct, gc=False):
+    reply: _ReplyFacts
+    thread: int = 0
+    branch: int = 0
+    steps: list[_StepFacts] = []
+    rewards: list[_RewardFacts] = []
+    state_digest: str = ""
+
+
+class _FailureFacts(msgspec.Struct, gc=False):
+    component: str = msgspec.field(name="part")
+    kind: str
+
+
+class _TraceFacts(msgspec.Struct, gc=False):
+    """Fields of a trace that the index needs; msgspec skips the others."""
+
+    version: int
+    task: str
+    seed: _Long
+    split: str = ""
+    tags: dict[str, str] = {}
+    member: _Count = 0
+    attempt: _Count = 0
+    agent: str = ""
+    turns: list[_TurnFacts] = []
+    end: str | None = None
+    reason: str = ""
+    failure: _FailureFacts | None = None
+    rewards: list[_RewardFacts] = []
+    score: float | None = None
+
+
+class _TimingFacts(msgspec.Struct, gc=False):
+    task: str
+    member: _Count
+    attempt: _Count
+    model_s: float
+    tool_s: float
+    verifier_s: float
+    queue_s: float
+    total_s: float
+
+
+_UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
+_line = msgspec.json.Decoder(_Line)
+_trace = msgspec.json.Decoder(_TraceFacts)
+_timing = msgspec.json.Decoder(_TimingFacts)
+
+
+class Index:
+    """Index of one run. Threads may share it.
+
+    Args:
+        run: The run folder; it is only read.
+        file: The database; made, or made anew, where it doesn't fit the run.
+
+    Raises:
+        UsageError: The folder has no traces.
+
+    Attributes:
+        database: The connection, for queries of one thread.
+        lock: Held by whoever uses `database`.
+    """
+
+    def __init__(self, run: str | Path, file: str | Path) -> None:
+        self.run = Path(run)
+        self.file = Path(file)
+        self.traces, self.timings = self.run / "traces.jsonl", self.run / "timings.jsonl"
+        if not self.traces.is_file():
+            raise UsageError(f"{str(run)!r} is not a run folder: it has no traces.jsonl")
+        self.lock = threading.RLock()
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.database = self._opened()
+
+    def update(self, seconds: float = float("inf")) -> bool:
+        """Indexes what the files have beyond the last update, for about so many seconds.
+
+        Returns:
+            True if nothing is left; a last line without a line break is not there yet.
+        """
+        until = time.monotonic() + seconds
+        with self.lock:
+            if self._differs():
+                self._clear()
+            return self._read(self.traces, "traces", until) and self._read(self.timings, "timings", until)
+
+    def line(self, n: int) -> bytes:
+        """Returns the line of an episode as it is on disk, with its digest.
+
+        Raises:
+            UsageError: The index has no such episode, or the file has changed since.
+        """
+        query = "SELECT place, size, digest FROM episode WHERE n = ?"
+        with self.lock:
+            row = self.database.execute(query, (n,)).fetchone()
+            if row is None:
+                self.update()
+                row = self.database.execute(query, (n,)).fetchone()
+        if row is None:
+            raise UsageError(f"{self.run} has no episode {n}")
+        with self.traces.open("rb") as file:
+            file.seek(row[0])
+            found = file.read(row[1])
+        if not found.startswith(_head(row[2])):
+            raise UsageError(f"{self.traces} has changed since it was indexed; load the page again")
+        return found
+
+    def search(self, text: str, start: int = 0) -> tuple[list[int], int]:
+        """Returns the episodes from `start` on whose line holds a text, and the number of episodes by now.
+
+        A text in the arguments of a call stands in a string within a string, so that form is searched for, too.
+        """
+        with self.lock:
+            rows = self.database.execute("SELECT place FROM episode WHERE n >= ? ORDER BY n", (start,)).fetchall()
+            (end,) = self.database.execute("SELECT traces FROM source").fetchone()
+        places = [place for (place,) in rows]
+        plain = msgspec.json.encode(text)[1:-1]
+        found = set[int]()
+        if plain and places:
+            with self.traces.open("rb") as file:
+                file.seek(places[0])
+                for place in _matches(file, end, {plain, msgspec.json.encode(plain.decode())[1:-1]}):
+                    found.add(start + bisect.bisect_right(places, place) - 1)
+        return sorted(found), start + len(places)
+
+    def progress(self) -> dict[str, int]:
+        """Returns the bytes of traces that are indexed and that there are, the unreadable lines, and the epoch.
+
+        The epoch is another number after the index was made anew.
+        """
+        query = "SELECT epoch, traces AS indexed, (SELECT count(*) FROM broken) AS broken FROM source"
+        with self.lock:
+            found = self.database.execute(query).fetchone()
+        return dict(zip(("epoch", "indexed", "broken"), found, strict=True)) | {"bytes": self.traces.stat().st_size}
+
+    def close(self) -> None:
+        """Closes the database."""
+        with self.lock:
+            self.database.close()
+
+    def _opened(self) -> sqlite3.Connection:
+        """Returns the database; one of another version, or a damaged one, is made anew.
+
+        Raises:
+            UsageError: The file cannot be used.
+        """
+        try:
+            with contextlib.suppress(_Unusable):
+                return self._connected()
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{self.file}{suffix}").unlink(missing_ok=True)
+            return self._connected()
+        except (sqlite3.Error, OSError, _Unusable) as error:
+            raise UsageError(f"cannot use {str(self.file)!r} as the index of {self.run}: {error}") from error
+
+    def _connected(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self.file, check_same_thread=False, isolation_level=None, timeout=60)
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = NORMAL")
+            with _transaction(database):
+                (version,) = database.execute("PRAGMA user_version").fetchone()
+                if version == 0:
+                    for statement in _TABLES.strip().split(";\n"):
+                        database.execute(statement.rstrip(";"))
+                    database.execute("INSERT INTO source VALUES (?, 0, 0)", (time.time_ns(),))
+                    database.execute(f"PRAGMA user_version = {VERSION}")
+            if version in {0, VERSION} and database.execute("SELECT count(*) FROM source").fetchone() == (1,):
+                return database
+        except sqlite3.OperationalError:
+            database.close()
+            raise
+        except sqlite3.DatabaseError as error:
+            database.close()
+            raise _Unusable(str(error)) from error
+        database.close()
+        raise _Unusable(f"version {version}")
+
+    def _differs(self) -> bool:
+        """True if the traces became shorter, or hold other episodes than the index where its first and last are."""
+        (end,) = self.database.execute("SELECT traces FROM source").fetchone()
+        ends = self.database.execute(
+            "SELECT place, digest FROM episode WHERE n IN ((SELECT min(n) FROM episode), (SELECT max(n) FROM episode))"
+        ).fetchall()
+        with self.traces.open("rb") as file:
+            if os.fstat(file.fileno()).st_size < end:
+                return True
+            return any(os.pread(file.fileno(), 64, place)[: len(_head(d))] != _head(d) for place, d in ends)
+
+    def _clear(self) -> None:
+        with _transaction(self.database):
+            for table in ("episode", "timing", "broken"):
+                self.database.execute(f"DELETE FROM {table}")  # noqa: S608  # names of our own
+            self.database.execute("UPDATE source SET epoch = ?, traces = 0, timings = 0", (time.time_ns(),))
+
+    def _read(self, path: Path, name: str, until: float) -> bool:
+        """Reads the lines of a file from where the index ends; returns True if it came to the end."""
+        if not path.is_file():
+            return True
+        while True:
+            with path.open("rb") as file, _transaction(self.database):
+                (place,) = self.database.execute(f"SELECT {name} FROM source").fetchone()  # noqa: S608
+                file.seek(place)
+                lines = list(_whole_lines(file))
+                add = self._add_traces if name == "traces" else self._add_timings
+                add(place, lines)
+                place += sum(map(len, lines))
+                self.database.execute(f"UPDATE source SET {name} = ?", (place,))  # noqa: S608
+            if len(lines) < _BATCH:
+                return True
+            if time.monotonic() > until:
+                return False
+
+    def _add_traces(self, place: int, lines: list[bytes]) -> None:
+        (n,) = self.database.execute("SELECT coalesce(max(n) + 1, 0) FROM episode").fetchone()
+        rows = list[tuple[Any, ...]]()
+        for line in lines:
+            try:
+                rows.append((n + len(rows), place, len(line), *_row(line)))
+            except _UNREADABLE as error:
+                self.database.execute("INSERT INTO broken VALUES (?, ?)", (place, str(error)[:500]))
+            place += len(line)
+        self.database.executemany(_INSERT, rows)
+
+    def _add_timings(self, _place: int, lines: list[bytes]) -> None:
+        rows = list[tuple[Any, ...]]()
+        for line in lines:
+            with contextlib.suppress(*_UNREADABLE):  # Unreadable seconds count as not measured.
+                rows.append(msgspec.structs.astuple(_timing.decode(line)))
+        self.database.executemany("INSERT OR REPLACE INTO timing VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+class _Unusable(Exception):
+    """A database of another version, or one that is damaged."""
+
+
+@contextlib.contextmanager
+def _transaction(database: sqlite3.Connection) -> Generator[None]:
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
+
+
+def _matches(file: BinaryIO, end: int, patterns: Collection[bytes]) -> Iterator[int]:
+    """Yields places of the patterns up to `end`, at least one for each line that holds one."""
+    overlap, tail = max(map(len, patterns)) - 1, b""
+    while (place := file.tell()) < end and (chunk := file.read(min(_CHUNK, end - place))):
+        text, base = tail + chunk, place - len(tail)
+        for pattern in patterns:
+            at = text.find(pattern)
+            while at >= 0:
+                yield base + at
+                line_end = text.find(b"\n", at)
+                at = text.find(pattern, line_end) if line_end >= 0 else -1
+        tail = text[-overlap:] if overlap else b""
+
+
+def _head(digest: str) -> bytes:
+    return b'{"digest":"%s"' % digest.encode()
+
+
+def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yields up to `_BATCH` lines that end in a line break."""
+    for _ in range(_BATCH):
+        line = file.readline()
+        if not line.endswith(b"\n"):
+            return
+        yield line
+
+
+def _row(line: bytes) -> tuple[Any, ...]:
+    """Returns the columns of one episode, from its digest on.
+
+    Raises:
+        ValueError: The line is not a trace of this version, or was changed after it was written.
+    """
+    envelope = _line.decode(line)
+    trace = _trace.decode(envelope.trace)
+    if trace.version != SCHEMA:
+        raise ValueError(f"schema version {trace.version}, this program reads version {SCHEMA}")
+    if codec.digest(bytes(envelope.trace)) != envelope.digest or not line.startswith(_head(envelope.digest)):
+        raise ValueError("the digest does not fit: the line was changed after it was written")
+    failure = trace.failure
+    return (
+        envelope.digest,
+        trace.task,
+        trace.member,
+        trace.attempt,
+        trace.split,
+        trace.agent,
+        trace.seed,
+        codec.text(trace.tags),
+        trace.end or "",
+        trace.reason,
+        failure.component if failure else "",
+        failure.kind if failure else "",
+        trace.score,
+        *_counts(trace.turns),
+        *_texts(trace),
+    )
+
+
+def _counts(turns: list[_TurnFacts]) -> tuple[Any, ...]:
+    """Returns the numbers of an episode, from its turns to its mean logprob."""
+    steps = errors = faults = moved = prompt = completion = drawn = 0
+    logprob, before = 0.0, ""
+    branches, versions = set[tuple[int, int]](), list[int]()
+    for turn in turns:
+        steps += len(turn.steps)
+        for step in turn.steps:
+            errors += step.is_error
+            faults += step.fault is not None
+        # The record doesn't name the world before the first turn.
+        moved += bool(before) and turn.state_digest != before
+        before = turn.state_digest
+        branches.add((turn.thread, turn.branch))
+        usage, sampled = turn.reply.usage, turn.reply.tokens
+        prompt, completion = prompt + usage.prompt, completion + usage.completion
+        if sampled is not None:
+            drawn, logprob = drawn + len(sampled.logprobs), logprob + sum(sampled.logprobs)
+            versions += [version for _, version in sampled.versions]
+        if turn.reply.policy_version is not None:
+            versions.append(turn.reply.policy_version)
+    first, last = (versions[0], versions[-1]) if versions else (None, None)
+    threads = len({thread for thread, _ in branches})
+    tokens = (min(prompt, MOST_TOKENS), min(completion, MOST_TOKENS))
+    numbers = (len(turns), steps, errors, faults, moved, len(branches), threads, *tokens)
+    return (*numbers, first, last, logprob / drawn if drawn else None)
+
+
+def _texts(trace: _TraceFacts) -> tuple[str, str]:
+    """Returns the rewards, as {name: [level, sum, least]}, and the tools, as {name: [calls, errors]}."""
+    rewards, tools = dict[str, list[Any]](), dict[str, list[int]]()
+    for turn in trace.turns:
+        _add(rewards, turn.rewards)
+        for step in turn.steps:
+            used = tools.setdefault(step.call.name, [0, 0])
+            used[0] += 1
+            used[1] += step.is_error
+    _add(rewards, trace.rewards)
+    return codec.text(rewards), codec.text(tools)
+
+
+def _add(rewards: dict[str, list[Any]], given: list[_RewardFacts]) -> None:
+    for reward in given:
+        if reward.value is None:
+            continue
+        known = rewards.get(reward.name)
+        if known is None:
+            rewards[reward.name] = [reward.level, reward.value, reward.value]
+        else:
+            known[1] += reward.value
+            known[2] = min(known[2], reward.value)

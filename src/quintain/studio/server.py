@@ -1,0 +1,58 @@
+"""The process of the studio: its socket, its address and uvicorn."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import uvicorn
+
+from quintain.errors import UsageError
+
+from . import access
+from .app import build
+from .folders import Runs
+from .page import built
+
+ADDRESS = "127.0.0.1"
+
+
+def serve(places: Sequence[Path], *, port: int, ready: Callable[[str], None]) -> None:
+    """Shows runs until Ctrl-C.
+
+    Args:
+        places: Run folders, and folders of run folders.
+        port: TCP port; 0 for any free one.
+        ready: Receives the address, token included, once requests are answered.
+
+    Raises:
+        UsageError: The folders hold no run, the page is not built, or the port is taken.
+    """
+    built("studio.js")
+    runs = Runs(places, access.folder("XDG_CACHE_HOME", ".cache") / "studio")
+    try:
+        line = socket.create_server((ADDRESS, port))
+    except OSError as error:
+        raise UsageError(f"cannot listen on port {port}: {error.strerror}; choose another with --port") from error
+    port = line.getsockname()[1]
+    secret = access.token(access.folder("XDG_STATE_HOME", ".local/state"))
+
+    class ReadyServer(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            ready(f"http://{ADDRESS}:{port}/?token={secret}")
+
+    config = uvicorn.Config(
+        build(runs, secret, port),
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    with line:
+        try:
+            ReadyServer(config).run(sockets=[line])
+        finally:
+            runs.close()

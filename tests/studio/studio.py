@@ -1,0 +1,79 @@
+"""The studio as a process, and a browser that shows it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+from quintain.studio.page import STATIC
+from tests.audit.page.browser import Browser, program
+from tests.cli.program import command
+
+AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
+SECONDS = 30
+
+
+def missing() -> str:
+    """Returns the reason for which no browser can show the studio; empty if one can."""
+    if program() is None:
+        return "Chromium is not installed: apt-get install chromium"
+    return "" if (STATIC / "studio.js").exists() else "the studio's page is not built: make web"
+
+
+@contextlib.contextmanager
+def started(folder: Path, home: Path) -> Generator[str]:
+    """Runs `quintain studio` and yields its address; Ctrl-C must end it in order."""
+    variables = {"XDG_CACHE_HOME": str(home), "XDG_STATE_HOME": str(home)}
+    process = subprocess.Popen(
+        command("studio", folder, "--port", "0"), stdout=subprocess.PIPE, text=True, env=os.environ | variables
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().removeprefix("studio: ").strip()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS) == 130
+    finally:
+        process.kill()
+        process.communicate()
+
+
+class Reading(Browser):
+    """Browser that waits for what it shows."""
+
+    def show(self, address: str) -> None:
+        """Loads an address, or goes to another part of the loaded page."""
+        self.send("Page.navigate", url=address)
+
+    def until(self, script: str) -> Any:
+        """Waits until an expression is true, and returns its value."""
+        limit = time.monotonic() + SECONDS
+        while not (found := self.run(f"(found => found instanceof Node || found)({script})")):
+            assert time.monotonic() < limit, (
+                f"{script} never came; the page shows {self.run('document.body.innerText')[:300]}"
+            )
+            time.sleep(0.02)
+        return found
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            code = {"Enter": 13, "Escape": 27}.get(key, ord(key[0].upper()))
+            text = {"text": "\r"} if key == "Enter" else {}  # With it, a form is submitted.
+            for kind in ("keyDown", "keyUp"):
+                self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+
+    def violations(self) -> list[str]:
+        """Returns what axe-core finds on the screen, by the rules of WCAG 2.2 A and AA."""
+        if not self.run("'axe' in window"):
+            self.run(AXE.read_text("utf-8") + ";0")
+        tags = json.dumps(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"])
+        report = f"axe.run({{runOnly: {tags}, resultTypes: ['violations']}})"
+        report += ".then(r => r.violations.map(v => v.id + ': ' + v.nodes[0].html))"
+        found: list[str] = self.run(report)
+        return found

@@ -1,0 +1,170 @@
+// The index of a run as typed arrays, continued as the run grows.
+
+interface Said {
+  name: string;
+  kind: "number" | "text" | "lists";
+  type: "f4" | "u4";
+  level?: string;
+  base?: number;
+  values?: string[];
+  length: number;
+  at: number[];
+}
+
+export interface Head {
+  from: number;
+  rows: number;
+  epoch: number;
+  indexed: number;
+  bytes: number;
+  done: boolean;
+  broken: number;
+  left_out: number;
+  columns: Said[];
+}
+
+export class Column {
+  data: Float32Array | Uint32Array;
+  starts = new Uint32Array(1);
+  length = 0;
+  values: string[] = [];
+
+  constructor(
+    readonly name: string,
+    readonly kind: Said["kind"],
+    type: Said["type"],
+    readonly level: string | undefined,
+  ) {
+    this.data = type === "f4" ? new Float32Array(0) : new Uint32Array(0);
+  }
+
+  // The words of a row; "" for a column of numbers.
+  text(row: number): string {
+    return this.values[this.data[row] ?? 0] ?? "";
+  }
+
+  number(row: number): number {
+    return this.data[row] ?? NaN;
+  }
+
+  append(said: Said, data: Float32Array | Uint32Array, starts: Uint32Array | undefined, from: number): void {
+    said.values?.forEach((value, n) => {
+      this.values[(said.base ?? 0) + n] = value;
+    });
+    if (starts === undefined) {
+      this.data = grown(this.data, from + data.length);
+      if (this.data instanceof Float32Array) this.data.fill(NaN, this.length, from);
+      this.data.set(data, from);
+      this.length = from + data.length;
+      return;
+    }
+    const items = this.starts[from] ?? 0;
+    this.data = grown(this.data, items + data.length);
+    this.data.set(data, items);
+    this.starts = grown(this.starts, from + starts.length);
+    starts.forEach((one, n) => {
+      this.starts[from + n] = items + one;
+    });
+  }
+}
+
+function grown<Numbers extends Float32Array | Uint32Array>(old: Numbers, length: number): Numbers {
+  if (old.length >= length) return old;
+  // The first message is most of a run; what comes later doubles.
+  const made = new (old.constructor as new (length: number) => Numbers)(old.length ? Math.max(length, old.length * 2) : length);
+  made.set(old);
+  return made;
+}
+
+export class Columns {
+  rows = 0;
+  epoch = 0;
+  head: Head | undefined;
+  byName = new Map<string, Column>();
+
+  // Appends a message. False: the index was made anew, and the columns must be asked for from the first row on.
+  apply(message: ArrayBuffer): boolean {
+    const size = new DataView(message).getUint32(0, true);
+    const head: Head = JSON.parse(new TextDecoder().decode(new Uint8Array(message, 4, size)));
+    if ((this.epoch && head.epoch !== this.epoch) || head.from > this.rows) {
+      this.rows = this.epoch = 0;
+      this.byName.clear();
+      return false;
+    }
+    this.epoch = head.epoch;
+    for (const said of head.columns) {
+      const begin = 4 + size;
+      const part = (n: number, length: number, type: string) => {
+        const place = begin + (said.at[n] ?? 0);
+        return type === "f4" ? new Float32Array(message, place, length) : new Uint32Array(message, place, length);
+      };
+      let column = this.byName.get(said.name);
+      if (column === undefined) {
+        column = new Column(said.name, said.kind, said.type, said.level);
+        this.byName.set(said.name, column);
+      }
+      const starts = said.kind === "lists" ? (part(1, head.rows - head.from + 1, "u4") as Uint32Array) : undefined;
+      column.append(said, part(0, said.length, said.type), starts, head.from);
+    }
+    this.rows = head.rows;
+    this.head = head;
+    return true;
+  }
+
+  // A column by the name that a person writes: `score`, a reward's or a tag's name, `seconds`.
+  find(name: string): Column | undefined {
+    const known = ALIASES[name] ?? name;
+    return this.byName.get(known) ?? this.byName.get(`reward.${known}`) ?? this.byName.get(`tag.${known}`);
+  }
+
+  text(name: string, row: number): string {
+    return this.byName.get(name)?.text(row) ?? "";
+  }
+
+  number(name: string, row: number): number {
+    return this.byName.get(name)?.number(row) ?? NaN;
+  }
+
+  // The row of an episode, or -1.
+  row(task: string, member: number, attempt: number): number {
+    return this.group(task, attempt).find((row) => this.number("member", row) === member) ?? -1;
+  }
+
+  // The rows of a group, by member.
+  group(task: string, attempt: number): number[] {
+    const [tasks, attempts] = [this.byName.get("task"), this.byName.get("attempt")];
+    const wanted = tasks?.values.indexOf(task) ?? -1;
+    const found: number[] = [];
+    if (tasks === undefined || wanted < 0) return found;
+    for (let row = 0; row < this.rows; row++) {
+      if (tasks.data[row] === wanted && attempts?.data[row] === attempt) found.push(row);
+    }
+    return found.sort((a, b) => this.number("member", a) - this.number("member", b));
+  }
+
+  // Sorts rows in place: "score" upwards, "-score" downwards; rows without a value come last.
+  sort(rows: Uint32Array, key: string): void {
+    const sign = key.startsWith("-") ? -1 : 1;
+    const column = this.find(key.replace(/^-/, ""));
+    if (column === undefined || column.kind === "lists") return;
+    let data: Float32Array | Uint32Array = column.data;
+    if (column.kind === "text") {
+      const order = column.values.map((_, n) => n).sort((a, b) => compare(column.values[a], column.values[b]));
+      const rank = new Uint32Array(order.length);
+      order.forEach((value, place) => {
+        rank[value] = place;
+      });
+      data = column.data.map((value) => rank[value] ?? 0);
+    }
+    rows.sort((a, b) => {
+      const [x, y] = [data[a] ?? NaN, data[b] ?? NaN];
+      if (x === y) return a - b;
+      if (x !== x || y !== y) return x === x ? -1 : y === y ? 1 : a - b;
+      return sign * (x - y);
+    });
+  }
+}
+
+const ALIASES: Record<string, string> = { seconds: "total_s", ver: "version" };
+
+const compare = new Intl.Collator("en", { numeric: true }).compare as (a?: string, b?: string) => number;

@@ -1,0 +1,77 @@
+// Keys of the screen: one letter, or two such as "g e". A dialog names them, and a switch turns letters off.
+import { useEffect, useRef, useState } from "preact/hooks";
+
+export type Binding = [keys: string, means: string, act: () => void];
+
+const OFF = "quintain-studio-letters";
+
+export function useKeys(bindings: Binding[]) {
+  const latest = useRef(bindings);
+  latest.current = bindings;
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [letters, setLetters] = useState(() => remembered() !== "off");
+  useEffect(() => {
+    let before = "";
+    const pressed = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement;
+      if (event.ctrlKey || event.metaKey || event.altKey || dialog.current?.open) return;
+      if (target.matches("input, textarea, select")) return;
+      if (event.key === "Enter" && target.matches("a, button, summary")) return;
+      if (!letters && event.key.length === 1) return;
+      if (event.key === "?") {
+        dialog.current?.showModal();
+        return;
+      }
+      const both = `${before} ${event.key}`;
+      const found = latest.current.find(([keys]) => keys === both) ?? latest.current.find(([keys]) => keys === event.key);
+      const begins = !found && latest.current.some(([keys]) => keys.startsWith(`${event.key} `));
+      before = begins ? event.key : "";
+      if (found) {
+        event.preventDefault();
+        found[2]();
+      }
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, [letters]);
+  const turn = (on: boolean) => {
+    setLetters(on);
+    localStorage.setItem(OFF, on ? "on" : "off");
+  };
+  return (
+    <>
+      <button type="button" class="quiet" onClick={() => dialog.current?.showModal()}>
+        <kbd>?</kbd> keys
+      </button>
+      <dialog ref={dialog} aria-labelledby="keys-title">
+        <h2 id="keys-title">Keys of this screen</h2>
+        <dl class="keys">
+          {bindings.map(([keys, means]) => (
+            <div key={keys}>
+              <dt>
+                <kbd>{keys}</kbd>
+              </dt>
+              <dd>{means}</dd>
+            </div>
+          ))}
+        </dl>
+        <label>
+          <input type="checkbox" checked={letters} onChange={(event) => turn(event.currentTarget.checked)} /> single
+          letters are keys
+        </label>
+        <form method="dialog">
+          <button>close</button>
+        </form>
+      </dialog>
+    </>
+  );
+}
+
+// A page from disk may have no storage.
+function remembered(): string | null {
+  try {
+    return localStorage.getItem(OFF);
+  } catch {
+    return null;
+  }
+}

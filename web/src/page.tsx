@@ -1,0 +1,57 @@
+// The file that is sent: one episode or several, unpacked from the file itself. It loads nothing.
+import { render } from "preact";
+import { useState } from "preact/hooks";
+import { Header, useReading, useTurns } from "./episode";
+import { useKeys } from "./keys";
+import type { Environment, Line } from "./record";
+import { clear } from "./text";
+
+interface Data {
+  run?: string;
+  environment?: Environment | null;
+  lines: Line[];
+}
+
+function Page({ data }: { data: Data }) {
+  const [chosen, choose] = useState(0);
+  const trace = data.lines[chosen]?.trace;
+  const { raw, keys } = useReading(trace);
+  const help = useKeys(keys);
+  const environment = data.environment ?? null;
+  const turns = useTurns({ trace, environment, raw });
+  if (trace === undefined) return <main>The file holds no episode.</main>;
+  return (
+    <>
+      <nav class="bar" aria-label="file">
+        <span>{clear(data.run ?? "")}</span>
+        {data.lines.length > 1 && (
+          <label>
+            episode{" "}
+            <select onChange={(event) => choose(Number(event.currentTarget.value))}>
+              {data.lines.map((line, n) => (
+                <option value={n}>
+                  {clear(line.trace.task)}, member {line.trace.member ?? 0}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        {help}
+      </nav>
+      <main>
+        <Header trace={trace} environment={environment} />
+        {turns}
+      </main>
+    </>
+  );
+}
+
+async function unpacked(): Promise<Data> {
+  const packed = atob(document.getElementById("data")?.textContent ?? "");
+  const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+const place = document.getElementById("app");
+if (place) void unpacked().then((data) => render(<Page data={data} />, place));

@@ -1,0 +1,148 @@
+// What the browser holds of a run, and the requests that bring it.
+import { Columns } from "./columns";
+import type { Environment, Line } from "./record";
+
+export interface Facts {
+  name: string;
+  folder: string;
+  run: Record<string, unknown> | null;
+  environment: Environment | null;
+  warnings: string[];
+}
+
+export interface Summary {
+  name: string;
+  environment: string | null;
+  agent: string | null;
+  split: string | null;
+  episodes: number;
+  failed: number;
+  mean: number | null;
+  active: boolean;
+  indexed: number;
+  bytes: number;
+  done: boolean;
+}
+
+export async function ask<Answer>(path: string): Promise<Answer> {
+  const answer = await fetch(`api/${path}`);
+  const said = await answer.text();
+  if (!answer.ok) throw new Error(said.startsWith("{") ? JSON.parse(said).detail : said);
+  return JSON.parse(said);
+}
+
+const WAIT_S = 20;
+const RETRY_MS = 3000;
+
+export class Run {
+  columns = new Columns();
+  facts: Facts | undefined;
+  error = "";
+  // The rows of the table, in its order, which J and K follow; undefined until a table was shown.
+  view: Uint32Array | undefined;
+  private searches = new Map<string, { found: Set<number>; rows: number; running: boolean }>();
+  private listeners = new Set<() => void>();
+  private following = false;
+
+  constructor(readonly name: string) {}
+
+  get address(): string {
+    return `runs/${encodeURIComponent(this.name)}`;
+  }
+
+  listen(listener: () => void): () => void {
+    this.listeners.add(listener);
+    if (!this.following) void this.follow();
+    return () => this.listeners.delete(listener);
+  }
+
+  line(row: number): Promise<Line> {
+    return ask<Line>(`${this.address}/episodes/${row}`);
+  }
+
+  // The rows that hold a text, as far as they are known; what is missing is asked for.
+  search(text: string): Set<number> {
+    const known = this.searches.get(text) ?? { found: new Set(), rows: 0, running: false };
+    this.searches.set(text, known);
+    if (known.rows < this.columns.rows && !known.running) {
+      known.running = true;
+      const asked = `${this.address}/search?from=${known.rows}&q=${encodeURIComponent(text)}`;
+      const ended = (words: string) => {
+        known.running = false;
+        this.tell(words);
+      };
+      ask<{ found: number[]; rows: number }>(asked).then(
+        (answer) => {
+          for (const row of answer.found) known.found.add(row);
+          known.rows = answer.rows;
+          ended("");
+        },
+        (error: unknown) => ended(String(error)),
+      );
+    }
+    return known.found;
+  }
+
+  get searching(): boolean {
+    return [...this.searches.values()].some((one) => one.running);
+  }
+
+  // A number that changes with every result of a search.
+  get results(): number {
+    return [...this.searches.values()].reduce((sum, one) => sum + one.rows, 0);
+  }
+
+  // Asks for the episodes, and for what is written while the page is open.
+  private async follow(): Promise<void> {
+    this.following = true;
+    while (this.listeners.size) {
+      try {
+        this.facts ??= await ask<Facts>(this.address);
+        const head = this.columns.head;
+        const wait = head?.done ? WAIT_S : 0;
+        const answer = await fetch(`api/${this.address}/columns?from=${this.columns.rows}&wait=${wait}`);
+        if (!answer.ok) throw new Error(await answer.text());
+        const before = this.columns.rows;
+        const continued = this.columns.apply(await answer.arrayBuffer());
+        if (!continued) this.searches.clear();
+        const told = head !== undefined && this.columns.rows === before && head.done === this.columns.head?.done;
+        if (this.error || !continued || !told) this.tell("");
+      } catch (error) {
+        this.tell(`the studio does not answer: ${error instanceof Error ? error.message : error}`);
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
+    this.following = false;
+  }
+
+  private tell(error: string): void {
+    this.error = error;
+    for (const listener of this.listeners) listener();
+  }
+}
+
+const runs = new Map<string, Run>();
+
+export function run(name: string): Run {
+  let found = runs.get(name);
+  if (found === undefined) {
+    found = new Run(name);
+    runs.set(name, found);
+  }
+  return found;
+}
+
+// Addresses: made of what the run calls things.
+export const address = {
+  episodes: (run: string, where = "", sort = "") => {
+    const query = new URLSearchParams({ ...(where && { where }), ...(sort && { sort }) }).toString();
+    return `#/${encodeURIComponent(run)}/episodes${query && `?${query}`}`;
+  },
+  episode: (run: string, task: string, member: number, attempt: number, turn = -1) =>
+    `#/${encodeURIComponent(run)}/e/${encodeURIComponent(task)}/${member}${attempt ? `.${attempt}` : ""}` +
+    (turn >= 0 ? `?t=${turn}` : ""),
+  group: (run: string, task: string, attempt: number) =>
+    `#/${encodeURIComponent(run)}/g/${encodeURIComponent(task)}${attempt ? `?attempt=${attempt}` : ""}`,
+  row: (of: Run, row: number) =>
+    address.episode(of.name, of.columns.text("task", row), of.columns.number("member", row), of.columns.number("attempt", row)),
+};

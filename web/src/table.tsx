@@ -1,0 +1,232 @@
+// The table of episodes: a virtual list of rows of one height.
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useKeys } from "./keys";
+import { address, type Run } from "./run";
+import { clear, figure } from "./text";
+import { compile, matching } from "./where";
+
+const ROW = 26;
+const SPARE = 8;
+const MOST_REWARDS = 5;
+
+interface Cell {
+  key: string;
+  label: string;
+  width: string;
+  show: (row: number) => string;
+}
+
+function cells(run: Run): Cell[] {
+  const columns = run.columns;
+  const number = (key: string, label: string, width: string): Cell => ({
+    key,
+    label,
+    width,
+    show: (row) => figure(columns.find(key)?.number(row)),
+  });
+  const text = (key: string, label: string, width: string): Cell => ({
+    key,
+    label,
+    width,
+    show: (row) => clear(columns.text(key, row)),
+  });
+  const judged = [...columns.byName.values()].filter((one) => one.level === "trajectory" || one.level === "group");
+  const some = (key: string) => columns.find(key)?.data.some((value) => value > 0) ?? false;
+  return [
+    text("task", "task", "minmax(11rem, 2fr)"),
+    number("member", "member", "5rem"),
+    ...(some("attempt") ? [number("attempt", "attempt", "5rem")] : []),
+    ...(columns.find("version")?.data.some((value) => !Number.isNaN(value)) ? [number("version", "version", "4.5rem")] : []),
+    number("score", "score", "4.5rem"),
+    ...judged.slice(0, MOST_REWARDS).map((one) => number(one.name, clear(one.name.replace("reward.", "")), "6rem")),
+    number("turns", "turns", "4rem"),
+    number("errors", "errors", "4.2rem"),
+    number("moved", "moved", "4.2rem"),
+    number("seconds", "seconds", "5rem"),
+    text("end", "end", "6.5rem"),
+    ...(columns.find("component")?.values.some(Boolean) ? [text("component", "component", "6.5rem"), text("kind", "failure", "9rem")] : []),
+    text("reason", "reason", "minmax(9rem, 3fr)"),
+  ];
+}
+
+export function Table({ run, where, sort }: { run: Run; where: string; sort: string }) {
+  const { columns } = run;
+  const grid = useRef<HTMLDivElement>(null);
+  const scroller = useRef<HTMLDivElement>(null);
+  const field = useRef<HTMLInputElement>(null);
+  const [typed, setTyped] = useState(where);
+  const [top, setTop] = useState(0);
+  const [height, setHeight] = useState(600);
+  const [chosen, setChosen] = useState(0);
+  // Keys may be faster than the next drawing.
+  const latest = useRef(0);
+  const filter = useMemo(() => compile(columns, where, (text) => run.search(text)), [columns, columns.rows, where, run.results]);
+  const rows = useMemo(() => {
+    const found = "test" in filter ? matching(columns, filter.test) : new Uint32Array(0);
+    if (sort) columns.sort(found, sort);
+    return found;
+  }, [filter, sort]);
+  const shown = useMemo(() => cells(run), [columns, columns.rows, columns.byName.size]);
+  run.view = rows;
+
+  useEffect(() => setTyped(where), [where]);
+  useLayoutEffect(() => {
+    const box = scroller.current;
+    if (box === null) return;
+    const measure = new ResizeObserver(() => setHeight(box.clientHeight));
+    measure.observe(box);
+    return () => measure.disconnect();
+  }, []);
+  // The row one came from is chosen again.
+  useEffect(() => {
+    const before = rows.indexOf(opened.get(run.name) ?? -1);
+    if (before >= 0) choose(before);
+    grid.current?.focus({ preventScroll: true });
+  }, []);
+
+  const go = (address: string) => {
+    location.hash = address;
+  };
+  const choose = (place: number) => {
+    const next = Math.max(0, Math.min(rows.length - 1, place));
+    latest.current = next;
+    setChosen(next);
+    const box = scroller.current;
+    if (box === null) return;
+    if (next * ROW < box.scrollTop) box.scrollTop = next * ROW;
+    else if ((next + 1) * ROW > box.scrollTop + box.clientHeight) box.scrollTop = (next + 1) * ROW - box.clientHeight;
+  };
+  const current = rows[Math.min(chosen, rows.length - 1)];
+  const move = (by: number) => () => choose(latest.current + by);
+  const open = (row = rows[latest.current]) => {
+    if (row === undefined) return;
+    opened.set(run.name, row);
+    go(address.row(run, row));
+  };
+  const page = Math.max(1, Math.floor(height / ROW) - 1);
+  const sorts = shown.map((cell) => cell.key);
+  const next = sorts[(sorts.indexOf(sort.replace(/^-/, "")) + 1) % sorts.length] ?? "";
+  const group = () => {
+    const current = rows[latest.current];
+    if (current !== undefined) go(address.group(run.name, columns.text("task", current), columns.number("attempt", current)));
+  };
+  const help = useKeys([
+    ["j", "next episode", move(1)],
+    ["k", "previous episode", move(-1)],
+    ["ArrowDown", "next episode", move(1)],
+    ["ArrowUp", "previous episode", move(-1)],
+    ["PageDown", "a page on", move(page)],
+    ["PageUp", "a page back", move(-page)],
+    ["Home", "first episode", () => choose(0)],
+    ["End", "last episode", () => choose(rows.length - 1)],
+    ["Enter", "open the episode", () => open()],
+    ["g g", "open its group", group],
+    ["f", "filter", () => field.current?.focus()],
+    ["/", "filter by text", () => field.current?.focus()],
+    ["s", "sort by the next column", () => go(address.episodes(run.name, where, next))],
+    ["S", "turn the order round", () => go(address.episodes(run.name, where, sort.startsWith("-") ? sort.slice(1) : `-${sort || "task"}`))],
+    ["Escape", "all runs", () => go("#/")],
+  ]);
+
+  const first = Math.max(0, Math.floor(top / ROW) - SPARE);
+  const size = Math.ceil(height / ROW) + 2 * SPARE;
+  const visible = [...rows.subarray(first, first + size)];
+  const head = columns.head;
+  const indexing = head !== undefined && !head.done;
+  return (
+    <>
+      <form
+        class="bar"
+        role="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          grid.current?.focus();
+          go(address.episodes(run.name, typed.trim(), sort));
+        }}
+      >
+        <label class="where">
+          where{" "}
+          <input
+            ref={field}
+            value={typed}
+            spellcheck={false}
+            placeholder='score<1 tool:crm_search -end:failed "exact text"'
+            onInput={(event) => setTyped(event.currentTarget.value)}
+            onKeyDown={(event) => event.key === "Escape" && grid.current?.focus()}
+          />
+        </label>
+        <span role="status">
+          {rows.length.toLocaleString("en")} of {columns.rows.toLocaleString("en")}
+          {run.searching ? ", searching" : ""}
+          {indexing ? `, ${Math.floor((100 * head.indexed) / head.bytes)} % read` : ""}
+        </span>
+        {help}
+      </form>
+      {"error" in filter && columns.rows > 0 && (
+        <p class="notice" role="alert">
+          {clear(filter.error)}
+        </p>
+      )}
+      {head !== undefined && head.broken > 0 && <p class="notice">{head.broken} lines of the traces cannot be read and are left out.</p>}
+      {head !== undefined && head.left_out > 0 && <p class="notice">{head.left_out} rewards or tags have no column here.</p>}
+      <div
+        class="grid"
+        role="grid"
+        ref={grid}
+        tabIndex={0}
+        aria-activedescendant={current === undefined ? undefined : `row-${current}`}
+        aria-label="episodes"
+        aria-rowcount={rows.length + 1}
+        aria-colcount={shown.length}
+        style={{ "--columns": shown.map((cell) => cell.width).join(" ") }}
+      >
+        <div role="rowgroup">
+          <div role="row" aria-rowindex={1} class="line head">
+            {shown.map((cell) => {
+              const order = sort === cell.key ? "ascending" : sort === `-${cell.key}` ? "descending" : "none";
+              const following = order === "descending" ? cell.key : `-${cell.key}`;
+              return (
+                <div role="columnheader" aria-sort={order}>
+                  <a href={address.episodes(run.name, where, following)}>
+                    {cell.label}
+                    {order === "none" ? "" : order === "ascending" ? " ▲" : " ▼"}
+                  </a>
+                </div>
+              );
+            })}
+          </div>
+        </div>
+        <div
+          class="scroller"
+          role="rowgroup"
+          ref={scroller}
+          onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+        >
+          <div style={{ height: `${rows.length * ROW}px` }} role="presentation">
+              {visible.map((row, n) => (
+                <div
+                  key={(first + n) % size}
+                  style={{ top: `${(first + n) * ROW}px` }}
+                  id={`row-${row}`}
+                  role="row"
+                  aria-rowindex={first + n + 2}
+                  aria-selected={first + n === chosen}
+                  class="line"
+                  onClick={() => open(row)}
+                >
+                  {shown.map((cell, column) => (
+                    <div role="gridcell">
+                      {column ? cell.show(row) : <a tabIndex={first + n === chosen ? 0 : -1} href={address.row(run, row)}>{cell.show(row)}</a>}
+                    </div>
+                  ))}
+                </div>
+              ))}
+          </div>
+        </div>
+      </div>
+    </>
+  );
+}
+
+// The row that was opened last, by run.
+export const opened = new Map<string, number>();

@@ -1,0 +1,114 @@
+// Texts of models, tools and users: always text nodes, never markup.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Content } from "./record";
+
+const LONG = 1200;
+const SAFE_PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+// Control, zero-width and direction-changing characters, and letters that only look like nothing.
+const UNSEEN =
+  /([\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}])/u;
+
+// The text with characters that nobody sees as marks.
+export function marked(text: string): ComponentChildren {
+  if (!UNSEEN.test(text)) return text;
+  return text.split(UNSEEN).map((part, n) => (n % 2 ? <mark class="unseen">{code(part)}</mark> : part));
+}
+
+// The same as a string, for attributes and cells.
+export function clear(text: string): string {
+  return UNSEEN.test(text) ? text.split(UNSEEN).map((part, n) => (n % 2 ? code(part) : part)).join("") : text;
+}
+
+function code(character: string): string {
+  return `[U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}]`;
+}
+
+// A text whose part beyond LONG is folded; find-in-page opens the fold.
+export function Said({ text, error = false }: { text: string; error?: boolean }) {
+  const style = error ? "said error" : "said";
+  return text.length <= LONG * 1.2 ? <pre class={style}>{marked(text)}</pre> : <Folded text={text} style={style} />;
+}
+
+function Folded({ text, style }: { text: string; style: string }) {
+  const [open, setOpen] = useState(false);
+  const rest = useRef<HTMLSpanElement>(null);
+  useEffect(() => {
+    const show = () => setOpen(true);
+    rest.current?.addEventListener("beforematch", show);
+    return () => rest.current?.removeEventListener("beforematch", show);
+  }, []);
+  useEffect(() => {
+    if (open) rest.current?.removeAttribute("hidden");
+    else rest.current?.setAttribute("hidden", "until-found");
+  }, [open]);
+  return (
+    <div>
+      <pre class={style}>
+        {marked(text.slice(0, LONG))}
+        <span ref={rest} class="rest">
+          {marked(text.slice(LONG))}
+        </span>
+      </pre>
+      <button type="button" class="fold" aria-expanded={open} onClick={() => setOpen(!open)}>
+        {open ? "fold" : `show all ${text.length.toLocaleString("en")} characters`}
+      </button>
+    </div>
+  );
+}
+
+// What a message or an observation says: text as it is, or laid out where it is JSON.
+export function Shown({ content, raw, error = false }: { content: Content | undefined; raw: boolean; error?: boolean }) {
+  if (content === undefined || content === "") return null;
+  if (typeof content === "string") return <Said text={raw ? content : laidOut(content)} error={error} />;
+  return (
+    <>
+      {content.map((one) => {
+        if (one.type === "text") return <Said text={raw ? one.text : laidOut(one.text)} error={error} />;
+        if (SAFE_PICTURES.has(one.media_type)) {
+          return <img src={`data:${one.media_type};base64,${one.data}`} alt={`a picture, ${one.media_type}`} />;
+        }
+        return <p class="dim">a picture of the type {clear(one.media_type)}, which is not shown</p>;
+      })}
+    </>
+  );
+}
+
+// JSON text with line breaks. Only the space between its tokens changes: numbers keep all their digits.
+export function laidOut(text: string): string {
+  if (text.length < 80 || text.length > 100_000 || !/^\s*[[{]/.test(text)) return text;
+  try {
+    JSON.parse(text);
+  } catch {
+    return text;
+  }
+  let depth = 0;
+  const tokens = text.match(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g) ?? [];
+  const line = () => `\n${"  ".repeat(depth)}`;
+  return tokens
+    .map((token, n) => {
+      if (token === "{" || token === "[") {
+        depth += 1;
+        const next = tokens[n + 1];
+        return next === "}" || next === "]" ? token : token + line();
+      }
+      if (token === "}" || token === "]") {
+        depth -= 1;
+        const before = tokens[n - 1];
+        return before === "{" || before === "[" ? token : line() + token;
+      }
+      if (token === ",") return `,${line()}`;
+      return token === ":" ? ": " : token;
+    })
+    .join("");
+}
+
+export function short(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
+// A number with at most three digits behind the point; a dash where there is none.
+export function figure(value: number | null | undefined): string {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  return String(Math.round(value * 1000) / 1000);
+}

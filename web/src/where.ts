@@ -1,0 +1,109 @@
+// The language of filters: terms that must all hold, such as `score<1 tool:crm_search -end:failed "too small"`.
+import type { Column, Columns } from "./columns";
+
+type Test = (row: number) => boolean;
+export type Filter = { test: Test } | { error: string };
+
+const TERM = /\s*(-?)(?:"((?:[^"\\]|\\.)*)"|([\w.@/-]*?)(:|<=|>=|!=|=|<|>)(?:"((?:[^"\\]|\\.)*)"|(\S+))|(\S+))/y;
+// Finds the rows whose episode holds a text; the server looks for them.
+export type Search = (text: string) => Set<number>;
+
+export function compile(columns: Columns, text: string, search: Search): Filter {
+  const tests: Test[] = [];
+  TERM.lastIndex = 0;
+  while (text.slice(TERM.lastIndex).trim()) {
+    const at = TERM.lastIndex;
+    const found = TERM.exec(text);
+    if (found === null) return { error: `cannot read ${text.slice(at).trim()}` };
+    const [, minus, quoted, name, sign, inQuotes, bare, lone] = found;
+    const made =
+      lone !== undefined
+        ? `${lone} is not a term; write name:text, name<number or "exact text"`
+        : sign === undefined
+          ? anywhere(search(unescaped(quoted ?? "")))
+          : term(columns, name ?? "", sign, inQuotes === undefined ? (bare ?? "") : unescaped(inQuotes));
+    if (typeof made === "string") return { error: made };
+    tests.push(minus ? (row) => !made(row) : made);
+  }
+  return { test: (row) => tests.every((test) => test(row)) };
+}
+
+// The rows that a filter leaves.
+export function matching(columns: Columns, test: Test): Uint32Array {
+  const found = new Uint32Array(columns.rows);
+  let count = 0;
+  for (let row = 0; row < columns.rows; row++) if (test(row)) found[count++] = row;
+  return found.slice(0, count);
+}
+
+function unescaped(text: string): string {
+  return text.replace(/\\(.)/g, "$1");
+}
+
+function anywhere(found: Set<number>): Test {
+  return (row) => found.has(row);
+}
+
+function term(columns: Columns, name: string, sign: string, value: string): Test | string {
+  const column = columns.find(name);
+  if (column === undefined) return `there is no column ${name}; there are ${names(columns)}`;
+  if (column.kind === "lists") {
+    if (sign !== ":") return `${name} takes a colon, as ${name}:${value}`;
+    const wanted = new Set(numbers(column, pattern(value)));
+    return (row) => {
+      for (let n = column.starts[row] ?? 0; n < (column.starts[row + 1] ?? 0); n++) {
+        if (wanted.has(column.data[n] ?? -1)) return true;
+      }
+      return false;
+    };
+  }
+  if (column.kind === "text") {
+    const fits = value === "none" ? (text: string) => text === "" : pattern(value);
+    if (sign === ":" || sign === "=") return chosen(column, fits);
+    return sign === "!=" ? chosen(column, (text) => !fits(text)) : `${name} is text; write ${name}:${value}`;
+  }
+  if (value === "none") return (row) => Number.isNaN(column.number(row)) === (sign !== "!=");
+  const number = Math.fround(Number(value));
+  if (Number.isNaN(number)) return `${name} is a number, got ${value}`;
+  switch (sign) {
+    case "<":
+      return (row) => column.number(row) < number;
+    case "<=":
+      return (row) => column.number(row) <= number;
+    case ">":
+      return (row) => column.number(row) > number;
+    case ">=":
+      return (row) => column.number(row) >= number;
+    case "!=":
+      return (row) => column.number(row) !== number;
+    default:
+      return (row) => column.number(row) === number;
+  }
+}
+
+// A text in which * stands for any characters.
+function pattern(value: string): (text: string) => boolean {
+  if (!value.includes("*")) return (text) => text === value;
+  const made = new RegExp(`^${value.split("*").map(RegExp_escape).join("[^]*")}$`);
+  return (text) => made.test(text);
+}
+
+function RegExp_escape(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+}
+
+function numbers(column: Column, fits: (text: string) => boolean): number[] {
+  return column.values.flatMap((text, n) => (fits(text) ? [n] : []));
+}
+
+// Rows with a fitting text. Each distinct text is looked at once.
+function chosen(column: Column, fits: (text: string) => boolean): Test {
+  const wanted = new Uint8Array(column.values.length);
+  for (const n of numbers(column, fits)) wanted[n] = 1;
+  return (row) => wanted[column.data[row] ?? 0] === 1;
+}
+
+function names(columns: Columns): string {
+  const shown = [...columns.byName.keys()].map((name) => name.replace(/^(reward|tag)\./, ""));
+  return [...new Set(shown)].join(", ");
+}
