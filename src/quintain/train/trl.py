@@ -134,8 +134,16 @@ async def _closing(model: Model) -> AsyncGenerator[Model]:
             await close()
 
 
-def score(*, score: list[float | None], log_metric: Callable[[str, float], None], **_: Any) -> list[float | None]:
-    """Returns the scores of the episodes, for `GRPOTrainer(reward_funcs=)`; logs the share of those without one."""
+def score(
+    *, score: list[float | None], log_metric: Callable[[str, float], None], **columns: Any
+) -> list[float | None]:
+    """Returns the scores of the episodes, for `GRPOTrainer(reward_funcs=)`; logs the share of those without one.
+
+    Args:
+        score: One per episode, None for one that failed.
+        log_metric: Function of the trainer.
+        columns: Further columns that the trainer passes, which are not used.
+    """
     log_metric("episodes/without_score", sum(one is None for one in score) / len(score))
     return score
 

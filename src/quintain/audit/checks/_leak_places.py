@@ -272,7 +272,7 @@ def _first(place: Place) -> Sure | None:
 
 
 def _is_passage(place: Place) -> bool:
-    """True if a part of the truth is one line of many in a prompt, as a passage of a text is."""
+    """True if a part of the truth is one line of many in a prompt, like a passage."""
     lines = [line for line in text_of(said(place.seen)).splitlines() if str(place.leak.needle) in line]
     others = len(text_of(said(place.seen)).splitlines()) - len(lines)
     return len(place.leak.path) > 1 and len(lines) == 1 and others >= PASSAGES
