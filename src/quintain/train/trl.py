@@ -135,7 +135,10 @@ async def _closing(model: Model) -> AsyncGenerator[Model]:
 
 
 def score(
-    *, score: list[float | None], log_metric: Callable[[str, float], None], **columns: Any
+    *,
+    score: list[float | None],
+    log_metric: Callable[[str, float], None],
+    **columns: Any,  # noqa: ARG001
 ) -> list[float | None]:
     """Returns the scores of the episodes, for `GRPOTrainer(reward_funcs=)`; logs the share of those without one.
 
