@@ -1,7 +1,7 @@
 """Part a: a Llama of 0.5 million parameters learns the rules of the desk, by TRL's GRPOTrainer.
 
-It first imitates a clerk who knows the tools and not the rules: the oracle's calls up to the act, and a random act. That
-stands for a pretrained model. Then GRPO, with `quintain.train.trl.RolloutFunc`, finds the rules. Tested are tasks of
+It first imitates a clerk who knows the tools and not the rules: the oracle's calls up to the act, and a random act.
+That stands for a pretrained model. Then GRPO, with `quintain.train.trl.RolloutFunc`, finds the rules. Tested are tasks of
 another split, before and after, with every seed.
 """
 
@@ -12,7 +12,6 @@ import json
 import os
 import random
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import quintain as qn
@@ -24,13 +23,13 @@ from quintain.rollouts import Draw
 SEEDS, ORDERS, TESTED = 4, (1, 3), 512
 TRACES, STEPS, BATCH, IMITATION_RATE = 4096, 700, 64, 2e-3
 UPDATES, TASKS, GROUP, RATE = 150, 16, 8, 5e-4
-CALL, END, PAD = '<tool_call>{"name": "', "<end>", "<pad>"
+END, PAD = "<end>", "<pad>"
 ROLES = {"user": "<user>", "assistant": "<agent>", "tool": "<tool>"}
 TEMPLATE = """\
-{%- for message in messages %}<ROLE_{{ message.role }}>{{ message.content }}
+{%- set roles = ROLES %}{% for message in messages %}{{ roles[message.role] }}{{ message.content }}
 {%- for call in message.tool_calls or [] %}<tool_call>{"name": "{{ call.function.name }}", "arguments": {
-{%- if call.function.arguments %}"order": "{{ call.function.arguments.order }}"{% endif %}}}</tool_call>{% endfor %}<end>
-{%- endfor %}{% if add_generation_prompt %}<ROLE_assistant>{% endif %}"""
+{%- if call.function.arguments %}"order": "{{ call.function.arguments.order }}"{% endif %}}}</tool_call>{% endfor -%}
+<end>{% endfor %}{% if add_generation_prompt %}<agent>{% endif %}"""
 
 
 def tokenizer() -> Any:
@@ -38,8 +37,6 @@ def tokenizer() -> Any:
     import tokenizers
     import transformers
 
-    for role, word in ROLES.items():
-        globals()["_"] = (role, word)
     calls = ['<tool_call>{"name": "orders", "arguments": {}}</tool_call>', '"}}</tool_call>']
     calls += [f'<tool_call>{{"name": "{name}", "arguments": {{"order": "' for name in ("show", *desk.ACTS)]
     words = [*desk.WISHES, *desk.ITEMS, *desk.STATUSES, *desk.NUMBERS, "done", "unknown", " "]
@@ -50,10 +47,7 @@ def tokenizer() -> Any:
     made.decoder = tokenizers.decoders.Fuse()
     made.add_tokens([tokenizers.AddedToken(word, normalized=False) for word in special])
     found = transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token=END, pad_token=PAD)
-    template = TEMPLATE
-    for role, word in ROLES.items():
-        template = template.replace(f"<ROLE_{{{{ message.role }}}}>", "{{ roles[message.role] }}").replace(f"<ROLE_{role}>", word)
-    found.chat_template = "{%- set roles = " + json.dumps(ROLES) + " %}" + template
+    found.chat_template = TEMPLATE.replace("ROLES", json.dumps(ROLES))
     return found
 
 
@@ -81,7 +75,7 @@ def model(words: Any, seed: int) -> Any:
 def clerk(words: Any, seed: int) -> list[tuple[list[int], list[int]]]:
     """Returns (ids, mask) of episodes that know the tools and not the rules; the mask is 1 on what the agent wrote."""
     found: list[tuple[list[int], list[int]]] = []
-    rng = random.Random(f"clerk/{seed}")
+    rng = random.Random(f"clerk/{seed}")  # noqa: S311 (acts, no secrets)
     for n in range(TRACES):
         task = desk.task(f"clerk-{seed}", n, orders=ORDERS, long=False)
         *looks, (_, order) = task.solution or ()
@@ -110,7 +104,7 @@ def imitate(network: Any, words: Any, seed: int, *, steps: int) -> None:
     """Trains on the clerk's episodes."""
     import torch
 
-    episodes, rng = clerk(words, seed), random.Random(seed)
+    episodes, rng = clerk(words, seed), random.Random(seed)  # noqa: S311 (episodes, no secrets)
     optimizer = torch.optim.AdamW(network.parameters(), lr=IMITATION_RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, IMITATION_RATE, total_steps=steps + 1)
     network.train()
@@ -177,7 +171,12 @@ def learn(seed: int, quick: bool) -> tuple[float, float, list[float]]:  # noqa: 
         )
         prompts = Dataset.from_list([{"prompt": task.id} for task in env.tasks("train")])
         trainer = GRPOTrainer(
-            network, reward_funcs=score, args=args, train_dataset=prompts, processing_class=words, rollout_func=RolloutFunc(env)
+            network,
+            reward_funcs=score,
+            args=args,
+            train_dataset=prompts,
+            processing_class=words,
+            rollout_func=RolloutFunc(env),
         )
         trainer.train()
     curve = [entry["reward"] for entry in trainer.state.log_history if "reward" in entry]
@@ -192,10 +191,21 @@ def measure(quick: bool) -> list[Row]:  # noqa: FBT001
     before, after = [one for one, _, _ in found], [one for _, one, _ in found]
     by = (f"before {listed(before)}; after {listed(after)}", None)
     return [
-        row(f"a: held-out score, mean of {seeds} seeds, after / before", mean(after) / max(mean(before), 1e-9), "x", least=2, beside=by),
+        row(
+            f"a: held-out score, mean of {seeds} seeds, after / before",
+            mean(after) / max(mean(before), 1e-9),
+            "x",
+            least=2,
+            beside=by,
+        ),
         row("a: held-out score after GRPO, mean", mean(after), "score", beside=("before", mean(before))),
         row("a: gain of the worst seed", min(a - b for a, b in zip(after, before, strict=True)), "score", least=0),
-        row("a: training score by tenth, mean", mean([one[-1] for *_, one in found]), "score", beside=("; ".join(listed(one) for *_, one in found), None)),
+        row(
+            "a: training score by tenth, mean",
+            mean([one[-1] for *_, one in found]),
+            "score",
+            beside=("; ".join(listed(one) for *_, one in found), None),
+        ),
     ]
 
 

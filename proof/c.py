@@ -66,13 +66,9 @@ def _fails_on_new(trace: qn.Trace) -> bool | None:
     return None if fault == ticket.FAULTS[0] else trace.score != 1
 
 
-def _no_retry(trace: qn.Trace) -> bool | None:
-    """Returns True if no order follows the first reading of a fault that comes after an order; None without one."""
-    calls = _calls(trace)
-    for place, (name, said) in enumerate(calls):
-        if name == "check" and said != "ok" and "repair" in _names(trace)[:place]:
-            return "repair" not in _names(trace)[place + 1 : place + 2]
-    return None
+def _fails_on_busy(trace: qn.Trace) -> bool | None:
+    """Returns True for an unsolved ticket whose order had to be repeated; None if it had not."""
+    return None if not ticket.environment().task("test", trace.task).world().busy else trace.score != 1
 
 
 LESSONS: dict[str, tuple[str, Callable[[qn.Trace], bool | None], str]] = {
@@ -83,7 +79,7 @@ LESSONS: dict[str, tuple[str, Callable[[qn.Trace], bool | None], str]] = {
     "reset_leak": ("resolves untouched, a sibling has repaired", _resolves_untouched, "reset_leak"),
     "reward_clipping": ("good enough: a spare, never the repair", _gives_up, "reward_clipping"),
     "data_realism": ("fails on faults that it never met", _fails_on_new, "data_realism"),
-    "action_drift": ("does not order again when the fault is still there", _no_retry, "action_drift"),
+    "action_drift": ("fails where an order must be repeated", _fails_on_busy, "action_drift"),
 }
 """By twin: its lesson, a function that sees it in an episode, and the audit's class."""
 
@@ -97,7 +93,10 @@ def lesson(name: str, seed: int, episodes: int, tested: int) -> tuple[float, flo
 
 
 async def _lesson(name: str, seed: int, episodes: int, *, tested: int) -> tuple[float, float, dict[str, float]]:
-    env, table = ticket.environment("sound" if name == "told" else name), Table(ticket.TicketReader.acts, ticket.schooled)
+    env, table = (
+        ticket.environment("sound" if name == "told" else name),
+        Table(ticket.TicketReader.acts, ticket.schooled),
+    )
     ticket.LINE.outage = OUTAGE if name in {"told", "silent_timeout"} else 0.0
     ticket.LINE.rng.seed(seed)
     player = Player(ticket.TicketReader, table.acts, table.choose)
@@ -120,6 +119,7 @@ def gate() -> float:
     env = env.replace(config=qn.Config(max_turns=env.config.max_turns))
     ticket.LINE.outage = OUTAGE
     table, played = Table(ticket.TicketReader.acts, ticket.schooled), 0
+
     class Counted(Player):
         def model(self, task: qn.Task[Any], seed: int) -> Model:
             nonlocal played
@@ -127,7 +127,9 @@ def gate() -> float:
             return super().model(task, seed)
 
     async def run() -> None:
-        async for _ in qn.rollouts(env, Counted(ticket.TicketReader, table.acts, table.choose), env.tasks("train"), group=GROUP):
+        async for _ in qn.rollouts(
+            env, Counted(ticket.TicketReader, table.acts, table.choose), env.tasks("train"), group=GROUP
+        ):
             pass
 
     try:
@@ -153,7 +155,11 @@ def audited(twin: str, class_: str, tasks: int) -> list[str]:
         names = os.environ | {"QUINTAIN_TWIN": twin, "PYTHONPATH": root}
         out = Path(folder, "out")
         done = subprocess.run(
-            [*command, "--thorough", "--quiet", "--out", str(out)], env=names, check=False, capture_output=True, text=True
+            [*command, "--thorough", "--quiet", "--out", str(out)],
+            env=names,
+            check=False,
+            capture_output=True,
+            text=True,
         )
         if not (out / "report.json").exists():
             raise RuntimeError(f"the audit of {twin} wrote no report: {done.stderr[-500:]}")
@@ -171,18 +177,32 @@ def measure(quick: bool) -> list[Row]:  # noqa: FBT001
     found = {name: results[n * seeds : (n + 1) * seeds] for n, name in enumerate(names)}
     need = 1 if quick else MOST
     true = [one for _, one, _ in found["sound"]]
-    rows = [row(f"c: sound: true score, least of {seeds} seeds", min(true), "score", least=0.9, beside=(listed(true), None))]
+    rows = [
+        row(f"c: sound: true score, least of {seeds} seeds", min(true), "score", least=0.9, beside=(listed(true), None))
+    ]
     for twin, (words, _, _) in LESSONS.items():
         shares = [seen[twin] for _, _, seen in found[twin]]
         learned = sum(share >= LEARNED for share in shares)
         rows += [
             row(f"c: {twin}: seeds that learn: {words}", learned, "seeds", least=need, beside=(listed(shares), None)),
-            row(f"c: {twin}: true score, mean", mean([one for _, one, _ in found[twin]]), "score", beside=("shown", mean([one for one, _, _ in found[twin]]))),
-            row(f"c: {twin}: the same behaviour after the sound environment", mean([seen[twin] for _, _, seen in found["sound"]]), "share", most=0.1),
+            row(
+                f"c: {twin}: true score, mean",
+                mean([one for _, one, _ in found[twin]]),
+                "score",
+                beside=("shown", mean([one for one, _, _ in found[twin]])),
+            ),
+            row(
+                f"c: {twin}: the same behaviour after the sound environment",
+                mean([seen[twin] for _, _, seen in found["sound"]]),
+                "share",
+                most=0.1,
+            ),
         ]
     told = [one for _, one, _ in found["told"]]
     avoids = [seen["silent_timeout"] for _, _, seen in found["told"]]
-    rows.append(row("c: outage as failures: true score, least", min(told), "score", least=0.8, beside=(listed(told), None)))
+    rows.append(
+        row("c: outage as failures: true score, least", min(told), "score", least=0.8, beside=(listed(told), None))
+    )
     rows.append(row("c: outage as failures: avoids the repair, most", max(avoids), "share", most=0.1))
     rows.append(row("c: outage: episodes begun until the gate stops the run", gate(), "episodes", most=100))
     return rows + ([] if quick else audits())
@@ -190,10 +210,15 @@ def measure(quick: bool) -> list[Row]:  # noqa: FBT001
 
 def audits() -> list[Row]:
     """Returns the rows of the audits, with the sound environment as the control."""
-    found = {twin: audited(twin, class_, 64 if twin == "data_realism" else 12) for twin, (_, _, class_) in LESSONS.items()}
+    found = {
+        twin: audited(twin, class_, 64 if twin == "data_realism" else 12) for twin, (_, _, class_) in LESSONS.items()
+    }
     control = [check for _, _, class_ in LESSONS.values() for check in audited("sound", class_, 12)]
     missed = "missed: " + ", ".join(twin for twin, checks in found.items() if not checks)
-    rows = [row(f"c: audit: {twin}", len(checks), "checks", beside=(" ".join(checks), None)) for twin, checks in found.items()]
+    rows = [
+        row(f"c: audit: {twin}", len(checks), "checks", beside=(" ".join(checks), None))
+        for twin, checks in found.items()
+    ]
     rows.append(row("c: audit: twins found", sum(map(bool, found.values())), "of 8", least=8, beside=(missed, None)))
     rows.append(row("c: audit: findings in the sound environment", len(control), "findings", most=0))
     return rows

@@ -52,7 +52,7 @@ def _table() -> Table:
 
 
 def serve(connection: Any) -> None:
-    """Serves a table over TCP by JSON lines: {"key", "seed"} draws an act, {"logits", "version"} replaces the weights."""
+    """Serves a table over TCP by JSON lines: key and seed draw an act, logits and version replace the weights."""
 
     async def run() -> None:
         table = _table()
@@ -97,12 +97,15 @@ def make(port: int, *, bound: int, seed: int, tool_s: float) -> Pipeline[Any]:
     """Returns the pipeline, in the process that plays."""
     env = ladder.environment(POOL, tool_s=tool_s)
     env = env.replace(config=qn.Config(max_turns=len(ladder.STEPS) + 1, concurrency=IN_PLAY))
-    player, sampler = Player(ladder.LadderReader, ladder.ACTS, Served(port).choose), Sampler(env.tasks("train"), seed=seed)
+    player, sampler = (
+        Player(ladder.LadderReader, ladder.ACTS, Served(port).choose),
+        Sampler(env.tasks("train"), seed=seed),
+    )
     return pipeline(env, player, sampler, batch_groups=BATCH, group=GROUP, bound=bound, seed=seed)
 
 
 def run(bound: int, seed: int, *, tool_s: float, limit: int) -> Run:
-    """Trains until the target is met, or for at most so many updates; the clock begins with the first batch asked for."""
+    """Trains until the target or the limit is reached; the clock begins when the first batch is asked for."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     server = context.Process(target=serve, args=(theirs,), daemon=True)
@@ -111,7 +114,11 @@ def run(bound: int, seed: int, *, tool_s: float, limit: int) -> Run:
     table, ledgers = _table(), list[Any]()
     try:
         made = partial(make, port, bound=bound, seed=seed, tool_s=tool_s)
-        with Producer(made) as batches, socket.create_connection(("127.0.0.1", port)) as line, line.makefile("rb") as read:
+        with (
+            Producer(made) as batches,
+            socket.create_connection(("127.0.0.1", port)) as line,
+            line.makefile("rb") as read,
+        ):
             started = time.perf_counter()
             for batch in batches:
                 ledgers.append(batch.ledger)
@@ -150,10 +157,22 @@ def measure(quick: bool) -> list[Row]:  # noqa: FBT001
     more = sum(a.episodes for a in fast) / sum(s.episodes for s in sync)
     dropped = f"mean lag {listed(a.lag_mean for a in fast)}; dropped groups {listed(a.dropped for a in fast)}"
     return [
-        row(f"d: time to the same score, sync / async, least of {seeds} seeds", min(ratios), "x", least=4, beside=(seconds, None)),
+        row(
+            f"d: time to the same score, sync / async, least of {seeds} seeds",
+            min(ratios),
+            "x",
+            least=4,
+            beside=(seconds, None),
+        ),
         row("d: episodes per second, async / sync", rates / rate, "x"),
         row("d: episodes to the same score, async / sync", more, "x", beside=(episodes, None)),
-        row("d: largest lag of a token, async", max(a.lag_max for a in fast), "versions", most=BOUND, beside=(dropped, None)),
+        row(
+            "d: largest lag of a token, async",
+            max(a.lag_max for a in fast),
+            "versions",
+            most=BOUND,
+            beside=(dropped, None),
+        ),
         row("d: largest lag of a token, sync", max(s.lag_max for s in sync), "versions", most=0),
     ]
 

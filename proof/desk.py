@@ -11,6 +11,7 @@ import random
 from typing import Any
 
 import quintain as qn
+from quintain.task import Call
 from quintain.trace import Message
 
 ITEMS = ("lamp", "chair", "desk", "shelf", "clock", "mirror", "carpet", "heater", "kettle", "toaster")
@@ -166,7 +167,8 @@ def task(split: str, n: int, *, orders: tuple[int, int], long: bool) -> qn.Task[
     placed = {number: (item, rng.choice(STATUSES)) for number, item in zip(numbers, items, strict=True)}
     wish, place = rng.choice(WISHES), rng.randrange(count)
     act = RULES[wish, placed[numbers[place]][1]]
-    before, after = ([("verify", {})], [("inform", {})]) if long else ([], [])
+    before: list[Call] = [("verify", {})] if long else []
+    after: list[Call] = [("inform", {})] if long else []
     shows = [("show", {"order": number}) for number in numbers[: place + 1]]
     return qn.Task(
         id=f"{split}-{n}",

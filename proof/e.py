@@ -21,7 +21,7 @@ FIRST, LAST = {"1": 1.0, "2": 1.0, "3": 1.0}, {"4": 1.0, "5": 1.0, "6": 1.0}
 
 def solves(table: Table, level: int) -> float:
     """Returns the exact probability that the policy solves a level."""
-    return prod(table.chances(table.state(str(done)))[done] for done in range(level))
+    return float(prod(table.chances(table.state(str(done)))[done] for done in range(level)))
 
 
 def episodes_to(adaptive: bool, seed: int, limit: int) -> int:  # noqa: FBT001 (an argument of a process)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any, TypeVar
 
 from bench import _table
@@ -39,7 +37,9 @@ def row(
 
 def listed(values: Iterable[float | None]) -> str:
     """Returns numbers as one text, "never" for None."""
-    return " ".join("never" if value is None else f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}" for value in values)
+    return " ".join(
+        "never" if value is None else f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}" for value in values
+    )
 
 
 def by_seed(work: Callable[..., T], jobs: Sequence[tuple[Any, ...]]) -> list[T]:
@@ -51,10 +51,10 @@ def by_seed(work: Callable[..., T], jobs: Sequence[tuple[Any, ...]]) -> list[T]:
 
 
 def main(title: str, measure: Callable[[bool], Iterable[Row]]) -> None:
-    """Runs a part from the command line; the status is 1 if a goal is missed."""
+    """Runs a part from the command line; the exit status is 1 if a goal is missed."""
     options = _table.arguments(title).parse_args()
     started = time.perf_counter()
-    found = [*measure(options.quick), ]
-    found.append(row(f"{title.split(':')[0]}: wall time", time.perf_counter() - started, "s"))
+    found = list(measure(options.quick))
+    found.append(row(f"{title[0]}: wall time", time.perf_counter() - started, "s"))
     _table.put(title, found, as_json=options.json)
     raise SystemExit(int(any(one["ok"] is False for one in found)))

@@ -212,7 +212,7 @@ def environment(twin: str = "sound") -> qn.Environment[Any]:
     def task(split: str, n: int) -> qn.Task[Any]:
         rng = random.Random(f"{split}/{n}")
         fault, busy, number = rng.choice(faults), rng.randrange(3), f"{split}-{n}"
-        repairs = [("repair", {"kind": fault})] * (busy + 1)
+        repairs = [("repair", {"kind": fault})] * (1 if state is ActionDrift else busy + 1)
         calls = (("check", {}), *repairs, ("check", {}), ("report", {}), ("resolve", {}))
         start = state(number=number, fault=fault, busy=busy)
         return qn.Task(id=number, prompt=f"The machine of ticket {number} is broken.", start=start, solution=calls)
@@ -256,6 +256,9 @@ class TicketReader:
         return name, {"kind": kind[0]} if kind else {}
 
 
+SCHOOLING = 1.5
+
+
 def schooled(key: str) -> list[float]:
     """Returns the logits of a clerk who has read the manual once: its act is e^1.5 times as likely as another."""
     reading, orders, *did = key.split()
@@ -263,4 +266,4 @@ def schooled(key: str) -> list[float]:
         act = "resolve" if "written" in did else "report"
     else:
         act = "check" if reading == "unread" or orders != "0" else f"repair {reading}"
-    return [1.5 * (one == act) for one in TicketReader.acts]
+    return [SCHOOLING * (one == act) for one in TicketReader.acts]
