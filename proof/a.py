@@ -1,8 +1,8 @@
 """Part a: a Llama of 0.5 million parameters learns the rules of the desk, by TRL's GRPOTrainer.
 
 It first imitates a clerk who knows the tools and not the rules: the oracle's calls up to the act, and a random act.
-That stands for a pretrained model. Then GRPO, with `quintain.train.trl.RolloutFunc`, finds the rules. Tested are tasks of
-another split, before and after, with every seed.
+That stands for a pretrained model. Then GRPO, with `quintain.train.trl.RolloutFunc`, finds the rules. Tested are tasks
+of another split, before and after, with every seed.
 """
 
 from __future__ import annotations

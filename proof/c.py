@@ -27,7 +27,7 @@ from quintain.harness import Model
 from quintain.rollouts import Draw
 from quintain.train.curriculum import Sampler
 
-SEEDS, EPISODES, TOLD, TESTED, OUTAGE, GAMMA = 10, 3072, 6144, 512, 0.7, 0.95
+SEEDS, EPISODES, TOLD, TESTED, OUTAGE, GAMMA = 10, 3072, 4096, 512, 0.6, 0.95
 LEARNED, MOST = 0.5, 7
 """Share of episodes with the behaviour that makes it a lesson, and the least number of seeds that learn it."""
 

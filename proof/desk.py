@@ -161,7 +161,7 @@ def idle(view: qn.StepView[Desk]) -> float:
 
 def task(split: str, n: int, *, orders: tuple[int, int], long: bool) -> qn.Task[Desk]:
     """Returns a task; `orders` are the fewest and the most orders of its customer."""
-    rng = random.Random(f"{split}/{n}/{orders}")
+    rng = random.Random(f"{split}/{n}/{orders}")  # noqa: S311 (tasks, no secrets)
     count = rng.randint(*orders)
     numbers, items = rng.sample(NUMBERS, count), rng.sample(ITEMS, count)
     placed = {number: (item, rng.choice(STATUSES)) for number, item in zip(numbers, items, strict=True)}
@@ -234,4 +234,4 @@ class DeskReader:
             return act, {}
         place = int(act[5:]) if act.startswith("show") else int(self._shown or 0)
         order = self._numbers[place - 1] if 0 < place <= len(self._numbers) else "none"
-        return act.split()[0], {"order": order}
+        return act.split(maxsplit=1)[0], {"order": order}

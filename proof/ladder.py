@@ -42,7 +42,7 @@ class House(qn.State):
             step: Its name.
         """
         if self.tool_s and not self.done:
-            await asyncio.sleep(self.tool_s * min(CUT, random.paretovariate(TAIL)))  # noqa: S311 (waiting, no secrets)
+            await asyncio.sleep(self.tool_s * min(CUT, random.paretovariate(TAIL)))
         self.done.append(step)
         if len(self.done) == self.level:
             self.finish("all steps are done")

@@ -25,7 +25,7 @@ def svg(rows: Sequence[Row]) -> str:
         mark = "✓" if one["ok"] else "✗"
         lines.append(_text(16, y, mark, colour=COLOURS[one["ok"]], weight="bold"))
         lines.append(_text(40, y, one["name"]))
-        value = "–" if one["value"] is None else _table._number(one["value"])  # noqa: SLF001
+        value = "-" if one["value"] is None else _table._number(one["value"])
         lines.append(_text(800, y, value, anchor="end", weight="bold"))
         lines.append(_text(812, y, f"{one['unit']}  goal {one['goal']}", colour="#57606a"))
     height = TOP + LINE * (len(shown) + 1)

@@ -210,7 +210,7 @@ def environment(twin: str = "sound") -> qn.Environment[Any]:
         return value(view.state) if view.state.status == "resolved" else 0.0
 
     def task(split: str, n: int) -> qn.Task[Any]:
-        rng = random.Random(f"{split}/{n}")
+        rng = random.Random(f"{split}/{n}")  # noqa: S311 (tasks, no secrets)
         fault, busy, number = rng.choice(faults), rng.randrange(3), f"{split}-{n}"
         repairs = [("repair", {"kind": fault})] * (1 if state is ActionDrift else busy + 1)
         calls = (("check", {}), *repairs, ("check", {}), ("report", {}), ("resolve", {}))
@@ -256,11 +256,12 @@ class TicketReader:
         return name, {"kind": kind[0]} if kind else {}
 
 
-SCHOOLING = 1.5
+SCHOOLING = 1.75
+"""Logit of the manual's act; the others have 0."""
 
 
 def schooled(key: str) -> list[float]:
-    """Returns the logits of a clerk who has read the manual once: its act is e^1.5 times as likely as another."""
+    """Returns the logits of a clerk who has read the manual once: its act is e^1.75 times as likely as another."""
     reading, orders, *did = key.split()
     if reading == "ok":
         act = "resolve" if "written" in did else "report"
