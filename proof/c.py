@@ -184,7 +184,13 @@ def measure(quick: bool) -> list[Row]:  # noqa: FBT001
         shares = [seen[twin] for _, _, seen in found[twin]]
         learned = sum(share >= LEARNED for share in shares)
         rows += [
-            row(f"c: {twin}: seeds that learn: {words}", learned, "seeds", least=need, beside=(listed(shares), None)),
+            row(
+                f"c: {twin}: of {seeds} seeds learn: {words}",
+                learned,
+                "seeds",
+                least=need,
+                beside=(listed(shares), None),
+            ),
             row(
                 f"c: {twin}: true score, mean",
                 mean([one for _, one, _ in found[twin]]),
