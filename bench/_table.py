@@ -78,7 +78,7 @@ def show(title: str, rows: list[Row]) -> None:
     table.add_column("its value", justify="right")
     for one in rows:
         ok = {True: "yes", False: "NO", None: ""}[one["ok"]]
-        goal = "" if one["goal"] is None else f"<= {_number(one['goal'])}"
+        goal = one["goal"] or "" if isinstance(one["goal"], str | None) else f"<= {_number(one['goal'])}"
         table.add_row(
             one["name"], _number(one["value"]), one["unit"], goal, ok, one["peer"] or "", _number(one["peer_value"])
         )
