@@ -25,7 +25,7 @@ from proof.learn import GROUP, Choice, Player, Table
 from proof.rows import Row, listed, main, row
 from quintain.train.advantages import group_mean
 from quintain.train.curriculum import Sampler
-from quintain.train.pipeline import Pipeline, pipeline
+from quintain.train.pipeline import AsyncBatches, pipeline
 from quintain.train.queue import Producer
 
 SEEDS, BATCH, BOUND, IN_PLAY, TOOL_S, TARGET, LIMIT = 3, 4, 4, 64, 0.1, 0.9, 200
@@ -93,7 +93,7 @@ class Served:
             return Choice(*json.loads(await reader.readline()))
 
 
-def make(port: int, *, bound: int, seed: int, tool_s: float) -> Pipeline[Any]:
+def make(port: int, *, bound: int, seed: int, tool_s: float) -> AsyncBatches[Any]:
     """Returns the pipeline, in the process that plays."""
     env = ladder.environment(POOL, tool_s=tool_s)
     env = env.replace(config=qn.Config(max_turns=len(ladder.STEPS) + 1, concurrency=IN_PLAY))

@@ -58,7 +58,8 @@ def staged(reverse: bool, seed: int, stage: int) -> tuple[float, float]:  # noqa
 
 def sign_test(wins: int, pairs: int) -> float:
     """Returns the two-sided p value of so many wins, if each were a coin's."""
-    return min(1.0, 2 * sum(comb(pairs, k) for k in range(max(wins, pairs - wins), pairs + 1)) / 2**pairs)
+    tail = sum(comb(pairs, k) for k in range(max(wins, pairs - wins), pairs + 1))
+    return min(1.0, 2.0 * tail / float(2**pairs))
 
 
 def measure(quick: bool) -> list[Row]:  # noqa: FBT001
