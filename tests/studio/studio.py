@@ -29,16 +29,23 @@ def missing() -> str:
 
 @contextlib.contextmanager
 def started(folder: Path, home: Path) -> Generator[str]:
-    """Runs `quintain studio` and yields its address; Ctrl-C must end it in order."""
+    """Runs `quintain studio` and yields its address."""
+    with running(folder, home) as (process, address):
+        yield address
+        process.send_signal(signal.SIGINT)
+        process.wait(SECONDS)
+
+
+@contextlib.contextmanager
+def running(folder: Path, home: Path) -> Generator[tuple[subprocess.Popen[str], str]]:
+    """Runs `quintain studio` and yields process and address."""
     variables = {"XDG_CACHE_HOME": str(home), "XDG_STATE_HOME": str(home)}
     process = subprocess.Popen(
         command("studio", folder, "--port", "0"), stdout=subprocess.PIPE, text=True, env=os.environ | variables
     )
     try:
         assert process.stdout is not None
-        yield process.stdout.readline().removeprefix("studio: ").strip()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(SECONDS) == 130
+        yield process, process.stdout.readline().removeprefix("studio: ").strip()
     finally:
         process.kill()
         process.communicate()

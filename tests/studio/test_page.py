@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from quintain.trace import Trace
 from tests.studio.runs import HOSTILE, failed, forged, line, trace, write
-from tests.studio.studio import AXE, Reading, missing, started
+from tests.studio.studio import AXE, SECONDS, Reading, missing, running, started
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "never")
 
@@ -60,6 +61,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def address(home: Path) -> Iterator[str]:
     with started(home / "runs", home) as url:
         yield url
+
+
+def test_ctrl_c_ends_the_studio(home: Path, tmp_path: Path) -> None:
+    with running(home / "runs", tmp_path) as (process, _):
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS) == 130
 
 
 @pytest.fixture(scope="module")
