@@ -120,7 +120,8 @@ def quintain(*arguments: object, cwd: Path, **env: str) -> subprocess.CompletedP
     )
 
 
-def _enable_ctrl_c() -> None:
+def enable_ctrl_c() -> None:
+    """Lets a started process be ended by Ctrl-C, which shells have background processes ignore."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -132,7 +133,7 @@ def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=_enable_ctrl_c,  # noqa: PLW1509  # it calls one function that takes no lock
+        preexec_fn=enable_ctrl_c,  # noqa: PLW1509  # it calls one function that takes no lock
     )
 
 

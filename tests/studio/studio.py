@@ -14,7 +14,7 @@ from typing import Any
 
 from quintain.studio.page import STATIC
 from tests.audit.page.browser import Browser, program
-from tests.cli.program import command
+from tests.cli.program import command, enable_ctrl_c
 
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
 SECONDS = 30
@@ -41,7 +41,11 @@ def running(folder: Path, home: Path) -> Generator[tuple[subprocess.Popen[str], 
     """Runs `quintain studio` and yields process and address."""
     variables = {"XDG_CACHE_HOME": str(home), "XDG_STATE_HOME": str(home)}
     process = subprocess.Popen(
-        command("studio", folder, "--port", "0"), stdout=subprocess.PIPE, text=True, env=os.environ | variables
+        command("studio", folder, "--port", "0"),
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | variables,
+        preexec_fn=enable_ctrl_c,  # noqa: PLW1509  # it calls one function that takes no lock
     )
     try:
         assert process.stdout is not None

@@ -14,7 +14,7 @@ from quintain.trace import Trace
 from tests.studio.runs import HOSTILE, failed, forged, line, trace, write
 from tests.studio.studio import AXE, SECONDS, Reading, missing, running, started
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "never")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "never")]
 
 ROWS = "document.querySelectorAll('.scroller .line').length"
 COUNT = "document.querySelector('[role=status]')?.textContent"
@@ -119,15 +119,15 @@ def test_a_run_is_read_with_keys_alone(browser: Reading) -> None:
     browser.until(f"{HEADING} === 'lend 1 member 3'")
     assert browser.run("document.querySelectorAll('section.turn').length") == 33
     browser.press("j", "j")
-    assert browser.run("document.activeElement.id") == "t1"
+    browser.until("document.activeElement.id === 't1'")
     browser.press("n")
-    assert browser.run("document.activeElement.id") == "t2"
+    browser.until("document.activeElement.id === 't2'")
     browser.press("g", "g")
     browser.until("document.querySelectorAll('.sides th').length === 4")
     assert "← here the scores part most" in browser.run("document.querySelector('.tree').textContent")
     browser.press("g", "e")
     browser.until(f"{COUNT} === '{COUNTED} of {COUNTED}'")
-    assert browser.run("document.activeElement.getAttribute('role')") == "grid"
+    browser.until("document.activeElement.getAttribute('role') === 'grid'")
     browser.press("?")
     assert browser.run("document.querySelector('dialog').open")
     browser.press("Escape")
@@ -191,7 +191,7 @@ def test_a_saved_episode_opens_from_disk(browser: Reading, home: Path, address: 
     browser.until("document.querySelectorAll('section.turn').length === 23")
     assert browser.run(HEADING) == "lend 5 member 2"
     browser.press("j", "n")
-    assert browser.run("document.activeElement.id") == "t1"
+    browser.until("document.activeElement.id === 't1'")
     assert browser.requests() == [(home / "saved.html").as_uri()]
     assert browser.complaints() == []
     browser.events.clear()

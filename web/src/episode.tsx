@@ -1,6 +1,6 @@
 // One episode: its verdicts on top, then all turns. The same for the studio and for the file that is sent.
 import { Fragment } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Binding } from "./keys";
 import type { Criterion, Environment, Message, Reward, Step, Trace, Turn } from "./record";
 import { component } from "./record";
@@ -256,7 +256,8 @@ export function goTo(index: number): void {
 export function useReading(trace: Trace | undefined): { raw: boolean; keys: Binding[]; at: () => number } {
   const [raw, setRaw] = useState(false);
   const current = useRef(-1);
-  useEffect(() => {
+  // Before the next key can come, which an effect after the paint would miss.
+  useLayoutEffect(() => {
     current.current = -1;
     const focused = (event: FocusEvent) => {
       const section = (event.target as HTMLElement).closest<HTMLElement>("section.turn");

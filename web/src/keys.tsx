@@ -1,5 +1,5 @@
 // Keys of the screen: one letter, or two such as "g e". A dialog names them, and a switch turns letters off.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export type Binding = [keys: string, means: string, act: () => void];
 
@@ -10,7 +10,7 @@ export function useKeys(bindings: Binding[]) {
   latest.current = bindings;
   const dialog = useRef<HTMLDialogElement>(null);
   const [letters, setLetters] = useState(() => remembered() !== "off");
-  useEffect(() => {
+  useLayoutEffect(() => {
     let before = "";
     const pressed = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
