@@ -65,5 +65,6 @@ def test_field_that_takes_larger_numbers_is_proven(costs: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_exact_fields_are_left_alone(costs: Path) -> None:
     assert not found(costs, "Exact", [near])

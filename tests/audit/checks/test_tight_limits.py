@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from quintain.audit.checks.false_resolution import status_without_work
 from quintain.audit.checks.silent_default import limits
 from quintain.audit.checks.stale_cache import read_your_writes
@@ -19,6 +21,7 @@ def test_stale_cache_is_proven_within_the_turns_of_an_episode() -> None:
     assert max(turns(report.findings[0].probes[0].ops).values()) <= 6
 
 
+@pytest.mark.slow
 def test_sound_environment_with_few_turns_is_left_alone() -> None:
     report = audited(SUBJECTS, "env", [read_your_writes, limits, status_without_work])
     assert not report.findings

@@ -55,6 +55,10 @@ class TestDatabase(ResourceContract):
         db.bind(Shared())
         return db
 
+    @pytest.mark.slow  # The database of SQLite shows it, and histories on both agree.
+    def test_other_processes_give_the_same_digests(self) -> None:
+        super().test_other_processes_give_the_same_digests()
+
     def operations(self) -> Sequence[Operation]:
         return [
             sql("UPDATE orders SET status = 'sent' WHERE id = 7 AND status = 'open'"),
