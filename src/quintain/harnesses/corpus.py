@@ -21,14 +21,14 @@ _INDEXES_MAX = 8
 
 
 class Page(msgspec.Struct, frozen=True):
-    """One page; its address is its key in the table."""
+    """Page of a corpus; its address is its key in the table."""
 
     title: str
     text: str
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """One page that a search found."""
+    """Page that a search found."""
 
     url: str
     title: str

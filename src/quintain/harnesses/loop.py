@@ -124,7 +124,7 @@ def agentic(system: str = "", *, reflect_every: int = 8, tools: Sequence[State] 
 
 
 class AgentPlay:
-    """One episode of an `AgentLoop`.
+    """Episode of an `AgentLoop`.
 
     Attributes:
         session: The agent's session.

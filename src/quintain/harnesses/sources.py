@@ -24,7 +24,7 @@ CLIPPED = _CUT + '("{id}", offset={offset}) returns the rest]'
 
 
 class Source(msgspec.Struct, frozen=True):
-    """One tool result.
+    """Tool result with its id.
 
     Attributes:
         content: What the tool returned.

@@ -144,7 +144,7 @@ async def delegated(agent: Subagent, prompt: str, *, session: Session, model: Mo
 
 
 class Delegation(msgspec.Struct, frozen=True):
-    """One task of a subagent in a record.
+    """Task of a subagent in a record.
 
     Attributes:
         turn: Index of the turn that gave the task.

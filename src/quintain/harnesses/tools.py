@@ -25,7 +25,7 @@ Words = Annotated[str, msgspec.Meta(min_length=1, max_length=100_000)]
 
 
 class TodoItem(msgspec.Struct, frozen=True):
-    """One step of a plan."""
+    """Step of a plan."""
 
     text: Line
     status: Literal["open", "doing", "done", "dropped"] = "open"

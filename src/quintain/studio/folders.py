@@ -23,7 +23,7 @@ _ACTIVE_S = 20
 
 
 class Run:
-    """One run: its index and its columns, opened when they are first asked for."""
+    """Run of a folder, whose index and columns are opened at their first use."""
 
     def __init__(self, name: str, folder: Path, cache: Path) -> None:
         self.name, self.folder = name, folder

@@ -20,7 +20,7 @@ _HALVINGS = 60
 
 
 class Curve(msgspec.Struct):
-    """One number over the steps.
+    """Number over the steps.
 
     Attributes:
         steps: Numbers of the updates.

@@ -40,7 +40,7 @@ class SamplerPicture(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Update(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One update of the weights.
+    """Update of the weights.
 
     Attributes:
         step: Number of the update.
