@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from quintain.audit.auditor import audit
 from quintain.audit.checks.false_resolution import status_without_work
 from quintain.audit.checks.silent_default import limits
 from quintain.audit.checks.stale_cache import read_your_writes
+from quintain.audit.kernel.loader import Subject
 from quintain.audit.kernel.probe import Op, answer, call, reset, together, turns
 from tests.audit.checks._found import audited
 
@@ -26,6 +28,11 @@ def test_sound_environment_with_few_turns_is_left_alone() -> None:
     report = audited(SUBJECTS, "env", [read_your_writes, limits, status_without_work])
     assert not report.findings
     assert {one.status for one in report.checks} == {"checked"}
+
+
+def test_environment_is_not_checked_without_time() -> None:
+    report = audit(Subject(f"{SUBJECTS}:env"), [read_your_writes], budget=0.0)
+    assert [one.status for one in report.checks] == ["not_checked"]
 
 
 def test_turns_are_counted_by_session() -> None:

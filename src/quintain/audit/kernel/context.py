@@ -191,6 +191,9 @@ class AuditContext:
 
         Type hints, decoders and compiled statements are ready then, and a probe takes a third of the CPU. Solutions
         that leave a thread or process, or after which an episode differs, are not played so.
+
+        Raises:
+            OutOfTime: The budget is spent.
         """
         if self.about.kind != "environment" or "oracle" not in self.offers:
             return
@@ -202,13 +205,22 @@ class AuditContext:
         held = Op("resources", mark="before"), Op("resources", mark="after")
         record = self.play(held[0], *walked, held[1])
         before, after = (record.at(op.mark).value for op in held)
-        if record.broken or record.left or any(before[name] != after[name] for name in ("threads", "processes")):
+        if (
+            record.died
+            or record.broken
+            or record.left
+            or any(before[name] != after[name] for name in ("threads", "processes"))
+        ):
             return
         tried = [solved[task] for task in self.sample_tasks(2)]
         cold = [self.play_probe(probe) for probe in tried]
-        self.pool.walked = tuple(walked)
-        for one, other in zip(cold, [self.play_probe(probe) for probe in tried], strict=True):
-            if len(one.seen) != len(other.seen) or not all(map(same, one.seen, other.seen)):
+        self.pool.walked, agree = tuple(walked), False
+        try:
+            warm = [self.play_probe(probe) for probe in tried]
+            pairs = list(zip(cold, warm, strict=True))
+            agree = all(len(a.seen) == len(b.seen) and all(map(same, a.seen, b.seen)) for a, b in pairs)
+        finally:
+            if not agree:
                 self.pool.walked = ()
 
     # --- playing ---
