@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence
 from quintain.audit.kernel.probe import Op, OpResult, Record, reset
 from quintain.audit.kernel.registry import relation
@@ -23,6 +24,11 @@ EPSILON = 1e-9
 def judged(task: str, says: str | list[str], said: str = MARK, *, mark: str = "judge") -> tuple[Op, ...]:
     """A task, begun, and its judge asked about an answer, with a model that replies `says`."""
     return (reset(task), Op("judge", name=task, value={"answer": said, "says": says}, mark=mark))
+
+
+def is_part(ctx: AuditContext) -> bool:
+    """True if the judge is a part of an environment, which may ask more of an answer."""
+    return "score" in ctx.offers
 
 
 def grade(seen: OpResult) -> float | None:

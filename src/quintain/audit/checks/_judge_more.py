@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from quintain.audit.kernel.context import AuditContext
@@ -21,9 +22,18 @@ def longer() -> Iterator[tuple[str, str]]:
     start, middle, end = PARTS
     yield "an answer of several lines", f"{start}\n{middle}\n\n{end}"
     yield "an answer of several sentences", f"{start}. {middle}! And {end}."
-    for size in (200, 400, 900, 2_000, 20_000):
+    for size in (100, 200, 400, 900, 2_000, 20_000):
         fill = "and so on, and on. " * (size // 38 + 1)
         yield f"an answer of {size:,} characters", f"{start} {fill}{middle} {fill}{end}"
+
+
+def fits(prompt: str, said: str) -> bool:
+    """True if a text keeps the limits of words and characters that a prompt states."""
+    for number, what in re.findall(r"(\d[\d,]*) (word|char|letter|sentence|token)", prompt.lower()):
+        many = {"word": len(said.split()), "token": len(said.split()), "sentence": len(re.findall(r"[.!?]", said))}
+        if many.get(what, len(said)) > int(number.replace(",", "")):
+            return False
+    return True
 
 
 def quoted(ctx: AuditContext, task: str) -> list[str]:

@@ -29,7 +29,7 @@ from quintain.task import Task
 from quintain.tools import Tool
 from quintain.trace import Content, Level, Message, Reply, Text, ToolCall
 
-from . import loops, world
+from . import judging, loops, world
 from .failure import SubjectFailure
 
 T = TypeVar("T")
@@ -70,6 +70,7 @@ class Shelf:
 
     Attributes:
         index: Index of the tables of start states.
+        judging: Judges of the environment.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Shelf:
         self._seen, self._lock = 0, threading.Lock()
         self._memories: OrderedDict[str, world.Memory] = OrderedDict()
         self.index = RowIndex()
+        self.judging = judging.Judging(env)
 
     def memory(self, task: str) -> world.Memory:
         """Returns the cache of a task's tables, of which the last ones are kept; a new one starts as the last did."""
@@ -167,7 +169,8 @@ class NativeSubject:
                 if hasattr(owner, name):
                     setattr(self, name, getattr(owner, name))
                     break
-        self.absent = () if hasattr(env.state, "rates") else ("production",)
+        lacking = {"production": not hasattr(env.state, "rates"), "judge": not shelf.judging.paths}
+        self.absent = tuple(name for name, lacks in lacking.items() if lacks)
 
     # -- what there is
 
@@ -302,6 +305,11 @@ class NativeSubject:
             SubjectFailure: The harness let an exception of `complete` through, as it should.
         """
         return self._run(self._heard(self._shelf.task(task), said, complete))
+
+    def judge(self, task: str, answer: str, complete: Callable[[str], str]) -> dict[str, Any] | None:
+        """Returns the grade of an answer with `complete` as the model of each judge; None without a verdict."""
+        env = self._shelf.judging.env or self._env
+        return self._shelf.judging.grade(NativeSubject(env, self._shelf), task, answer, complete=complete)
 
     # -- the world
 
