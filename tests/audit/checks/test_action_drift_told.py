@@ -284,8 +284,8 @@ CASES = {
         ("silent_default", "buy takes a book_id that does not exist, and says that it is done"),
     ],
     "Deaf": [
-        ("silent_default", "find_books gives rows that its pages leaves out"),
-        ("silent_default", "find_books gives more rows than its limit"),
+        ("action_drift", "find_books gives rows that its pages leaves out"),
+        ("action_drift", "find_books gives more rows than its limit"),
         ("silent_default", "loans_of leaves out rows of some book_id, and does not say so"),
         (
             "silent_default",

@@ -178,3 +178,13 @@ def test_the_id_of_what_is_new_is_not_the_one_that_was_told(tmp_path: Path, name
 def test_rows_are_not_known_by_a_field_that_most_of_them_lack(tmp_path: Path) -> None:
     (tmp_path / "orders.py").write_text(ORDERS)
     assert firm(found(tmp_path / "orders.py", "Orders", [rows_.whole])) == []
+
+
+@pytest.mark.parametrize("value", [1_772_442_117.0, "2026-03-02", "2026-03-02T23:30:00Z"])
+def test_time_is_known_by_its_value(value: object) -> None:
+    assert rows_.is_time(value)
+
+
+@pytest.mark.parametrize("value", [4150, 0.5, "I2", "now", None])
+def test_other_value_is_not_taken_for_a_time(value: object) -> None:
+    assert not rows_.is_time(value)

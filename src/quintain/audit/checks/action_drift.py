@@ -30,7 +30,7 @@ from ._drift_places import numbers_name_places
 from ._drift_production import behaviour, counted, production
 from ._drift_promises import descriptions
 from ._drift_refusals import enough, kept
-from ._drift_rows import ordered_lists
+from ._drift_rows import filters, ordered_lists
 from ._drift_settings import set_is_shown
 from ._drift_sums import sums
 from ._drift_told import done_as_told
@@ -313,6 +313,6 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
 
 __all__ = [
     "behaviour", "claims", "contracts_hold", "counted", "declared", "defaults", "descriptions", "done_as_told", "edits",
-    "enough", "exist", "kept", "last", "nested", "numbers_name_places", "ordered_lists", "production", "prompts",
-    "set_is_shown", "stay", "sums", "units",
+    "enough", "exist", "filters", "kept", "last", "nested", "numbers_name_places", "ordered_lists", "production",
+    "prompts", "set_is_shown", "stay", "sums", "units",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from quintain.audit.kernel.registry import relation
 from . import _silent_faults as faults
 from . import _silent_score as verdicts
 from ._drift_nested import unread
-from ._drift_rows import filters, pages, whole
+from ._drift_rows import pages, whole
 from ._silent_agreed import refuse_alike
 from ._silent_faults import Cell, accepted, cells, read_sweep
 from ._silent_gaps import gaps
@@ -226,7 +226,7 @@ def _grade(seen: OpResult) -> Any:
 
 
 __all__ = [
-    "effects", "filters", "gaps", "judge_faults", "limits", "misspelt", "nothing", "pages", "refuse_alike", "swallowed",
+    "effects", "gaps", "judge_faults", "limits", "misspelt", "nothing", "pages", "refuse_alike", "swallowed",
     "tool_faults", "unknown_names", "unknown_tasks", "unlisted_names", "unread", "unread_reference", "user_faults",
     "verifier_faults", "whole",
 ]  # fmt: skip
