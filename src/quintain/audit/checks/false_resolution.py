@@ -14,6 +14,7 @@ from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, answer, call, reset, same, score
 
 from . import _reward_claims as claims
+from ._clip_near import far_fields
 from ._reward_acts import SUCCESS, does_write, is_status, names, only_reads, words
 from ._reward_answered import answered_and_not_done
 from ._reward_described import described_effect
@@ -31,6 +32,7 @@ __all__ = [
     "answers_are_true",
     "described_effect",
     "downstream",
+    "far_fields",
     "paid_without_effect",
     "say_the_outputs",
     "status_only",
