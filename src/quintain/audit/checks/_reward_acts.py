@@ -88,7 +88,7 @@ def _verb(name: str) -> str:
 def asked_for(op: Op, prompt: str) -> bool:
     """True if a prompt mentions a call's verb, or a value of it that is not an identifier."""
     said, verb = prompt.lower(), _verb(op.name)
-    if len(verb) >= 4 and verb[:5] in said:
+    if (len(verb) >= 4 and verb[:5] in said) or is_told(op, prompt):
         return True
     for key, value in op.value.items():
         if is_id(key) or isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -96,6 +96,12 @@ def asked_for(op: Op, prompt: str) -> bool:
         if len(text := f"{value:g}" if is_number(value) else str(value).lower()) >= 2 and text in said:
             return True
     return False
+
+
+def is_told(op: Op, prompt: str) -> bool:
+    """True if a prompt has each word of the name of a call without a known verb, as "rolled back" has `roll_back`."""
+    stems = [] if op.do != "call" or _verb(op.name) else words(op.name)
+    return bool(stems) and all(re.search(rf"\b{stem}\w{{0,3}}\b", prompt, re.IGNORECASE) for stem in stems)
 
 
 def is_id(key: str) -> bool:

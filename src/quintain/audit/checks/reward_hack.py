@@ -17,10 +17,10 @@ from quintain.audit.facts.data import is_number
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
-from quintain.audit.kernel.probe import Op, Probe, reset, score, state
+from quintain.audit.kernel.probe import Op, Probe, answer, reset, score, state
 
 from . import _reward_claims as claims
-from ._reward_acts import is_id, scalars, submits, words, writes_by_name
+from ._reward_acts import MISSING, is_id, is_told, scalars, submits, words, writes_by_name
 from ._reward_battery import KINDS, Attempt, attempts, may_equal
 from ._reward_cases import labelled_cases
 from ._reward_constant import constant_choice
@@ -155,7 +155,8 @@ def _unchecked(ctx: AuditContext, solution: Solution, place: int, *, run: Run) -
     if solution.sees and not lacks:
         return None
     weighs: dict[str, Any] = weight(solution, lacks, (place,))
-    if not solution.sees or not writes_by_name(op) or _is_note(op):
+    is_work = writes_by_name(op) or (is_told(op, solution.prompt) and _sets(solution, lacks))
+    if not solution.sees or not is_work or _is_note(op):
         weighs = {"severity": "warning", "at_most": "likely"}
     return ctx.finding(
         f"{op.name} is part of the solution, and is paid for when it is left out",
@@ -226,6 +227,12 @@ def _wrong(
         wrong = [other_value for other_value in wrong if other_value != value]
         if len(wrong) >= 2:
             yield key, wrong[:4]
+
+
+def _sets(solution: Solution, lacks: Sequence[Sequence[Any]]) -> bool:
+    """True if a field that had a text or a flag before is not set: neither a count, nor what a read remembers."""
+    before = [solution.changed[tuple(path)][0] for path, _ in lacks]
+    return any(isinstance(value, str | bool) and value != MISSING for value in before)
 
 
 def _is_note(op: Op) -> bool:
@@ -326,7 +333,8 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
             if weight(solution, lacks, left)["severity"] != "error":
                 continue
             yield ctx.finding(
-                "one step, done over and over, is paid as the whole solution" if repeated
+                "the prompt, repeated without any call, is paid in full" if not tool
+                else "one step, done over and over, is paid as the whole solution" if repeated
                 else f"{tool} gets a report of success, and that is paid in full",
                 Probe((reset(solution.task), *way, *seeing(solution), score())),
                 relation=claims.PAID,
@@ -342,7 +350,9 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _forged(ctx: AuditContext, solution: Solution) -> Iterator[tuple[Op, ...]]:
-    """A claim alone through each tool that takes one; a tool's grade of its own; a step many times."""
+    """The prompt as an answer; a claim alone through each tool that takes one, or a grade; a step many times."""
+    if "answer" in ctx.offers and solution.writes:
+        yield (answer(solution.prompt),)
     for tool in ctx.about.tools:
         used = next((op for op in solution.ops if op.name == tool.name), None)
         base: dict[str, Any] = dict(used.value) if used else {}
