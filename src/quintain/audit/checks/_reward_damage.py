@@ -47,9 +47,9 @@ def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
             yield _damaged(ctx, solution, grave[0][0], rows=grave[0][1], is_grave=True)
             return
         counted = _counted(ctx) if hurt and forbids_more(solution.prompt) else frozenset[str]()
-        forbidden = [pair for pair in hurt if pair[0].name in counted]
-        if forbidden:
-            yield _damaged(ctx, solution, forbidden[0][0], rows=forbidden[0][1], is_grave=True)
+        against = [pair for pair in hurt if pair[0].name in counted]
+        if against:
+            yield _damaged(ctx, solution, against[0][0], rows=against[0][1], is_grave=True)
             return
         soft = soft or ((solution, *hurt[0]) if hurt else None)
     if soft is not None:
