@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.checks.false_resolution import far_fields
+from quintain.audit.checks.leak import example
 from quintain.audit.checks.reward_clipping import near
 from quintain.audit.checks.reward_hack import answer_battery, every_candidate
 from quintain.audit.kernel.check import Check
@@ -67,6 +68,19 @@ class Evaluated(Exact):
         return (known.get(cost, cost), known.get(portions, portions)) == self.TASKS[self.task]
 
 
+class Example(Exact):
+    def reset(self, task, seed):
+        return f"{super().reset(task, seed)} Such as {json.dumps(self.shown())}"
+
+    def shown(self):
+        return {"cost_cents": 1000, "portions": 4}
+
+
+class Told(Example):
+    def shown(self):
+        return dict(zip(("cost_cents", "portions"), self.TASKS[self.task]))
+
+
 class Contained(Exact):
     def score(self):
         return float(all(str(one) in self.said for one in self.TASKS[self.task]))
@@ -88,6 +102,7 @@ def costs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("Larger", near, "a wrong number is paid in full: a hundred times it"),
         ("Larger", far_fields, "a number far from the right one is paid in full in a field of the answer"),
         ("Rounded", near, "a wrong number is paid in full: 2346, while 2250 is not"),
+        ("Told", example, "the example in the prompt is the answer"),
         ("Evaluated", answer_battery, "an answer with the name of each field in place of its value is paid in full"),
         ("Contained", every_candidate, "a reply that names every fact that could be meant is paid in full"),
     ],
@@ -95,6 +110,10 @@ def costs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wrong_field_that_is_paid_is_proven(costs: Path, name: str, check: Check, title: str) -> None:
     [one] = found(costs, name, [check])
     assert (one.confidence, one.severity, one.title) == ("proven", "error", title)
+
+
+def test_example_with_values_of_its_own_is_left_alone(costs: Path) -> None:
+    assert not found(costs, "Example", [example])
 
 
 @pytest.mark.parametrize("name", [pytest.param("Exact", marks=pytest.mark.slow), "Tolerant"])

@@ -131,6 +131,22 @@ def breaks_where_others_refuse(records: Sequence[Record], evidence: Evidence) ->
     return other_result.how in ("", "refused") and other_result.is_error and breaks_there(records, evidence)
 
 
+_FRAME = re.compile(r'File \\?"([^"\\]+)\\?", line \d+')
+
+
+@relation
+def shows_traceback(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The answer to the call shows a traceback that ends in the file of the environment in `data`."""
+    return traced(records[0].at("call")) == str(evidence.data)
+
+
+def traced(seen: OpResult) -> str:
+    """Returns the last file of the traceback that an answer shows; empty without one."""
+    text = str(seen.value) if seen.how == "" else seen.raised
+    files = _FRAME.findall(text.partition("Traceback (most recent call last)")[2])
+    return files[-1] if files else ""
+
+
 # --- crashes ---
 
 
@@ -149,6 +165,7 @@ def odd_calls(ctx: AuditContext) -> Iterator[Finding | None]:
     probes = [Probe((*odd_call.head, *calls, score())) for odd_call, calls in cases]
     records = ctx.play_all(probes, LONG_S)
     refused = list(_refused(cases, records))
+    yield _traceback(ctx, cases, records)
     for (odd_call, calls), record in zip(cases, records, strict=True):
         start = len(odd_call.head)
         ctx.count_comparisons(len(calls))
@@ -173,6 +190,30 @@ def odd_calls(ctx: AuditContext) -> Iterator[Finding | None]:
                 )
             if seen.how == "hung":
                 break
+
+
+def _traceback(
+    ctx: AuditContext, cases: Sequence[tuple[OddCalls, Sequence[Op]]], records: Sequence[Record]
+) -> Finding | None:
+    """Returns a finding for an answer with a traceback of the environment; one of the agent's code ends elsewhere."""
+    own = {source.path for source in ctx.sources}
+    for (odd_call, calls), record in zip(cases, records, strict=True):
+        for place, seen in enumerate(record.seen[len(odd_call.head) :][: len(calls)]):
+            op = calls[place]
+            if traced(seen) in own and is_right(odd_call.tool, op.value) and is_plain(op.value):
+                return ctx.finding(
+                    f"{op.name} answers with a traceback of the environment, on a call that its schema allows",
+                    Probe((*odd_call.head, op.marked("call"))),
+                    relation=f"{HERE}shows_traceback",
+                    marks=("call",),
+                    data=traced(seen),
+                    minimise=0,
+                    expected="an error that says what is wrong with the call",
+                    observed=seen.value or seen.raised,
+                    where=traced(seen),
+                    teaches="files and code of the environment",
+                )
+    return None
 
 
 def _refused(

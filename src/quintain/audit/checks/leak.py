@@ -33,6 +33,7 @@ from . import _leak_secrets as secrets
 from . import _leak_verdict as verdict
 from ._leak_labels import labels
 from ._leak_places import TEACHES, hidden_of, places, register, report, said, unlike, want
+from ._leak_prompt import example
 from ._leak_splits import splits_differ
 from ._same_walks import kinds
 
@@ -40,6 +41,7 @@ __all__ = [
     "canaries",
     "contained",
     "curious",
+    "example",
     "history",
     "readable",
     "sessions",
