@@ -76,7 +76,7 @@ class Example(Exact):
         return {"cost_cents": 1000, "portions": 4}
 
 
-class Told(Example):
+class Answered(Example):
     def shown(self):
         return dict(zip(("cost_cents", "portions"), self.TASKS[self.task]))
 
@@ -102,7 +102,7 @@ def costs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("Larger", near, "a wrong number is paid in full: a hundred times it"),
         ("Larger", far_fields, "a number far from the right one is paid in full in a field of the answer"),
         ("Rounded", near, "a wrong number is paid in full: 2346, while 2250 is not"),
-        ("Told", example, "the example in the prompt is the answer"),
+        ("Answered", example, "the example in the prompt is the answer"),
         ("Evaluated", answer_battery, "an answer with the name of each field in place of its value is paid in full"),
         ("Contained", every_candidate, "a reply that names every fact that could be meant is paid in full"),
     ],

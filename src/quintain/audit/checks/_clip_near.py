@@ -168,7 +168,7 @@ def _uneven(ctx: AuditContext, said: _Number, *, full: float) -> tuple[float, fl
 
 @check("x.far_fields", "false_resolution", needs=("oracle", "tasks"), value=85)
 def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a number far above, or far below, the right one in a field of an answer is not paid in full."""
+    """Checks that a number far above, or far below, the right one in a field is not paid in full."""
     for said in _fields(ctx):
         ends = [said.says(spelled(sign * (abs(said.value) * 37 + 1009), said.text)) for sign in (1, -1)]
         pair = ends if _is_paid(ctx, ends[0], said) else ends[::-1]

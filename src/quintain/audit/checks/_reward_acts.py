@@ -88,7 +88,7 @@ def _verb(name: str) -> str:
 def asked_for(op: Op, prompt: str) -> bool:
     """True if a prompt mentions a call's verb, or a value of it that is not an identifier."""
     said, verb = prompt.lower(), _verb(op.name)
-    if (len(verb) >= 4 and verb[:5] in said) or is_told(op, prompt):
+    if (len(verb) >= 4 and verb[:5] in said) or is_asked_by_name(op, prompt):
         return True
     for key, value in op.value.items():
         if is_id(key) or isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -98,8 +98,8 @@ def asked_for(op: Op, prompt: str) -> bool:
     return False
 
 
-def is_told(op: Op, prompt: str) -> bool:
-    """True if a prompt has each word of the name of a call without a known verb, as "rolled back" has `roll_back`."""
+def is_asked_by_name(op: Op, prompt: str) -> bool:
+    """True if a prompt has each word of a name without a known verb, as "rolled back" has `roll_back`."""
     stems = [] if op.do != "call" or _verb(op.name) else words(op.name)
     return bool(stems) and all(re.search(rf"\b{stem}\w{{0,3}}\b", prompt, re.IGNORECASE) for stem in stems)
 

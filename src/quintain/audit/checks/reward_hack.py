@@ -20,7 +20,7 @@ from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, answer, reset, score, state
 
 from . import _reward_claims as claims
-from ._reward_acts import MISSING, is_id, is_told, scalars, submits, words, writes_by_name
+from ._reward_acts import MISSING, is_id, is_asked_by_name, scalars, submits, words, writes_by_name
 from ._reward_battery import KINDS, Attempt, attempts, may_equal
 from ._reward_cases import labelled_cases
 from ._reward_constant import constant_choice
@@ -155,7 +155,7 @@ def _unchecked(ctx: AuditContext, solution: Solution, place: int, *, run: Run) -
     if solution.sees and not lacks:
         return None
     weighs: dict[str, Any] = weight(solution, lacks, (place,))
-    is_work = writes_by_name(op) or (is_told(op, solution.prompt) and _sets(solution, lacks))
+    is_work = writes_by_name(op) or (is_asked_by_name(op, solution.prompt) and _sets(solution, lacks))
     if not solution.sees or not is_work or _is_note(op):
         weighs = {"severity": "warning", "at_most": "likely"}
     return ctx.finding(
