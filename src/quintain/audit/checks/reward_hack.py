@@ -20,7 +20,7 @@ from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, answer, reset, score, state
 
 from . import _reward_claims as claims
-from ._reward_acts import MISSING, is_id, is_asked_by_name, scalars, submits, words, writes_by_name
+from ._reward_acts import MISSING, is_asked_by_name, is_id, scalars, submits, words, writes_by_name
 from ._reward_battery import KINDS, Attempt, attempts, may_equal
 from ._reward_cases import labelled_cases
 from ._reward_constant import constant_choice
