@@ -15,9 +15,7 @@ import msgspec
 from quintain.errors import TraceError, UsageError
 from quintain.trace import Trace
 
-from .episode_log import EpisodeLog, of_trace
-from .foreign import of_row
-from .plain import mapping, sequence
+from .episode_log import EpisodeLog, mapping, of_row, of_trace, sequence
 
 TRACES, TIMINGS = "traces.jsonl", "timings.jsonl"
 _LINES = (".jsonl", ".ndjson")
