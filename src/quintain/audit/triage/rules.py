@@ -37,7 +37,7 @@ Rule = Callable[[Case], Iterator[Label]]
 def _label(
     owner: Owner, why: str, classes: str = "", *, at: Any = None, sure: Confidence = "proven", loud: bool = False
 ) -> Label:
-    """Returns a label of the classes in a text, at a turn or at the place of a call, an utterance or a difference."""
+    """Returns a label of the classes in a text; `at` is a turn, or has a turn and perhaps a step."""
     return Label(
         owner=owner,
         classes=tuple(classes.split()),
@@ -578,7 +578,7 @@ NAMES = (*RULES, "policy")
 
 
 def labels_of(case: Case) -> tuple[list[Label], dict[int, str]]:
-    """Returns the labels of all rules but the last, and reasons by number of the rules that could not be applied."""
+    """Returns the labels of rules 1 to 10, and why some of them could not be applied."""
     labels: list[Label] = []
     not_checked: dict[int, str] = {}
     for number, rule in enumerate(RULES.values(), 1):
