@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.data import is_dict, is_list
 from quintain.errors import UsageError
-
-from .shapes import is_dict, is_list
 
 TEXT = (
     "prediction", "predicted", "pred", "response", "output", "completion", "completions", "text", "candidate",

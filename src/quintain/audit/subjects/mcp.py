@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from quintain.errors import UsageError
 from quintain.plugins import package
 
+from . import http
 from .failure import SubjectFailure
 
 if TYPE_CHECKING:
@@ -89,8 +90,7 @@ class McpSubject:
             UsageError: The task is unknown.
             SubjectFailure: The server does not answer.
         """
-        if task != TASK:
-            raise UsageError(f"there is one task, {TASK!r}, not {task!r}")
+        http.only_task(task, TASK)
         self.close()
         return self._open().instructions
 
@@ -112,7 +112,9 @@ class McpSubject:
         except MCPError as error:
             if error.code in AGENTS_FAULT:
                 return {"error": error.message}
-            raise _failure(error) from error
+            kinds = {_TIMEOUT: "transport_timeout", 408: "transport_timeout", _CLOSED: "transport_peer_drop"}
+            kind = kinds.get(error.code, "quintain:tool_bug")
+            raise http.broken(f"{error.code}: {error.message}", kind=kind) from error
         said = _said(result)
         return {"error": said} if result.is_error else said
 
@@ -227,11 +229,6 @@ def _said(result: Any) -> Any:
     if all(block["type"] == "text" for block in blocks):
         return "\n".join(block["text"] for block in blocks)
     return blocks
-
-
-def _failure(error: Any) -> SubjectFailure:
-    kinds = {_TIMEOUT: "transport_timeout", 408: "transport_timeout", _CLOSED: "transport_peer_drop"}
-    return SubjectFailure(f"{error.code}: {error.message}", kind=kinds.get(error.code, "quintain:tool_bug"))
 
 
 def _innermost(error: BaseException) -> BaseException:
