@@ -158,10 +158,8 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
 
     The failure rate is measured meanwhile, so that no budget ends before it.
 
-    A check that still computes after the budget and _GRACE_S is left to its thread, which ends with the process.
-
-    Raises:
-        SubjectBroken: No task can be begun.
+    A check that still computes after the budget and _GRACE_S is left to its thread, which ends with the process. Raises
+    SubjectBroken if no task can be begun.
     """
     _begins(ctx)
     with contextlib.suppress(OutOfTime):  # Each check says so.
@@ -300,9 +298,7 @@ def _begins(ctx: AuditContext) -> None:
 def digest_of(subject: Subject) -> tuple[About, str]:
     """Returns the subject's description and digest.
 
-    Raises:
-        UsageError: The subject does not exist.
-        SubjectBroken: The subject does not load.
+    Raises UsageError if the subject does not exist, and SubjectBroken if the subject does not load.
     """
     with Child(subject, ProcessContext()) as child:
         return child.about, child.about.fingerprint or _digest(child.about)

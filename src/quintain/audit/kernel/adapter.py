@@ -85,8 +85,7 @@ class SubjectAdapter:
     def tasks(self) -> dict[str, Any]:
         """Returns the subject's own task objects by task name.
 
-        Raises:
-            UsageError: `tasks()` does not return a list, or two tasks share a name.
+        Raises UsageError if `tasks()` does not return a list, or two tasks share a name.
         """
         listed: list[Any] = list(itertools.islice(self.subject.tasks(), MAX_TASKS + 1))
         if len(listed) > MAX_TASKS:
@@ -106,8 +105,7 @@ class SubjectAdapter:
     def tools(self) -> tuple[ToolSpec, ...]:
         """Returns the tools that `tools()` advertises; empty if the subject has none.
 
-        Raises:
-            UsageError: A tool is neither in this project's form nor in OpenAI's or MCP's.
+        Raises UsageError if a tool is neither in this project's form nor in OpenAI's or MCP's.
         """
         tools: Any = self.subject.tools() if "tools" in self.offers else ()
         if is_dict(tools):
@@ -117,8 +115,7 @@ class SubjectAdapter:
     def contracts(self) -> dict[str, Contract]:
         """Returns the contracts of tools in the attribute `tool_contracts`.
 
-        Raises:
-            UsageError: A contract is of an unknown tool or parameter, or has an unreadable form.
+        Raises UsageError if a contract is of an unknown tool or parameter, or has an unreadable form.
         """
         where = f"tool_contracts of {type(self.subject).__name__}"
         try:
@@ -137,8 +134,7 @@ class SubjectAdapter:
     def oracle(self, name: str) -> list[Op] | None:
         """Returns the calls and answers that solve a task, or None without an oracle solution.
 
-        Raises:
-            UsageError: A step has an unreadable form.
+        Raises UsageError if a step has an unreadable form.
         """
         solved = self.subject.oracle(self.task(name)) if "oracle" in self.offers else None
         return None if solved is None else [_solving(step) for step in solved]

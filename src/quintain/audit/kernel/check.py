@@ -107,18 +107,13 @@ def check(id: str, class_: str, /, **fields: Unpack[_Fields]) -> Callable[[Run],
 def registered() -> list[Check]:
     """Returns the checks of all installed distributions, the most valuable first.
 
-    Raises:
-        UsageError: A plugin does not load or is not a check, or two checks share an id.
+    Raises UsageError if a plugin does not load or is not a check, or two checks share an id.
     """
     return ordered(one for name in plugins.names("checks") for one in checks_of(plugins.load("checks", name)))
 
 
 def from_file(path: Path) -> list[Check]:
-    """Returns the checks in a Python file.
-
-    Raises:
-        UsageError: The file does not load or has no check.
-    """
+    """Returns the checks in a Python file; raises UsageError if the file does not load or has no check."""
     return checks_of(plugins.module(path))
 
 
@@ -144,8 +139,7 @@ def ordered(checks: Iterable[Check]) -> list[Check]:
 def chosen(checks: Sequence[Check], ids: Sequence[str], classes: Sequence[str]) -> list[Check]:
     """Returns the checks with one of the ids or classes; all if both are empty.
 
-    Raises:
-        UsageError: An id or a class is unknown.
+    Raises UsageError if an id or a class is unknown.
     """
     for class_ in classes:
         if class_ not in CLASSES:

@@ -111,8 +111,7 @@ class Child:
     def walk(self, ops: Sequence[Op]) -> None:
         """Plays ops in the process itself, once, so that later probes find its caches filled.
 
-        Raises:
-            SubjectBroken: The process ended or did not finish.
+        Raises SubjectBroken if the process ended or did not finish.
         """
         self.walked = tuple(ops)
         try:

@@ -190,10 +190,8 @@ class AuditContext:
         """Makes each process of the pool play some solutions before its probes, if no later episode can tell.
 
         Type hints, decoders and compiled statements are ready then, and a probe takes a third of the CPU. Solutions
-        that leave a thread or process, or after which an episode differs, are not played so.
-
-        Raises:
-            OutOfTime: The budget is spent.
+        that leave a thread or process, or after which an episode differs, are not played so. Raises OutOfTime if the
+        budget is spent.
         """
         if self.about.kind != "environment" or "oracle" not in self.offers:
             return
@@ -228,8 +226,7 @@ class AuditContext:
     def play(self, *ops: Op, context: ProcessContext = HOME, limit: float | None = None) -> Record:
         """Plays ops in a fork of a warm process; failures are part of the record.
 
-        Raises:
-            OutOfTime: The budget is spent; a check lets it propagate.
+        Raises OutOfTime if the budget is spent; a check lets it propagate.
         """
         return self.play_probe(Probe(ops, context), limit)
 

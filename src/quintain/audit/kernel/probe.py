@@ -200,8 +200,7 @@ class Record(msgspec.Struct, frozen=True):
     def at(self, mark: str) -> OpResult:
         """Returns the result of the op with this mark; "hung" if the probe never reached it.
 
-        Raises:
-            KeyError: No op has that mark.
+        Raises KeyError if no op has that mark.
         """
         for place, op in enumerate(self.ops):
             if op.mark == mark:

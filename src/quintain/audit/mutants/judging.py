@@ -200,9 +200,7 @@ class MutantRuns:
     def shown(self, wanted: Probe) -> tuple[Subject, Probe, Record]:
         """Plays a probe with the mutant in a form that can be replayed: (subject, probe, record).
 
-        Raises:
-            SubjectBroken: The process around the probe ended.
-            OutOfTime: The budget is spent.
+        Raises SubjectBroken if the process around the probe ended, and OutOfTime if the budget is spent.
         """
         if self._own is not None:
             return self._subject, wanted, self._own.play(wanted, self._ctx.limit)

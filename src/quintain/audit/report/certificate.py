@@ -79,11 +79,7 @@ def save(one: Certificate, path: Path) -> None:
 
 
 def load(path: Path) -> Certificate:
-    """Reads a certificate from its file.
-
-    Raises:
-        UsageError: The file is unreadable or not a certificate.
-    """
+    """Reads a certificate from its file; raises UsageError if the file is unreadable or not a certificate."""
     return read(path, Certificate, "a certificate")
 
 

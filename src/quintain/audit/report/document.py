@@ -104,8 +104,7 @@ def indented(value: Any) -> bytes:
 def load(path: Path, number: int | None = None) -> Finding:
     """Reads a finding from its own file, or finding `number` of a report.
 
-    Raises:
-        UsageError: The file holds neither, or has no such finding.
+    Raises UsageError if the file holds neither, or has no such finding.
     """
     whole = read(path, dict[str, Any], "a JSON object")
     if "findings" in whole:
@@ -119,8 +118,7 @@ def load(path: Path, number: int | None = None) -> Finding:
 def known_before(path: Path) -> set[str]:
     """Returns the names of the findings in an earlier report, and of those that its own baseline had.
 
-    Raises:
-        UsageError: The file is not a report.
+    Raises UsageError if the file is not a report.
     """
     whole = read(path, dict[str, Any], "a JSON object")
     if "findings" not in whole:
@@ -140,8 +138,7 @@ def _findings(plain: list[Any], path: Path, what: str) -> list[Finding]:
 def read(path: Path, kind: type[T], what: str) -> T:
     """Returns a JSON file as a value of a type.
 
-    Raises:
-        UsageError: The file is unreadable or of another type; `what` describes the type.
+    Raises UsageError if the file is unreadable or of another type; `what` describes the type.
     """
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)

@@ -30,8 +30,7 @@ STATIC = frozenset(
 def make(text: str) -> Callable[[], GymSubject]:
     """Returns a factory of sessions on a registered environment, such as "CartPole-v1" or "package.module:Name-v0".
 
-    Raises:
-        UsageError: Gymnasium is not installed, or the environment is unknown.
+    Raises UsageError if Gymnasium is not installed, or the environment is unknown.
     """
     gym = package("gymnasium", extra="audit-gymnasium")
     try:
@@ -81,8 +80,7 @@ class GymSubject:
     def reset(self, task: str, seed: int) -> Any:
         """Begins an episode and returns the first observation, with `info` if there is any.
 
-        Raises:
-            UsageError: The task is unknown.
+        Raises UsageError if the task is unknown.
         """
         http.only_task(task, TASK)
         taken = inspect.signature(self._env.reset).parameters.values()
@@ -96,8 +94,7 @@ class GymSubject:
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Takes an action and returns the results of `step` by name; an action outside the space is an error.
 
-        Raises:
-            SubjectFailure: `step` returned something of another shape.
+        Raises SubjectFailure if `step` returned something of another shape.
         """
         if name != "step":
             return {"error": f"unknown tool {name!r}"}

@@ -22,8 +22,7 @@ TIMEOUT_S = 30.0
 def client(base: str, **headers: str) -> httpx.Client:
     """Returns a client for a service, with its own connections and cookies; it follows no redirects.
 
-    Raises:
-        UsageError: httpx is not installed, or the URL is invalid.
+    Raises UsageError if httpx is not installed, or the URL is invalid.
     """
     package("httpx", extra="http")
     import httpx
@@ -59,9 +58,8 @@ def answer(service: httpx.Client, method: str, path: str, **fields: Any) -> Any:
 def sent(service: httpx.Client, method: str, path: str, **fields: Any) -> httpx.Response:
     """Returns a response of any status.
 
-    Raises:
-        SubjectFailure: No response came.
-        httpx.LocalProtocolError, httpx.InvalidURL, UnicodeEncodeError: The request cannot be expressed in HTTP.
+    Raises SubjectFailure if no response came, and httpx.LocalProtocolError, httpx.InvalidURL, UnicodeEncodeError if the
+    request cannot be expressed in HTTP.
     """
     import httpx
 
@@ -93,11 +91,7 @@ def read(response: httpx.Response) -> Any:
 
 
 def text(url: str) -> str:
-    """Returns a document.
-
-    Raises:
-        UsageError: The document is not available.
-    """
+    """Returns a document; raises UsageError if the document is not available."""
     package("httpx", extra="http")
     import httpx
 
@@ -123,8 +117,7 @@ def unreachable(error: Exception, where: str) -> SubjectFailure:
 def server(text: str, example: str, schemes: Sequence[str] = ("http", "https")) -> urllib.parse.SplitResult:
     """Returns the parts of a server's URL.
 
-    Raises:
-        UsageError: The text is not such a URL; the message shows the example.
+    Raises UsageError if the text is not such a URL; the message shows the example.
     """
     parts = urllib.parse.urlsplit(text)
     if parts.scheme not in schemes or not parts.netloc:
@@ -147,11 +140,7 @@ def only_task(task: str, name: str) -> None:
 
 
 def index(task: str, split: str) -> int:
-    """Returns the index of a task such as "test/0".
-
-    Raises:
-        UsageError: The task is not of the split.
-    """
+    """Returns the index of a task such as "test/0"; raises UsageError if the task is not of the split."""
     of, _, number = task.rpartition("/")
     if of != split or not number.isdecimal():
         raise UsageError(f"a task is called {split}/0, {split}/1 and so on, not {task!r}")
@@ -180,8 +169,7 @@ def total(rewards: Sequence[float]) -> dict[str, float | None] | None:
 def table(value: dict[str, Any], key: str) -> dict[str, Any]:
     """Returns the object at a key; an empty one if it is missing or null.
 
-    Raises:
-        UsageError: The value is not an object.
+    Raises UsageError if the value is not an object.
     """
     found = value.get(key)
     if found is not None and not is_dict(found):
@@ -192,8 +180,7 @@ def table(value: dict[str, Any], key: str) -> dict[str, Any]:
 def series(value: dict[str, Any], key: str) -> list[Any]:
     """Returns the array at a key; an empty one if it is missing or null.
 
-    Raises:
-        UsageError: The value is not an array.
+    Raises UsageError if the value is not an array.
     """
     found = value.get(key)
     if found is not None and not is_list(found):

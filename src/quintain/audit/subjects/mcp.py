@@ -86,9 +86,7 @@ class McpSubject:
     def reset(self, task: str, seed: int) -> str:
         """Opens another session and returns the server's instructions.
 
-        Raises:
-            UsageError: The task is unknown.
-            SubjectFailure: The server does not answer.
+        Raises UsageError if the task is unknown, and SubjectFailure if the server does not answer.
         """
         http.only_task(task, TASK)
         self.close()
@@ -97,8 +95,7 @@ class McpSubject:
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Calls a tool and returns its structured answer, else its text, else its blocks; an error as `{"error": ...}`.
 
-        Raises:
-            SubjectFailure: The server broke, or does not answer.
+        Raises SubjectFailure if the server broke, or does not answer.
         """
         from mcp import MCPError
 
@@ -164,11 +161,7 @@ class _ClientThread:
         return self.ask(every)
 
     def ask(self, question: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-        """Returns the result of a client coroutine.
-
-        Raises:
-            SubjectFailure: The session has ended, or ends now.
-        """
+        """Returns the result of a client coroutine; raises SubjectFailure if the session has ended, or ends now."""
         if self._thread.is_alive():
             try:
                 return asyncio.run_coroutine_threadsafe(question(self._client), self._loop).result()

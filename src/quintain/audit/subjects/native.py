@@ -107,11 +107,7 @@ class Shelf:
         return list(self._known)[:count]
 
     def task(self, name: str) -> Task[Any]:
-        """Returns a task by its id.
-
-        Raises:
-            UsageError: The id is unknown.
-        """
+        """Returns a task by its id; raises UsageError if the id is unknown."""
         if name not in self._known and name in self._places:
             self._known[name] = self._all[self._places[name]]
         while name not in self._known and self._seen < len(self._all):
@@ -230,8 +226,7 @@ class NativeSubject:
     def reset(self, task: str, seed: int) -> str:
         """Begins an episode and returns the agent's prompt.
 
-        Raises:
-            SubjectFailure: The task's world cannot be made, or the harness broke.
+        Raises SubjectFailure if the task's world cannot be made, or the harness broke.
         """
         self._episode = self._run(self._begun(task, seed))
         self._calls = 0
@@ -240,8 +235,7 @@ class NativeSubject:
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Plays one call and returns the observation.
 
-        Raises:
-            SubjectFailure: The world or one of its criteria broke.
+        Raises SubjectFailure if the world or one of its criteria broke.
         """
         episode = self._current
         if episode.ended:
@@ -259,11 +253,7 @@ class NativeSubject:
         return {"error": said} if step.is_error else said
 
     def answer(self, text: str) -> Any:
-        """Plays the agent's last words, which end the episode.
-
-        Raises:
-            SubjectFailure: One of the criteria broke.
-        """
+        """Plays the agent's last words, which end the episode; raises SubjectFailure if one of the criteria broke."""
         episode = self._current
         if episode.ended:
             return {"error": f"the episode has ended ({episode.trace.reason})"}
@@ -344,8 +334,7 @@ class NativeSubject:
     def inject(self, fault: str) -> None:
         """Makes the next use of a backend fail, by the State's method `inject(fault)`.
 
-        Raises:
-            ValueError: The State has no such method, or rejects the fault.
+        Raises ValueError if the State has no such method, or rejects the fault.
         """
         method = getattr(self._current.state, "inject", None)
         if method is None:
@@ -355,9 +344,7 @@ class NativeSubject:
     def advance(self, seconds: float) -> None:
         """Advances the world's clock.
 
-        Raises:
-            ValueError: `seconds` is negative or not finite.
-            SubjectFailure: An event that was due broke.
+        Raises ValueError if `seconds` is negative or not finite, and SubjectFailure if an event that was due broke.
         """
         if not 0 <= seconds < math.inf:
             raise ValueError(f"a clock advances by 0 or more seconds, got {seconds}")

@@ -105,9 +105,7 @@ class OpenApiSubject:
     def reset(self, task: str, seed: int) -> Any:
         """Calls the service's own reset, with `seed` and `task` if it takes them, and returns its answer.
 
-        Raises:
-            UsageError: The service has no reset, or the task is unknown.
-            SubjectFailure: The reset failed.
+        Raises UsageError if the service has no reset, or the task is unknown, and SubjectFailure if the reset failed.
         """
         if task != TASK or self._reset is None:
             raise UsageError(f"no reset for task {task!r}; the service has {self._reset or 'no reset operation'}")
@@ -121,8 +119,7 @@ class OpenApiSubject:
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Sends a request and returns the answer's body; with status 4xx, `{"error": body, "status": ...}`.
 
-        Raises:
-            SubjectFailure: Status 5xx, no answer, or a body that does not match its content type.
+        Raises SubjectFailure for status 5xx, no answer, and a body that does not match its content type.
         """
         operation = self._tools.get(name)
         return self._asked(operation, arguments) if operation else {"error": f"unknown tool {name!r}"}
@@ -145,8 +142,7 @@ class OpenApiSubject:
 def _request(operation: Operation, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Returns the path and the arguments for httpx.
 
-    Raises:
-        ValueError: An argument of the path is missing or empty, or a value cannot be sent.
+    Raises ValueError if an argument of the path is missing or empty, or a value cannot be sent.
     """
     parts: dict[str, dict[str, Any]] = {place: {} for place in ("path", "query", "header", "cookie", "body")}
     takes_more = operation.media and ("body", "") not in operation.places.values()
@@ -231,8 +227,7 @@ def _base(source: str, document: dict[str, Any]) -> str:
 def operations(document: Document) -> list[Operation]:
     """Returns the operations of a document, in its order.
 
-    Raises:
-        UsageError: The document is not OpenAPI 3, or has a broken reference.
+    Raises UsageError if the document is not OpenAPI 3, or has a broken reference.
     """
     version = document.get("openapi")
     if not isinstance(version, str) or not version.startswith("3."):

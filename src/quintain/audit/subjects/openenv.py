@@ -109,9 +109,7 @@ class OpenEnvSubject:
     def reset(self, task: str, seed: int) -> Any:
         """Begins an episode and returns the first observation.
 
-        Raises:
-            UsageError: The task is unknown.
-            SubjectFailure: The environment did not begin.
+        Raises UsageError if the task is unknown, and SubjectFailure if the environment did not begin.
         """
         chosen: dict[str, Any] = {"seed": seed}
         if self._facts.count:
@@ -127,8 +125,7 @@ class OpenEnvSubject:
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Takes an action or calls a tool, and returns the observation.
 
-        Raises:
-            SubjectFailure: The environment broke, or does not answer.
+        Raises SubjectFailure if the environment broke, or does not answer.
         """
         if self._facts.calls_tools:
             answer = self._asked("step", {"type": "call_tool", "tool_name": name, "arguments": arguments})

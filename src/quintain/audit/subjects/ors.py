@@ -83,9 +83,7 @@ class OrsSubject:
     def reset(self, task: str, seed: int) -> Any:
         """Opens a session on a task and returns its prompt.
 
-        Raises:
-            UsageError: The task is unknown.
-            SubjectFailure: The session cannot be opened.
+        Raises UsageError if the task is unknown, and SubjectFailure if the session cannot be opened.
         """
         index = http.index(task, self._split)
         self._leave()
@@ -103,8 +101,7 @@ class OrsSubject:
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Calls a tool and returns its text, or its blocks if some are not text.
 
-        Raises:
-            SubjectFailure: The tool broke, the session is lost, or no answer comes.
+        Raises SubjectFailure if the tool broke, the session is lost, or no answer comes.
         """
         path = f"/{self._env}/call"
         text = self._streamed(path, {"name": name, "input": arguments})

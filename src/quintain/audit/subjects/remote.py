@@ -88,8 +88,7 @@ class RemoteSubject:
     def reset(self, task: str, seed: int) -> str:
         """Begins an episode and returns the agent's prompt.
 
-        Raises:
-            SubjectFailure: The task's world cannot be made, or the harness broke.
+        Raises SubjectFailure if the task's world cannot be made, or the harness broke.
         """
         self._forget(self._path)
         self._path, prompt = self._begun(task, seed)
@@ -98,17 +97,12 @@ class RemoteSubject:
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Plays one call and returns the observation.
 
-        Raises:
-            SubjectFailure: The world or one of its criteria broke.
+        Raises SubjectFailure if the world or one of its criteria broke.
         """
         return self._played("calls", {"name": name, "arguments": arguments})
 
     def answer(self, text: str) -> Any:
-        """Plays the agent's last words, which end the episode.
-
-        Raises:
-            SubjectFailure: One of the criteria broke.
-        """
+        """Plays the agent's last words, which end the episode; raises SubjectFailure if one of the criteria broke."""
         said = self._played("answer", {"text": text.encode(errors="replace").decode()})
         if is_dict(said) and "error" in said:
             return said

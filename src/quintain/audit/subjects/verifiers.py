@@ -107,8 +107,7 @@ class VerifiersSubject:
     def score(self) -> dict[str, float | None] | None:
         """Returns the weighted sum of the rewards, and each of them by name; None if it is not finite.
 
-        Raises:
-            SubjectFailure: A reward raised.
+        Raises SubjectFailure if a reward raised.
         """
         if self._task is None:
             raise UsageError("no task has begun: call reset(task, seed) first")

@@ -248,8 +248,7 @@ def form_of(row: Row) -> Form | None:
 def of_row(row: Row, *, place: str, index: int) -> EpisodeLog:
     """Returns an episode from a foreign row.
 
-    Raises:
-        TraceError: The row's form is unknown, or a field has another type than its form says.
+    Raises TraceError if the row's form is unknown, or a field has another type than its form says.
     """
     form = form_of(row)
     if form is None:

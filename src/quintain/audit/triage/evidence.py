@@ -336,8 +336,7 @@ class _Fixed:
     async def __call__(self, request: Request) -> Reply:
         """Returns the next call, or the answer.
 
-        Raises:
-            ModelError: The request is for another actor than the agent.
+        Raises ModelError if the request is for another actor than the agent.
         """
         if request.role != "agent":
             raise ModelError(f"the task has a further actor, {request.role!r}, and the baselines have no model for it")

@@ -51,8 +51,7 @@ class Reading(msgspec.Struct, kw_only=True):
 def read(path: str | Path) -> Reading:
     """Reads a run folder, a file of episodes, or a folder of such files.
 
-    Raises:
-        UsageError: The path does not exist.
+    Raises UsageError if the path does not exist.
     """
     path = Path(path)
     if not path.exists():

@@ -157,8 +157,7 @@ def _order(run: Run, *, back: bool) -> list[int]:
 def merged(here: Sequence[ReplayEvidence], there: Sequence[ReplayEvidence]) -> list[ReplayEvidence]:
     """Merges two processes' evidence on the same episodes; their differences count as differences between replays.
 
-    Raises:
-        UsageError: The evidence is on different episodes.
+    Raises UsageError if the evidence is on different episodes.
     """
     if len(here) != len(there):
         raise UsageError(f"evidence on {len(here)} episodes and on {len(there)} cannot be of the same run")
