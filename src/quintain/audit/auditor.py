@@ -16,11 +16,10 @@ import msgspec
 from quintain import codec
 from quintain.audit.facts.failure_rate import ENOUGH, Rate, measure
 from quintain.audit.kernel.check import Check, NotChecked
-from quintain.audit.kernel.child import Child, SubjectBroken
+from quintain.audit.kernel.child import WORKERS, Child, SubjectBroken, WorkerPool
 from quintain.audit.kernel.context import AuditContext, OutOfTime, spread
 from quintain.audit.kernel.finding import CLASSES, CONFIDENCES, SEVERITIES, CheckResult, Finding, Status
 from quintain.audit.kernel.loader import About, Subject
-from quintain.audit.kernel.pool import WORKERS, WorkerPool
 from quintain.audit.kernel.probe import ProcessContext, reset
 from quintain.audit.report.details import detailed
 
