@@ -136,8 +136,7 @@ class Advisor:
     def greet(self) -> None:
         """Asks for an empty reply, so that a wrong name, address or key is known before the audit.
 
-        Raises:
-            UsageError: The endpoint refuses the request, or nothing listens there.
+        Raises UsageError if the endpoint refuses the request, or nothing listens there.
         """
         try:
             asyncio.run(self._ask("Reply with {}", "{}", GREETING_S))

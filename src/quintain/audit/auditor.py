@@ -16,11 +16,10 @@ import msgspec
 from quintain import codec
 from quintain.audit.facts.failure_rate import ENOUGH, Rate, measure
 from quintain.audit.kernel.check import Check, NotChecked
-from quintain.audit.kernel.child import Child, SubjectBroken
-from quintain.audit.kernel.context import AuditContext, OutOfTime
+from quintain.audit.kernel.child import WORKERS, Child, SubjectBroken, WorkerPool
+from quintain.audit.kernel.context import AuditContext, OutOfTime, spread
 from quintain.audit.kernel.finding import CLASSES, CONFIDENCES, SEVERITIES, CheckResult, Finding, Status
 from quintain.audit.kernel.loader import About, Subject
-from quintain.audit.kernel.pool import WORKERS, WorkerPool
 from quintain.audit.kernel.probe import ProcessContext, reset
 from quintain.audit.report.details import detailed
 
@@ -132,7 +131,7 @@ def audit(
     about, _ = digest_of(subject)
     with contextlib.closing(WorkerPool(_named(subject, about))) as pool:
         until = None if budget is None else started + _FOR_CHECKS * budget
-        ctx = AuditContext(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
+        ctx = AuditContext(pool, about, spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         ctx.digest = about.fingerprint or _digest(about)
         done, found, failures = _all(checks, ctx, watch)
         extra = 0.0 if stage is None else _after(stage, ctx, watch, done=done, found=found)
@@ -158,10 +157,8 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
 
     The failure rate is measured meanwhile, so that no budget ends before it.
 
-    A check that still computes after the budget and _GRACE_S is left to its thread, which ends with the process.
-
-    Raises:
-        SubjectBroken: No task can be begun.
+    A check that still computes after the budget and _GRACE_S is left to its thread, which ends with the process. Raises
+    SubjectBroken if no task can be begun.
     """
     _begins(ctx)
     with contextlib.suppress(OutOfTime):  # Each check says so.
@@ -300,9 +297,7 @@ def _begins(ctx: AuditContext) -> None:
 def digest_of(subject: Subject) -> tuple[About, str]:
     """Returns the subject's description and digest.
 
-    Raises:
-        UsageError: The subject does not exist.
-        SubjectBroken: The subject does not load.
+    Raises UsageError if the subject does not exist, and SubjectBroken if the subject does not load.
     """
     with Child(subject, ProcessContext()) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
@@ -311,12 +306,6 @@ def digest_of(subject: Subject) -> tuple[About, str]:
 def _named(subject: Subject, about: About) -> Subject:
     """Returns the subject with the names of its tasks; a worker then makes one without all before it."""
     return msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
-
-
-def _spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:
-    if count >= len(tasks):
-        return tuple(tasks)
-    return tuple(tasks[round(place * (len(tasks) - 1) / max(1, count - 1))] for place in range(count))
 
 
 def _distinct(found: Sequence[Finding], ctx: AuditContext) -> list[Finding]:

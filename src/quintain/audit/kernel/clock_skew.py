@@ -108,8 +108,7 @@ def _compile(compiler: str, path: Path) -> None:
 def variables(days: float) -> dict[str, str]:
     """Returns the environment variables of a process whose clock is `days` ahead; negative values are behind.
 
-    Raises:
-        UsageError: This machine has no C compiler.
+    Raises UsageError if this machine has no C compiler.
     """
     if not days:
         return {}

@@ -111,8 +111,7 @@ class LoadedSubject(msgspec.Struct, frozen=True):
 def load_subject(wanted: Subject) -> LoadedSubject:
     """Loads a subject; makes no instance.
 
-    Raises:
-        UsageError: The subject does not exist, or its kind cannot be audited.
+    Raises UsageError if the subject does not exist, or its kind cannot be audited.
     """
     head, _, text = wanted.spec.partition(":")
     if head in {"http", "https"}:

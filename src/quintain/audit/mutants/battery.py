@@ -58,11 +58,7 @@ class TaskBaseline(msgspec.Struct, frozen=True):
 
 
 def solved(ctx: AuditContext, most: int = TASKS) -> list[str]:
-    """Returns tasks with a known solution, spread evenly.
-
-    Raises:
-        NotChecked: No task has one.
-    """
+    """Returns tasks with a known solution, spread evenly; raises NotChecked if no task has one."""
     known = [task for task in ctx.sample_tasks(2 * most) if ctx.oracle(task)]
     if not known:
         raise ctx.not_checked("no solution is known")

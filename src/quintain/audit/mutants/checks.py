@@ -98,11 +98,7 @@ CHECKS: tuple[Check, ...] = (mutant_oracle, mutant_tool, mutant_verifier)
 
 
 def tools(ctx: AuditContext) -> tuple[list[Verdict], Tally]:
-    """Judges mutants of the tools.
-
-    Raises:
-        NotChecked: No solution is known, or no mutable line is run.
-    """
+    """Judges mutants of the tools; raises NotChecked if no solution is known, or no mutable line is run."""
     tried = battery.deeds(ctx)
     reached = reach(ctx, tried)
     wanted = judging.candidates(reached.tools, "S")
@@ -114,11 +110,7 @@ def tools(ctx: AuditContext) -> tuple[list[Verdict], Tally]:
 
 
 def verifier(ctx: AuditContext) -> tuple[list[Verdict], Tally]:
-    """Judges mutants of the verifier.
-
-    Raises:
-        NotChecked: No solution is known, or no mutable line is run.
-    """
+    """Judges mutants of the verifier; raises NotChecked if no solution is known, or no mutable line is run."""
     tried = battery.verdicts(ctx)
     reached = reach(ctx, tried)
     wanted = judging.candidates(reached.verifier, "V")

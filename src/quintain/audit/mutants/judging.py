@@ -20,11 +20,10 @@ import msgspec
 from quintain.audit.checks._reward_acts import is_bookkeeping
 from quintain.audit.facts import data
 from quintain.audit.facts.data import is_dict
-from quintain.audit.kernel.child import Child, SubjectBroken
+from quintain.audit.kernel.child import WORKERS, Child, SubjectBroken
 from quintain.audit.kernel.context import AuditContext, OutOfTime
 from quintain.audit.kernel.finding import Evidence
 from quintain.audit.kernel.loader import Subject
-from quintain.audit.kernel.pool import WORKERS
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, number, reset, same
 from quintain.audit.kernel.registry import relation
 from quintain.errors import UsageError
@@ -200,9 +199,7 @@ class MutantRuns:
     def shown(self, wanted: Probe) -> tuple[Subject, Probe, Record]:
         """Plays a probe with the mutant in a form that can be replayed: (subject, probe, record).
 
-        Raises:
-            SubjectBroken: The process around the probe ended.
-            OutOfTime: The budget is spent.
+        Raises SubjectBroken if the process around the probe ended, and OutOfTime if the budget is spent.
         """
         if self._own is not None:
             return self._subject, wanted, self._own.play(wanted, self._ctx.limit)

@@ -46,9 +46,7 @@ class CodeChange(msgspec.Struct, frozen=True):
 def changes(source: bytes, part: Part) -> list[CodeChange]:
     """Returns all changes of a file, in the order of its text.
 
-    Raises:
-        SyntaxError: The file is not Python.
-        UnicodeDecodeError: The file is not UTF-8.
+    Raises SyntaxError if the file is not Python, and UnicodeDecodeError if the file is not UTF-8.
     """
     tree = ast.parse(source.decode())
     text = _TextMutations(source)

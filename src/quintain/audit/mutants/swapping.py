@@ -84,9 +84,7 @@ def forget() -> None:
 def play(player: Player, _on: str, value: Any) -> dict[str, Any]:
     """Plays ops with a mutant until a score differs.
 
-    Raises:
-        UsageError: The mutated file has changed.
-        SyntaxError: The mutant is not Python.
+    Raises UsageError if the mutated file has changed, and SyntaxError if the mutant is not Python.
     """
     wanted = msgspec.convert(value, MutantRun)
     how = put(wanted.mutant) if wanted.mutant is not None else ""
@@ -142,11 +140,7 @@ def put(mutant: Mutant) -> str:
 
 
 def is_same(mutant: Mutant) -> bool:
-    """True if the mutant compiles to the author's code.
-
-    Raises:
-        UsageError: The file has changed.
-    """
+    """True if the mutant compiles to the author's code; raises UsageError if the file has changed."""
     try:
         return not _pairs(mutant)
     except SyntaxError:

@@ -20,8 +20,7 @@ def schema(space: Any) -> dict[str, Any]:
 def value(space: Any, data: Any) -> Any:
     """Returns JSON data as a value of the space.
 
-    Raises:
-        ValueError: The data is not in the space; the message gives the expected form.
+    Raises ValueError if the data is not in the space; the message gives the expected form.
     """
     if space is None or not callable(getattr(space, "contains", None)):
         return data

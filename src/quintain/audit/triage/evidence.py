@@ -1,4 +1,4 @@
-"""Evidence on a record from its environment: replay, regrading, and the task's own solution.
+"""Evidence on a record: replay and regrading in its environment, baselines of its task, and findings of an audit.
 
 Everything runs on fresh worlds and takes only the models' replies from the record. Evidence is plain data, so that
 another process, under another hash seed, can gather it too.
@@ -7,29 +7,29 @@ another process, under another hash seed, can gather it too.
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from quintain import codec, resource
 from quintain.chain import TaskChain, before
 from quintain.environment import Environment
-from quintain.errors import BROKEN, WALL_CLOCK_KINDS, QuintainError, ToolError
+from quintain.errors import BROKEN, WALL_CLOCK_KINDS, ModelError, QuintainError, ToolError
 from quintain.executor import ALARM, DeadlineExceeded
+from quintain.harness import Harness, Request
 from quintain.replay import ReplayModel, replay_env
 from quintain.rollout import EpisodeResult as Again
 from quintain.rollout import play_episode
 from quintain.scoring import Scoring
 from quintain.state import Rng, State
 from quintain.table import Table
-from quintain.task import Task
+from quintain.task import Call, Task
 from quintain.tools import Tool, observe
-from quintain.trace import Content, Level, Trace, Turn, plain
+from quintain.trace import SOLVED, Content, Level, Message, Reply, ToolCall, Trace, Turn, plain
 from quintain.verifier import Criterion, Score, StepView, Verifier
 
-from .episode_log import EpisodeLog
-from .plain import fields, sequence
-from .shadow import Suspect
+from .episode_log import EpisodeLog, fields, sequence
+from .siblings import Run, Suspect
 
 PATIENCE_S = 5.0
 """Seconds that a call which once hung gets in a replay."""
@@ -79,6 +79,12 @@ class ReplayEvidence(msgspec.Struct, kw_only=True):
     moved: bool = True
     stale: tuple[int, ...] = ()
     cold: FirstDifference | None = None
+
+    @property
+    def is_trusted(self) -> bool:
+        """True if replay and regrading, as far as available, confirm a success."""
+        graded = all(score is not None and score >= SOLVED for score in self.scores)
+        return bool(self.missing) or (self.left is None and graded)
 
 
 class Witness:
@@ -277,3 +283,139 @@ def _entities(value: object, key: str) -> list[dict[str, Any]]:
     held = fields(value)
     own = [held] if held.get("id") == key else [fields(held[key])] if fields(held.get(key)) else []
     return own + [one for name, item in held.items() if name not in (key, "shared") for one in _entities(item, key)]
+
+
+# --- baselines: a task's own solution must score, and doing nothing must not ---
+
+
+class Baselines(msgspec.Struct, kw_only=True):
+    """Scores of two baselines on one task.
+
+    Attributes:
+        missing: Why they could not be played; empty if they could.
+        solution: Score of the task's own solution; None if it failed or is missing.
+        has_solution: The task has a solution.
+        refused: First refused call of the solution, with the error.
+        writes: The solution changes the world.
+        nothing: Score of an agent that makes no call and says nothing; None if it failed.
+    """
+
+    missing: str = ""
+    solution: float | None = None
+    has_solution: bool = False
+    refused: str = ""
+    writes: bool = False
+    nothing: float | None = None
+
+    @property
+    def unsolvable(self) -> bool:
+        """True if the task's own solution earns less than the whole reward."""
+        return self.has_solution and (self.solution is None or self.solution < SOLVED)
+
+    @property
+    def free(self) -> bool:
+        """True if doing nothing earns the whole reward."""
+        return self.nothing is not None and self.nothing >= SOLVED
+
+    @property
+    def trivial(self) -> bool:
+        """True if doing nothing earns the whole reward although the solution changes the world."""
+        return self.free and self.writes
+
+
+class _Fixed:
+    """Model that makes given calls, one a turn, and then answers."""
+
+    name = "fixed"
+
+    def __init__(self, calls: tuple[Call, ...], answer: str) -> None:
+        self._calls = list(calls)
+        self._answer = answer
+        self._made = 0
+
+    async def __call__(self, request: Request) -> Reply:
+        """Returns the next call, or the answer.
+
+        Raises ModelError if the request is for another actor than the agent.
+        """
+        if request.role != "agent":
+            raise ModelError(f"the task has a further actor, {request.role!r}, and the baselines have no model for it")
+        if not self._calls:
+            return Reply(Message("assistant", self._answer))
+        self._made += 1
+        name, arguments = self._calls.pop(0)
+        return Reply(Message("assistant", calls=(ToolCall(f"call_{self._made}", name, codec.text(arguments)),)))
+
+
+async def play_baselines(env: Environment[Any], task: Task[Any], *, seed: int) -> Baselines:
+    """Plays the solution and an idle episode, without fault injection."""
+    # Where a program is the agent, the environment's own harness says what the task is worth.
+    own: Harness | None = getattr(env.harness, "own", None)
+    calm = env.replace(config=env.config.override({"noise_rate": 0.0}), harness=own)
+    nothing = await play_episode(calm, task, _Fixed((), ""), start=None, seed=seed)
+    failure = nothing.record.trace.failure
+    if failure is not None and failure.component == "model":
+        return Baselines(missing=failure.message)
+    found = Baselines(nothing=nothing.record.trace.score)
+    if task.solution is None:
+        return found
+    best = await play_episode(calm, task, _Fixed(task.solution, task.answer), start=None, seed=seed)
+    trace = best.record.trace
+    refused = next((step for turn in trace.turns for step in turn.steps if step.is_error), None)
+    found.has_solution, found.solution = True, trace.score
+    if refused is not None:
+        found.refused = f"{refused.call.name} {refused.call.arguments}: {refused.observation}"[:300]
+    if best.state is not None:
+        found.writes = await content(task.world()) != await content(best.state)
+    return found
+
+
+# --- all that a rule may read ---
+
+
+class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """Finding of an audit report, reduced to the fields that triage reads."""
+
+    check: str = ""
+    class_: str = msgspec.field(default="", name="class")
+    part: str = ""
+    severity: str = ""
+    confidence: str = ""
+    tasks: tuple[str, ...] = ()
+
+
+class AuditReport(msgspec.Struct):
+    """Audit report, reduced to its findings."""
+
+    findings: list[AuditFinding]
+
+
+class Case(NamedTuple):
+    """One episode and its context.
+
+    Attributes:
+        evidence: Result of replaying and regrading the episode.
+        baselines: Scores of the task's own solution and of doing nothing.
+        findings: Findings of an audit report about this task; None without a report.
+        known_tools: Schemas of the advertised tools; None if unknown.
+        solvable: An episode earned the whole reward of this task, and nothing contradicts that reward.
+        solutions: Share of the probed tasks whose own solution earns the whole reward; 0 without probes.
+        freebies: Share of the probed tasks that pay the whole reward for nothing; 0 without probes.
+    """
+
+    played: EpisodeLog
+    run: Run
+    evidence: ReplayEvidence
+    baselines: Baselines
+    findings: tuple[AuditFinding, ...] | None = None
+    known_tools: dict[str, dict[str, Any]] | None = None
+    task: Task[Any] | None = None
+    solvable: bool = False
+    solutions: float = 0.0
+    freebies: float = 0.0
+
+    @property
+    def lenient(self) -> bool:
+        """True if the configuration converts arguments, so that the schema is not binding."""
+        trace = self.played.trace
+        return trace is not None and trace.config.arguments == "lenient"

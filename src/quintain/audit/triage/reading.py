@@ -15,9 +15,7 @@ import msgspec
 from quintain.errors import TraceError, UsageError
 from quintain.trace import Trace
 
-from .episode_log import EpisodeLog, of_trace
-from .foreign import of_row
-from .plain import mapping, sequence
+from .episode_log import EpisodeLog, mapping, of_row, of_trace, sequence
 
 TRACES, TIMINGS = "traces.jsonl", "timings.jsonl"
 _LINES = (".jsonl", ".ndjson")
@@ -53,8 +51,7 @@ class Reading(msgspec.Struct, kw_only=True):
 def read(path: str | Path) -> Reading:
     """Reads a run folder, a file of episodes, or a folder of such files.
 
-    Raises:
-        UsageError: The path does not exist.
+    Raises UsageError if the path does not exist.
     """
     path = Path(path)
     if not path.exists():
