@@ -96,7 +96,7 @@ class AnyPages(Sound):
 class Diluted(Sound):
     def score(self):
         pairs = zip(self.done(), self.right())
-        return round(1 - sum(len(set(done) ^ set(right)) for done, right in pairs) / 250, 2)
+        return round(1 - sum(len(set(done) ^ set(right)) for done, right in pairs) / (250 * int(self.task)), 2)
 
 
 class Reported(Sound):
