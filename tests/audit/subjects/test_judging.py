@@ -69,6 +69,19 @@ def by_partial() -> Criterion[Any]:
     return Criterion(name="by_partial", level=Level.TRAJECTORY, fn=partial(judged, never))
 
 
+def by_deep_data() -> Criterion[Any]:
+    rows: list[Any] = []
+    for _ in range(5_000):
+        rows = [rows]
+    held, model = [rows, list(range(50_000))], never
+
+    @qn.reward(external=True)
+    async def by_deep_data(view: View) -> float:
+        return float(len(held) == 2 and await ask(view, model) == "yes")
+
+    return by_deep_data
+
+
 def by_attribute() -> Criterion[Any]:
     return Criterion(name="by_attribute", level=Level.TRAJECTORY, fn=Grader().verdict)
 
@@ -81,7 +94,7 @@ def session(criterion: Criterion[Any], answer: str = "Answer: it is blue") -> na
     return native.of(env)()
 
 
-@pytest.mark.parametrize("made", [lambda: by_global, by_closure, by_partial, by_attribute])
+@pytest.mark.parametrize("made", [lambda: by_global, by_closure, by_partial, by_attribute, by_deep_data])
 def test_judge_asks_stub_wherever_the_model_is_held(made: Callable[[], Criterion[Any]]) -> None:
     one, asked = session(made()), list[str]()
     for says, grade in (("yes", 1.0), ("no", 0.0)):

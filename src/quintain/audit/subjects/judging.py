@@ -6,6 +6,7 @@ looked for in closures, defaults, partials, attributes, and in the globals that 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -35,6 +36,8 @@ NAMES = {"model", "_model"}
 """Attributes in which a model may be that has no signature."""
 MAX_OBJECTS = 4_000
 """Objects of one verifier that are searched."""
+MAX_DEPTH = 40
+"""Steps from a criterion to an object that is searched."""
 MAX_ARGUMENTS = 3
 """Longest texts in the solution's calls that are replaced, one at a time."""
 PROBE = "qzx1 words of the agent qzx2"
@@ -51,6 +54,7 @@ class Way(NamedTuple):
         calls: Calls before it, as (tool, arguments); one argument may have the `slot`.
         before, after: Text of the last words around the answer.
         slot: Number of the call and name of the argument that carry the answer, or None for the last words.
+        is_json: True if the answer stands in a text of JSON.
     """
 
     calls: Sequence[tuple[str, dict[str, Any]]] = ()
@@ -67,7 +71,7 @@ class Judging:
         env: The environment.
 
     Attributes:
-        env: The environment with stubs; None if no scoring function of the trajectory asks a model.
+        env: The environment with stubs; None if no scoring function of the episode asks a model.
         paths: Names of criteria from the verifier's own to the innermost one that asks a model, for each of these.
     """
 
@@ -77,7 +81,9 @@ class Judging:
         self._known: dict[tuple[int, tuple[str, ...]], tuple[Any, Any]] = {}
         self._complete: ContextVar[Callable[[str], str]] = ContextVar("complete")
         self._ways: dict[str, Way | None] = {}
-        judged = [self._exchanged(c, ()) if c.level is Level.TRAJECTORY else c for c in env.verifier.criteria]
+        judged = [self._exchanged(criterion, ()) for criterion in env.verifier.criteria]
+        graded = {criterion.name for criterion in env.verifier.at(Level.TRAJECTORY)}
+        self.paths = [path for path in self.paths if path[0] in graded]
         self._known.clear()
         if self.paths:
             self.env = copy.copy(env)
@@ -152,8 +158,10 @@ class Judging:
         text = "\n\n".join(message.text for message in request.messages)
         return Reply(Message("assistant", self._complete.get()(text)))
 
-    def _exchanged(self, thing: Any, path: tuple[str, ...]) -> Any:
+    def _exchanged(self, thing: Any, path: tuple[str, ...], depth: int = 0) -> Any:
         """Returns a thing with a stub for each model in it: itself if it has none."""
+        if depth > MAX_DEPTH or isinstance(thing, (str, bytes, int, float, type, types.ModuleType, type(None))):
+            return thing
         if _is_model(thing):
             return self._stub_for(path)
         key = (id(thing), path)
@@ -161,7 +169,7 @@ class Judging:
             self._known[key] = (thing, thing)
             path = (*path, thing.name) if isinstance(thing, Criterion) else path
             parts, build = _apart(thing)
-            exchanged = {name: self._exchanged(part, path) for name, part in parts.items()}
+            exchanged = {name: self._exchanged(part, path, depth + 1) for name, part in parts.items()}
             exchanged |= {name: self._stub_for(path) for name in NAMES & parts.keys() if callable(parts[name])}
             if any(exchanged[name] is not part for name, part in parts.items()):
                 self._known[key] = (thing, build(exchanged))
@@ -170,7 +178,7 @@ class Judging:
 
 def _is_model(thing: Any) -> bool:
     thing = thing.func if isinstance(thing, functools.partial) else thing
-    call = thing if inspect.isroutine(thing) else vars(type(thing)).get("__call__")
+    call = thing if inspect.isroutine(thing) else inspect.getattr_static(type(thing), "__call__", None)
     notes = {name: getattr(note, "__name__", str(note)) for name, note in getattr(call, "__annotations__", {}).items()}
     gives = notes.pop("return", "")
     return bool(re.search(r"\bReply\b", gives) and re.search(r"\bRequest\b", " ".join(notes.values())))
@@ -197,8 +205,9 @@ def _apart(thing: Any) -> tuple[Mapping[Any, Any], Callable[[dict[Any, Any]], An
     elif isinstance(thing, msgspec.Struct):
         parts = {name: getattr(thing, name) for name in thing.__struct_fields__}
         build = functools.partial(_replaced, thing)
-    elif hasattr(thing, "__dict__") and not isinstance(thing, (type, types.ModuleType)):
-        parts, build = dict(vars(thing)), functools.partial(_copy, thing)
+    else:
+        with contextlib.suppress(AttributeError):  # It has slots. An author's own __getattribute__ is not run.
+            parts, build = dict(object.__getattribute__(thing, "__dict__")), functools.partial(_copy, thing)
     return parts, build
 
 
