@@ -112,6 +112,17 @@ def test_judge_carries_answer_through_a_gate() -> None:
     assert one.judge("sky", "red", lambda _: "yes") == {"score": 1.0, "carried": "Answer: red"}
 
 
+def test_judge_takes_the_value_of_a_composite_that_tells_no_parts() -> None:
+    inner = by_closure()
+
+    @qn.reward(external=True)
+    async def halved(view: View) -> float:
+        found: Any = inner.fn(view)
+        return float(await found) / 2
+
+    assert session(halved).judge("sky", "red", lambda _: "yes") == {"score": 0.5, "carried": "red"}
+
+
 def test_judge_carries_answer_in_json() -> None:
     @qn.reward
     def is_json(view: View) -> float:

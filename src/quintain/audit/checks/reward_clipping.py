@@ -341,7 +341,7 @@ def bounds(ctx: AuditContext) -> Iterator[Finding | None]:
 def nearly(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the work of a task is more than rounding: the start is not paid like the end, or nearly so."""
     known = [(task, fact.floor, fact.full) for task, fact in facts(ctx).items() if fact.writes and fact.full]
-    paid = [(task, floor, full) for task, floor, full in known if floor is not None and full is not None]
+    paid = [(task, floor, full) for task, floor, full in known if floor is not None]
     ctx.count_comparisons(len(paid))
     alike = [task for task, floor, full in paid if floor >= full - EPSILON]
     close = [task for task, floor, full in paid if NEARLY * full <= floor < full - EPSILON]

@@ -142,7 +142,8 @@ class Judging:
         finally:
             self._complete.reset(token)
             subject.close()
-        values = [_value(rewards, path) for path in self.paths]
+        named = {reward["name"]: reward for reward in rewards if "name" in reward}
+        values = [_value(named, path) for path in self.paths]
         known = [value for value in values if value is not None]
         if "kind" in rewards[-1] or len(known) < len(values):
             return None
@@ -167,18 +168,22 @@ class Judging:
         key = (id(thing), path)
         if key not in self._known and len(self._known) < MAX_OBJECTS:
             self._known[key] = (thing, thing)
-            path = (*path, thing.name) if isinstance(thing, Criterion) else path
+            path = (*path, thing.name) if _is(thing, Criterion) else path
             parts, build = _apart(thing)
             exchanged = {name: self._exchanged(part, path, depth + 1) for name, part in parts.items()}
             exchanged |= {name: self._stub_for(path) for name in NAMES & parts.keys() if callable(parts[name])}
             if any(exchanged[name] is not part for name, part in parts.items()):
                 self._known[key] = (thing, build(exchanged))
-        return self._known.get(key, (thing, thing))[1]
+        return self._known[key][1] if key in self._known else thing
+
+
+def _is(thing: object, kind: type) -> bool:
+    return isinstance(thing, kind)
 
 
 def _is_model(thing: Any) -> bool:
-    thing = thing.func if isinstance(thing, functools.partial) else thing
-    call = thing if inspect.isroutine(thing) else inspect.getattr_static(type(thing), "__call__", None)
+    thing = thing.func if _is(thing, functools.partial) else thing
+    call: Any = thing if inspect.isroutine(thing) else inspect.getattr_static(thing.__class__, "__call__", None)
     notes = {name: getattr(note, "__name__", str(note)) for name, note in getattr(call, "__annotations__", {}).items()}
     gives = notes.pop("return", "")
     return bool(re.search(r"\bReply\b", gives) and re.search(r"\bRequest\b", " ".join(notes.values())))
@@ -188,7 +193,7 @@ def _apart(thing: Any) -> tuple[Mapping[Any, Any], Callable[[dict[Any, Any]], An
     """Returns the parts of a thing that may hold a model, and a function that makes a thing of others."""
     parts: Mapping[Any, Any] = {}
     build: Callable[[dict[Any, Any]], Any] = dict
-    if isinstance(thing, functools.partial):
+    if _is(thing, functools.partial):
         parts = {"function": thing.func, "given": thing.args, "named": thing.keywords}
         build = _partial
     elif isinstance(thing, types.MethodType):
@@ -198,7 +203,7 @@ def _apart(thing: Any) -> tuple[Mapping[Any, Any], Callable[[dict[Any, Any]], An
         )
     elif isinstance(thing, types.FunctionType):
         parts, build = _apart_function(thing)
-    elif type(thing) is dict:
+    elif is_dict(thing) and type(thing) is dict:
         parts = thing
     elif type(thing) in (list, tuple):
         parts, build = dict(enumerate(thing)), lambda new: type(thing)(new.values())
@@ -220,8 +225,8 @@ def _replaced(thing: msgspec.Struct, fields: Mapping[str, Any]) -> msgspec.Struc
 
 
 def _copy(thing: Any, attributes: Mapping[str, Any]) -> Any:
-    twin = copy.copy(thing)
-    vars(twin).update(attributes)
+    twin: Any = copy.copy(thing)
+    twin.__dict__.update(attributes)
     return twin
 
 
@@ -298,9 +303,11 @@ def _texts(value: Any) -> Iterator[str]:
         yield from _texts(part)
 
 
-def _value(rewards: Sequence[Mapping[str, Any]], path: Sequence[str]) -> float | None:
+def _value(parts: Mapping[str, dict[str, Any]], path: Sequence[str]) -> float | None:
     """Returns the value of a criterion, by its path through composite criteria; None if it gave none."""
-    found: Any = next((one for one in rewards if one.get("name") == path[0]), None)
-    for name in path[1:]:
-        found = (found or {}).get("details", {}).get("parts", {}).get(name)
-    return None if found is None else found.get("value")
+    found = parts.get(path[0])
+    details = found.get("details") if found else None
+    inner = details.get("parts") if is_dict(details) else None
+    if len(path) > 1 and is_dict(inner):  # An author's own composite tells its whole value alone.
+        return _value(inner, path[1:])
+    return found.get("value") if found else None
