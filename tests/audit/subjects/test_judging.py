@@ -69,6 +69,19 @@ def by_partial() -> Criterion[Any]:
     return Criterion(name="by_partial", level=Level.TRAJECTORY, fn=partial(judged, never))
 
 
+def by_deep_data() -> Criterion[Any]:
+    rows: list[Any] = []
+    for _ in range(5_000):
+        rows = [rows]
+    held, model = [rows, list(range(50_000))], never
+
+    @qn.reward(external=True)
+    async def by_deep_data(view: View) -> float:
+        return float(len(held) == 2 and await ask(view, model) == "yes")
+
+    return by_deep_data
+
+
 def by_attribute() -> Criterion[Any]:
     return Criterion(name="by_attribute", level=Level.TRAJECTORY, fn=Grader().verdict)
 
@@ -81,7 +94,7 @@ def session(criterion: Criterion[Any], answer: str = "Answer: it is blue") -> na
     return native.of(env)()
 
 
-@pytest.mark.parametrize("made", [lambda: by_global, by_closure, by_partial, by_attribute])
+@pytest.mark.parametrize("made", [lambda: by_global, by_closure, by_partial, by_attribute, by_deep_data])
 def test_judge_asks_stub_wherever_the_model_is_held(made: Callable[[], Criterion[Any]]) -> None:
     one, asked = session(made()), list[str]()
     for says, grade in (("yes", 1.0), ("no", 0.0)):
@@ -97,6 +110,17 @@ def test_judge_asks_stub_wherever_the_model_is_held(made: Callable[[], Criterion
 def test_judge_carries_answer_through_a_gate() -> None:
     one = session(gated(is_short, then=by_closure()))
     assert one.judge("sky", "red", lambda _: "yes") == {"score": 1.0, "carried": "Answer: red"}
+
+
+def test_judge_takes_the_value_of_a_composite_that_tells_no_parts() -> None:
+    inner = by_closure()
+
+    @qn.reward(external=True)
+    async def halved(view: View) -> float:
+        found: Any = inner.fn(view)
+        return float(await found) / 2
+
+    assert session(halved).judge("sky", "red", lambda _: "yes") == {"score": 0.5, "carried": "red"}
 
 
 def test_judge_carries_answer_in_json() -> None:

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from quintain.audit.kernel.check import check
-from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Probe, Record, number, reset, score
 from quintain.audit.kernel.registry import relation
@@ -34,11 +34,27 @@ from ._clip_states import (
     seen_parts,
 )  # fmt: skip
 from ._clip_sum import pile, weighted
+from ._reward_facts import facts
 
 FLAT = "that going on is worth nothing: these states have equal rewards"
 
 
+NEARLY = 0.9
+"""Part of the reward that nothing done may not be paid in all tasks."""
+
+
 # --- relations: each states the bug ---
+
+
+@relation
+def rounds_work(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """In one task nothing done is paid like the solution, in the other a little less: the rest was rounded away."""
+    scores = [number(record.at("score")) for record in records]
+    known = [points for points in scores if points is not None]
+    if len(known) < len(scores):
+        return False
+    idle, solved, other_idle, other_solved = known
+    return idle >= solved - EPSILON and NEARLY * other_solved <= other_idle < other_solved - EPSILON
 
 
 @relation
@@ -321,7 +337,31 @@ def bounds(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
+@check("x.start_is_nearly_paid", "reward_clipping", needs=("oracle", "tasks"), value=90)
+def nearly(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that the work of a task is more than rounding: the start is not paid like the end, or nearly so."""
+    known = [(task, fact.floor, fact.full) for task, fact in facts(ctx).items() if fact.writes and fact.full]
+    paid = [(task, floor, full) for task, floor, full in known if floor is not None]
+    ctx.count_comparisons(len(paid))
+    alike = [task for task, floor, full in paid if floor >= full - EPSILON]
+    close = [task for task, floor, full in paid if NEARLY * full <= floor < full - EPSILON]
+    if not alike or not close or len(alike) + len(close) < len(paid):
+        return
+    yield ctx.finding(
+        f"nothing done is paid at least {NEARLY:.0%} of the reward, and in some tasks all of it",
+        *(solves(task, ops) for task in (alike[0], close[0]) for ops in ((), ctx.oracle(task) or ())),
+        relation=f"{__name__}:rounds_work",
+        marks=("score",),
+        minimise=0,
+        part="V",
+        tasks=[*alike, *close],
+        expected="a reward in which the work of the task counts",
+        observed={task: floor for task, floor, _ in paid[:8]},
+        teaches="to do nothing: the rest of the world pays",
+    )
+
+
 __all__ = [
-    "bounds", "components", "damage_pays", "full_marks", "half_filled", "ladder", "near", "near_arguments", "pile",
-    "spelling", "weighted",
+    "bounds", "components", "damage_pays", "full_marks", "half_filled", "ladder", "near", "near_arguments", "nearly",
+    "pile", "spelling", "weighted",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ looked for in closures, defaults, partials, attributes, and in the globals that 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -35,6 +36,8 @@ NAMES = {"model", "_model"}
 """Attributes in which a model may be that has no signature."""
 MAX_OBJECTS = 4_000
 """Objects of one verifier that are searched."""
+MAX_DEPTH = 40
+"""Steps from a criterion to an object that is searched."""
 MAX_ARGUMENTS = 3
 """Longest texts in the solution's calls that are replaced, one at a time."""
 PROBE = "qzx1 words of the agent qzx2"
@@ -51,6 +54,7 @@ class Way(NamedTuple):
         calls: Calls before it, as (tool, arguments); one argument may have the `slot`.
         before, after: Text of the last words around the answer.
         slot: Number of the call and name of the argument that carry the answer, or None for the last words.
+        is_json: True if the answer stands in a text of JSON.
     """
 
     calls: Sequence[tuple[str, dict[str, Any]]] = ()
@@ -67,7 +71,7 @@ class Judging:
         env: The environment.
 
     Attributes:
-        env: The environment with stubs; None if no scoring function of the trajectory asks a model.
+        env: The environment with stubs; None if no scoring function of the episode asks a model.
         paths: Names of criteria from the verifier's own to the innermost one that asks a model, for each of these.
     """
 
@@ -77,7 +81,9 @@ class Judging:
         self._known: dict[tuple[int, tuple[str, ...]], tuple[Any, Any]] = {}
         self._complete: ContextVar[Callable[[str], str]] = ContextVar("complete")
         self._ways: dict[str, Way | None] = {}
-        judged = [self._exchanged(c, ()) if c.level is Level.TRAJECTORY else c for c in env.verifier.criteria]
+        judged = [self._exchanged(criterion, ()) for criterion in env.verifier.criteria]
+        graded = {criterion.name for criterion in env.verifier.at(Level.TRAJECTORY)}
+        self.paths = [path for path in self.paths if path[0] in graded]
         self._known.clear()
         if self.paths:
             self.env = copy.copy(env)
@@ -136,7 +142,8 @@ class Judging:
         finally:
             self._complete.reset(token)
             subject.close()
-        values = [_value(rewards, path) for path in self.paths]
+        named = {reward["name"]: reward for reward in rewards if "name" in reward}
+        values = [_value(named, path) for path in self.paths]
         known = [value for value in values if value is not None]
         if "kind" in rewards[-1] or len(known) < len(values):
             return None
@@ -152,25 +159,31 @@ class Judging:
         text = "\n\n".join(message.text for message in request.messages)
         return Reply(Message("assistant", self._complete.get()(text)))
 
-    def _exchanged(self, thing: Any, path: tuple[str, ...]) -> Any:
+    def _exchanged(self, thing: Any, path: tuple[str, ...], depth: int = 0) -> Any:
         """Returns a thing with a stub for each model in it: itself if it has none."""
+        if depth > MAX_DEPTH or isinstance(thing, (str, bytes, int, float, type, types.ModuleType, type(None))):
+            return thing
         if _is_model(thing):
             return self._stub_for(path)
         key = (id(thing), path)
         if key not in self._known and len(self._known) < MAX_OBJECTS:
             self._known[key] = (thing, thing)
-            path = (*path, thing.name) if isinstance(thing, Criterion) else path
+            path = (*path, thing.name) if _is(thing, Criterion) else path
             parts, build = _apart(thing)
-            exchanged = {name: self._exchanged(part, path) for name, part in parts.items()}
+            exchanged = {name: self._exchanged(part, path, depth + 1) for name, part in parts.items()}
             exchanged |= {name: self._stub_for(path) for name in NAMES & parts.keys() if callable(parts[name])}
             if any(exchanged[name] is not part for name, part in parts.items()):
                 self._known[key] = (thing, build(exchanged))
-        return self._known.get(key, (thing, thing))[1]
+        return self._known[key][1] if key in self._known else thing
+
+
+def _is(thing: object, kind: type) -> bool:
+    return isinstance(thing, kind)
 
 
 def _is_model(thing: Any) -> bool:
-    thing = thing.func if isinstance(thing, functools.partial) else thing
-    call = thing if inspect.isroutine(thing) else vars(type(thing)).get("__call__")
+    thing = thing.func if _is(thing, functools.partial) else thing
+    call: Any = thing if inspect.isroutine(thing) else inspect.getattr_static(thing.__class__, "__call__", None)
     notes = {name: getattr(note, "__name__", str(note)) for name, note in getattr(call, "__annotations__", {}).items()}
     gives = notes.pop("return", "")
     return bool(re.search(r"\bReply\b", gives) and re.search(r"\bRequest\b", " ".join(notes.values())))
@@ -180,7 +193,7 @@ def _apart(thing: Any) -> tuple[Mapping[Any, Any], Callable[[dict[Any, Any]], An
     """Returns the parts of a thing that may hold a model, and a function that makes a thing of others."""
     parts: Mapping[Any, Any] = {}
     build: Callable[[dict[Any, Any]], Any] = dict
-    if isinstance(thing, functools.partial):
+    if _is(thing, functools.partial):
         parts = {"function": thing.func, "given": thing.args, "named": thing.keywords}
         build = _partial
     elif isinstance(thing, types.MethodType):
@@ -190,15 +203,16 @@ def _apart(thing: Any) -> tuple[Mapping[Any, Any], Callable[[dict[Any, Any]], An
         )
     elif isinstance(thing, types.FunctionType):
         parts, build = _apart_function(thing)
-    elif type(thing) is dict:
+    elif is_dict(thing) and type(thing) is dict:
         parts = thing
     elif type(thing) in (list, tuple):
         parts, build = dict(enumerate(thing)), lambda new: type(thing)(new.values())
     elif isinstance(thing, msgspec.Struct):
         parts = {name: getattr(thing, name) for name in thing.__struct_fields__}
         build = functools.partial(_replaced, thing)
-    elif hasattr(thing, "__dict__") and not isinstance(thing, (type, types.ModuleType)):
-        parts, build = dict(vars(thing)), functools.partial(_copy, thing)
+    else:
+        with contextlib.suppress(AttributeError):  # It has slots. An author's own __getattribute__ is not run.
+            parts, build = dict(object.__getattribute__(thing, "__dict__")), functools.partial(_copy, thing)
     return parts, build
 
 
@@ -211,8 +225,8 @@ def _replaced(thing: msgspec.Struct, fields: Mapping[str, Any]) -> msgspec.Struc
 
 
 def _copy(thing: Any, attributes: Mapping[str, Any]) -> Any:
-    twin = copy.copy(thing)
-    vars(twin).update(attributes)
+    twin: Any = copy.copy(thing)
+    twin.__dict__.update(attributes)
     return twin
 
 
@@ -289,9 +303,11 @@ def _texts(value: Any) -> Iterator[str]:
         yield from _texts(part)
 
 
-def _value(rewards: Sequence[Mapping[str, Any]], path: Sequence[str]) -> float | None:
+def _value(parts: Mapping[str, dict[str, Any]], path: Sequence[str]) -> float | None:
     """Returns the value of a criterion, by its path through composite criteria; None if it gave none."""
-    found: Any = next((one for one in rewards if one.get("name") == path[0]), None)
-    for name in path[1:]:
-        found = (found or {}).get("details", {}).get("parts", {}).get(name)
-    return None if found is None else found.get("value")
+    found = parts.get(path[0])
+    details = found.get("details") if found else None
+    inner = details.get("parts") if is_dict(details) else None
+    if len(path) > 1 and is_dict(inner):  # An author's own composite tells its whole value alone.
+        return _value(inner, path[1:])
+    return found.get("value") if found else None
