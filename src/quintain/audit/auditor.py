@@ -66,7 +66,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def coverage(self) -> dict[str, str]:
         """Returns "checked", or "not_checked: " and the reason, by class."""
-        return {class_: _covered([one for one in self.checks if one.class_ == class_]) for class_ in CLASSES}
+        found: dict[str, str] = {}
+        for class_ in CLASSES:
+            checks = [one for one in self.checks if one.class_ == class_]
+            is_checked = any(one.status in ("checked", "partly") for one in checks)
+            reasons = "; ".join(sorted({one.reason for one in checks})) or "no check of this class was asked for"
+            found[class_] = "checked" if is_checked else f"not_checked: {reasons}"
+        return found
 
     @property
     def stops(self) -> bool:
@@ -129,7 +135,9 @@ def audit(
     """
     started = time.monotonic()
     about, _ = digest_of(subject)
-    with contextlib.closing(WorkerPool(_named(subject, about))) as pool:
+    # A worker that knows the names of an environment's tasks makes one without all before it.
+    known = msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
+    with contextlib.closing(WorkerPool(known)) as pool:
         until = None if budget is None else started + _FOR_CHECKS * budget
         ctx = AuditContext(pool, about, spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         ctx.digest = about.fingerprint or _digest(about)
@@ -169,16 +177,13 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
     begun: set[int] = set()
     rates = [_rate(ctx)] if all(check.alone for check in checks) else []
 
-    def rate() -> None:
-        rates.append(_rate(ctx))
-
     def run(waiting: Iterator[tuple[int, Check]]) -> None:
         for place, check in waiting:
             begun.add(place)
             watch(check, place, len(checks))
             results[place] = _run(check, contexts[place], found[place])
 
-    measuring = [] if rates else [threading.Thread(target=rate, daemon=True)]
+    measuring = [] if rates else [threading.Thread(target=lambda: rates.append(_rate(ctx)), daemon=True)]
     for is_alone, group in itertools.groupby(enumerate(checks), lambda placed: placed[1].alone):
         waiting = iter(list(group))
         count = 1 if is_alone else WORKERS
@@ -254,28 +259,9 @@ def _after(stage: Check, ctx: AuditContext, watch: Watch, *, done: list[CheckRes
     return result.seconds
 
 
-def _result(
-    check: Check,
-    ctx: AuditContext,
-    found: Sequence[Finding],
-    *,
-    status: Status,
-    reason: str,
-    unfinished: bool = True,
-    seconds: float = 0.0,
-) -> CheckResult:
-    return CheckResult(
-        check=check.id,
-        class_=check.class_,
-        status=status,
-        reason=reason,
-        unfinished=unfinished,
-        about=check.about,
-        probes=ctx.probes,
-        looked=ctx.comparisons,
-        findings=len(found),
-        seconds=seconds,
-    )
+def _result(check: Check, ctx: AuditContext, found: Sequence[Finding], **fields: Any) -> CheckResult:
+    given: dict[str, Any] = {"unfinished": True, "about": check.about, "probes": ctx.probes} | fields
+    return CheckResult(check=check.id, class_=check.class_, looked=ctx.comparisons, findings=len(found), **given)
 
 
 def _begins(ctx: AuditContext) -> None:
@@ -303,34 +289,18 @@ def digest_of(subject: Subject) -> tuple[About, str]:
         return child.about, child.about.fingerprint or _digest(child.about)
 
 
-def _named(subject: Subject, about: About) -> Subject:
-    """Returns the subject with the names of its tasks; a worker then makes one without all before it."""
-    return msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
-
-
 def _distinct(found: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
     """Merges findings of one check with one title over their tasks, and returns the worst first."""
     kept: dict[str, Finding] = {}
     for one in found:
-        kept.setdefault(one.key, one)
-    whole = [_in_all(one, ctx) for one in kept.values()]
-    return sorted(whole, key=lambda one: (SEVERITIES.index(one.severity), CONFIDENCES.index(one.confidence)))
-
-
-def _in_all(one: Finding, ctx: AuditContext) -> Finding:
-    further = ctx.seen_in.get((one.check, one.title), {})
-    tasks = tuple(dict.fromkeys((*one.tasks, *(task for task in further if task))))
-    return msgspec.structs.replace(one, tasks=tasks)
+        if one.key not in kept:
+            further = [task for task in ctx.seen_in.get((one.check, one.title), {}) if task]
+            kept[one.key] = msgspec.structs.replace(one, tasks=tuple(dict.fromkeys((*one.tasks, *further))))
+    worst = {name: place for place, name in enumerate((*SEVERITIES, *CONFIDENCES))}
+    return sorted(kept.values(), key=lambda one: (worst[one.severity], worst[one.confidence]))
 
 
 def _digest(about: About) -> str:
     """Returns the digest of a subject without a fingerprint: of its tools, tasks and source texts."""
     texts = [codec.digest(Path(source.path).read_bytes()) for source in about.sources]
     return codec.digest(codec.dumps((about.kind, about.tasks, about.tools, sorted(about.offers), texts)))
-
-
-def _covered(checks: Sequence[CheckResult]) -> str:
-    if any(one.status in ("checked", "partly") for one in checks):
-        return "checked"
-    reasons = sorted({one.reason for one in checks})
-    return f"not_checked: {'; '.join(reasons) or 'no check of this class was asked for'}"

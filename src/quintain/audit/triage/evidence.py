@@ -24,13 +24,14 @@ from quintain.scoring import Scoring
 from quintain.state import Rng, State
 from quintain.table import Table
 from quintain.task import Call, Task
-from quintain.tools import Tool, observe
-from quintain.trace import SOLVED, Content, Level, Message, Reply, ToolCall, Trace, Turn, plain
+from quintain.tools import observe
+from quintain.trace import SOLVED, Level, Message, Reply, ToolCall, Trace, Turn, plain
 from quintain.verifier import Criterion, Score, StepView, Verifier
 
 from .episode_log import EpisodeLog, fields, sequence
 from .siblings import Run, Suspect
 
+FOREIGN = "only our own traces can be played again"
 PATIENCE_S = 5.0
 """Seconds that a call which once hung gets in a replay."""
 _SHOWN = 300
@@ -110,70 +111,68 @@ class Witness:
         """
         trace = one.trace
         if trace is None or isinstance(task, str):
-            return ReplayEvidence(missing=str(task) if trace is not None else "only our own traces can be played again")
+            return ReplayEvidence(missing=str(task) if trace is not None else FOREIGN)
         try:
             if trace.task_digest and await task.digest(task.world()) != trace.task_digest and not trace.continues:
                 return ReplayEvidence(missing="the task has another content than the one that was played")
             place = before(trace)
             start = None if place is None else await self._days.world(place)
-            evidence = await self._played(trace, task, start=start, suspects=suspects)
+            evidence = await self._replayed(trace, task, start, suspects=suspects)
         except (QuintainError, *BROKEN) as error:
             return ReplayEvidence(missing=f"it cannot be played again: {type(error).__name__}: {error}"[:_SHOWN])
         if task.day:
             self._days.advance(task, trace, None)
         return evidence
 
-    async def _played(self, trace: Trace, task: Task[Any], *, start: Any, suspects: list[Suspect]) -> ReplayEvidence:
+    async def _replayed(self, trace: Trace, task: Task[Any], start: Any, *, suspects: list[Suspect]) -> ReplayEvidence:
         first = await self._again(trace, task, start)
-        evidence = ReplayEvidence(same_version=trace.fingerprint == self._env.fingerprint)
-        evidence.left = difference(trace, first.record.trace)
+        new = first.record.trace
+        evidence = ReplayEvidence(same_version=trace.fingerprint == self._env.fingerprint, scores=[new.score])
+        evidence.left = difference(trace, new)
         if evidence.left is not None:
             second = await self._again(trace, task, start)
-            evidence.steady = difference(first.record.trace, second.record.trace) is None
-        new = first.record.trace
+            evidence.steady = difference(new, second.record.trace) is None
         evidence.broke = new.failure.kind if new.failure is not None else ""
-        evidence.scores = [new.score]
         evidence.criteria = {reward.name: reward.value for reward in new.rewards}
         if first.state is None:
             return evidence
         began = task.world() if start is None else start
         evidence.moved = await content(began) != await content(first.state)
-        if new.failure is None:
-            for _ in range(self._times - 1):
-                evidence.scores.append(await self._graded(first, task, began))
+        for _ in range(self._times - 1 if new.failure is None else 0):
+            evidence.scores.append(await self._graded(first, task, began))
         evidence.stale = tuple(n for n, one in enumerate(suspects) if contradicts(first.state, one))
-        if evidence.left is None and _reads_on(trace):
+        digests = [turn.state_digest for turn in trace.turns if turn.steps]
+        reads_on = any(a != b for a, b in itertools.pairwise(digests))  # A call follows a change of the world.
+        if evidence.left is None and reads_on:
             evidence.cold = await self._cold(trace, task, start)
         return evidence
 
     async def _cold(self, trace: Trace, task: Task[Any], start: Any) -> FirstDifference | None:
         """Compares each call's answer with that of a copy of the world."""
-        env = self._env
+        env, strict = self._env, trace.config.arguments == "strict"
         seen: list[FirstDifference | None] = []
 
         async def ask(effect: StepView[Any]) -> Score:
             step, tool = effect.step, env.tools.get(effect.step.call.name)
             found = step.observation
             if tool is not None and step.fault is None and not step.is_error:
-                arguments = tool.decode(step.call.arguments, strict=trace.config.arguments == "strict")
-                found = await _answer(
-                    tool, await resource.fork(effect.before), arguments, limit_s=trace.config.tool_timeout_s
-                )
+                arguments, world = tool.decode(step.call.arguments, strict=strict), await resource.fork(effect.before)
+                try:
+                    found = observe(await ALARM.call(trace.config.tool_timeout_s, tool.bind(world), **arguments))
+                except ToolError as refusal:
+                    found = str(refusal)
             recorded, now = plain(step.observation)[:_SHOWN], plain(found)[:_SHOWN]
-            same = found == step.observation
-            seen.append(None if same else FirstDifference(turn=0, field="observation", recorded=recorded, found=now))
+            is_same = found == step.observation
+            left = FirstDifference(turn=0, field="observation", recorded=recorded, found=now)
+            seen.append(None if is_same else left)
             return Score(None, "only asking")
 
         nothing = Criterion[Any](name="nothing", level=Level.TRAJECTORY, fn=lambda outcome: 0.0)
         spy = Verifier[Any](Criterion(name="ask", level=Level.STEP, fn=ask), nothing)
-        await play_episode(
-            replay_env(env, trace).replace(verifier=spy), task, ReplayModel(trace), start=start, **_names(trace)
-        )
+        await self._played(trace, task, start, verifier=spy)
         places = [(turn.index, n) for turn in trace.turns for n in range(len(turn.steps))]
-        for (turn, step), left in zip(places, seen, strict=False):
-            if left is not None:
-                return msgspec.structs.replace(left, turn=turn, step=step)
-        return None
+        pairs = [(place, left) for place, left in zip(places, seen, strict=False) if left is not None]
+        return next((msgspec.structs.replace(left, turn=turn, step=n) for (turn, n), left in pairs), None)
 
     async def _again(self, trace: Trace, task: Task[Any], start: Any) -> Again[Any]:
         """Replays the replies, with a short time limit for calls that hung."""
@@ -181,36 +180,22 @@ class Witness:
         if trace.failure is not None and trace.failure.kind in WALL_CLOCK_KINDS:
             limit = min(PATIENCE_S, config.tool_timeout_s or PATIENCE_S)
             config = msgspec.structs.replace(config, tool_timeout_s=limit)
-        return await play_episode(
-            replay_env(self._env, trace).replace(config=config), task, ReplayModel(trace), start=start, **_names(trace)
-        )
+        return await self._played(trace, task, start, config=config)
+
+    async def _played(self, trace: Trace, task: Task[Any], start: Any, **changed: Any) -> Again[Any]:
+        fields = ("seed", "member", "attempt", "continues", "split", "agent")
+        names: dict[str, Any] = {name: getattr(trace, name) for name in fields}
+        env = replay_env(self._env, trace).replace(**changed)
+        return await play_episode(env, task, ReplayModel(trace), start=start, **names)
 
     async def _graded(self, again: Again[Any], task: Task[Any], began: Any) -> float | None:
         """Returns a new score of the same end."""
-        env, trace = self._env, again.record.trace
-        scoring = Scoring(env, task, start=began)
-        asked = msgspec.structs.replace(trace, rewards=[], score=None)
+        asked = msgspec.structs.replace(again.record.trace, rewards=[], score=None)
         try:
-            return env.verifier.total(await scoring.trajectory(again.state, asked))
+            rewards = await Scoring(self._env, task, start=began).trajectory(again.state, asked)
+            return self._env.verifier.total(rewards)
         except (DeadlineExceeded, *BROKEN):
             return None  # no verdict; the caller compares it with the others
-
-
-def _names(trace: Trace) -> dict[str, Any]:
-    return {name: getattr(trace, name) for name in ("seed", "member", "attempt", "continues", "split", "agent")}
-
-
-def _reads_on(trace: Trace) -> bool:
-    """True if a call follows a change of the world."""
-    digests = [turn.state_digest for turn in trace.turns if turn.steps]
-    return any(a != b for a, b in itertools.pairwise(digests))
-
-
-async def _answer(tool: Tool, world: State, arguments: dict[str, Any], *, limit_s: float | None) -> Content:
-    try:
-        return observe(await ALARM.call(limit_s, tool.bind(world), **arguments))
-    except ToolError as refusal:
-        return str(refusal)
 
 
 def difference(expected: Trace, found: Trace) -> FirstDifference | None:
@@ -224,36 +209,32 @@ def difference(expected: Trace, found: Trace) -> FirstDifference | None:
     for old, new in zip(expected.turns[:until], found.turns, strict=False):
         left = _in_turn(old, new)
         if left is not None:
-            idle = bool(before_digest) and old.state_digest == before_digest
-            return msgspec.structs.replace(left, idle=idle)
+            return msgspec.structs.replace(left, idle=bool(before_digest) and old.state_digest == before_digest)
         before_digest = old.state_digest
-    if len(found.turns) < until:
-        turn = len(found.turns)
+    turn = len(found.turns)
+    if turn < until:
         return FirstDifference(turn=turn, field="turns", recorded=f"{until} turns", found=f"{turn}, {found.reason}")
     if failure is None and (expected.end, expected.reason) != (found.end, found.reason):
-        turn = max(0, len(expected.turns) - 1)
-        return FirstDifference(turn=turn, field="end", recorded=expected.reason, found=_ending(found))
+        broke = "" if found.failure is None else f": {found.failure.message}"
+        ending = f"{found.reason}{broke}"[:_SHOWN] if broke else found.reason
+        return FirstDifference(
+            turn=max(0, len(expected.turns) - 1), field="end", recorded=expected.reason, found=ending
+        )
     return None
 
 
-def _ending(trace: Trace) -> str:
-    return trace.reason if trace.failure is None else f"{trace.reason}: {trace.failure.message}"[:_SHOWN]
-
-
 def _in_turn(old: Turn, new: Turn) -> FirstDifference | None:
+    sides: list[tuple[int | None, str, Any, Any]] = []
     for number, (a, b) in enumerate(zip(old.steps, new.steps, strict=False)):
-        for field in ("observation", "is_error"):
-            was, now = getattr(a, field), getattr(b, field)
-            if was != now:
-                sides = (plain(was), plain(now)) if field == "observation" else (str(was), str(now))
-                recorded, found = (side[:_SHOWN] for side in sides)
-                return FirstDifference(turn=old.index, step=number, field=field, recorded=recorded, found=found)
+        sides.append((number, "observation", a.observation, b.observation))
+        sides.append((number, "is_error", a.is_error, b.is_error))
     if len(old.steps) != len(new.steps):
-        return FirstDifference(
-            turn=old.index, field="turns", recorded=f"{len(old.steps)} steps", found=f"{len(new.steps)}"
-        )
-    if old.state_digest != new.state_digest:
-        return FirstDifference(turn=old.index, field="state_digest", recorded=old.state_digest, found=new.state_digest)
+        sides.append((None, "turns", f"{len(old.steps)} steps", f"{len(new.steps)}"))
+    sides.append((None, "state_digest", old.state_digest, new.state_digest))
+    for step, field, was, now in sides:
+        if was != now:
+            recorded, found = ((str(x) if isinstance(x, bool) else plain(x))[:_SHOWN] for x in (was, now))
+            return FirstDifference(turn=old.index, step=step, field=field, recorded=recorded, found=found)
     return None
 
 

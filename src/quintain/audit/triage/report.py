@@ -22,7 +22,7 @@ from quintain.state import Rng
 from quintain.task import Task
 from quintain.trace import Trace
 
-from .evidence import AuditFinding, Baselines, Case, ReplayEvidence, Witness, play_baselines
+from .evidence import FOREIGN, AuditFinding, Baselines, Case, ReplayEvidence, Witness, play_baselines
 from .labels import CLASSES, OWNERS, LabeledEpisode, Owner, winner
 from .reading import Reading, Unreadable
 from .rules import labels_of, policy
@@ -32,8 +32,6 @@ from .signs import Provocation, Sign, provocations, signs
 LIMIT = 0.05
 """Failure rate above which the harness has a problem, not single episodes."""
 QUEUE = 20
-
-_FOREIGN = "only our own traces can be played again"
 
 Watch = Callable[[int], object]
 """Callback with the number of episodes that are newly done."""
@@ -132,26 +130,19 @@ async def gather(
         watch: Called after each episode.
     """
     witness = None if isinstance(env, str) else Witness(env, times=times)
-    found = [ReplayEvidence(missing=_FOREIGN) for _ in run.played]
-    for n in _order(run, back=back):
-        one = run.played[n]
-        if one.trace is not None and (witness is None or isinstance(env, str)):
+    found = [ReplayEvidence(missing=FOREIGN) for _ in run.played]
+    continued = [one.trace.continues if one.trace is not None else None for one in run.played]
+    after = {before[0] for before in continued if before}
+    chained = [n for n, one in enumerate(run.played) if one.task in after or continued[n]]  # These keep their order.
+    for n in (*sorted(set(range(len(run.played))) - set(chained), reverse=back), *chained):
+        trace = run.played[n].trace
+        if trace is not None and witness is None:
             found[n].missing = str(env)
-        elif one.trace is not None and witness is not None and not isinstance(env, str):
-            found[n] = await witness.examine(one, task_of(env, one.trace), run.shadows[n].suspects)
+        elif trace is not None and witness is not None and not isinstance(env, str):
+            found[n] = await witness.examine(run.played[n], task_of(env, trace), run.shadows[n].suspects)
         if watch is not None:
             watch(1)
     return found
-
-
-def _order(run: Run, *, back: bool) -> list[int]:
-    """Returns the positions in playing order; episodes of a task chain keep theirs."""
-    after = {trace.continues[0] for one in run.played if (trace := one.trace) is not None and trace.continues}
-    chained = [
-        n for n, one in enumerate(run.played) if one.task in after or (one.trace is not None and one.trace.continues)
-    ]
-    alone = sorted(set(range(len(run.played))) - set(chained), reverse=back)
-    return [*alone, *chained]
 
 
 def merged(here: Sequence[ReplayEvidence], there: Sequence[ReplayEvidence]) -> list[ReplayEvidence]:
@@ -163,15 +154,9 @@ def merged(here: Sequence[ReplayEvidence], there: Sequence[ReplayEvidence]) -> l
         raise UsageError(f"evidence on {len(here)} episodes and on {len(there)} cannot be of the same run")
     found: list[ReplayEvidence] = []
     for one, other in zip(here, there, strict=True):
-        if one.missing or other.missing:
-            found.append(one)
-            continue
-        steady = one.steady and other.steady and one.left == other.left
-        found.append(
-            msgspec.structs.replace(
-                one, left=one.left or other.left, steady=steady, scores=[*one.scores, *other.scores]
-            )
-        )
+        steady, scores = one.steady and other.steady and one.left == other.left, [*one.scores, *other.scores]
+        both = msgspec.structs.replace(one, left=one.left or other.left, steady=steady, scores=scores)
+        found.append(one if one.missing or other.missing else both)
     return found
 
 
@@ -401,8 +386,8 @@ def _control(judged: Sequence[LabeledEpisode], *, seed: int, without: set[int]) 
     rng = Rng(key=hashlib.blake2b(f"control/{seed}".encode(), digest_size=16).digest())
     left = [one for one in judged if one.index not in without]
     drawn = rng.sample(left, min(len(left), math.ceil(CONTROL * len(judged))))
-    reasons = ("drawn blindly",)
+    why = ("drawn blindly",)
     return [
-        Entry(place=one.place, index=one.index, task=one.task, weight=0.0, reasons=reasons, control=True)
+        Entry(place=one.place, index=one.index, task=one.task, weight=0.0, reasons=why, control=True)
         for one in sorted(drawn, key=lambda one: one.index)
     ]
