@@ -68,7 +68,6 @@ class GymSubject:
         self._over: str | None = "it has not begun: reset comes first"
 
     def tasks(self) -> list[str]:
-        """Returns the only task."""
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
@@ -128,7 +127,6 @@ class GymSubject:
         return found
 
     def close(self) -> None:
-        """Closes the environment if it has `close`."""
         if callable(getattr(self._env, "close", None)):
             self._env.close()
 
@@ -153,11 +151,9 @@ class CopyableGymSubject(GymSubject):
     """Session on an environment that can be copied."""
 
     def snapshot(self) -> object:
-        """Returns a deep copy."""
         return copy.deepcopy(self._env), self._return, self._over
 
     def restore(self, moment: object) -> None:
-        """Restores a copy, any number of times."""
         env, self._return, self._over = cast(tuple[Any, float | None, str | None], moment)
         self._env = copy.deepcopy(env)
 

@@ -68,7 +68,6 @@ class McpSubject:
         self._line: _ClientThread | None = None
 
     def tasks(self) -> list[str]:
-        """Returns the only task."""
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
@@ -119,7 +118,6 @@ class McpSubject:
         """Does nothing: MCP has no score, and `absent` says so."""
 
     def close(self) -> None:
-        """Closes the session and ends its process."""
         if self._line is not None:
             self._line.close()
             self._line = None

@@ -159,7 +159,6 @@ class NativeSubject:
     # -- what there is
 
     def tasks(self) -> list[str]:
-        """Returns the task ids."""
         return self._shelf.names()
 
     def tools(self) -> list[dict[str, Any]]:
@@ -318,7 +317,6 @@ class NativeSubject:
         return self._run(self._current.fork())
 
     def restore(self, moment: Any) -> None:
-        """Restores a snapshot, any number of times."""
         assert isinstance(moment, Episode), f"{moment!r} is not a snapshot of this subject"
         self._episode = self._run(moment.fork())
         self._calls = len(self._episode.trace.turns)
@@ -346,7 +344,6 @@ class NativeSubject:
             raise _failure(error, part="S", kind="quintain:state_bug") from error
 
     def close(self) -> None:
-        """Drops the episode."""
         self._episode = None
         loops.release(self)
 

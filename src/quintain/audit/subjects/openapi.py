@@ -88,7 +88,6 @@ class OpenApiSubject:
         self.absent = ("score",) if self._reset else ("score", "reset")
 
     def tasks(self) -> list[str]:
-        """Returns the only task."""
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
@@ -128,7 +127,6 @@ class OpenApiSubject:
         """Does nothing: OpenAPI has no score, and `absent` says so."""
 
     def close(self) -> None:
-        """Closes the connections."""
         self._client.close()
 
     def _asked(self, operation: Operation, arguments: dict[str, Any]) -> Any:

@@ -127,7 +127,6 @@ class OrsSubject:
         return http.total(self._rewards)
 
     def close(self) -> None:
-        """Deletes the session and closes the connections."""
         self._leave()
         self._client.close()
 

@@ -50,7 +50,7 @@ def make(url: str) -> Callable[[], RemoteSubject]:
 
 
 class RemoteSubject:
-    """Session with one episode at a time on the server.
+    """Session with one episode at a time on the server; its methods are those of `native.NativeSubject`.
 
     Attributes:
         budget: Most calls of an episode.
@@ -65,7 +65,6 @@ class RemoteSubject:
         self.budget: int = turns if calls is None else min(turns, calls)
 
     def tasks(self) -> list[str]:
-        """Returns the task ids, in the order of the split."""
         names: list[str] = []
         while True:
             path = f"/v1/environments/{self._about['name']}/tasks"
@@ -75,34 +74,23 @@ class RemoteSubject:
                 return names
 
     def tools(self) -> list[dict[str, Any]]:
-        """Returns the tools of the role "agent"."""
         names = ("name", "description", "parameters")
         return [{name: tool[name] for name in names} for tool in self._about["tools"] if "agent" in tool["roles"]]
 
     def prompt(self, task: str) -> str:
-        """Returns system prompt and task as in the agent's first request, without touching the running episode."""
         path, prompt = self._begun(task, 0)
         self._forget(path)
         return prompt
 
     def reset(self, task: str, seed: int) -> str:
-        """Begins an episode and returns the agent's prompt.
-
-        Raises SubjectFailure if the task's world cannot be made, or the harness broke.
-        """
         self._forget(self._path)
         self._path, prompt = self._begun(task, seed)
         return prompt
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Plays one call and returns the observation.
-
-        Raises SubjectFailure if the world or one of its criteria broke.
-        """
         return self._played("calls", {"name": name, "arguments": arguments})
 
     def answer(self, text: str) -> Any:
-        """Plays the agent's last words, which end the episode; raises SubjectFailure if one of the criteria broke."""
         said = self._played("answer", {"text": text.encode(errors="replace").decode()})
         if is_dict(said) and "error" in said:
             return said
@@ -110,10 +98,6 @@ class RemoteSubject:
         return None
 
     def score(self) -> dict[str, float | None] | None:
-        """Returns the score of the present state, with the trajectory's criteria; None if verifying failed.
-
-        A copy is verified, so the episode can go on.
-        """
         verdict = self._sent(f"{self._path}/verify", {"now": True})
         if verdict["score"] is None:
             return None
@@ -121,12 +105,10 @@ class RemoteSubject:
         return {reward["name"]: reward["value"] for reward in rewards} | {"score": verdict["score"]}
 
     def explain(self) -> list[dict[str, Any]]:
-        """Returns each criterion's score and reason, at each level; a failure comes last."""
         verdict = self._sent(f"{self._path}/verify", {"now": True})
         return [*verdict["rewards"], verdict["failure"]] if verdict["failure"] else verdict["rewards"]
 
     def digest(self) -> str:
-        """Returns the world's digest."""
         digest: str = self._asked(f"{self._path}/digest")["state_digest"]
         return digest
 
@@ -136,12 +118,10 @@ class RemoteSubject:
         return self._moments[-1]
 
     def restore(self, moment: str) -> None:
-        """Restores a snapshot, any number of times."""
         before, self._path = self._path, self._forked(moment)
         self._forget(before)
 
     def close(self) -> None:
-        """Closes the episodes and the connections."""
         for path in (self._path, *self._moments):
             self._forget(path)
         self._path, self._moments = "", []

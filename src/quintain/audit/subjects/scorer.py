@@ -123,7 +123,6 @@ class ScorerSubject:
         return self.prompt(task)
 
     def answer(self, text: str) -> None:
-        """Stores the text to be scored."""
         self._said = text
 
     def score(self) -> Any:
@@ -138,7 +137,6 @@ class ScorerSubject:
         return self._asked(case, answer, **{case.match.model: complete})
 
     def close(self) -> None:
-        """Releases the event loop."""
         loops.release(self)
 
     def _known(self, task: str) -> Case:

@@ -101,7 +101,6 @@ class VerifiersSubject:
         return self.prompt(task)
 
     def answer(self, text: str) -> None:
-        """Stores the reply to be scored."""
         self._said = text
 
     def score(self) -> dict[str, float | None] | None:
@@ -116,7 +115,6 @@ class VerifiersSubject:
         return found if total is not None and math.isfinite(total) else None
 
     def close(self) -> None:
-        """Releases the event loop."""
         loops.release(self)
 
     def _known(self, task: str) -> Any:
