@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.checks import _drift_claims
-from quintain.audit.checks._drift_claims import ONE_WORD, PART
 from quintain.audit.kernel.check import checks_of
 from tests.audit.checks._found import audited
 
@@ -139,33 +138,3 @@ def test_claims_of_descriptions_are_checked(tmp_path: Path, name: str, titles: l
     assert report.checks[0].looked
     assert sorted(one.title for one in report.findings) == titles
     assert all(one.confidence == "likely" for one in report.findings)
-
-
-@pytest.mark.parametrize(
-    ("said", "promised"),
-    [
-        ("One word.", True),
-        ("Exactly one word, in small letters.", True),
-        ("A single word.", True),
-        ("A word.", False),
-        ("A word to look for.", False),
-        ("One word or more.", False),
-        ("Some words.", False),
-    ],
-)
-def test_a_word_is_not_one_word(said: str, promised: bool) -> None:
-    assert bool(ONE_WORD.search(said)) is promised
-
-
-@pytest.mark.parametrize(
-    ("said", "promised"),
-    [
-        ("Find accounts by a part of the owner's name.", True),
-        ("Show the reports that hold a text.", True),
-        ("Notes that contain the given string.", True),
-        ("Products whose name contains a word.", False),
-        ("Orders that contain a product.", False),
-    ],
-)
-def test_part_matches_only_promises_about_text(said: str, promised: bool) -> None:
-    assert bool(PART.search(said)) is promised

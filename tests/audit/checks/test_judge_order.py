@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
 import pytest
 
 from quintain.audit.auditor import audit
 from quintain.audit.checks import judge
-from quintain.audit.checks._judge_models import declared, families, is_model, is_pinned, written
-from quintain.audit.checks._judge_order import slot
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Subject
@@ -189,68 +186,3 @@ def test_a_judge_of_the_policys_family_is_told(tmp_path: Path) -> None:
         "the judge's model is not pinned to a version": "hint",
         "the judge is asked at a temperature above 0": "hint",
     }
-
-
-def test_slot_finds_the_place_of_the_answer() -> None:
-    assert slot("Response A:\n```\nours\n```\nResponse B:\n```\ntheirs\n```", "ours") == 0
-    assert (
-        slot("[The Start of Assistant A's Answer]\ntheirs\n[End]\n[The Start of Assistant B's Answer]\nours", "ours")
-        == 1
-    )
-    assert (
-        slot("Compare the first answer with the second answer.\nFirst answer: theirs\nSecond answer: ours", "ours") == 1
-    )
-    assert slot('{"candidate_1": "ours", "candidate_2": "theirs"}', "ours") == 0
-    assert slot("A: ours\nB: theirs\nWhich?", "ours") == 0
-    assert slot("Answer: ours\nA: CORRECT\nB: INCORRECT", "ours") is None
-    assert slot("Say option B if wrong, option A if right.\nAnswer: ours", "ours") is None
-
-
-@pytest.mark.parametrize(
-    ("name", "kin", "pinned"),
-    [
-        ("gpt-4o-2024-08-06", {"gpt"}, True),
-        ("openai/gpt-4o", {"gpt"}, False),
-        ("o3-mini", {"gpt"}, False),
-        ("us.anthropic.claude-3-5-sonnet-20241022-v2:0", {"claude"}, True),
-        ("google/gemma-2-9b-it", {"gemini"}, True),
-        ("meta-llama/Llama-3.1-8B-Instruct", {"llama"}, True),
-        ("ollama/llama3:latest", {"llama"}, False),
-        ("Qwen/QwQ-32B", {"qwen"}, True),
-        ("mixtral-8x7b", {"mistral"}, True),
-        ("magistral-small-latest", {"mistral"}, False),
-        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", {"deepseek", "qwen"}, True),
-        ("command-r-plus", {"command"}, False),
-        ("phi-4", {"phi"}, False),
-        ("glm-4.6", {"glm"}, False),
-        ("kimi-k2", {"kimi"}, False),
-        ("grok-4", {"grok"}, False),
-    ],
-)
-def test_names_of_models(name: str, kin: set[str], pinned: bool) -> None:
-    assert families(name) == kin
-    assert is_model(name)
-    assert is_pinned(name) is pinned
-
-
-@pytest.mark.parametrize("name", ["command", "option", "o2", "order-1", "policy", "what gpt-4 says", "philosophy"])
-def test_other_words_are_no_models(name: str) -> None:
-    assert not is_model(name)
-
-
-def test_roles_are_read_from_code_and_declarations() -> None:
-    code = """
-JUDGE_MODEL = "gpt-4o"
-settings = {"policy": {"model": "gpt-4o-mini"}, "note": "gpt-4"}
-def grade(text, *, judge_model="claude-opus-4"):
-    return ask(text, model="o3")
-class Student:
-    model: str = "qwen3-8b"
-"""
-    uses = {(one.role, one.model) for one in written(ast.parse(code), "x.py")}
-    assert uses == {("judge", "gpt-4o"), ("policy", "gpt-4o-mini"), ("judge", "claude-opus-4"), ("policy", "qwen3-8b")}
-    given = {"judge": {"model": "o3", "temperature": 1}, "agent": "o4-mini", "user": None, "other": 7}
-    assert [(one.role, one.model, one.temperature) for one in declared(given)] == [
-        ("judge", "o3", 1.0),
-        ("policy", "o4-mini", None),
-    ]

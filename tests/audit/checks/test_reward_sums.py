@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.checks import reward_clipping
-from quintain.audit.checks._clip_fit import basis, fitted, rounded, spoilt
 from quintain.audit.facts.histogram import atom
 from quintain.audit.kernel.check import checks_of
 from tests.audit.checks._board import BOARD
@@ -96,52 +95,6 @@ def test_a_sum_is_left_alone(file: Path) -> None:
 
 POINTS = [tuple(map(float, point)) for point in itertools.product((0, 1), repeat=4)]
 SUMS = [sum(weight * one for weight, one in zip((0.1, 0.2, 0.3, 0.4), point, strict=True)) for point in POINTS]
-
-
-def test_weights_are_those_of_the_sum() -> None:
-    fit = fitted(POINTS, [total + 7 for total in SUMS])
-    assert fit.weights == pytest.approx((0.1, 0.2, 0.3, 0.4, 7.0))
-    assert all(fit.known)
-    assert fit.largest < 1e-9
-
-
-def test_parts_that_others_make_up_are_not_known() -> None:
-    rows = [(*point, point[0] + point[1], 1.0) for point in POINTS]
-    assert fitted(rows, SUMS).known == (False, False, True, True, False, False)
-    assert basis(rows) == (0, 1, 2, 3)
-
-
-def test_sums_are_found_where_they_are_cut_at_a_bound() -> None:
-    whole = spoilt(POINTS, SUMS)
-    assert whole is not None
-    assert whole.top == whole.floor == ()
-    top = spoilt(POINTS, [min(0.7, total) for total in SUMS])
-    assert top is not None
-    assert [POINTS[place] for place in top.top] == [(0, 1, 1, 1), (1, 0, 1, 1), (1, 1, 1, 1)]
-    floor = spoilt(POINTS, [max(0.0, total - 0.3) for total in SUMS])
-    assert floor is not None
-    assert {POINTS[place] for place in floor.floor} == {(0, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0)}
-
-
-def test_conditional_rewards_are_not_cut_sums() -> None:
-    gated = spoilt(POINTS, [total * point[0] for total, point in zip(SUMS, POINTS, strict=True)])
-    assert gated is None
-    failed = spoilt(
-        POINTS, [-0.1 if point == (1, 1, 1, 0) else total for total, point in zip(SUMS, POINTS, strict=True)]
-    )
-    assert failed is not None
-    assert failed.top == failed.floor == ()
-    assert spoilt(POINTS, [point[0] * point[1] * point[2] * point[3] for point in POINTS]) is None
-
-
-def test_rounded_sums_are_recognized() -> None:
-    weights = (0.13, 0.22, 0.31, 0.34)
-    sums = [sum(weight * one for weight, one in zip(weights, point, strict=True)) for point in POINTS]
-    fit = rounded(POINTS, [round(total, 1) for total in sums])
-    assert fit is not None
-    assert fit[1] == 0.1
-    assert rounded(POINTS, SUMS) is None
-    assert rounded(POINTS, [total * point[0] for total, point in zip(SUMS, POINTS, strict=True)]) is None
 
 
 def test_an_atom_is_far_over_its_neighbours() -> None:

@@ -13,7 +13,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, answer, call, number, reset, score
 from quintain.audit.kernel.registry import relation
 
-from ._clip_numbers import APPROXIMATE, PRECISE, numeric, spelled, spellings, wrong
+from ._clip_numbers import APPROXIMATE, PRECISE, numeric, spelled, wrong
 from ._clip_states import EPSILON
 
 _FIELD = re.compile(r'"\w+"\s*:\s*(-?\d+(?:\.\d+)?)(?=\s*[,}])')
@@ -32,13 +32,6 @@ def pays_wrong(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The wrong answer is paid as much as the right one, and a far wrong one less."""
     right, near, far = (number(record.at("score")) for record in records)
     return right is not None and near is not None and far is not None and near >= right - EPSILON and far < right - 1e-6
-
-
-@relation
-def pays_spelling_less(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The same number, spelled in another way, is paid less."""
-    right, other_score = (number(record.at("score")) for record in records)
-    return right is not None and right > EPSILON and (other_score is None or other_score < right - EPSILON)
 
 
 class _Number(NamedTuple):
@@ -200,30 +193,3 @@ def _is_paid(ctx: AuditContext, probe: Probe, said: _Number) -> bool:
 def _prompt(ctx: AuditContext, task: str) -> str:
     seen = ctx.play(reset(task, mark="reset")).at("reset")
     return str(seen.value)
-
-
-@check("x.spellings_of_numbers", "reward_clipping", needs=("oracle", "tasks"), value=72, severity="warning")
-def spelling(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a right number is paid in full in any spelling."""
-    reported: set[str] = set()
-    for said in _numeric(ctx):
-        text = said.text
-        for how, other_text, is_same in spellings(text, said.value):
-            ctx.count_comparisons()
-            pair = (said.says(text), said.says(other_text))
-            if how not in reported and pays_spelling_less(ctx.play_all(pair), Evidence("")):
-                reported.add(how)
-                is_said = is_same and said.ops[-1].do == "answer"  # A tool may demand the form of its argument.
-                yield ctx.finding(
-                    f"the right number is paid less when it is spelled with {how}",
-                    *pair,
-                    relation=f"{__name__}:pays_spelling_less",
-                    marks=("score",),
-                    minimise=0,
-                    part="V",
-                    expected=f"as much for {other_text!r} as for {text!r}",
-                    observed="less",
-                    teaches="one spelling, not the answer",
-                    at_most="proven" if is_said else "likely" if is_same else "hint",
-                    severity="error" if is_said else "warning" if is_same else "note",
-                )

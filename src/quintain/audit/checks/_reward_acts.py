@@ -42,12 +42,6 @@ _STATUS = re.compile(
     r"|completed|success|successful|ok|passed|fixed|phase|progress|flag)($|_)",
     re.IGNORECASE,
 )
-SUCCESS = (
-    "done", "resolved", "solved", "closed", "complete", "completed", "success", "successful", "succeeded", "approved",
-    "fixed", "passed", "ok", "verified", "finished", "won", "paid", "refunded", "shipped", "delivered", "confirmed",
-    "cancelled", "canceled", "processed", "active", "accepted", "true", "yes",
-)  # fmt: skip
-"""Values of a status that mean that all is well."""
 _BOOKS = re.compile(
     r"^_|(^|_)(steps?|calls?|turns?|clock|now|time|timestamp|tick|updated|updated_at|modified|modified_at|version"
     r"|revision|etag|rng|seed|logs?|events?|audit|trace|trajectory|actions|history|reads?|counter|last_\w+)$",

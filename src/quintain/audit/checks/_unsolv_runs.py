@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -13,10 +13,9 @@ import msgspec
 from quintain import codec
 from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.finding import Evidence
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, number, reset, score
-from quintain.audit.kernel.registry import probe_function, relation
+from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, number, reset, score
+from quintain.audit.kernel.registry import probe_function
 
 _WALKED = 48
 _CHOSEN = 40
@@ -175,61 +174,10 @@ def numbers(text: str, *, alone: bool = False) -> set[Decimal]:
     return {amount for amount in found if amount is not None}
 
 
-def computed(value: Decimal, known: set[Decimal]) -> bool:
-    """True if a number follows from two known ones by a common step, so that it need not be stated.
-
-    With many known numbers nearly all do, and the result is True.
-    """
-    some = sorted(known)[:400]
-    if len(known) > 120:
-        return True
-    whole = value == value.to_integral()
-    near = Decimal("0.5") if whole and abs(value) >= 1000 else Decimal("0.01")
-    for amount in some:
-        if any(abs(amount * factor - value) <= near for factor in _FACTORS):
-            return True
-        for other_number in some:
-            results = [
-                amount + other_number,
-                amount - other_number,
-                amount * other_number,
-                amount * other_number / 100,
-                amount - amount * other_number / 100,
-            ]
-            results += [amount / other_number] if other_number else []
-            if any(abs(result - value) <= near for result in results):
-                return True
-    return False
-
-
-_FACTORS = (Decimal(-1), Decimal(100), Decimal("0.01"), Decimal(1000), Decimal("0.001"), Decimal("0.5"), Decimal(2),
-            Decimal(60), Decimal(1) / 60, Decimal(24), Decimal(7), Decimal(12))  # fmt: skip
-
-
 def skeleton(prompt: str) -> tuple[str, ...]:
     """A prompt without what may vary from task to task: words with digits, and words that begin with a capital."""
     found = re.findall(r"\S+", prompt)
     return tuple("*" if any(sign.isdigit() for sign in item) or item[:1].isupper() else item for item in found)
 
 
-def common_words(stated: Sequence[str]) -> set[str]:
-    """Every word of several prompts, in small letters."""
-    return {word for text in stated for word in re.findall(r"[^\W\d_]+", text.lower())}
-
-
 # --- relations ---
-
-
-@relation
-def loses(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The first way is not paid in full; the solution, which comes next, is, and those of siblings are paid."""
-    first, own, *other_scores = (number(record.at("score")) for record in records)
-    full = float(evidence.data) - 1e-9
-    paid = own is not None and own >= full and all(amount is not None and amount > 0 for amount in other_scores)
-    return paid and first is not None and first < full
-
-
-@relation
-def works_and_loses(records: Sequence[Record], evidence: Evidence) -> bool:
-    """So it is, though every call of them worked."""
-    return loses(records, evidence) and not any(seen.is_error for record in records for seen in record.seen[1:-1])

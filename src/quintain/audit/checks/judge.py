@@ -19,11 +19,8 @@ from quintain.audit.kernel.probe import Op, Probe, Record, reset
 from . import _judge_claims as claims
 from . import _judge_replies as replies
 from ._judge_claims import EPSILON, MARK, NEEDS, around, asked, grade, is_part, judged
-from ._judge_code import code
 from ._judge_lines import report_lines
-from ._judge_models import family
-from ._judge_more import PARTS, asks_again, fits, longer, quoted, remembers, unaware
-from ._judge_order import order, position
+from ._judge_more import PARTS, fits, longer, quoted
 from ._judge_scale import numbers, scale
 
 # --- what the judge understands ---
@@ -373,34 +370,4 @@ def follows(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
-@check("x.judge_judges_each_alone", "judge", needs=NEEDS, value=74)
-def alone(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a grade depends on this answer and its verdict, not on earlier answers or a repeated request."""
-    task = ctx.tasks[0]
-    known = _named(_vocabularies(ctx, task), _prompt(ctx, task))
-    if known.worst is None:
-        raise ctx.not_checked("no bad verdict is understood")
-    yield from remembers(ctx, known.good, known.bad)
-    yield from asks_again(ctx, known.good, known.bad)
-
-
-@check("x.judge_knows_the_rubric", "judge", needs=(*NEEDS, "hidden"), value=74)
-def aware(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that the hidden rubric of a task stands whole in the judge's question."""
-    yield from unaware(ctx)
-
-
-__all__ = [
-    "alone",
-    "asks",
-    "aware",
-    "code",
-    "fails",
-    "family",
-    "follows",
-    "numbers",
-    "order",
-    "position",
-    "reads",
-    "report_lines",
-]
+__all__ = ["asks", "fails", "follows", "numbers", "reads", "report_lines"]
