@@ -102,6 +102,22 @@ def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @relation
+def loses_by_seed(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe, a solution under another seed, is paid less than `data` or nothing; the second is paid that."""
+    first, second = (number(record.at("score")) for record in records)
+    full = float(evidence.data)
+    return (first is None or first < full - 1e-9) and second is not None and second >= full - 1e-9
+
+
+@relation
+def pays_by_seed(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe, nothing under another seed, is paid `data` or more; the second is paid less."""
+    first, second = (number(record.at("score")) for record in records)
+    full = float(evidence.data)
+    return first is not None and first >= full - 1e-9 and second is not None and second < full - 1e-9
+
+
+@relation
 def longer_than_allowed(records: Sequence[Record], evidence: Evidence) -> bool:
     """The oracle at the mark has more calls than `data`."""
     ops: Any = records[0].at(evidence.marks[0]).value
