@@ -8,7 +8,7 @@ from typing import Any
 import quintain as qn
 from quintain.environments.faults import reach
 
-from .description import Action
+from .description import actions
 from .state import ROWS, Production
 from .telemetry import stamp
 
@@ -18,13 +18,14 @@ CERTIFICATE_DAYS = 90
 DAY = 86400.0
 
 
-def act(world: Production, action: Action, key: str, arguments: Mapping[str, Any]) -> str:
+def act(world: Production, tool: str, key: str, arguments: Mapping[str, Any]) -> str:
     """Carries an action out, wholly or not at all; returns what the agent reads."""
     reach(world)
+    action = actions()[tool]
     row = world.need(action.on, key)
     for name, values in action.needs.items():
         if (found := getattr(row, name)) not in values:
-            raise qn.ToolError(f"{key} has {name} {found!r}; {action.name} needs {' or '.join(map(repr, values))}")
+            raise qn.ToolError(f"{key} has {name} {found!r}; {tool} needs {' or '.join(map(repr, values))}")
     if action.does:
         _DOES[action.does](world, key, arguments)
     if action.set:

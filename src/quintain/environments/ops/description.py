@@ -82,13 +82,13 @@ class TableSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return {column.name: column for column in map(Column.parse, self.columns)}
 
 
-class Curve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Curve(msgspec.Struct, frozen=True, array_like=True):
     """A tool that shows a metric of the rows of a table over time."""
 
     name: str
-    doc: str
     on: str
     metric: str
+    doc: str
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,7 +102,6 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         does: Function of `acting` for changes of further rows.
     """
 
-    name: str
     doc: str
     on: str
     args: dict[str, str] = {}
@@ -211,7 +210,7 @@ class Cause(Traces, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class _Tools(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     curves: tuple[Curve, ...]
-    actions: tuple[Action, ...]
+    actions: dict[str, Action]
 
 
 def _read(path: Path, kind: Any) -> Any:
@@ -245,8 +244,8 @@ def curves() -> tuple[Curve, ...]:
     return _tools().curves
 
 
-def actions() -> tuple[Action, ...]:
-    """Returns the tools that change something."""
+def actions() -> Mapping[str, Action]:
+    """Returns the tools that change something, by name."""
     return _tools().actions
 
 

@@ -14,7 +14,8 @@ from quintain.task import Call
 from .acting import act
 from .description import Leg, Service, actions, causes, decoys
 from .goals import changes
-from .scene import Failure, Scene, fill
+from .scene import Failure, Scene
+from .seeding import fill
 from .state import Fault, Finding, Production, Value
 from .worlds import Ops, RoutedOps
 
@@ -153,8 +154,7 @@ class Incident(authoring.Draft[Production]):
         return "\n".join([*lines, _ORDER])
 
     def truth(self) -> Truth:
-        wanted = {action.name for action in actions()}
-        repair = tuple(call for call in self.calls if call[0] in wanted)
+        repair = tuple(call for call in self.calls if call[0] in actions())
         culprits = tuple(finding.culprit for finding in self.findings)
         return Truth(findings=self.findings, repair=repair, parts=tuple(self.parts), culprits=culprits)
 
@@ -182,12 +182,11 @@ class RoutedIncident(Incident):
 
 def played(world: Production, calls: list[Call] | tuple[Call, ...]) -> Production:
     """Returns a copy of a world in which the changing ones of some calls were made."""
-    known = {action.name: action for action in actions()}
     copy = world.copy()
     for tool, arguments in calls:
-        if tool in known:
+        if tool in actions():
             key, *_ = arguments.values()
-            act(copy, known[tool], key, arguments)
+            act(copy, tool, key, arguments)
     return copy
 
 

@@ -8,24 +8,9 @@ import quintain as qn
 from quintain.state import Rng
 
 from .description import Cause, Decoy, Edit, Issue, Traces
-from .seeding import BASES, SUFFIX, Writer, base, spec
+from .seeding import BASES, SUFFIX, Names, Writer, base, fill, spec
 from .state import ROWS, Value
 from .telemetry import MINUTE, LogRow, ShiftRow, stamp
-
-Names = dict[str, Any]
-"""What the placeholders of a description stand for."""
-
-
-def fill(template: Any, names: Names) -> Any:
-    """Returns a template with its placeholders filled; one that is a single placeholder keeps the type of its value."""
-    if isinstance(template, str):
-        alone = template[1:-1]
-        return names[alone] if template == f"{{{alone}}}" and alone in names else template.format(**names)
-    if isinstance(template, dict):
-        return {key: fill(value, names) for key, value in template.items()}
-    if isinstance(template, list | tuple):
-        return [fill(value, names) for value in template]
-    return template
 
 
 class Failure(NamedTuple):
@@ -105,9 +90,7 @@ class Scene(Writer):
         one = spec().services[service]
         upstream = next((name for name, other in spec().services.items() if service in other.depends_on), service)
         live, deploys = self._live(service), self.rows["deploys"]
-        before = [
-            row for row in self.rows["deploys"].values() if row["service"] == service and row["status"] == "superseded"
-        ]
+        before = [one for one in deploys.values() if (one["service"], one["status"]) == (service, "superseded")]
         workload = self.rows["workloads"][service]
         table = one.tables[-1].partition(": ") if one.tables else ("", "", "")
         pod = f"{service}-{self.rng.below(one.replicas)}"
@@ -143,9 +126,8 @@ class Scene(Writer):
         return names
 
     def _live(self, service: str) -> str:
-        return next(
-            key for key, row in self.rows["deploys"].items() if (row["service"], row["status"]) == (service, "live")
-        )
+        deploys = self.rows["deploys"].items()
+        return next(key for key, row in deploys if (row["service"], row["status"]) == (service, "live"))
 
     # -- traces
 
@@ -179,42 +161,12 @@ class Scene(Writer):
         message, diff = (fill(text, names) for text in commit)
         live = self._live(service)
         major, minor, _ = self.rows["deploys"][live]["version"].split(".")
-        names |= {
-            "previous": f"{major}.{minor}.0",
-            "version": f"{major}.{int(minor) + 1}.0",
-            "commit": f"{self.rng.bits():016x}"[:10],
-        }
-        names["deploy"] = f"D-{self.number()}"
+        names |= {"previous": f"{major}.{minor}.0", "version": f"{major}.{int(minor) + 1}.0"}
+        names |= {"commit": self.commit(), "deploy": f"D-{self.number()}"}
         at = onset - 2 * MINUTE
-        facts = {"service": service, "author": names["author"]}
-        self.add(
-            "commits",
-            names["commit"],
-            **facts,
-            at=stamp(at - 40 * MINUTE),
-            message=message,
-            files=[names["file"]],
-            diff=diff,
-        )
-        self.add("pulls", f"PR-{self.number()}", **facts, title=message, status="merged", commit=names["commit"])
-        self.add(
-            "pipelines",
-            f"P-{self.number()}",
-            service=service,
-            commit=names["commit"],
-            at=stamp(at - 10 * MINUTE),
-            status="passed",
-        )
+        times = {"committed": stamp(at - 40 * MINUTE), "deployed": stamp(at)}
         self.edit("deploys", live, status="superseded")
-        self.add(
-            "deploys",
-            names["deploy"],
-            **facts,
-            version=names["version"],
-            commit=names["commit"],
-            at=stamp(at),
-            status="live",
-        )
+        self.write("deploy", names | times | {"message": message, "diff": diff, "status": "live"})
         self.edit("workloads", service, image=f"{service}:{names['version']}")
         for pod in [key for key, row in self.rows["pods"].items() if row["workload"] == service]:
             self.edit("pods", pod, started=stamp(at))
@@ -225,26 +177,18 @@ class Scene(Writer):
         self.edit("files", names["file"], text="\n".join([text, *added]))
 
     def _issue(self, issue: Issue, names: Names, onset: float, failure: Failure | None) -> None:
-        service, function = fill(issue.service, names), fill(issue.function, names)
-        at = onset + MINUTE * issue.after
+        at, key = onset + MINUTE * issue.after, f"ERR-{self.number()}"
         minutes = max(1, int((self.now - at) / MINUTE))
-        key = f"ERR-{self.number()}"
-        facts = {"service": service, "function": function, "level": issue.level, "status": "open"}
-        self.add(
-            "issues",
-            key,
-            **facts,
-            title=fill(issue.title, names),
-            first_seen=stamp(at),
-            events=minutes * (3 + self.rng.below(9)),
-        )
+        facts = {
+            name: fill(getattr(issue, name), names) for name in ("service", "function", "title", "message", "level")
+        }
+        facts |= {"issue": key, "file": names["file"], "events": minutes * (3 + self.rng.below(9))}
+        self.write("issue", facts | {"at": stamp(at)})
         if failure is not None:
             names.setdefault("issue", key)
             failure.heals.append(Value("issues", key, "status", "resolved"))
-        message, file = fill(issue.message, names), names["file"]
         for later in (0, minutes // 2):
-            facts = {"issue": key, "at": stamp(at + MINUTE * later), "pod": f"{service}-0", "message": message}
-            self.add("events", f"EV-{self.number()}", **facts, stack=[f"{file}: {function}"])
+            self.write("event", facts | {"at": stamp(at + MINUTE * later)})
 
     def _spread(self, failure: Failure, alerts: tuple[str, ...]) -> None:
         """Lets callers feel a failure: curves, logs, traces and alerts of the service and of the one that calls it."""
@@ -259,24 +203,16 @@ class Scene(Writer):
         if metric and upstream != service:
             text = f"{service} {'took # ms' if symptom == 'slow' else 'answered with status 503'}"
             self.logs.append(LogRow(upstream, "WARN", 5, text, onset + MINUTE, fault=failure.name))
-            spans = [f"{upstream} 31 ms", f"{service} {'2570 ms' if symptom == 'slow' else 'failed after 12 ms'}"]
-            status, ms = ("ok", 2601) if symptom == "slow" else ("failed", 43)
-            self.add(
-                "traces",
-                f"T-{self.number()}",
-                service=upstream,
-                at=stamp(onset + 4 * MINUTE),
-                duration_ms=ms,
-                status=status,
-                spans=spans,
-            )
+            status, ms, told = ("ok", 2601, "2570 ms") if symptom == "slow" else ("failed", 43, "failed after 12 ms")
+            facts = {"service": upstream, "status": status, "ms": ms, "span": f"{service} {told}"}
+            self.write("trace", facts | {"at": stamp(onset + 4 * MINUTE)})
         kind = "latency" if symptom == "slow" else "errors"
         value = {"slow": "p95 above 2 s", "failing": "errors above 10 percent", "stale": "data is not fresh"}[symptom]
         for one in dict.fromkeys(names[which] for which in alerts):
             key = f"AL-{self.number()}"
             names.setdefault("alert", key)
-            facts = {"rule": f"{one}-{kind}", "severity": "page", "status": "firing", "value": value}
-            self.add("alerts", key, service=one, **facts, since=stamp(onset + 3 * MINUTE))
+            facts = {"service": one, "alert": key, "kind": kind, "value": value}
+            self.write("alert", facts | {"at": stamp(onset + 3 * MINUTE)})
             failure.heals.append(Value("alerts", key, "status", "resolved"))
 
 

@@ -238,21 +238,21 @@ def _curve(one: Curve) -> Made:
 
 
 def _actions(service: Service) -> Iterator[Made]:
-    for action in actions():
-        if action.name.startswith(f"{service}_"):
-            yield _action(action)
+    for name, action in actions().items():
+        if name.startswith(f"{service}_"):
+            yield _action(name, action)
 
 
-def _action(action: Action) -> Made:
+def _action(tool: str, action: Action) -> Made:
     spec = tables()[action.on]
 
     def method(self: Production, **given: Any) -> Any:
-        return act(self, action, given[spec.one], given)
+        return act(self, tool, given[spec.one], given)
 
     needs = [f"{name} {' or '.join(map(str, values))}" for name, values in action.needs.items()]
     doc = f"{action.doc} It needs {' and '.join(needs)}." if needs else action.doc
     more: Parameters = {name: (_type(text), NONE, f"The {name}.") for name, text in action.args.items()}
-    return _made(action.name, method, doc, _key(spec) | more, {})
+    return _made(tool, method, doc, _key(spec) | more, {})
 
 
 def _type(text: str) -> Any:
