@@ -207,6 +207,11 @@ class Cause(Traces, frozen=True, kw_only=True, forbid_unknown_fields=True):
     needs: tuple[str, ...] = ()
     legs: tuple[Leg, ...]
 
+    @property
+    def tool(self) -> str:
+        """Tool of the repair."""
+        return self.legs[-1].calls[0][0]
+
 
 class _Tools(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     curves: tuple[Curve, ...]

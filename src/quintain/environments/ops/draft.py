@@ -103,9 +103,12 @@ class Incident(authoring.Draft[Production]):
             alerts = ("service",) if self.level == "easy" else ("upstream",)
             failure = self.scene.fail(one, causes()[one], alerts=alerts, taken=taken)
             taken |= {failure.names["service"], failure.names["upstream"]}
-        usable = [name for name, decoy in decoys().items() if decoy.at_service == "other" or self.level == "hard"]
+        first = self.scene.failures[0]
+        # A deploy of the same service would lie between the harmful one and its rollback.
+        is_same_fine = self.level == "hard" and first.cause.commit is None
+        usable = [name for name, one in decoys().items() if one.at_service == "other" or is_same_fine]
         for decoy in self.rng.sample(usable, DECOYS[self.level]):
-            self.scene.distract(decoys()[decoy], self.scene.failures[0], taken=taken)
+            self.scene.distract(decoys()[decoy], first, taken=taken)
         self._solve()
 
     def _solve(self) -> None:
@@ -125,7 +128,8 @@ class Incident(authoring.Draft[Production]):
         for failure in failures:
             seen = [leg for leg in failure.cause.legs if not leg.repairs]
             repair = [leg for leg in failure.cause.legs if leg.repairs]
-            self.parts += [part_of(leg, failure.names) for leg in (*seen, _runbook(failure), *repair)]
+            before = [*([] if self.level == "easy" else _above(failure)), *_database(failure)]
+            self.parts += [part_of(leg, failure.names) for leg in (*before, *seen, _runbook(failure), *repair)]
         for part in self.parts:
             for tool, arguments in part.calls:
                 self.play(tool, **arguments)
@@ -190,8 +194,27 @@ def played(world: Production, calls: list[Call] | tuple[Call, ...]) -> Productio
     return copy
 
 
+def _above(failure: Failure) -> list[Leg]:
+    """Returns how one comes from the caller that raised the alert to the service that failed."""
+    symptom, names = failure.cause.symptom, failure.names
+    if symptom == "stale" or names["upstream"] == names["service"]:
+        return []
+    calls = (("errors_search_logs", {"service": "{upstream}", "level": "WARN"}),)
+    say = f"[{{service}}] {'[took] too long' if symptom == 'slow' else 'answers with [status 503]'}."
+    return [Leg(service="errors", ask="What do the logs of {upstream} warn about?", calls=calls, say=say)]
+
+
+def _database(failure: Failure) -> list[Leg]:
+    """Returns how one learns which database a service has."""
+    calls = (("deployments_get_service", {"service": "{service}"}),)
+    ask = "Which database does {service} use, and which team owns it?"
+    say = "It uses [{database}] and belongs to team [{team}]."
+    leg = Leg(service="deployments", ask=ask, calls=calls, say=say)
+    return [leg] if "database" in failure.cause.needs else []
+
+
 def _runbook(failure: Failure) -> Leg:
     page = f"runbook/{failure.name}"
     calls = (("docs_get_page", {"page": page}),)
-    ask = f"How is {failure.name.replace('_', ' ')} repaired, according to its runbook?"
-    return Leg(service="docs", ask=ask, calls=calls, say=f"[{page}]: {failure.cause.runbook}")
+    ask = f"What does the page {page} say about the repair, and which tool does it name?"
+    return Leg(service="docs", ask=ask, calls=calls, say=f"{failure.cause.runbook} Tool: [{failure.cause.tool}]")

@@ -12,6 +12,13 @@ from .seeding import BASES, SUFFIX, Names, Writer, base, fill, spec
 from .state import ROWS, Value
 from .telemetry import MINUTE, LogRow, ShiftRow, stamp
 
+_ALERTS = {
+    "slow": ("latency", "p95 above 2 s"),
+    "failing": ("errors", "errors above 10 percent"),
+    "stale": ("freshness", "data is not fresh"),
+}
+"""Rule and value of an alert, by symptom."""
+
 
 class Failure(NamedTuple):
     """A failure in a scene.
@@ -206,8 +213,7 @@ class Scene(Writer):
             status, ms, told = ("ok", 2601, "2570 ms") if symptom == "slow" else ("failed", 43, "failed after 12 ms")
             facts = {"service": upstream, "status": status, "ms": ms, "span": f"{service} {told}"}
             self.write("trace", facts | {"at": stamp(onset + 4 * MINUTE)})
-        kind = "latency" if symptom == "slow" else "errors"
-        value = {"slow": "p95 above 2 s", "failing": "errors above 10 percent", "stale": "data is not fresh"}[symptom]
+        kind, value = _ALERTS[symptom]
         for one in dict.fromkeys(names[which] for which in alerts):
             key = f"AL-{self.number()}"
             names.setdefault("alert", key)

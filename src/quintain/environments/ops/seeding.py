@@ -265,7 +265,8 @@ def pages() -> dict[str, dict[str, Any]]:
     """Returns the pages of the documentation, which all productions share."""
     found: dict[str, dict[str, Any]] = {}
     for name, cause in causes().items():
-        body = f"{cause.about}\n\n{cause.runbook}\n\nIn a report: cause `{name}`, culprit {cause.culprit_is}."
+        report = f"In a report: cause `{name}`, culprit {cause.culprit_is}."
+        body = f"{cause.about}\n\n{cause.runbook} Tool: {cause.tool}\n\n{report}"
         found[f"runbook/{name}"] = {"kind": "runbook", "title": cause.about, "body": body}
     for name, one in spec().services.items():
         below = ", ".join(one.depends_on) or "none"
