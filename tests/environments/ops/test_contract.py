@@ -22,6 +22,8 @@ class TestOps(EnvironmentContract):
 class TestRoutedOps(EnvironmentContract):
     first = 1
     examples = 4
+    # The harness holds the six tools outside of the world, so it plays from the beginning only.
+    test_copies_go_on_as_the_episode_does = None  # type: ignore[assignment]
 
     def environment(self) -> Environment[Any]:
         return make(harness="hierarchical")
