@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 import quintain as qn
 from quintain.environments.ops import RoutedOracle, env, inner_traces, make
 from quintain.environments.ops.description import SERVICES
+from quintain.harness import Model, Request
 from quintain.models import Cast, Scripted
 from quintain.models.agents import noop, oracle
 from quintain.replay import replay
-from quintain.trace import Message, Reply, ToolCall
+from quintain.trace import Message, Reply, Tokens, ToolCall
 
 from .desk import KINDS
 
@@ -81,6 +83,31 @@ def test_inner_report_without_the_facts_scores_nothing() -> None:
     trace = asyncio.run(qn.rollout(ROUTED, task, Cast(agent=agent, errors=errors))).trace
     (inner,) = inner_traces(task, trace)
     assert (inner.turn, inner.service, inner.trace.score, trace.score) == (0, "errors", 0.0, 0.0)
+
+
+class WithTokens:
+    """Agent whose replies have token ids."""
+
+    name = "with_tokens"
+
+    def model(self, task: qn.Task[Any], seed: int) -> Model:
+        inner = RoutedOracle().model(task, seed)
+
+        async def ask(request: Request) -> Reply:
+            reply = await inner(request)
+            own = Tokens([1] * 10 * len(request.messages), [7], [-0.5])
+            return msgspec.structs.replace(reply, tokens=own)
+
+        return ask
+
+
+def test_inner_traces_give_rows_with_their_own_score() -> None:
+    task, trace = routed(1, WithTokens())
+    inner = list(inner_traces(task, trace))
+    rows = [row for one in inner for row in qn.trajectories([one.trace])]
+    assert len(rows) >= len(inner) > 0
+    assert {row.score for row in rows} == {1.0}
+    assert sum(len(qn.trajectories([trace], role=role)) for role in SERVICES) == len(rows)
 
 
 def test_record_of_a_hierarchical_run_replays_to_the_byte_and_gives_rows_by_role() -> None:
