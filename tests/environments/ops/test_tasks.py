@@ -194,3 +194,18 @@ def test_equal_keys_write_equal_tasks() -> None:
         incident.befall("dead_rows")
     one, other = (incident.task("t", answer="", tags={}) for incident in made)
     assert (one.prompt, one.truth, one.solution) == (other.prompt, other.truth, other.solution)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("database_vacuum_table", {"table": "shop-db.baskets"}),
+        ("database_analyze_table", {"table": "shop-db.baskets"}),
+        ("cluster_renew_certificate", {"certificate": "cart.halden.example"}),
+        ("deployments_set_config", {"config": "cart.LOG_LEVEL", "value": "info"}),
+    ],
+)
+def test_needless_upkeep_is_a_stray_change(tool: str, arguments: dict[str, Any]) -> None:
+    task = task_of("too_few_replicas")
+    trace = play(task, [(tool, arguments), *solution(task)])
+    assert (trace.score, rewards(trace)["untouched"]) == (0.0, 0.0)

@@ -193,8 +193,7 @@ class Cause(Traces, frozen=True, kw_only=True, forbid_unknown_fields=True):
         culprit_is: Kind of the culprit, for the agent.
         runbook: How it is recognised and repaired; binding.
         symptom: How callers feel it.
-        services: Services that it can befall; all of `needs` if empty.
-        needs: Tables that must have a row for the service.
+        needs: Fields of `ServiceSpec` that must not be empty for a service that it can befall.
         legs: The solution, in order, the repair last.
     """
 
@@ -203,7 +202,6 @@ class Cause(Traces, frozen=True, kw_only=True, forbid_unknown_fields=True):
     culprit_is: str
     runbook: str
     symptom: Literal["slow", "failing", "stale"]
-    services: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     legs: tuple[Leg, ...]
 

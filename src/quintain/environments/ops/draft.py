@@ -92,6 +92,7 @@ class Incident(authoring.Draft[Production]):
         super().__init__(key, level)
         self.scene = Scene(self.rng)
         self.parts: list[Part] = []
+        self._guess = self.rng.choice(_GUESSES)
 
     def befall(self, name: str) -> None:
         """Lets a root cause befall the production; at the hard level a second one, of another kind, with it."""
@@ -100,7 +101,7 @@ class Incident(authoring.Draft[Production]):
             chosen.append(self.rng.choice([other for other in causes() if other != name]))
         taken: set[str] = set()
         for one in chosen:
-            alerts = ("service",) if self.level == "easy" else ("upstream",)
+            alerts = ("service", "upstream") if self.level == "easy" else ("upstream",)
             failure = self.scene.fail(one, causes()[one], alerts=alerts, taken=taken)
             taken |= {failure.names["service"], failure.names["upstream"]}
         first = self.scene.failures[0]
@@ -147,14 +148,12 @@ class Incident(authoring.Draft[Production]):
         texts = []
         for failure in self.scene.failures:
             cause, names = failure.cause, failure.names
-            if self.level == "easy":
-                texts.append(_FELT[cause.symptom].format(one=names["service"], **names))
-            else:
-                texts.append(_FELT[cause.symptom].format(one=names["upstream"], **names))
+            one = names["service" if self.level == "easy" else "upstream"]
+            texts.append(_FELT[cause.symptom].format(one=one, **names))
         lines = [f"Incident: {'; '.join(texts)}."]
         if self.level == "hard":
             lines = [f"A customer writes: {_HEARD[failure.cause.symptom]!r}" for failure in self.scene.failures] + lines
-            lines.append(f"A colleague suspects {self.rng.choice(_GUESSES)}. There may be several root causes.")
+            lines.append(f"A colleague suspects {self._guess}. There may be several root causes.")
         return "\n".join([*lines, _ORDER])
 
     def truth(self) -> Truth:

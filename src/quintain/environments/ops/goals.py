@@ -11,8 +11,6 @@ from typing import Any
 
 import msgspec
 
-from quintain.authoring import Recent
-
 from .description import columns, tables
 from .state import Production, plain
 
@@ -72,7 +70,3 @@ def _words(place: Place, value: Any, verb: str) -> str:
     if field:
         return f"{table} {key}: {field} {verb} {value!r}"
     return f"{table} {key} {verb} {'gone' if value is None else 'new'}"
-
-
-KNOWN: Recent[Verdict] = Recent(400)
-"""Verdicts by task and content."""

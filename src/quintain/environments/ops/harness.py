@@ -17,6 +17,7 @@ repair it, and report it with `report`.
 runbook/missing_index; those of services are named like service/cart.
 - Not all that changed lately has to do with the incident. Look for what fits in kind, place and time.
 - Change nothing but what the runbook asks for. Reading, acknowledging alerts and waiting are free.
+- The service of a finding is the one in which the cause lies, not one that calls it.
 - When all is repaired and reported, reply with a sentence and no call.
 
 Root causes, and what a report names as their culprit:

@@ -224,7 +224,4 @@ class Scene(Writer):
 
 def fitting(cause: Cause) -> list[str]:
     """Returns the services that a root cause can befall."""
-    known = {"database", "queue", "cronjob", "vendor", "record", "depends_on"}
-    assert known.issuperset(cause.needs), cause.needs
-    names = cause.services or tuple(spec().services)
-    return [name for name in names if all(getattr(spec().services[name], need) for need in cause.needs)]
+    return [name for name, one in spec().services.items() if all(getattr(one, need) for need in cause.needs)]

@@ -55,7 +55,7 @@ def progress(turn: qn.TurnView[Production]) -> qn.Score:
     before, after = verdict(turn.task, turn.before), verdict(turn.task, turn.after)
     truth: Truth = turn.task.truth
     reached = len(before.missing) - len(after.missing) + right(truth, turn.after) - right(truth, turn.before)
-    return qn.Score(reached / max(1, after.total + len(truth.findings)))
+    return qn.Score(reached / (after.total + len(truth.findings) or 1))
 
 
 @qn.phase()
