@@ -170,8 +170,8 @@ def test_every_family_comes_at_every_level() -> None:
 
 
 def test_splits_share_no_task() -> None:
-    told = [{str(task.solution) + str(task.prompt) for task in env.tasks(split)[:48]} for split in env.splits]
-    assert len(set.union(*told)) == sum(map(len, told)) == 48 * 3
+    texts = [{str(task.solution) + str(task.prompt) for task in env.tasks(split)[:48]} for split in env.splits]
+    assert len(set.union(*texts)) == sum(map(len, texts)) == 48 * 3
 
 
 def test_hard_tasks_have_two_root_causes_and_more_decoys() -> None:

@@ -45,7 +45,7 @@ def test_lists_are_narrowed_by_filters_and_sorted(world: Any) -> None:
     rows = world.deployments_list_deploys(service="cart", status="superseded")["rows"]
     assert {(row["service"], row["status"]) for row in rows} == {("cart", "superseded")}
     assert [row["at"] for row in rows] == sorted((row["at"] for row in rows), reverse=True)
-    with pytest.raises(qn.ToolError, match="no service 'chart'; deployments_list_services lists services"):
+    with pytest.raises(qn.ToolError, match="service 'chart' does not exist; deployments_list_services lists services"):
         world.deployments_list_deploys(service="chart")
 
 
@@ -76,7 +76,7 @@ REFUSED = [
     ("database_create_index", {"table": "shop-db.orders", "column": "customer_id"}, "exists already"),
     ("cluster_resize_volume", {"volume": "cart-data", "gigabytes": 1}, "cannot be made smaller"),
     ("cluster_scale_workload", {"workload": "cart", "replicas": 4}, "has 4 replicas already"),
-    ("database_end_session", {"session": "S-0"}, "there is no session 'S-0'"),
+    ("database_end_session", {"session": "S-0"}, "session 'S-0' does not exist"),
 ]
 
 

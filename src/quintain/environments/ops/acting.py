@@ -8,7 +8,7 @@ from typing import Any
 import quintain as qn
 from quintain.environments.faults import reach
 
-from .description import actions
+from .description import actions, tables
 from .state import ROWS, Production
 from .telemetry import stamp
 
@@ -18,10 +18,11 @@ CERTIFICATE_DAYS = 90
 DAY = 86400.0
 
 
-def act(world: Production, tool: str, key: str, arguments: Mapping[str, Any]) -> str:
+def act(world: Production, tool: str, arguments: Mapping[str, Any]) -> str:
     """Carries an action out, wholly or not at all; returns what the agent reads."""
     reach(world)
     action = actions()[tool]
+    key = arguments[tables()[action.on].one]
     row = world.need(action.on, key)
     for name, values in action.needs.items():
         if (found := getattr(row, name)) not in values:
@@ -29,14 +30,14 @@ def act(world: Production, tool: str, key: str, arguments: Mapping[str, Any]) ->
     if action.does:
         _DOES[action.does](world, key, arguments)
     if action.set:
-        new = {name: _value(world, row, value, arguments) for name, value in action.set.items()}
+        new = {name: _value(world, row, value, arguments=arguments) for name, value in action.set.items()}
         grown = {name: new[name] + getattr(row, name) for name, value in action.set.items() if value == "+"}
         world.write(action.on, key, **new | grown)
     world.settle()
     return f"done at {world.now}"
 
 
-def _value(world: Production, row: Any, value: Any, arguments: Mapping[str, Any]) -> Any:
+def _value(world: Production, row: Any, value: Any, *, arguments: Mapping[str, Any]) -> Any:
     """Returns what a value of the description means for a row."""
     named = {"$now": world.now, "$me": ME, "$in_90_days": stamp(world.clock.now + CERTIFICATE_DAYS * DAY), "+": 1}
     if not isinstance(value, str):

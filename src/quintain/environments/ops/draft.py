@@ -14,9 +14,9 @@ from quintain.task import Call
 from .acting import act
 from .description import Leg, Service, actions, causes, decoys
 from .goals import changes
-from .scene import Failure, Scene
+from .scene import Breakdown, Scene
 from .seeding import fill
-from .state import Fault, Finding, Production, Value
+from .state import Finding, OpenFailure, Production, Value
 from .worlds import Ops, RoutedOps
 
 DECOYS = {"easy": 1, "medium": 3, "hard": 5}
@@ -138,7 +138,7 @@ class Incident(authoring.Draft[Production]):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is to be reported."""
+        """Findings of a right report."""
         return tuple(
             Finding(one.name, one.names["service"], fill(one.cause.culprit, one.names)) for one in self.scene.failures
         )
@@ -170,10 +170,10 @@ class Incident(authoring.Draft[Production]):
         for failure in scene.failures:
             calls = [call for part in self._repairs(failure) for call in part.calls]
             cure = [Value(*place, value) for place, value in changes(world, played(world, calls)).items()]
-            world.ills[failure.name] = Fault(cure, failure.heals)
+            world.ills[failure.name] = OpenFailure(cure, failure.heals)
         return world
 
-    def _repairs(self, failure: Failure) -> list[Part]:
+    def _repairs(self, failure: Breakdown) -> list[Part]:
         return [part_of(leg, failure.names) for leg in failure.cause.legs if leg.repairs]
 
 
@@ -188,12 +188,11 @@ def played(world: Production, calls: list[Call] | tuple[Call, ...]) -> Productio
     copy = world.copy()
     for tool, arguments in calls:
         if tool in actions():
-            key, *_ = arguments.values()
-            act(copy, tool, key, arguments)
+            act(copy, tool, arguments)
     return copy
 
 
-def _above(failure: Failure) -> list[Leg]:
+def _above(failure: Breakdown) -> list[Leg]:
     """Returns how one comes from the caller that raised the alert to the service that failed."""
     symptom, names = failure.cause.symptom, failure.names
     if symptom == "stale" or names["upstream"] == names["service"]:
@@ -203,7 +202,7 @@ def _above(failure: Failure) -> list[Leg]:
     return [Leg(service="errors", ask="What do the logs of {upstream} warn about?", calls=calls, say=say)]
 
 
-def _database(failure: Failure) -> list[Leg]:
+def _database(failure: Breakdown) -> list[Leg]:
     """Returns how one learns which database a service has."""
     calls = (("deployments_get_service", {"service": "{service}"}),)
     ask = "Which database does {service} use, and which team owns it?"
@@ -212,7 +211,7 @@ def _database(failure: Failure) -> list[Leg]:
     return [leg] if "database" in failure.cause.needs else []
 
 
-def _runbook(failure: Failure) -> Leg:
+def _runbook(failure: Breakdown) -> Leg:
     page = f"runbook/{failure.name}"
     calls = (("docs_get_page", {"page": page}),)
     ask = f"What does the page {page} say about the repair, and which tool does it name?"

@@ -42,7 +42,7 @@ class Verdict(msgspec.Struct, frozen=True):
     Attributes:
         total: Wanted changes.
         missing: Those that the world does not show.
-        stray: Changes that nobody wanted.
+        stray: Other changes.
     """
 
     total: int

@@ -20,7 +20,7 @@ _ALERTS = {
 """Rule and value of an alert, by symptom."""
 
 
-class Failure(NamedTuple):
+class Breakdown(NamedTuple):
     """A failure in a scene.
 
     Attributes:
@@ -52,9 +52,9 @@ class Scene(Writer):
         super().__init__(rng, self.base.now, rows=rows, logs=list(self.base.logs), last=self.base.last)
         self.last += 100 + rng.below(800)
         self.shifts: list[ShiftRow] = []
-        self.failures: list[Failure] = []
+        self.failures: list[Breakdown] = []
 
-    def fail(self, name: str, cause: Cause, *, alerts: tuple[str, ...], taken: set[str]) -> Failure:
+    def fail(self, name: str, cause: Cause, *, alerts: tuple[str, ...], taken: set[str]) -> Breakdown:
         """Lets a root cause befall a service.
 
         Args:
@@ -66,13 +66,13 @@ class Scene(Writer):
         service = self.rng.choice([name for name in fitting(cause) if name not in taken])
         onset = self.now - MINUTE * (18 + self.rng.below(40))
         names = self.names(service, onset)
-        failure = Failure(name, cause, names, onset, [])
+        failure = Breakdown(name, cause, names, onset, [])
         self.trace(cause, names, onset=onset, failure=failure)
         self._spread(failure, alerts)
         self.failures.append(failure)
         return failure
 
-    def distract(self, decoy: Decoy, failure: Failure, *, taken: set[str]) -> None:
+    def distract(self, decoy: Decoy, failure: Breakdown, *, taken: set[str]) -> None:
         """Adds harmless traces near a failure."""
         low, high = decoy.minutes
         onset = failure.onset + MINUTE * (low + self.rng.below(high - low + 1))
@@ -138,11 +138,11 @@ class Scene(Writer):
 
     # -- traces
 
-    def trace(self, traces: Traces, names: Names, *, onset: float, failure: Failure | None = None) -> None:
+    def trace(self, traces: Traces, names: Names, *, onset: float, failure: Breakdown | None = None) -> None:
         """Writes traces into the rows, from an onset on."""
         fault = failure.name if failure else ""
         if traces.commit:
-            self._deploy(traces.commit, names, onset, failure)
+            self._deploy(traces.commit, names, onset=onset, failure=failure)
         for edit in traces.edits:
             self._edit(edit, names, failure)
         for curve, to, minutes in traces.shifts:
@@ -150,9 +150,9 @@ class Scene(Writer):
         for service, level, rate, text in traces.logs:
             self.logs.append(LogRow(fill(service, names), level, rate, fill(text, names), onset, fault=fault))
         for issue in traces.issues:
-            self._issue(issue, names, onset, failure)
+            self._issue(issue, names, onset=onset, failure=failure)
 
-    def _edit(self, edit: Edit, names: Names, failure: Failure | None) -> None:
+    def _edit(self, edit: Edit, names: Names, failure: Breakdown | None) -> None:
         table, _, key = fill(edit.row, names).partition("/")
         if edit.is_gone:
             del self.rows[table][key]
@@ -162,7 +162,7 @@ class Scene(Writer):
             failure.heals.extend(Value(table, key, name, self.rows[table][key][name]) for name in to)
         self.edit(table, key, **to)
 
-    def _deploy(self, commit: tuple[str, str], names: Names, onset: float, failure: Failure | None) -> None:
+    def _deploy(self, commit: tuple[str, str], names: Names, *, onset: float, failure: Breakdown | None) -> None:
         """Adds a commit and its deploy, which goes live two minutes before the onset."""
         service = names["service"]
         message, diff = (fill(text, names) for text in commit)
@@ -183,7 +183,7 @@ class Scene(Writer):
         added = [line[1:] for line in diff.splitlines() if line.startswith("+")]
         self.edit("files", names["file"], text="\n".join([text, *added]))
 
-    def _issue(self, issue: Issue, names: Names, onset: float, failure: Failure | None) -> None:
+    def _issue(self, issue: Issue, names: Names, *, onset: float, failure: Breakdown | None) -> None:
         at, key = onset + MINUTE * issue.after, f"ERR-{self.number()}"
         minutes = max(1, int((self.now - at) / MINUTE))
         facts = {
@@ -197,7 +197,7 @@ class Scene(Writer):
         for later in (0, minutes // 2):
             self.write("event", facts | {"at": stamp(at + MINUTE * later)})
 
-    def _spread(self, failure: Failure, alerts: tuple[str, ...]) -> None:
+    def _spread(self, failure: Breakdown, alerts: tuple[str, ...]) -> None:
         """Lets callers feel a failure: curves, logs, traces and alerts of the service and of the one that calls it."""
         names, onset, symptom = failure.names, failure.onset, failure.cause.symptom
         service, upstream = names["service"], names["upstream"]
@@ -210,8 +210,8 @@ class Scene(Writer):
         if metric and upstream != service:
             text = f"{service} {'took # ms' if symptom == 'slow' else 'answered with status 503'}"
             self.logs.append(LogRow(upstream, "WARN", 5, text, onset + MINUTE, fault=failure.name))
-            status, ms, told = ("ok", 2601, "2570 ms") if symptom == "slow" else ("failed", 43, "failed after 12 ms")
-            facts = {"service": upstream, "status": status, "ms": ms, "span": f"{service} {told}"}
+            status, ms, below = ("ok", 2601, "2570 ms") if symptom == "slow" else ("failed", 43, "failed after 12 ms")
+            facts = {"service": upstream, "status": status, "ms": ms, "span": f"{service} {below}"}
             self.write("trace", facts | {"at": stamp(onset + 4 * MINUTE)})
         kind, value = _ALERTS[symptom]
         for one in dict.fromkeys(names[which] for which in alerts):

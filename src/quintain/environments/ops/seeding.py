@@ -124,7 +124,7 @@ class Writer:
         return self.last
 
     def person(self) -> str:
-        """Returns somebody."""
+        """Returns the name of an employee."""
         return self.rng.choice(spec().people)
 
     def commit(self) -> str:

@@ -31,7 +31,7 @@ def reported(outcome: qn.EpisodeView[Production]) -> qn.Score:
     return qn.Score(value, "" if value == 1.0 else f"the answer lacks some of {', '.join(truth.facts)}")
 
 
-class Request(Incident):
+class ServiceRequest(Incident):
     """A request to one service in the making."""
 
     service: Service
@@ -61,7 +61,7 @@ def environment(service: Service) -> qn.Environment[Production]:
 
     def make(split: str, index: int) -> qn.Task[Production]:
         name, level = asked[index % len(asked)], LEVELS[index // len(asked) % len(LEVELS)]
-        case = Request(key_of("ops", service, split, index), level)
+        case = ServiceRequest(key_of("ops", service, split, index), level)
         case.befall(name)
         case.choose(service)
         return case.task(f"{name}-{level}-{index}", answer=case.part.say, tags={"cause": name, "level": level})

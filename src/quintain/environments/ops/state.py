@@ -39,7 +39,7 @@ class Value(msgspec.Struct, frozen=True):
     value: Any
 
 
-class Fault(msgspec.Struct):
+class OpenFailure(msgspec.Struct):
     """A failure that is at work, which no tool shows.
 
     Attributes:
@@ -67,7 +67,7 @@ class Production(Faulty, kw_only=True):
     salt: str = ""
     shifts: list[ShiftRow] = []
     logs: list[LogRow] = []
-    ills: dict[str, Fault] = {}
+    ills: dict[str, OpenFailure] = {}
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -89,7 +89,7 @@ class Production(Faulty, kw_only=True):
         rows = self.table(table)
         if key not in rows:
             spec = tables()[table]
-            raise qn.ToolError(f"there is no {spec.one} {key!r}; {spec.service}_list_{table} lists {table}")
+            raise qn.ToolError(f"{spec.one} {key!r} does not exist; {spec.service}_list_{table} lists {table}")
         return rows[key]
 
     def write(self, table: str, key: str, /, **values: Any) -> None:

@@ -80,10 +80,10 @@ def seconds(at: str) -> float:
 def metrics() -> dict[str, Metric]:
     """Returns the kinds of curves by name."""
 
-    class Production(msgspec.Struct):
+    class Metrics(msgspec.Struct):
         metrics: dict[str, Metric]
 
-    return msgspec.toml.decode((FOLDER / "production.toml").read_bytes(), type=Production).metrics
+    return msgspec.toml.decode((FOLDER / "production.toml").read_bytes(), type=Metrics).metrics
 
 
 def chance(*names: object) -> float:

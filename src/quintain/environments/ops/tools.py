@@ -116,7 +116,7 @@ def _list(table: str, spec: TableSpec) -> Made:
             for key, row in self.table(table).items()
             if all(getattr(row, name) == value for name, value in wanted.items())
         ]
-        return paged([_shown(spec, key, row, spec.brief) for key, row in sort(rows, spec.order)], given["page"])
+        return paged([_shown(spec, key, row, names=spec.brief) for key, row in sort(rows, spec.order)], given["page"])
 
     order = f"; {spec.order}" if spec.order else ""
     doc = f"List {table}: {spec.about}{order}. Filters combine."
@@ -126,7 +126,7 @@ def _list(table: str, spec: TableSpec) -> Made:
         "order": spec.order,
         "filters": {name: f"{table}.{name}" for name in spec.filters},
     }
-    return _made(f"{spec.service}_list_{table}", method, doc, parameters | _PAGED, contract)
+    return _made(f"{spec.service}_list_{table}", method, doc, parameters=parameters | _PAGED, contract=contract)
 
 
 def _get(table: str, spec: TableSpec) -> Made:
@@ -135,7 +135,9 @@ def _get(table: str, spec: TableSpec) -> Made:
         return _shown(spec, given[spec.one], self.need(table, given[spec.one]))
 
     doc = f"Show one {spec.one} with all its fields."
-    return _made(f"{spec.service}_get_{spec.one}", method, doc, _key(spec), {"reads": (table,), "writes": ()})
+    return _made(
+        f"{spec.service}_get_{spec.one}", method, doc, parameters=_key(spec), contract={"reads": (table,), "writes": ()}
+    )
 
 
 def _search(table: str, spec: TableSpec) -> Made:
@@ -147,12 +149,12 @@ def _search(table: str, spec: TableSpec) -> Made:
             for key, row in self.table(table).items()
             if any(words in str(getattr(row, name)).casefold() for name in spec.search)
         ]
-        return paged([_shown(spec, key, row, spec.brief) for key, row in sort(rows, spec.order)], given["page"])
+        return paged([_shown(spec, key, row, names=spec.brief) for key, row in sort(rows, spec.order)], given["page"])
 
     doc = f"Search {table} for a text in {' or '.join(spec.search)}; case does not count."
     parameters: Parameters = {"text": (Words, NONE, "Text to find, as it stands.")}
     contract: dict[str, Any] = {"reads": (table,), "writes": (), "order": spec.order}
-    return _made(f"{spec.service}_search_{table}", method, doc, parameters | _PAGED, contract)
+    return _made(f"{spec.service}_search_{table}", method, doc, parameters=parameters | _PAGED, contract=contract)
 
 
 def sort(rows: list[tuple[str, Any]], order: str) -> list[tuple[str, Any]]:
@@ -169,7 +171,7 @@ def paged(rows: list[Any], page: int) -> dict[str, Any]:
     return {"found": len(rows), "page": page, "pages": -(-len(rows) // PAGE), "rows": part}
 
 
-def _shown(spec: TableSpec, key: str, row: Any, names: tuple[str, ...] = ()) -> dict[str, Any]:
+def _shown(spec: TableSpec, key: str, row: Any, *, names: tuple[str, ...] = ()) -> dict[str, Any]:
     return {spec.one: key} | {name: getattr(row, name) for name in names or row.__struct_fields__}
 
 
@@ -209,9 +211,9 @@ def _logs(service: Service) -> Iterator[Made]:
         return [{"service": one, "level": level, "lines": number} for (one, level), number in sorted(found.items())]
 
     doc = "Search the logs of all services, the newest line first. Filters combine."
-    yield _made("errors_search_logs", search, doc, parameters | _PAGED, {"writes": ()})
+    yield _made("errors_search_logs", search, doc, parameters=parameters | _PAGED, contract={"writes": ()})
     doc = "Count log lines by service and level. Filters combine."
-    yield _made("errors_count_logs", count, doc, parameters, {"writes": ()})
+    yield _made("errors_count_logs", count, doc, parameters=parameters, contract={"writes": ()})
 
 
 def _curves(service: Service) -> Iterator[Made]:
@@ -231,7 +233,7 @@ def _curve(one: Curve) -> Made:
         return {"unit": metrics()[one.metric].unit, "points": points}
 
     window: Parameters = {"minutes": (Window, 60, "Minutes up to now, in twelve steps.")}
-    return _made(one.name, method, one.doc, _key(spec) | window, {"writes": ()})
+    return _made(one.name, method, one.doc, parameters=_key(spec) | window, contract={"writes": ()})
 
 
 # -- tools that change something
@@ -247,12 +249,12 @@ def _action(tool: str, action: Action) -> Made:
     spec = tables()[action.on]
 
     def method(self: Production, **given: Any) -> Any:
-        return act(self, tool, given[spec.one], given)
+        return act(self, tool, given)
 
     needs = [f"{name} {' or '.join(map(str, values))}" for name, values in action.needs.items()]
     doc = f"{action.doc} It needs {' and '.join(needs)}." if needs else action.doc
     more: Parameters = {name: (_type(text), NONE, f"The {name}.") for name, text in action.args.items()}
-    return _made(tool, method, doc, _key(spec) | more, {})
+    return _made(tool, method, doc, parameters=_key(spec) | more, contract={})
 
 
 def _type(text: str) -> Any:
@@ -272,7 +274,7 @@ def _key(spec: TableSpec) -> Parameters:
     return {spec.one: (Name, NONE, f"Name of the {spec.one}.")}
 
 
-def _made(name: str, method: Callable[..., Any], doc: str, parameters: Parameters, contract: dict[str, Any]) -> Made:
+def _made(name: str, method: Callable[..., Any], doc: str, *, parameters: Parameters, contract: dict[str, Any]) -> Made:
     """Gives a closure the name, signature and docstring of a written method."""
     known = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
     known += [

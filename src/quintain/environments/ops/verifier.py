@@ -29,10 +29,10 @@ def _wanted(task: qn.Task[Any], start: Production) -> dict[Any, Any]:
 
 def right(truth: Truth, world: Production) -> int:
     """Returns how many root causes are reported."""
-    return len({_told(one) for one in world.findings} & {_told(one) for one in truth.findings})
+    return len({_named(one) for one in world.findings} & {_named(one) for one in truth.findings})
 
 
-def _told(finding: Any) -> tuple[str, str, str]:
+def _named(finding: Any) -> tuple[str, str, str]:
     return finding.cause, finding.service.strip().casefold(), finding.culprit.strip().casefold()
 
 
