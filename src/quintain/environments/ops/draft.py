@@ -145,7 +145,7 @@ class Incident(authoring.Draft[Production]):
 
     @property
     def prompt(self) -> str:
-        texts = []
+        texts: list[str] = []
         for failure in self.scene.failures:
             cause, names = failure.cause, failure.names
             one = names["service" if self.level == "easy" else "upstream"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -96,8 +96,9 @@ def fill(template: Any, names: Names) -> Any:
             return value.draw(match[2]) if isinstance(value, Drawn) else value
         return template.format(**names)
     if isinstance(template, dict):
-        return {key: fill(value, names) for key, value in template.items()}
-    return [fill(value, names) for value in template] if isinstance(template, list | tuple) else template
+        return {key: fill(value, names) for key, value in cast(dict[str, Any], template).items()}
+    parts = cast(list[Any], template)
+    return [fill(value, names) for value in parts] if isinstance(template, list | tuple) else template
 
 
 class Writer:
@@ -205,7 +206,7 @@ class Seeder(Writer):
             self.write("deploy", names | {"status": "live" if version == 2 else "superseded"})
         self.write("service", names)
         for copy in range(one.replicas):
-            node = spec().nodes[(3 * names["place"] + copy) % len(spec().nodes)]
+            node = spec().nodes[(3 * int(names["place"]) + copy) % len(spec().nodes)]
             self.write("pod", names | {"copy": copy, "node": node})
         for place, text in enumerate(one.flags):
             flag, _, about = text.partition(": ")

@@ -181,11 +181,13 @@ def _shown(spec: TableSpec, key: str, row: Any, *, names: tuple[str, ...] = ()) 
 def _logs(service: Service) -> Iterator[Made]:
     if service != "errors":
         return
+    name: Any = Name
+    words: Any = Words
     level: Any = Literal["DEBUG", "INFO", "WARN", "ERROR"]
     parameters: Parameters = {
-        "service": (Name | None, None, "Only lines of this service."),
+        "service": (name | None, None, "Only lines of this service."),
         "level": (level | None, None, "Only lines of this level."),
-        "text": (Words | None, None, "Only lines with this text; case does not count."),
+        "text": (words | None, None, "Only lines with this text; case does not count."),
         "minutes": (Window, 30, "Minutes up to now."),
     }
 
