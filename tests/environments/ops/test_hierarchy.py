@@ -136,3 +136,21 @@ def test_subagent_of_an_environment_alone_is_punished_for_what_nobody_asked() ->
     trace = asyncio.run(qn.rollout(alone, task, Scripted.calls(calls, task.answer))).trace
     assert {reward.name: reward.value for reward in trace.rewards}["untouched"] == 0.0
     assert trace.score == 0.0
+
+
+def test_report_that_names_every_candidate_is_not_paid_in_full() -> None:
+    alone = make(service="database")
+    task = next(task for task in alone.tasks("train") if "Which statement" in str(task.prompt))
+    (part,) = task.truth.parts
+    others = " ".join(task.world().table("statements"))
+    for said, is_right in ((part.say, True), (f"{part.say} Or one of {others}.", False)):
+        trace = asyncio.run(qn.rollout(alone, task, Scripted.calls(task.solution or (), said))).trace
+        assert (trace.score == 1.0) == is_right
+
+
+def test_repair_that_is_made_twice_is_a_stray_change() -> None:
+    alone = make(service="database")
+    task = next(task for task in alone.tasks("train") if "Collect fresh statistics" in str(task.prompt))
+    once, *rest = task.solution or ()
+    trace = asyncio.run(qn.rollout(alone, task, Scripted.calls([once, once, *rest], task.answer))).trace
+    assert trace.score == 0.0

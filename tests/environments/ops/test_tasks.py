@@ -12,7 +12,7 @@ import pytest
 import quintain as qn
 from quintain.authoring import LEVELS
 from quintain.environments.ops import env
-from quintain.environments.ops.description import actions, causes, decoys, families
+from quintain.environments.ops.description import actions, causes, decoys, families, tables
 from quintain.environments.ops.draft import Incident
 from quintain.environments.ops.scene import fitting
 from quintain.environments.ops.seeding import spec
@@ -45,18 +45,28 @@ def check_oracle(tasks: Sequence[Task]) -> None:
         check_knowledge(task, trace)
 
 
+def names_in(text: str, task: Task) -> set[str]:
+    """Returns the keys of rows in a text."""
+    return {key for table in tables() for key in task.world().table(table) if key in text and holds(text, key)}
+
+
 def check_knowledge(task: Task, trace: qn.Trace) -> None:
-    """Checks that the solution knows what it says and asks for from the prompt and what it has read."""
+    """Checks that a solution knows what it uses.
+
+    What the orchestrator asks for was in the prompt or observed before; what a subagent uses was in its request or
+    observed by itself; the facts of a report were observed.
+    """
     assert task.solution is not None
     known = f"{task.prompt}\n{env.harness.system}"  # type: ignore[attr-defined]  # the flat harness has it
     steps = iter([step for turn in trace.turns for step in turn.steps])
     for part in task.truth.parts:
         read = ""
+        assert [word for word in names_in(part.ask, task) if word.removeprefix("runbook/") not in known] == [], part.ask
         for name, arguments in part.calls:
             for value in arguments.values():
                 derived = name in actions() and isinstance(value, int)  # Twice what was read.
                 word = str(value).removeprefix("runbook/").removeprefix("service/")
-                assert word in known + read or value in KNOWN or derived, (task.id, name, value)
+                assert word in part.ask + read or value in KNOWN or derived, (task.id, name, value)
             read += plain(next(steps).observation)
         known += read
         assert [fact for fact in part.facts if not holds(read, fact)] == [], (task.id, part.ask)

@@ -54,14 +54,12 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
         repair: Calls that repair them; what they change is wanted, and nothing else.
         parts: The solution by parts, as an orchestrator gives them to subagents.
         culprits: Words that show, in an observation, that the cause was seen.
-        facts: What an answer must hold, in the environment of a single service.
     """
 
     findings: tuple[Finding, ...]
     repair: tuple[Call, ...]
     parts: tuple[Part, ...]
     culprits: tuple[str, ...]
-    facts: tuple[str, ...] = ()
 
 
 def part_of(leg: Leg, names: dict[str, Any]) -> Part:

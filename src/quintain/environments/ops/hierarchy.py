@@ -29,8 +29,8 @@ from .verifier import share
 ASK = "ask_"
 SYSTEM = """\
 You operate one service of a company's production: {service}. You get one request from the engineer on call, who sees \
-nothing but your last reply. Use your tools, then answer with the names, numbers and times that were asked for. Change \
-something only if the request says so. What your tools show: {shows}."""
+nothing but your last reply. Use your tools, then answer with the names, numbers and times that were asked for, and no \
+others. Change something only if the request says so. What your tools show: {shows}."""
 ORCHESTRATION = """
 
 You have no tools of the services yourself. Each `ask_` tool gives a request to the subagent of a service, which sees \
@@ -123,7 +123,7 @@ def inner_traces(task: qn.Task[Any], trace: qn.Trace) -> Iterator[Inner]:
     for one in delegations(trace):
         service = one.turns[0].role
         text = one.turns[-1].reply.message.text
-        value = max((share(text, part.facts) for part in truth.parts if part.service == service), default=0.0)
+        value = max((share(text, part, task) for part in truth.parts if part.service == service), default=0.0)
         reward = Reward(name="reported", level=Level.TRAJECTORY, raw=value, value=value)
         turns = [msgspec.structs.replace(turn, index=n, role="agent", thread=0) for n, turn in enumerate(one.turns)]
         tags = trace.tags | {"service": service, "outer": f"{trace.task}/{trace.member}", "outer_turn": str(one.turn)}

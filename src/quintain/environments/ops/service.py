@@ -27,8 +27,9 @@ from .worlds import ALONE
 def reported(outcome: qn.EpisodeView[Production]) -> qn.Score:
     """Scores the share of the facts that the answer holds."""
     truth: Truth = outcome.task.truth
-    value = share(outcome.answer, truth.facts)
-    return qn.Score(value, "" if value == 1.0 else f"the answer lacks some of {', '.join(truth.facts)}")
+    (part,) = truth.parts
+    value = share(outcome.answer, part, outcome.task)
+    return qn.Score(value, "" if value == 1.0 else f"the answer should name {', '.join(part.facts)} alone")
 
 
 class ServiceRequest(Incident):
@@ -50,7 +51,7 @@ class ServiceRequest(Incident):
 
     def truth(self) -> Truth:
         whole = super().truth()
-        return msgspec.structs.replace(whole, parts=(self.part,), findings=(), facts=self.part.facts)
+        return msgspec.structs.replace(whole, parts=(msgspec.structs.replace(self.part, ask=""),), findings=())
 
 
 def environment(service: Service) -> qn.Environment[Production]:

@@ -10,7 +10,8 @@ from quintain.authoring import per_task, sound_call
 from quintain.environments.faults import reach
 from quintain.trace import plain
 
-from .draft import Truth, played
+from .description import tables
+from .draft import Part, Truth, played
 from .goals import Verdict, changes, compare, content
 from .state import Production
 
@@ -42,9 +43,18 @@ def holds(text: str, fact: str) -> bool:
     return re.search(rf"(?<![\w.-]){words}(?![\w-]|\.\w)", text.casefold()) is not None
 
 
-def share(text: str, facts: tuple[str, ...]) -> float:
-    """Returns the share of facts that a text holds."""
-    return sum(holds(text, fact) for fact in facts) / len(facts)
+def share(text: str, part: Part, task: qn.Task[Any]) -> float:
+    """Returns the share of the facts of a part that a report holds; each other name that could be meant takes one off.
+
+    Such a name is the key of a row beside a fact that is a key, if neither the question nor the right report has it.
+    """
+    start: Production = task.world()
+    given = f"{task.prompt}\n{part.ask}\n{part.say}"
+    meant = [start.table(name) for name in tables()]
+    others = {key for table in meant if any(fact in table for fact in part.facts) for key in table}
+    wrong = [key for key in others if not key.isalpha() and holds(text, key) and not holds(given, key)]
+    right = sum(holds(text, fact) for fact in part.facts)
+    return max(0, right - len(wrong)) / len(part.facts)
 
 
 @qn.reward(level="turn", low=-1.0, high=1.0)
