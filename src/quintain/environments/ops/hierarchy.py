@@ -140,7 +140,7 @@ def inner_traces(task: qn.Task[Any], trace: qn.Trace) -> Iterator[Inner]:
                 end=End.TERMINATED if is_valid else trace.end,
                 reason="the agent answered" if is_valid else trace.reason,
                 rewards=[reward],
-                criteria=("reported",),
+                criteria=(*dict.fromkeys(own.name for turn in turns for own in turn.rewards), "reported"),
                 score=value if is_valid else None,
             ),
         )
