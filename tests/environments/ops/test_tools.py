@@ -52,6 +52,7 @@ def test_lists_are_narrowed_by_filters_and_sorted(world: Any) -> None:
 def test_search_finds_text_in_any_case(world: Any) -> None:
     assert [row["page"] for row in world.docs_search_pages(text="WHOLE TABLE")["rows"]] == ["runbook/missing_index"]
     assert world.docs_search_pages(text="no such words")["found"] == 0
+    assert [row["record"] for row in world.database_search_records(text="TAX_")["rows"]] == ["checkout.tax_DE"]
 
 
 def test_logs_are_filtered_by_service_level_and_text(world: Any) -> None:

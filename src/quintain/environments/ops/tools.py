@@ -147,11 +147,11 @@ def _search(table: str, spec: TableSpec) -> Made:
         rows = [
             (key, row)
             for key, row in self.table(table).items()
-            if any(words in str(getattr(row, name)).casefold() for name in spec.search)
+            if any(words in str(text).casefold() for text in (key, *(getattr(row, name) for name in spec.search)))
         ]
         return paged([_shown(spec, key, row, names=spec.brief) for key, row in sort(rows, spec.order)], given["page"])
 
-    doc = f"Search {table} for a text in {' or '.join(spec.search)}; case does not count."
+    doc = f"Search {table} for a text in the name or in {' or '.join(spec.search)}; case does not count."
     parameters: Parameters = {"text": (Words, NONE, "Text to find, as it stands.")}
     contract: dict[str, Any] = {"reads": (table,), "writes": (), "order": spec.order}
     return _made(f"{spec.service}_search_{table}", method, doc, parameters=parameters | _PAGED, contract=contract)
