@@ -151,6 +151,7 @@ def test_report_that_names_every_candidate_is_not_paid_in_full() -> None:
 def test_repair_that_is_made_twice_is_a_stray_change() -> None:
     alone = make(service="database")
     task = next(task for task in alone.tasks("train") if "Collect fresh statistics" in str(task.prompt))
-    once, *rest = task.solution or ()
+    assert task.solution
+    once, *rest = task.solution
     trace = asyncio.run(qn.rollout(alone, task, Scripted.calls([once, once, *rest], task.answer))).trace
     assert trace.score == 0.0
