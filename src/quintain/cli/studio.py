@@ -18,15 +18,18 @@ from . import completion, options
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=7414, show_default=True, help="TCP port; 0 for any free one."
 )
+@click.option("--reviewer", metavar="NAME", help="Name in your reviews.  [default: git's user.name, else the login]")
+@click.option("--read-only", is_flag=True, help="Refuse reviews: write nothing.")
 @options.opens
-def studio(*, runs: tuple[Path, ...], port: int, opens: bool) -> None:
+def studio(*, runs: tuple[Path, ...], port: int, reviewer: str | None, read_only: bool, opens: bool) -> None:
     """Show RUNS, run folders or folders of them, in the browser: all episodes as a table, each as a page.
 
-    Prints its address, which works on this machine only, and ends with Ctrl-C. It only reads the runs, and imports no
-    code that they name.
+    Prints its address, which works on this machine only, and ends with Ctrl-C. It writes nothing but reviews, to the
+    folder `reviews` of a run, and imports no code that a run names.
     """
     if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
         raise UsageError(f"the studio needs {' and '.join(missing)}: pip install 'quintain[studio]'")
+    from quintain.studio.reviews import reviewer_name
     from quintain.studio.server import serve
 
     def ready(address: str) -> None:
@@ -34,4 +37,4 @@ def studio(*, runs: tuple[Path, ...], port: int, opens: bool) -> None:
         if opens:
             webbrowser.open(address)
 
-    serve(runs, port=port, ready=ready)
+    serve(runs, port=port, reviewer=None if read_only else reviewer_name(reviewer), ready=ready)

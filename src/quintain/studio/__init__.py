@@ -4,9 +4,13 @@ description  `environment.json`: what the record of a run says of its environmen
 index        SQLite index of a run, filled in one pass over its traces
 columns      the index as typed arrays, which the browser filters and sorts
 folders      the runs below the folders that were named
+reviews      verdicts of people, one file a reviewer
+taxonomy     modes of failure, as TOML
+samples      episodes that several people review, blind
 page         built files of the front end, and one episode as an HTML file
 access       token, hosts and origins that are admitted, headers of answers
 app          routes of the JSON API
+review_routes  those of reviews, samples and the taxonomy
 server       socket, address and uvicorn
 
 The front end is in `web/`; `make web` writes it to `static/`.

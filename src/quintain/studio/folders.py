@@ -89,12 +89,16 @@ class Runs:
         places: Run folders, and folders of run folders.
         cache: Folder of the indexes.
 
+    Attributes:
+        home: The first folder, where the taxonomy is.
+
     Raises:
         UsageError: A folder does not exist, or no run is there.
     """
 
     def __init__(self, places: Iterable[Path], cache: Path) -> None:
         self._places = [place.absolute() for place in places]
+        self.home = self._places[0]
         self._cache = cache
         self._runs: dict[str, Run] = {}
         self._known: set[Path] = set()

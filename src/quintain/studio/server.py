@@ -18,12 +18,13 @@ from .page import built
 ADDRESS = "127.0.0.1"
 
 
-def serve(places: Sequence[Path], *, port: int, ready: Callable[[str], None]) -> None:
+def serve(places: Sequence[Path], *, port: int, reviewer: str | None, ready: Callable[[str], None]) -> None:
     """Shows runs until Ctrl-C.
 
     Args:
         places: Run folders, and folders of run folders.
         port: TCP port; 0 for any free one.
+        reviewer: Name of the person whose reviews are written; None for a studio that writes nothing.
         ready: Receives the address, token included, once requests are answered.
 
     Raises:
@@ -44,7 +45,7 @@ def serve(places: Sequence[Path], *, port: int, ready: Callable[[str], None]) ->
             ready(f"http://{ADDRESS}:{port}/?token={secret}")
 
     config = uvicorn.Config(
-        build(runs, secret, port),
+        build(runs, secret, port, reviewer=reviewer),
         log_level="warning",
         access_log=False,
         lifespan="off",
