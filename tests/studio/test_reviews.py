@@ -296,3 +296,22 @@ def test_a_reviewer_has_the_name_of_a_file(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("LOGNAME", "Ben")
     assert reviewer_name(None) == "ben"
+
+
+def test_labels_of_programs_are_joined_by_episode(studio: Open, folder: Path) -> None:
+    rows = [
+        {"task": "t0", "member": 1, "owner": "env", "why": "stale", "event": {"turn": 1, "step": 0}},
+        {"task": "gone"},
+    ]
+    (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "not a label\n")
+    (folder / "labels").mkdir()
+    (folder / "labels" / "judge.jsonl").write_text('{"task": "t0", "member": 2, "owner": "verifier"}\n')
+    client = studio("ada")
+    answer = client.get("/api/runs/first/reviews").json()
+    assert answer["programs"] == {"env": [1], "verifier": [2]}
+    assert answer["warnings"] == ["1 lines of labels.jsonl are not labels"]
+    (label,) = client.get("/api/runs/first/labels/1").json()
+    assert (label["file"], label["owner"], label["why"], label["event"]["turn"]) == ("labels", "env", "stale", 1)
+    assert client.get("/api/runs/first/labels/0").json() == []
+    client.post("/api/runs/first/samples", json={"name": "blind", "seed": 0, "size": 1})
+    assert client.get("/api/runs/first/reviews?sample=blind").json()["programs"] == {}

@@ -5,6 +5,7 @@ index        SQLite index of a run, filled in one pass over its traces
 columns      the index as typed arrays, which the browser filters and sorts
 folders      the runs below the folders that were named
 reviews      verdicts of people, one file a reviewer
+labels       verdicts of programs, such as triage
 taxonomy     modes of failure, as TOML
 samples      episodes that several people review, blind
 page         built files of the front end, and one episode as an HTML file

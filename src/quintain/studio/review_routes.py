@@ -16,6 +16,7 @@ from quintain.record import Key
 
 from . import samples
 from .folders import Run, Runs
+from .labels import Labels
 from .reviews import Owner, Place, Review, Reviews, Target, current
 from .taxonomy import RESERVED, Taxonomy, TaxonomyFile
 
@@ -53,6 +54,7 @@ class ReviewRoutes:
         self._runs, self._reviewer = runs, reviewer
         self._taxonomy = TaxonomyFile(runs.home)
         self._reviews: dict[str, Reviews] = {}
+        self._labels: dict[str, Labels] = {}
 
     def routes(self) -> list[Route]:
         return [
@@ -60,6 +62,7 @@ class ReviewRoutes:
             Route("/api/taxonomy", self._answer(self.put_taxonomy), methods=["PUT"]),
             Route("/api/runs/{run}/reviews", self._answer(self.reviews)),
             Route("/api/runs/{run}/reviews", self._answer(self.post_review), methods=["POST"]),
+            Route("/api/runs/{run}/labels/{n:int}", self._answer(self.labels)),
             Route("/api/runs/{run}/samples", self._answer(self.post_sample), methods=["POST"]),
             Route("/api/runs/{run}/samples/{sample}", self._answer(self.sample)),
             Route("/api/runs/{run}/samples/{sample}/{n:int}", self._answer(self.episode)),
@@ -87,15 +90,27 @@ class ReviewRoutes:
         return self.taxonomy(request, body)
 
     def reviews(self, request: Request, _body: bytes) -> Any:
-        """Returns the reviews that count; within a blind sample those of this reviewer only."""
+        """Returns the reviews that count and rows by the owner that programs name, without what a sample hides."""
         run, sample = self._run(request), request.query_params.get("sample", "")
         lines, warnings = self._of(run).all()
-        counting = current(lines)
-        if sample and "reviewers" in samples.read(run.folder, sample).blind:
+        counting, labels = current(lines), self._labels_of(run)
+        hidden = samples.read(run.folder, sample).blind if sample else ()
+        if "reviewers" in hidden:
             counting = [one for one in counting if one.reviewer == self._reviewer]
-        rows = _rows(run, {one.target.task for one in counting})
-        facts = {"reviewer": self._reviewer, "samples": samples.names(run.folder), "warnings": warnings}
+        owners = {} if "triage" in hidden else labels.owners()
+        rows = _rows(run, {one.target.task for one in counting} | {key[0] for key in owners})
+        programs: dict[str, list[int]] = {}
+        for key, owner in owners.items():
+            if key in rows:
+                programs.setdefault(owner, []).append(rows[key][0])
+        facts: dict[str, Any] = {"reviewer": self._reviewer, "samples": samples.names(run.folder)}
+        facts |= {"warnings": warnings + labels.warnings(), "programs": programs}
         return facts | {"reviews": [_placed(one, rows) for one in counting]}
+
+    def labels(self, request: Request, _body: bytes) -> Any:
+        """Returns what programs say of an episode."""
+        run = self._run(request)
+        return self._labels_of(run).of(_targets(run, [request.path_params["n"]])[0].key)
 
     def post_review(self, request: Request, body: bytes) -> Any:
         """Adds a review, or several where one is inherited.
@@ -196,6 +211,9 @@ class ReviewRoutes:
 
     def _run(self, request: Request) -> Run:
         return self._runs[request.path_params["run"]]
+
+    def _labels_of(self, run: Run) -> Labels:
+        return self._labels.setdefault(run.name, Labels(run.folder))
 
     def _of(self, run: Run) -> Reviews:
         return self._reviews.setdefault(run.name, Reviews(run.folder))

@@ -1,0 +1,115 @@
+"""Screens of reviews in the browser: with keys alone, accessible, and blind where the sample says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.studio.runs import failed, trace, write
+from tests.studio.studio import AXE, Reading, missing, started
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "never")]
+
+SCORES = (0.0, 0.25, 0.75, 1.0)
+TRACES = [
+    *(trace(f"lend {n}", m, score=SCORES[m], turns=3 + 3 * m) for n in range(5) for m in range(4)),
+    failed("broken"),
+]
+TURNS = "document.querySelectorAll('section.turn').length"
+STATUS = "document.querySelector('.review [role=status]')?.textContent"
+LINES = "document.querySelectorAll('.scroller .line').length"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = write(tmp_path / "runs" / "first", TRACES)
+    (folder / "labels.jsonl").write_text(
+        '{"task": "lend 1", "member": 2, "owner": "verifier", "why": "graded twice"}\n'
+    )
+    return tmp_path
+
+
+@pytest.fixture
+def browser(home: Path) -> Iterator[Reading]:
+    with started(home / "runs", home) as address, Reading() as made:
+        made.resize(1180, 760)
+        made.show(address)
+        made.until("document.querySelector('tbody tr')")
+        yield made
+
+
+def draw(browser: Reading) -> None:
+    browser.run("location.hash = '#/first/review'")
+    browser.until("document.querySelector('input[name=name]')")
+    browser.run(
+        "(one => { one.value = 'week-48'; one.form.requestSubmit() })(document.querySelector('input[name=name]'))"
+    )
+    browser.until("[...document.querySelectorAll('a')].some(one => one.textContent === 'week-48')")
+
+
+def written(home: Path) -> list[dict[str, Any]]:
+    return [
+        json.loads(line)
+        for file in (home / "runs" / "first" / "reviews").glob("*.jsonl")
+        for line in file.read_text().splitlines()
+    ]
+
+
+def test_a_sample_is_reviewed_with_keys_alone(browser: Reading, home: Path) -> None:
+    draw(browser)
+    browser.run("location.hash = '#/first/review/week-48'")
+    browser.until(TURNS)
+    assert "score" not in browser.run("document.body.innerText")
+    browser.press("2", "a", "j", "j", "m", "m", "s")
+    browser.until("document.querySelectorAll('[aria-pressed=true]').length === 2")
+    browser.press("N")
+    browser.send("Input.insertText", text="older world")
+    browser.press("Enter")
+    browser.until(f"{STATUS} === 'saved: env'")
+    browser.until(TURNS)
+    browser.press(".", "Enter")
+    browser.until("document.querySelector('progress').value === 2")
+    browser.press("u")
+    browser.until(f"{STATUS} === 'taken back'")
+    first, second, gone = written(home)
+    assert (first["owner"], first["modes"], first["sure"]) == ("env", ["env.stale_read"], "sure")
+    assert (first["first"], first["note"], first["sample"]) == ({"turn": 1, "step": 0}, "older world", "week-48")
+    assert (second["modes"], "first" in second, gone["of"]) == (["env.stale_read"], False, [second["id"]])
+    asked = {url.split("/api/")[1] for url in browser.requests() if "/api/runs/first/" in url}
+    browser.run("location.hash = '#/first/episodes?where=label:env'")
+    browser.until(f"{LINES} === 1")
+    browser.run("location.hash = '#/first/episodes?where=mode:env.* -label:none'")
+    browser.until(f"{LINES} === 1")
+    assert any(path.startswith("runs/first/samples/week-48/") for path in asked)
+
+
+def test_an_episode_of_the_table_is_reviewed(browser: Reading, home: Path) -> None:
+    browser.run("location.hash = '#/first/episodes?where=owner:verifier'")
+    browser.until(f"{LINES} === 1")
+    browser.press("Enter")
+    browser.until("document.querySelector('main').textContent.includes('labels: graded twice')")
+    browser.press("x")
+    browser.until(f"document.querySelector('.review') && {TURNS}")
+    browser.press("3", "Enter")
+    browser.until(f"{STATUS} === 'saved: verifier'")
+    (one,) = written(home)
+    assert (one["target"]["task"], one["target"]["member"], "blind" in one) == ("lend 1", 2, False)
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: make web")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_review_screens_are_accessible(browser: Reading, scheme: str) -> None:
+    browser.like(scheme=scheme)
+    draw(browser)
+    found = {"#/first/review": browser.violations()}
+    for screen in ("#/first/review/week-48",):
+        browser.run(f"location.hash = {screen!r}")
+        browser.until(TURNS)
+        browser.press("1")
+        found[screen] = browser.violations()
+    assert found == {screen: [] for screen in found}
+    assert browser.complaints() == []
