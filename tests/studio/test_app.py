@@ -21,6 +21,7 @@ from quintain.errors import UsageError
 from quintain.studio import access, page
 from quintain.studio.app import build
 from quintain.studio.folders import Runs
+from quintain.studio.places import folder as home_folder
 from tests.studio.runs import HOSTILE, Reader, line, trace, write
 
 PORT = 7414
@@ -203,8 +204,8 @@ def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 def test_the_token_is_kept_and_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    state = access.folder("XDG_STATE_HOME", ".local/state")
+    state = home_folder("XDG_STATE_HOME", ".local/state")
     assert access.token(state) == access.token(state)
     assert stat.S_IMODE((state / "studio-token").stat().st_mode) == 0o600
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
-    assert access.folder("XDG_STATE_HOME", ".local/state") == Path.home() / ".local/state/quintain"
+    assert home_folder("XDG_STATE_HOME", ".local/state") == Path.home() / ".local/state/quintain"

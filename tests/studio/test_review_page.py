@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from quintain.studio.reviews import Reviews
 from tests.studio.runs import failed, trace, write
 from tests.studio.studio import AXE, Reading, missing, started
 
@@ -100,15 +101,45 @@ def test_an_episode_of_the_table_is_reviewed(browser: Reading, home: Path) -> No
     assert (one["target"]["task"], one["target"]["member"], "blind" in one) == ("lend 1", 2, False)
 
 
+def blindly(home: Path) -> None:
+    """Writes blind verdicts of two people on the four members of a task; they disagree on one."""
+    folder = home / "runs" / "first"
+    digests = [json.loads(line)["digest"] for line in (folder / "traces.jsonl").read_bytes().splitlines()]
+    for name, owners in (("ada", "env env policy policy"), ("ben", "env policy policy policy")):
+        lines = [
+            {"kind": "verdict", "owner": owner, "blind": ["reviewers"]}
+            | {"target": {"task": "lend 0", "member": m, "digest": digests[m]}}
+            for m, owner in enumerate(owners.split())
+        ]
+        Reviews(folder).add(name, lines)
+
+
+def test_a_disagreement_is_decided_with_a_key(browser: Reading, home: Path) -> None:
+    blindly(home)
+    browser.run("location.hash = '#/first/agreement'")
+    browser.until("document.querySelector('h1')?.textContent .startsWith('Agreement: ada')")
+    assert "Cohen's κ0.5" in browser.run("document.querySelector('main').textContent")
+    browser.press("2")
+    browser.until("document.querySelector('tr.current').textContent.includes('decided')")
+    (one,) = (one for one in written(home) if one["kind"] == "decided")
+    assert (one["owner"], len(one["of"])) == ("policy", 2)
+    browser.run("location.hash = '#/first/episodes?where=label:policy'")
+    browser.until(f"{LINES} === 3")
+
+
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: make web")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_review_screens_are_accessible(browser: Reading, scheme: str) -> None:
+def test_review_screens_are_accessible(browser: Reading, home: Path, scheme: str) -> None:
     browser.like(scheme=scheme)
     draw(browser)
     found = {"#/first/review": browser.violations()}
-    for screen in ("#/first/review/week-48",):
+    blindly(home)
+    for screen, shown in (
+        ("#/first/review/week-48", TURNS),
+        ("#/first/agreement", "document.querySelector('caption')"),
+    ):
         browser.run(f"location.hash = {screen!r}")
-        browser.until(TURNS)
+        browser.until(shown)
         browser.press("1")
         found[screen] = browser.violations()
     assert found == {screen: [] for screen in found}

@@ -1,6 +1,7 @@
 // The studio: which screen an address names.
 import { render } from "preact";
 import { useEffect, useErrorBoundary, useReducer, useRef, useState } from "preact/hooks";
+import { AgreementOf } from "./agreement";
 import { goTo, Header, useReading, useTurns } from "./episode";
 import { Group } from "./group";
 import { useKeys } from "./keys";
@@ -57,6 +58,7 @@ function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: s
     shown = <Episode run={run} task={task} member={member} attempt={attempt} turn={turn} />;
   }
   if (screen === "review") shown = query.has("of") ? <TableReview key={query.get("of")} run={run} row={reviewed(run, query.get("of") ?? "")} /> : <ReviewHome run={run} />;
+  if (screen === "agreement") shown = <AgreementOf run={run} of={query.get("of") ?? ""} />;
   if (problem) shown = <p class="notice" role="alert">{clear(`${task || "the table"} cannot be drawn: ${problem}`)}</p>;
   return (
     <>

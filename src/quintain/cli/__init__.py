@@ -7,8 +7,8 @@ terminated (SIGTERM). An unexpected exception keeps its traceback.
 Commands, one module each (`quintain replay-finding` is replay_finding):
 
 audit, conform, demo, export, keys, new, replay      the command of that name
-replay_finding, rescore, run, serve, show, studio    the command of that name
-training, triage                                     the command of that name
+replay_finding, rescore, reviews, run, serve, show   the command of that name
+studio, training, triage                             the command of that name
 listing        `quintain list`
 
 Parts of the commands:
@@ -55,6 +55,7 @@ from .new import new
 from .replay import replay
 from .replay_finding import replay_finding
 from .rescore import rescore
+from .reviews import reviews
 from .run import run
 from .serve import serve
 from .show import show
@@ -78,6 +79,7 @@ for command in (
     keys,
     show,
     studio,
+    reviews,
     export,
     replay,
     audit,

@@ -7,7 +7,9 @@ folders      the runs below the folders that were named
 reviews      verdicts of people, one file a reviewer
 labels       verdicts of programs, such as triage
 taxonomy     modes of failure, as TOML
+agreement    how far reviewers agree
 samples      episodes that several people review, blind
+places       folders in the user's home
 page         built files of the front end, and one episode as an HTML file
 access       token, hosts and origins that are admitted, headers of answers
 app          routes of the JSON API

@@ -30,12 +30,6 @@ HEADERS = {
 }
 
 
-def folder(variable: str, default: str) -> Path:
-    """Returns the folder of this program that an XDG variable names, such as XDG_CACHE_HOME."""
-    given = os.environ.get(variable, "")
-    return (Path(given) if given.startswith("/") else Path.home() / default) / "quintain"
-
-
 def token(state: Path) -> str:
     """Returns the token of this user; a new one is written to a file that only the user can read."""
     path = state / "studio-token"

@@ -15,9 +15,9 @@ from quintain.errors import UsageError
 from quintain.record import Key
 
 from . import samples
+from .agreement import of_run
 from .folders import Run, Runs
-from .labels import Labels
-from .reviews import Owner, Place, Review, Reviews, Target, current
+from .reviews import Owner, Place, Review, Target, current
 from .taxonomy import RESERVED, Taxonomy, TaxonomyFile
 
 _STRATA = {
@@ -53,8 +53,6 @@ class ReviewRoutes:
     def __init__(self, runs: Runs, reviewer: str) -> None:
         self._runs, self._reviewer = runs, reviewer
         self._taxonomy = TaxonomyFile(runs.home)
-        self._reviews: dict[str, Reviews] = {}
-        self._labels: dict[str, Labels] = {}
 
     def routes(self) -> list[Route]:
         return [
@@ -62,6 +60,7 @@ class ReviewRoutes:
             Route("/api/taxonomy", self._answer(self.put_taxonomy), methods=["PUT"]),
             Route("/api/runs/{run}/reviews", self._answer(self.reviews)),
             Route("/api/runs/{run}/reviews", self._answer(self.post_review), methods=["POST"]),
+            Route("/api/runs/{run}/agreement", self._answer(self.agreement)),
             Route("/api/runs/{run}/labels/{n:int}", self._answer(self.labels)),
             Route("/api/runs/{run}/samples", self._answer(self.post_sample), methods=["POST"]),
             Route("/api/runs/{run}/samples/{sample}", self._answer(self.sample)),
@@ -92,13 +91,13 @@ class ReviewRoutes:
     def reviews(self, request: Request, _body: bytes) -> Any:
         """Returns the reviews that count and rows by the owner that programs name, without what a sample hides."""
         run, sample = self._run(request), request.query_params.get("sample", "")
-        lines, warnings = self._of(run).all()
-        counting, labels = current(lines), self._labels_of(run)
+        lines, warnings = run.reviews.all()
+        counting, labels = current(lines), run.labels
         hidden = samples.read(run.folder, sample).blind if sample else ()
         if "reviewers" in hidden:
             counting = [one for one in counting if one.reviewer == self._reviewer]
         owners = {} if "triage" in hidden else labels.owners()
-        rows = _rows(run, {one.target.task for one in counting} | {key[0] for key in owners})
+        rows = run.rows({one.target.task for one in counting} | {key[0] for key in owners})
         programs: dict[str, list[int]] = {}
         for key, owner in owners.items():
             if key in rows:
@@ -110,7 +109,7 @@ class ReviewRoutes:
     def labels(self, request: Request, _body: bytes) -> Any:
         """Returns what programs say of an episode."""
         run = self._run(request)
-        return self._labels_of(run).of(_targets(run, [request.path_params["n"]])[0].key)
+        return run.labels.of(_targets(run, [request.path_params["n"]])[0].key)
 
     def post_review(self, request: Request, body: bytes) -> Any:
         """Adds a review, or several where one is inherited.
@@ -124,12 +123,12 @@ class ReviewRoutes:
         except msgspec.DecodeError as error:
             raise UsageError(f"this is not a review: {error}") from error
         lines = list(self._lines(run, given))
-        added = self._of(run).add(self._reviewer, lines) if lines else []
-        rows = _rows(run, {one.target.task for one in added})
+        added = run.reviews.add(self._reviewer, lines) if lines else []
+        rows = run.rows({one.target.task for one in added})
         return [_placed(one, rows) for one in added]
 
     def _lines(self, run: Run, given: _Given) -> Iterable[dict[str, Any]]:
-        said, _ = self._of(run).all()
+        said, _ = run.reviews.all()
         fields = {name: value for name, value in msgspec.structs.asdict(given).items() if name != "rows"}
         if given.kind in {"removed", "inherited"}:
             source = next((one for one in said if (one.id,) == given.of and one.reviewer == self._reviewer), None)
@@ -156,6 +155,8 @@ class ReviewRoutes:
         """
         if len(given.rows) != 1 or (given.kind == "note") != (given.owner is None):
             raise UsageError("a verdict names one row and an owner, a note one row and no owner")
+        if given.kind == "decided" and len(given.of) < 2:
+            raise UsageError("a decision names the verdicts that it decides between")
         if given.kind == "note" and not given.note.strip():
             raise UsageError("a note has a text")
         known = {mode.id for mode in self._taxonomy.taxonomy().mode if not mode.merged and mode.owner == given.owner}
@@ -163,6 +164,10 @@ class ReviewRoutes:
             raise UsageError(
                 f"the taxonomy has no mode {unknown[0]!r} of {given.owner}; it has {', '.join(sorted(known))}"
             )
+
+    def agreement(self, request: Request, _body: bytes) -> Any:
+        of = [name for name in request.query_params.get("of", "").split(",") if name]
+        return of_run(self._run(request), self._taxonomy.taxonomy(), of=of)
 
     def post_sample(self, request: Request, body: bytes) -> Any:
         """Draws a sample.
@@ -192,7 +197,7 @@ class ReviewRoutes:
         sample = samples.read(run.folder, request.path_params["sample"])
         order = sample.order(self._reviewer)
         run.index.update()
-        rows = _rows(run, {one.task for one in order})
+        rows = run.rows({one.task for one in order})
         found = [
             {
                 "n": rows.get(one.key, (None, ""))[0] if rows.get(one.key, (0, ""))[1] == one.digest else None,
@@ -212,12 +217,6 @@ class ReviewRoutes:
     def _run(self, request: Request) -> Run:
         return self._runs[request.path_params["run"]]
 
-    def _labels_of(self, run: Run) -> Labels:
-        return self._labels.setdefault(run.name, Labels(run.folder))
-
-    def _of(self, run: Run) -> Reviews:
-        return self._reviews.setdefault(run.name, Reviews(run.folder))
-
 
 def _target(task: str, member: int, *rest: Any) -> Target:
     return Target(task=task, member=member, attempt=rest[0], digest=rest[1])
@@ -235,16 +234,6 @@ def _targets(run: Run, numbers: Sequence[int]) -> list[Target]:
     if len(found) != len(set(numbers)):
         raise UsageError(f"{run.name} has not all of these episodes: {', '.join(map(str, numbers[:10]))}")
     return [_target(*row) for row in found]
-
-
-def _rows(run: Run, tasks: Iterable[str]) -> dict[Key, tuple[int, str]]:
-    """Returns row and digest of each episode of some tasks."""
-    query = (
-        "SELECT task, member, attempt, n, digest FROM episode WHERE task IN (SELECT value FROM json_each(?)) ORDER BY n"
-    )
-    with run.index.lock:
-        found = run.index.database.execute(query, (msgspec.json.encode(list(tasks)).decode(),))
-        return {(task, member, attempt): (n, digest) for task, member, attempt, n, digest in found}
 
 
 def _placed(review: Review, rows: dict[Key, tuple[int, str]]) -> dict[str, Any]:

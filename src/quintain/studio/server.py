@@ -14,6 +14,7 @@ from . import access
 from .app import build
 from .folders import Runs
 from .page import built
+from .places import folder, indexes
 
 ADDRESS = "127.0.0.1"
 
@@ -31,13 +32,13 @@ def serve(places: Sequence[Path], *, port: int, reviewer: str | None, ready: Cal
         UsageError: The folders hold no run, the page is not built, or the port is taken.
     """
     built("studio.js")
-    runs = Runs(places, access.folder("XDG_CACHE_HOME", ".cache") / "studio")
+    runs = Runs(places, indexes())
     try:
         line = socket.create_server((ADDRESS, port))
     except OSError as error:
         raise UsageError(f"cannot listen on port {port}: {error.strerror}; choose another with --port") from error
     port = line.getsockname()[1]
-    secret = access.token(access.folder("XDG_STATE_HOME", ".local/state"))
+    secret = access.token(folder("XDG_STATE_HOME", ".local/state"))
 
     class ReadyServer(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
