@@ -127,6 +127,24 @@ def test_a_disagreement_is_decided_with_a_key(browser: Reading, home: Path) -> N
     browser.until(f"{LINES} === 3")
 
 
+def test_a_shape_is_labeled_as_proposed(browser: Reading, home: Path) -> None:
+    browser.run("location.hash = '#/first/shapes'")
+    browser.until("document.querySelectorAll('.shapes tbody tr').length === 2")
+    browser.press("l", "j", "Enter")
+    browser.until(TURNS)
+    browser.press("x")
+    browser.until(f"document.querySelector('.review') && {TURNS}")
+    browser.press("1", "Enter")
+    browser.until(f"{STATUS} === 'saved: policy'")
+    browser.run("location.hash = '#/first/shapes'")
+    browser.until("document.querySelector('.shapes tbody td:nth-child(4)')?.textContent === '1'")
+    browser.press("x")
+    browser.until("document.querySelector('.shapes tbody td:nth-child(5)').textContent === '14'")
+    assert [one["kind"] for one in written(home)] == ["verdict"] + ["inherited"] * 14
+    browser.press("f")
+    browser.until(f"{LINES} === 15")
+
+
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: make web")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_review_screens_are_accessible(browser: Reading, home: Path, scheme: str) -> None:
@@ -140,7 +158,7 @@ def test_review_screens_are_accessible(browser: Reading, home: Path, scheme: str
     ):
         browser.run(f"location.hash = {screen!r}")
         browser.until(shown)
-        browser.press("1")
+        browser.press("1", "l")
         found[screen] = browser.violations()
     assert found == {screen: [] for screen in found}
     assert browser.complaints() == []

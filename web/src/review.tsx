@@ -359,7 +359,7 @@ export function ReviewHome({ run }: { run: Run }) {
         <label>
           equal shares by{" "}
           <select name="by">
-            {["", "score", "end"].map((one) => (
+            {["", "score", "shape", "end"].map((one) => (
               <option value={one}>{one || "–"}</option>
             ))}
           </select>

@@ -161,6 +161,7 @@ export const address = {
     `#/${encodeURIComponent(run)}/g/${encodeURIComponent(task)}${attempt ? `?attempt=${attempt}` : ""}`,
   reviews: (run: string, sample = "") => `#/${encodeURIComponent(run)}/review${sample && `/${encodeURIComponent(sample)}`}`,
   review: (of: Run, row: number) => `#/${encodeURIComponent(of.name)}/review?of=${encodeURIComponent(address.row(of, row))}`,
+  shapes: (run: string) => `#/${encodeURIComponent(run)}/shapes`,
   agreement: (run: string) => `#/${encodeURIComponent(run)}/agreement`,
   row: (of: Run, row: number) =>
     address.episode(of.name, of.columns.text("task", row), of.columns.number("member", row), of.columns.number("attempt", row)),

@@ -8,6 +8,7 @@ import { useKeys } from "./keys";
 import type { Line } from "./record";
 import { Labels, ReviewHome, SampleReview, TableReview } from "./review";
 import { address, ask, type Run, run, type Summary } from "./run";
+import { Shapes } from "./shapes";
 import { opened, Table } from "./table";
 import { clear, figure } from "./text";
 
@@ -29,6 +30,7 @@ function App() {
       <nav class="bar" aria-label="place">
         <a href="#/">Studio</a>
         {name && <a href={address.episodes(name)}>{clear(name)}</a>}
+        {name && ["shapes", "tasks", "review", "agreement"].map((one) => <a href={`#/${encodeURIComponent(name)}/${one}`}>{one}</a>)}
       </nav>
       <main>{screen === "review" && rest[0] ? <SampleReview run={name} name={rest[0]} /> : name ? <OfRun key={name} run={run(name)} screen={screen} rest={rest} query={new URLSearchParams(query)} /> : <Runs />}</main>
     </>
@@ -59,6 +61,7 @@ function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: s
   }
   if (screen === "review") shown = query.has("of") ? <TableReview key={query.get("of")} run={run} row={reviewed(run, query.get("of") ?? "")} /> : <ReviewHome run={run} />;
   if (screen === "agreement") shown = <AgreementOf run={run} of={query.get("of") ?? ""} />;
+  if (screen === "shapes") shown = <Shapes run={run} />;
   if (problem) shown = <p class="notice" role="alert">{clear(`${task || "the table"} cannot be drawn: ${problem}`)}</p>;
   return (
     <>

@@ -2,6 +2,7 @@
 
 description  `environment.json`: what the record of a run says of its environment
 index        SQLite index of a run, filled in one pass over its traces
+shapes       what failed episodes have in common
 columns      the index as typed arrays, which the browser filters and sorts
 folders      the runs below the folders that were named
 reviews      verdicts of people, one file a reviewer

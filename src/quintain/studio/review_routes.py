@@ -24,6 +24,7 @@ _STRATA = {
     "": "''",
     "score": "CASE WHEN score IS NULL THEN 'none' WHEN score <= 0 THEN '0' WHEN score < 1 THEN 'between' ELSE '1' END",
     "end": "end",
+    "shape": "shape",
 }
 
 

@@ -16,9 +16,6 @@ from quintain.errors import UsageError
 
 from .reviews import FOLDER, Hidden, Target
 
-BY = ("", "score", "shape", "end")
-"""Columns that a sample can be stratified by; empty for none."""
-
 
 class Drawn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Episode of a sample, and its stratum."""
