@@ -155,6 +155,8 @@ def test_review_screens_are_accessible(browser: Reading, home: Path, scheme: str
     for screen, shown in (
         ("#/first/review/week-48", TURNS),
         ("#/first/agreement", "document.querySelector('caption')"),
+        ("#/first/tasks", "document.querySelector('figure')"),
+        ("#/first/shapes", "document.querySelector('.shapes tbody tr')"),
     ):
         browser.run(f"location.hash = {screen!r}")
         browser.until(shown)

@@ -10,6 +10,7 @@ import { Labels, ReviewHome, SampleReview, TableReview } from "./review";
 import { address, ask, type Run, run, type Summary } from "./run";
 import { Shapes } from "./shapes";
 import { opened, Table } from "./table";
+import { Tasks } from "./tasks";
 import { clear, figure } from "./text";
 
 function App() {
@@ -62,6 +63,7 @@ function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: s
   if (screen === "review") shown = query.has("of") ? <TableReview key={query.get("of")} run={run} row={reviewed(run, query.get("of") ?? "")} /> : <ReviewHome run={run} />;
   if (screen === "agreement") shown = <AgreementOf run={run} of={query.get("of") ?? ""} />;
   if (screen === "shapes") shown = <Shapes run={run} />;
+  if (screen === "tasks") shown = <Tasks run={run} />;
   if (problem) shown = <p class="notice" role="alert">{clear(`${task || "the table"} cannot be drawn: ${problem}`)}</p>;
   return (
     <>

@@ -129,6 +129,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
     ["g g", "open its group", group],
     ["x", "review the episode", () => current !== undefined && go(address.review(run, rows[latest.current] ?? current))],
     ["g s", "shapes of failure", () => go(address.shapes(run.name))],
+    ["g t", "tasks and tools", () => go(`#/${encodeURIComponent(run.name)}/tasks`)],
     ["g r", "samples and reviews", () => go(address.reviews(run.name))],
     ["f", "filter", () => field.current?.focus()],
     ["/", "filter by text", () => field.current?.focus()],

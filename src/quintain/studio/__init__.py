@@ -11,6 +11,7 @@ taxonomy     modes of failure, as TOML
 agreement    how far reviewers agree
 samples      episodes that several people review, blind
 places       folders in the user's home
+profile      distributions of a task set and its runs
 page         built files of the front end, and one episode as an HTML file
 access       token, hosts and origins that are admitted, headers of answers
 app          routes of the JSON API

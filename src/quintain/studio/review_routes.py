@@ -17,6 +17,7 @@ from quintain.record import Key
 from . import samples
 from .agreement import of_run
 from .folders import Run, Runs
+from .profile import profile_of_runs
 from .reviews import Owner, Place, Review, Target, current
 from .taxonomy import RESERVED, Taxonomy, TaxonomyFile
 
@@ -62,6 +63,7 @@ class ReviewRoutes:
             Route("/api/runs/{run}/reviews", self._answer(self.reviews)),
             Route("/api/runs/{run}/reviews", self._answer(self.post_review), methods=["POST"]),
             Route("/api/runs/{run}/agreement", self._answer(self.agreement)),
+            Route("/api/runs/{run}/profile", self._answer(lambda request, _: profile_of_runs([self._run(request)]))),
             Route("/api/runs/{run}/labels/{n:int}", self._answer(self.labels)),
             Route("/api/runs/{run}/samples", self._answer(self.post_sample), methods=["POST"]),
             Route("/api/runs/{run}/samples/{sample}", self._answer(self.sample)),
