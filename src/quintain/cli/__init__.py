@@ -22,6 +22,7 @@ audit_causes               findings of one cause as one finding
 watch                      what each step of a trace changed in the world
 training_rows, parquet     contents of exported files
 training_page              page of a training report
+logs                       logs of other tools as run folders
 folders                    run folders, and the environment of traces
 options, completion, help  options, shell completion and help of all commands
 console, exits             output and exit statuses
