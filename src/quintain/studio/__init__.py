@@ -12,6 +12,8 @@ agreement    how far reviewers agree
 samples      episodes that several people review, blind
 places       folders in the user's home
 profile      distributions of a task set and its runs
+episodes     the run as a table for other programs
+spans        the run as OpenTelemetry spans
 page         built files of the front end, and one episode as an HTML file
 access       token, hosts and origins that are admitted, headers of answers
 app          routes of the JSON API
