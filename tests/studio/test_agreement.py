@@ -107,7 +107,8 @@ _IDS = itertools.count()
 def review(reviewer: str, task: str, owner: str, **more: Any) -> Review:
     fields: dict[str, Any] = {"kind": "verdict", "blind": ("reviewers",), "at": datetime(2026, 1, 1, tzinfo=UTC)}
     target = Target(task=task, digest="d")
-    return Review(version=1, id=str(next(_IDS)), reviewer=reviewer, target=target, owner=owner, **fields | more)  # type: ignore[arg-type]
+    names: dict[str, Any] = {"reviewer": reviewer, "owner": owner}
+    return Review(version=1, id=str(next(_IDS)), target=target, **names | fields | more)
 
 
 def test_only_blind_verdicts_of_several_people_count() -> None:

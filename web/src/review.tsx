@@ -342,7 +342,7 @@ export function ReviewHome({ run }: { run: Run }) {
       </div>
       {error && <p class="notice" role="alert">{clear(error)}</p>}
       <p>
-        You review as <b>{clear(reviews?.reviewer || "nobody: the studio only reads")}</b>. {reviews?.reviews.length ?? 0} labels.
+        You review as <b>{clear(reviews?.reviewer || "no one, for this studio only reads")}</b>. {reviews?.reviews.length ?? 0} labels.
       </p>
       <h2>Samples</h2>
       <ul>

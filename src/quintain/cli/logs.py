@@ -32,7 +32,7 @@ def is_run(path: Path) -> bool:
 
 
 def run_of(log: Path) -> tuple[Path, str]:
-    """Returns the run folder of a log, which is made anew if the log has changed, and a sentence on what was read.
+    """Returns the run folder of a log, and a sentence on what was read; a changed log is read again.
 
     Raises:
         UsageError: The log holds no episode that can be read, or the folder cannot be written.

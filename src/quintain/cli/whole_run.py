@@ -14,7 +14,7 @@ from quintain.errors import UsageError
 from . import console
 
 if TYPE_CHECKING:
-    from quintain.studio.episodes import Table
+    from quintain.studio.episodes import EpisodeTable
 
 KINDS = ("table", "otlp")
 
@@ -25,7 +25,7 @@ def write_run(kind: str, path: Path, out: Path | None) -> int:
     Raises:
         UsageError: The path is not a run folder, or the file cannot be written.
     """
-    from quintain.studio.episodes import Table
+    from quintain.studio.episodes import EpisodeTable
     from quintain.studio.folders import Run
     from quintain.studio.places import indexes
 
@@ -36,7 +36,7 @@ def write_run(kind: str, path: Path, out: Path | None) -> int:
     try:
         if kind == "otlp":
             return _write(_requests(folder), out)
-        table = Table(run)
+        table = EpisodeTable(run)
         if out is not None and out.suffix == ".parquet":
             return _write_parquet(table, out)
         return _write(_lines_of(table), out) - 1
@@ -53,7 +53,7 @@ def _requests(folder: Path) -> Iterator[str]:
     return (codec.json(request).decode() + "\n" for request in requests(folder))
 
 
-def _lines_of(table: Table) -> Iterator[str]:
+def _lines_of(table: EpisodeTable) -> Iterator[str]:
     """Yields the CSV text of the head and of each row."""
     text = io.StringIO()
     writer = csv.DictWriter(text, table.columns, lineterminator="\n")
@@ -80,7 +80,7 @@ def _write(texts: Iterator[str], out: Path | None) -> int:
     return next(numbers)
 
 
-def _write_parquet(table: Table, out: Path) -> int:
+def _write_parquet(table: EpisodeTable, out: Path) -> int:
     from quintain.plugins import package
 
     pa = package("pyarrow", extra="parquet")

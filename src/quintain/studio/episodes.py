@@ -21,7 +21,7 @@ SELECT {", ".join(_FACTS)}, rewards, tags, tools FROM episode LEFT JOIN timing U
 """  # noqa: S608  # names of our own
 
 
-class Table:
+class EpisodeTable:
     """All episodes of a run.
 
     Attributes:

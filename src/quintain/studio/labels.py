@@ -16,14 +16,14 @@ import msgspec
 from quintain.record import Key
 
 
-class _Row(msgspec.Struct):
+class _LabelRow(msgspec.Struct):
     task: str
     member: int = 0
     attempt: int = 0
     owner: str = ""
 
 
-class _File(msgspec.Struct):
+class _LabelFile(msgspec.Struct):
     """Lines of a file: owner, place and size of each by the episode, and the number of those that cannot be read."""
 
     stamp: tuple[int, int]
@@ -31,7 +31,7 @@ class _File(msgspec.Struct):
     broken: int = 0
 
 
-_decoder = msgspec.json.Decoder(_Row)
+_decoder = msgspec.json.Decoder(_LabelRow)
 
 
 class Labels:
@@ -40,7 +40,7 @@ class Labels:
     def __init__(self, run: Path) -> None:
         self._run = run
         self._lock = threading.Lock()
-        self._files: dict[Path, _File] = {}
+        self._files: dict[Path, _LabelFile] = {}
 
     def owners(self) -> dict[Key, str]:
         """Returns the owner of each labeled episode; of several files the last one's."""
@@ -62,7 +62,7 @@ class Labels:
     def warnings(self) -> list[str]:
         return [f"{file.broken} lines of {path.name} are not labels" for path, file in self._read() if file.broken]
 
-    def _read(self) -> Iterator[tuple[Path, _File]]:
+    def _read(self) -> Iterator[tuple[Path, _LabelFile]]:
         with self._lock:
             for path in (self._run / "labels.jsonl", *sorted((self._run / "labels").glob("*.jsonl"))):
                 if path.is_file():
@@ -73,8 +73,8 @@ class Labels:
                     yield path, self._files[path]
 
 
-def _parsed(path: Path, stamp: tuple[int, int]) -> _File:
-    found, place = _File(stamp, {}), 0
+def _parsed(path: Path, stamp: tuple[int, int]) -> _LabelFile:
+    found, place = _LabelFile(stamp, {}), 0
     with path.open("rb") as lines:
         for line in lines:
             try:

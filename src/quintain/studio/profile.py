@@ -69,7 +69,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class _Played(msgspec.Struct):
+class _PlayedTask(msgspec.Struct):
     """Episodes of one task or one value of a tag."""
 
     scores: list[float] = []
@@ -99,9 +99,9 @@ def profile_of_runs(runs: Sequence[Run]) -> dict[str, Any]:
     """
     numbers: dict[str, list[float | None]] = {name: [] for name in _NUMBERS}
     calls, errors, used = Counter[str](), Counter[str](), Counter[str]()
-    tasks, tags = defaultdict[str, _Played](_Played), defaultdict[str, _Played](_Played)
+    tasks, tags = defaultdict[str, _PlayedTask](_PlayedTask), defaultdict[str, _PlayedTask](_PlayedTask)
     answers = defaultdict[tuple[str, str, int], dict[str, float]](dict)
-    agents = defaultdict[str, _Played](_Played)
+    agents = defaultdict[str, _PlayedTask](_PlayedTask)
     rows = list(_rows(runs))
     measured = {row[3] for row in rows} - {*BASELINES} or {row[3] for row in rows}
     for run, task, member, agent, marks, score, turns, steps, tools, tokens, seconds, moved in rows:
@@ -153,7 +153,7 @@ def _rows(runs: Sequence[Run]) -> Iterator[tuple[Any, ...]]:
             yield run.name, *row
 
 
-def _flags(tasks: Mapping[str, _Played]) -> Iterator[dict[str, Any]]:
+def _flags(tasks: Mapping[str, _PlayedTask]) -> Iterator[dict[str, Any]]:
     kinds = {
         "noop_solves": "an agent that does nothing solves it",
         "random_solves": "random calls solve it",

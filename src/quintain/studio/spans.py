@@ -103,7 +103,7 @@ class _Spans:
             "quintain.times": "estimated" if self._times.began is None or not self._times.turns else "measured",
         }
         facts |= {f"quintain.tag.{name}": value for name, value in trace.tags.items()}
-        self._close(root, facts, max(whole, self._now), trace.rewards)
+        self._close(root, facts, max(whole, self._now), rewards=trace.rewards)
         if trace.end is End.FAILED and trace.failure is not None:
             root["status"] = {"code": _ERROR, "message": f"{trace.failure.kind}: {trace.failure.message}"}
         return spans
@@ -126,7 +126,8 @@ class _Spans:
             "quintain.policy_version": turn.reply.policy_version,
         }
         of_steps = [[one for one in turn.rewards if one.step == n] for n in range(len(turn.steps))]
-        self._close(chat, facts, self._now + round(model * _NANO), [one for one in turn.rewards if one.step is None])
+        own = [one for one in turn.rewards if one.step is None]
+        self._close(chat, facts, self._now + round(model * _NANO), rewards=own)
         yield chat
         for step, rewards in zip(turn.steps, of_steps, strict=True):
             tools = spent[1] / len(turn.steps) if spent else self._times.tool_s / self._steps
@@ -143,7 +144,7 @@ class _Spans:
             "gen_ai.tool.call.result": observation if isinstance(observation, str) else _json(observation),
             "quintain.fault": step.fault,
         }
-        self._close(span, facts, self._now + nanoseconds, rewards)
+        self._close(span, facts, self._now + nanoseconds, rewards=rewards)
         if step.is_error:
             span["status"] = {"code": _ERROR}
         return span
@@ -154,7 +155,7 @@ class _Spans:
         ids = {"traceId": self._id, "spanId": made} | ({"parentSpanId": parent} if parent else {})
         return ids | {"name": name, "kind": kind, "startTimeUnixNano": str(self._now)}
 
-    def _close(self, span: Span, facts: Mapping[str, Any], end: int, rewards: Iterable[Reward]) -> None:
+    def _close(self, span: Span, facts: Mapping[str, Any], end: int, *, rewards: Iterable[Reward]) -> None:
         span |= {"endTimeUnixNano": str(end), "attributes": _attributes(facts)}
         if events := [_event(one, end) for one in rewards if one.value is not None]:
             span["events"] = events
