@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import msgspec
+
 from quintain import codec
 from quintain.config import Config
 from quintain.errors import Component, Failure, UsageError
@@ -23,7 +25,7 @@ SUFFIX = ".quintain"
 """End of the name of the run folder, which lies beside the log."""
 
 _FORMS = {"messages": "OpenAI messages", "rollout": "verifiers", "inspect": "Inspect", "quintain": ""}
-_PARTS: tuple[Component, ...] = ("T", "H", "V", "S", "C", "model")
+_PARTS: dict[str, Component] = {"T": "T", "H": "H", "V": "V", "S": "S", "C": "C", "model": "model"}
 
 
 def is_run(path: Path) -> bool:
@@ -67,10 +69,9 @@ def _stamp(log: Path) -> list[list[Any]]:
 
 def _manifest(folder: Path) -> dict[str, Any]:
     try:
-        found = json.loads((folder / "run.json").read_bytes())
-    except (OSError, ValueError):  # It is made below.
+        return msgspec.json.decode((folder / "run.json").read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError):  # The run is made anew.
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _read(log: Path) -> Reading:
@@ -139,7 +140,7 @@ def _trace(log: EpisodeLog, name: str) -> Trace:
         score=log.reward,
     )
     if log.broken is not None:
-        part: Component = next((one for one in _PARTS if one == log.broken.part), "H")
+        part = _PARTS.get(log.broken.part, "H")
         kind = {"type": log.broken.type, "message": log.broken.message[:2000], "turn": log.broken.turn}
         trace.end, trace.score = None, None
         trace.fail(Failure(component=part, kind="agent_run_error", stage="agent", **cast(Any, kind)))

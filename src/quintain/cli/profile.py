@@ -36,7 +36,7 @@ def profile(*, env: str, runs: Path | None, as_json: bool) -> None:
     found: dict[str, Any] = {"tasks": profile_of_tasks(made), "runs": None}
     if runs is not None:
         opened = _opened(runs)
-        own = [run for run in opened.all().values() if (run.facts()["run"] or {}).get("name") == made.name]
+        own = [run for run in opened.all().values() if run.summary()["environment"] == made.name]
         found["runs"] = profile_of_runs(own)
         opened.close()
     if as_json:

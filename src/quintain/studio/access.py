@@ -54,7 +54,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, secret: str, port: int, *, writes: bool = False) -> None:
         self._app, self._secret = app, secret
-        self._methods = {"GET", "HEAD"} | ({"POST", "PUT"} if writes else set())
+        self._methods = {"GET", "HEAD", "POST", "PUT"} if writes else {"GET", "HEAD"}
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

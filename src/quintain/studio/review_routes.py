@@ -63,7 +63,7 @@ class ReviewRoutes:
             Route("/api/runs/{run}/reviews", self._answer(self.reviews)),
             Route("/api/runs/{run}/reviews", self._answer(self.post_review), methods=["POST"]),
             Route("/api/runs/{run}/agreement", self._answer(self.agreement)),
-            Route("/api/runs/{run}/profile", self._answer(lambda request, _: profile_of_runs([self._run(request)]))),
+            Route("/api/runs/{run}/profile", self._answer(self.profile)),
             Route("/api/runs/{run}/labels/{n:int}", self._answer(self.labels)),
             Route("/api/runs/{run}/samples", self._answer(self.post_sample), methods=["POST"]),
             Route("/api/runs/{run}/samples/{sample}", self._answer(self.sample)),
@@ -167,6 +167,9 @@ class ReviewRoutes:
             raise UsageError(
                 f"the taxonomy has no mode {unknown[0]!r} of {given.owner}; it has {', '.join(sorted(known))}"
             )
+
+    def profile(self, request: Request, _body: bytes) -> Any:
+        return profile_of_runs([self._run(request)])
 
     def agreement(self, request: Request, _body: bytes) -> Any:
         of = [name for name in request.query_params.get("of", "").split(",") if name]

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -120,7 +120,7 @@ class _Spans:
             "gen_ai.output.messages": _messages([turn.reply.message]),
             "gen_ai.usage.input_tokens": turn.reply.usage.prompt,
             "gen_ai.usage.output_tokens": turn.reply.usage.completion,
-            "gen_ai.response.finish_reasons": [turn.reply.finish_reason] if turn.reply.finish_reason else None,
+            "gen_ai.response.finish_reasons": (turn.reply.finish_reason,) if turn.reply.finish_reason else None,
             "quintain.turn": turn.index,
             "quintain.role": turn.role,
             "quintain.policy_version": turn.reply.policy_version,
@@ -197,6 +197,6 @@ def _value(value: Any) -> dict[str, Any]:
         return {"intValue": str(value)}
     if isinstance(value, float):
         return {"doubleValue": value}
-    if isinstance(value, list):
-        return {"arrayValue": {"values": [{"stringValue": str(one)} for one in value]}}
+    if isinstance(value, tuple):
+        return {"arrayValue": {"values": [{"stringValue": str(one)} for one in cast(tuple[object, ...], value)]}}
     return {"stringValue": str(value)}
