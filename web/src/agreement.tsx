@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type Binding, useKeys } from "./keys";
 import { send } from "./labels";
 import { address, ask, type Run } from "./run";
+import { Sheet } from "./sheet";
 import { clear, figure } from "./text";
 
 interface Question {
@@ -82,32 +83,17 @@ export function AgreementOf({ run, of }: { run: Run; of: string }) {
         {found.not_blind > 0 && ` ${found.not_blind} verdicts were not blind and are left out.`}
         {found.stale > 0 && ` ${found.stale} are of another episode than the run has.`}
       </p>
-      <table>
-        <thead>
-          <tr>
-            {["question", "statistic", "value", "95 % interval", "equal", "labels"].map((word) => (
-              <th scope="col">{word}</th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {(["owner", "mode"] as const).map((name) => {
-            const one = found[name];
-            return (
-              <tr>
-                <th scope="row">{name === "owner" ? "whose?" : "how?"}</th>
-                <td>{one.statistic === "kappa" ? "Cohen's κ" : "Krippendorff's α"}</td>
-                <td>{figure(one.estimate.value)}</td>
-                <td>
-                  {figure(one.estimate.low)} … {figure(one.estimate.high)}
-                </td>
-                <td>{one.agreed === null ? "–" : `${Math.round(100 * one.agreed)} %`}</td>
-                <td>{clear(Object.entries(one.labels).map(([label, count]) => `${label} ${count}`).join(", "))}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+      <Sheet
+        heads={["question", "statistic", "value", "95 % interval", "equal", "labels"]}
+        rows={[found.owner, found.mode].map((one, n) => [
+          n ? "how?" : "whose?",
+          one.statistic === "kappa" ? "Cohen's κ" : "Krippendorff's α",
+          figure(one.estimate.value),
+          `${figure(one.estimate.low)} … ${figure(one.estimate.high)}`,
+          one.agreed === null ? "–" : `${Math.round(100 * one.agreed)} %`,
+          clear(Object.entries(one.labels).map(([label, count]) => `${label} ${count}`).join(", ")),
+        ])}
+      />
       <p>
         First wrong turn: equal in {found.first.equal}, within one in {found.first.within_one} of {found.first.both} pairs of verdicts that mark it.
       </p>
@@ -154,28 +140,10 @@ function Confusion({ names, counts }: { names: string[]; counts: [string, string
   const labels = [...new Set(counts.flatMap(([a, b]) => [a, b]))].sort();
   const count = (a: string, b: string) => counts.find(([x, y]) => x === a && y === b)?.[2] ?? 0;
   return (
-    <table>
-      <caption>
-        rows: {clear(names[0] ?? "")}, columns: {clear(names[1] ?? "")}
-      </caption>
-      <thead>
-        <tr>
-          <td />
-          {labels.map((one) => (
-            <th scope="col">{clear(one)}</th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {labels.map((a) => (
-          <tr>
-            <th scope="row">{clear(a)}</th>
-            {labels.map((b) => (
-              <td class={a === b ? "" : "dim"}>{count(a, b)}</td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Sheet
+      caption={`rows: ${clear(names[0] ?? "")}, columns: ${clear(names[1] ?? "")}`}
+      heads={["", ...labels.map(clear)]}
+      rows={labels.map((a) => [clear(a), ...labels.map((b) => (a === b ? <b>{count(a, b)}</b> : count(a, b)))])}
+    />
   );
 }

@@ -1,7 +1,9 @@
 // What a run's tasks are like: distributions, tools, difficulty by tag and task, and tasks that deserve a look.
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useKeys } from "./keys";
 import { address, ask, type Run } from "./run";
+import { Sheet } from "./sheet";
 import { clear, figure } from "./text";
 
 interface Distribution {
@@ -75,32 +77,27 @@ export function Tasks({ run }: { run: Run }) {
         {Object.entries(profile.distributions).map(([name, one]) => one && <Histogram name={name} shown={one} />)}
       </div>
       <h2>Tools</h2>
-      <table>
-        <thead>
-          <tr>
-            {["tool", "calls", "share", "refused", "episodes"].map((word) => (
-              <th scope="col">{word}</th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {profile.tools.map((one) => (
-            <tr>
-              <th scope="row">
-                <a href={address.episodes(run.name, `tool:${JSON.stringify(one.tool)}`)}>{clear(one.tool)}</a>
-              </th>
-              <td>{one.calls.toLocaleString("en")}</td>
-              <td>{Math.round((100 * one.calls) / total)} %</td>
-              <td>{Math.round((100 * one.refused) / one.calls)} %</td>
-              <td>{one.episodes.toLocaleString("en")}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Sheet
+        heads={["tool", "calls", "share", "refused", "episodes"]}
+        rows={profile.tools.map((one) => [
+          <a href={address.episodes(run.name, `tool:${JSON.stringify(one.tool)}`)}>{clear(one.tool)}</a>,
+          one.calls.toLocaleString("en"),
+          `${Math.round((100 * one.calls) / total)} %`,
+          `${Math.round((100 * one.refused) / one.calls)} %`,
+          one.episodes.toLocaleString("en"),
+        ])}
+      />
       <h2>Difficulty</h2>
       <p class="dim">1 - mean score of {clear(profile.measured.join(", "))}, with its 95 % interval.</p>
-      <Difficulties name="tag" rows={Object.entries(profile.tags)} />
-      <Difficulties name="task" rows={tasks.slice(0, MOST)} link={(task) => address.episodes(run.name, `task:${JSON.stringify(task)}`)} />
+      <Sheet heads={["tag", ...DIFFICULTY]} rows={Object.entries(profile.tags).map(([name, one]) => [clear(name), ...difficulty(one)])} />
+      <Sheet
+        heads={["task", ...DIFFICULTY, "discrimination"]}
+        rows={tasks.slice(0, MOST).map(([task, one]) => [
+          <a href={address.episodes(run.name, `task:${JSON.stringify(task)}`)}>{clear(task)}</a>,
+          ...difficulty(one),
+          figure(one.discrimination),
+        ])}
+      />
       {tasks.length > MOST && <p class="dim">and {(tasks.length - MOST).toLocaleString("en")} easier ones</p>}
     </>
   );
@@ -125,38 +122,16 @@ function Histogram({ name, shown }: { name: string; shown: Distribution }) {
   );
 }
 
-function Difficulties({ name, rows, link }: { name: string; rows: [string, Played][]; link?: (name: string) => string }) {
-  return (
-    <table>
-      <thead>
-        <tr>
-          {[name, "episodes", "failed", "difficulty", "95 % interval", "0 … 1", "turns", ...(link ? ["discrimination"] : [])].map((word) => (
-            <th scope="col">{word}</th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(([key, one]) => (
-          <tr>
-            <th scope="row">{link ? <a href={link(key)}>{clear(key)}</a> : clear(key)}</th>
-            <td>{one.episodes}</td>
-            <td>{one.failed}</td>
-            <td>{figure(one.difficulty)}</td>
-            <td>{one.interval ? `${figure(one.interval[0])} … ${figure(one.interval[1])}` : "–"}</td>
-            <td>
-              {one.interval && (
-                <svg class="interval" viewBox="0 0 100 10" aria-hidden="true">
-                  <line x1="0" x2="100" y1="5" y2="5" />
-                  <rect x={100 * one.interval[0]} width={100 * (one.interval[1] - one.interval[0])} y="3" height="4" />
-                  <circle cx={100 * (one.difficulty ?? 0)} cy="5" r="4" />
-                </svg>
-              )}
-            </td>
-            <td>{figure(one.turns)}</td>
-            {link && <td>{figure(one.discrimination)}</td>}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+const DIFFICULTY = ["episodes", "failed", "difficulty", "95 % interval", "0 … 1", "turns"];
+
+function difficulty({ episodes, failed, difficulty, interval, turns }: Played): ComponentChildren[] {
+  const [low, high] = interval ?? [0, 0];
+  const picture = interval && (
+    <svg class="interval" viewBox="0 0 100 10" aria-hidden="true">
+      <line x1="0" x2="100" y1="5" y2="5" />
+      <rect x={100 * low} width={100 * (high - low)} y="3" height="4" />
+      <circle cx={100 * (difficulty ?? 0)} cy="5" r="4" />
+    </svg>
   );
+  return [episodes, failed, figure(difficulty), interval ? `${figure(low)} … ${figure(high)}` : "–", picture, figure(turns)];
 }
