@@ -43,9 +43,10 @@ TRACES = [
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Iterator[Runs]:
-    lost = failed("b")
-    lost.agent = "policy"
-    write(tmp_path / "runs" / "one", [*TRACES, lost])
+    lost = [failed("b"), failed("e")]
+    for one in lost:
+        one.agent = "policy"
+    write(tmp_path / "runs" / "one", [*TRACES, *lost])
     made = Runs([tmp_path / "runs"], tmp_path / "cache")
     yield made
     made.close()
@@ -53,7 +54,7 @@ def runs(tmp_path: Path) -> Iterator[Runs]:
 
 def test_difficulty_is_that_of_agents_beyond_the_baselines(runs: Runs) -> None:
     found = profile_of_runs([*runs.all().values()])
-    assert (found["episodes"], found["measured"]) == (len(TRACES) + 1, ["policy"])
+    assert (found["episodes"], found["measured"]) == (len(TRACES) + 2, ["policy"])
     tasks = found["tasks"]
     assert [tasks[name]["difficulty"] for name in "abcd"] == [0.0, 0.5, 1.0, None]
     assert (tasks["b"]["episodes"], tasks["b"]["failed"]) == (4, 1)
@@ -72,8 +73,8 @@ def test_calls_and_refusals_are_counted_by_tool(runs: Runs) -> None:
     found = profile_of_runs([*runs.all().values()])
     steps = [step for one in [*TRACES] for turn in one.turns for step in turn.steps]
     tools = {one["tool"]: one for one in found["tools"]}
-    assert tools["search"]["calls"] - 2 == sum(step.call.name == "search" for step in steps)
-    assert tools["update"]["refused"] - 1 == sum(step.is_error for step in steps)
+    assert tools["search"]["calls"] - 4 == sum(step.call.name == "search" for step in steps)
+    assert tools["update"]["refused"] - 2 == sum(step.is_error for step in steps)
     assert found["distributions"]["turns"]["quantiles"] == (3,) * 5
     assert found["distributions"]["tools"]["mean"] == 2
 

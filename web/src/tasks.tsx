@@ -62,7 +62,7 @@ export function Tasks({ run }: { run: Run }) {
       </div>
       {profile.flags.map((one) => (
         <p class="notice">
-          {one.tasks.length} tasks: {one.means}:{" "}
+          {one.tasks.length} {one.tasks.length === 1 ? "task" : "tasks"}: {one.means}:{" "}
           {one.tasks.slice(0, SHOWN).map((task, n) => (
             <>
               {n > 0 && ", "}

@@ -76,7 +76,7 @@ class _PlayedTask(msgspec.Struct):
     failed: int = 0
     turns: list[int] = []
     solved_by: set[str] = set()
-    played_by: set[str] = set()
+    scored_by: set[str] = set()
 
     def row(self) -> dict[str, Any]:
         """Returns counts, and difficulty with its 95 % Wilson interval, in which a score counts as a share of 1."""
@@ -114,9 +114,9 @@ def profile_of_runs(runs: Sequence[Run]) -> dict[str, Any]:
             used[name] += 1
         labels = [f"{name}: {value}" for name, value in msgspec.json.decode(marks).items()]
         for place in [tasks[task], agents[agent], *(tags[label] for label in labels)]:
-            place.played_by.add(agent)
-            if score is not None and score >= SOLVED:
-                place.solved_by.add(agent)
+            if score is not None:  # An invalid episode says nothing of its task.
+                place.scored_by.add(agent)
+                place.solved_by |= {agent} if score >= SOLVED else set()
             if agent not in measured and place is not agents[agent]:
                 continue
             place.turns.append(turns)
@@ -165,9 +165,9 @@ def _flags(tasks: Mapping[str, _PlayedTask]) -> Iterator[dict[str, Any]]:
         for agent in ("noop", "random"):
             if agent in one.solved_by:
                 found[f"{agent}_solves"].append(name)
-        if "oracle" in one.played_by - one.solved_by:
+        if "oracle" in one.scored_by - one.solved_by:
             found["solution_fails"].append(name)
-        if one.played_by - {"noop", "random"} and not one.solved_by:
+        if one.scored_by - {"noop", "random"} and not one.solved_by:
             found["unsolved"].append(name)
     for kind, names in found.items():
         if names:
