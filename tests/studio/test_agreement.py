@@ -172,6 +172,11 @@ def test_the_command_prints_the_agreement(tmp_path: Path, capsys: pytest.Capture
         with pytest.raises(SystemExit) as left:
             main(arguments)
         assert not left.value.code
+    write(tmp_path / "runs" / "one", traces)
+    write(tmp_path / "runs" / "two", traces)
+    with pytest.raises(SystemExit) as left:
+        main(["reviews", str(tmp_path / "runs")])
+    assert left.value.code == 2
     document, text = capsys.readouterr().out.split("\n}\n")
     found = json.loads(document + "}")
     assert found["owner"]["estimate"]["value"] == pytest.approx(0.5)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from quintain.studio.reviews import Reviews
-from tests.studio.runs import failed, trace, write
+from tests.studio.runs import HOSTILE, failed, trace, write
 from tests.studio.studio import AXE, Reading, missing, started
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "never")]
@@ -86,6 +86,26 @@ def test_a_sample_is_reviewed_with_keys_alone(browser: Reading, home: Path) -> N
     browser.run("location.hash = '#/first/episodes?where=mode:env.* -label:none'")
     browser.until(f"{LINES} === 1")
     assert any(path.startswith("runs/first/samples/week-48/") for path in asked)
+
+
+def test_hostile_reviews_are_texts_and_bad_lines_are_shown(browser: Reading, home: Path) -> None:
+    folder = home / "runs" / "first"
+    target = {"task": "lend 0", "digest": json.loads((folder / "traces.jsonl").read_bytes().splitlines()[0])["digest"]}
+    line = {"kind": "verdict", "owner": "env", "modes": [HOSTILE], "note": HOSTILE, "target": target}
+    Reviews(folder).add("eve", [line])
+    with (folder / "reviews" / "eve.jsonl").open("a") as file:
+        file.write("<<<<<<< ours\n")
+    (folder / "labels.jsonl").write_text(json.dumps({"task": "lend 0", "owner": HOSTILE, "why": HOSTILE}) + "\n")
+    for screen in ("e/lend%200/0", "episodes", "review", "agreement", "shapes"):
+        browser.run(f"location.hash = '#/first/{screen}'")
+        browser.until("document.querySelector('.verdicts b, .scroller .line, textarea, h1, .shapes tr')")
+        if screen.startswith("e/"):
+            browser.until("document.querySelector('main').textContent.includes('[U+202E]')")
+        if screen == "review":
+            browser.until("document.querySelector('[role=alert]')?.textContent.includes('eve.jsonl, line 2')")
+        shown = browser.run("document.body.textContent")
+        assert not {"\x1b", "\u202e", "\u200b"} & {*shown}
+        assert browser.run("window.broken === undefined && document.querySelectorAll('img').length === 0")
 
 
 def test_an_episode_of_the_table_is_reviewed(browser: Reading, home: Path) -> None:

@@ -284,16 +284,20 @@ export function Labels({ run, row }: { run: Run; row: number }) {
     <div class="verdicts">
       <span class="label">labels</span>
       {reviews.map((one) => (
-        <span>
-          <b>{label(one)}</b> {(one.modes ?? []).join(", ")} {one.first && where(one.first)} <span class="dim">{clear(one.reviewer)}{one.kind === "decided" && " decided"}{one.note && `: ${clear(one.note)}`}</span>
-        </span>
+        <OneLabel owner={label(one)} words={[...(one.modes ?? []), one.first && where(one.first)]} by={one.kind === "decided" ? `${one.reviewer}, decided` : one.reviewer} why={one.note} />
       ))}
       {said.map((one) => (
-        <span>
-          {one.owner && <b>{clear(one.owner)}</b>} {one.event?.turn != null && where(one.event)} <span class="dim">{clear(one.file)}{one.confidence && `, ${clear(one.confidence)}`}{one.why && `: ${clear(one.why)}`}</span>
-        </span>
+        <OneLabel owner={one.owner} words={[one.event?.turn != null && where(one.event)]} by={one.confidence ? `${one.file}, ${one.confidence}` : one.file} why={one.why} />
       ))}
     </div>
+  );
+}
+
+function OneLabel(props: { owner: string | undefined; words: unknown[]; by: string; why: string | undefined }) {
+  return (
+    <span>
+      <b>{clear(props.owner ?? "")}</b> {clear(props.words.filter(Boolean).join(", "))} <span class="dim">{clear(props.why ? `${props.by}: ${props.why}` : props.by)}</span>
+    </span>
   );
 }
 
@@ -340,7 +344,11 @@ export function ReviewHome({ run }: { run: Run }) {
         <a href={address.agreement(run.name)}>agreement</a>
         {help}
       </div>
-      {error && <p class="notice" role="alert">{clear(error)}</p>}
+      {[error, ...(reviews?.warnings ?? [])].filter(Boolean).map((words) => (
+        <p class="notice" role="alert">
+          {clear(words)}
+        </p>
+      ))}
       <p>
         You review as <b>{clear(reviews?.reviewer || "no one, for this studio only reads")}</b>. {reviews?.reviews.length ?? 0} labels.
       </p>

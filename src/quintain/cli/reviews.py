@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from quintain.errors import UsageError
+
 from . import console, options
 
 
@@ -26,7 +28,9 @@ def reviews(*, path: Path, of: str | None, as_json: bool) -> None:
     from quintain.studio.taxonomy import TaxonomyFile
 
     runs = Runs([path], indexes())
-    (run,) = list(runs.all().values())[:1]
+    if len(runs.all()) != 1:
+        raise UsageError(f"reviews are of one run, and {str(path)!r} holds {len(runs.all())}: {', '.join(runs.all())}")
+    (run,) = runs.all().values()
     home = path if (path / "taxonomy.toml").is_file() else path.parent
     found = of_run(run, TaxonomyFile(home).taxonomy(), of=[name for name in (of or "").split(",") if name])
     runs.close()
