@@ -168,6 +168,9 @@ def test_the_command_prints_the_agreement(tmp_path: Path, capsys: pytest.Capture
         ]
         stale = {"kind": "verdict", "owner": "env", "target": Target(task="t3", member=1, digest="other")}
         Reviews(folder).add(name, [*lines, stale])
+    with pytest.raises(SystemExit):
+        main(["reviews", str(write(tmp_path / "alone", traces))])
+    assert "No blind verdicts, and 0 others." in capsys.readouterr().out
     for arguments in (["reviews", str(folder), "--json"], ["reviews", str(folder), "--of", "ada,ben"]):
         with pytest.raises(SystemExit) as left:
             main(arguments)

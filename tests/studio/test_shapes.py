@@ -21,6 +21,8 @@ from tests.studio.runs import Reader, failed, trace, write
         ('row "a b" is missing at 12:30', "row # is missing at #"),
         ("it doesn't fit, isn't it", "it doesn't fit, isn't it"),
         ("a ▸ b\n  c", "a > b c"),
+        ("no e-mail to ada.l@x-y.example; none to b@c.de", "no e-mail to #; none to #"),
+        ("run 9f2c61d0a7b84e13 and deadbeef, fade", "run # and deadbeef, fade"),
         ("1.5 and 1,000", "# and #"),
         ("x" * 1000, "x" * 100),
     ],

@@ -42,7 +42,10 @@ def reviews(*, path: Path, of: str | None, as_json: bool) -> None:
 
 def _print(found: dict[str, Any]) -> None:
     out = console.stdout()
-    people, few = ", ".join(found["of"]) or "no reviewer", " (few: the intervals are wide)" if found["few"] else ""
+    if not found["of"]:
+        out.print(f"No blind verdicts, and {found['not_blind']:,} others. Review a sample in `quintain studio`.")
+        return
+    people, few = ", ".join(found["of"]), " (few: the intervals are wide)" if found["few"] else ""
     out.print(f"{people}: {console.plural(found['episodes'], 'episode')} judged by several, blindly{few}\n")
     rows = [
         (name, one["statistic"], *map(console.number, one["estimate"].values()), console.number(one["agreed"]))

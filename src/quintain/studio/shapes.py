@@ -13,8 +13,11 @@ from collections.abc import Iterable
 SEPARATOR = " ▸ "
 _CHARS = 100
 """Characters of a part."""
-_NAMES = re.compile(r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|\d+(?:[.,:]\d+)*""")
-"""Quoted texts and numbers."""
+_NAMES = re.compile(
+    r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)*"""
+    r"""|\b(?=[a-f-]*\d)[0-9a-f-]{8,}\b|\d+(?:[.,:]\d+)*"""
+)
+"""Quoted texts, e-mail addresses, hexadecimal ids and numbers."""
 
 
 def plain(text: str) -> str:
