@@ -15,7 +15,7 @@ _CHARS = 100
 """Characters of a part."""
 _NAMES = re.compile(
     r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)*"""
-    r"""|\b(?=[a-f-]*\d)[0-9a-f-]{8,}\b|\d+(?:[.,:]\d+)*"""
+    r"""|(?<![\w-])(?=[a-f-]*+\d)[0-9a-f-]{8,}+(?!\w)|\d+(?:[.,:]\d+)*"""
 )
 """Quoted texts, e-mail addresses, hexadecimal ids and numbers."""
 
