@@ -313,5 +313,7 @@ def test_labels_of_programs_are_joined_by_episode(studio: Open, folder: Path) ->
     (label,) = client.get("/api/runs/first/labels/1").json()
     assert (label["file"], label["owner"], label["why"], label["event"]["turn"]) == ("labels", "env", "stale", 1)
     assert client.get("/api/runs/first/labels/0").json() == []
-    client.post("/api/runs/first/samples", json={"name": "blind", "seed": 0, "size": 1})
+    answer = client.post("/api/runs/first/samples", json={"name": "blind", "seed": 0, "size": 3, "by": "owner"})
+    assert answer.json()["strata"] == {"env": 1, "none": 16, "verifier": 1}
+    assert {one.stratum for one in samples.read(folder, "blind").episodes} == {"env", "none", "verifier"}
     assert client.get("/api/runs/first/reviews?sample=blind").json()["programs"] == {}

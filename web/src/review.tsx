@@ -367,7 +367,7 @@ export function ReviewHome({ run }: { run: Run }) {
         <label>
           equal shares by{" "}
           <select name="by">
-            {["", "score", "shape", "end"].map((one) => (
+            {["", "score", "shape", "owner", "end"].map((one) => (
               <option value={one}>{one || "–"}</option>
             ))}
           </select>

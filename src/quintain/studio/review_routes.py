@@ -26,6 +26,7 @@ _STRATA = {
     "score": "CASE WHEN score IS NULL THEN 'none' WHEN score <= 0 THEN '0' WHEN score < 1 THEN 'between' ELSE '1' END",
     "end": "end",
     "shape": "shape",
+    "owner": "'none'",
 }
 
 
@@ -193,7 +194,9 @@ class ReviewRoutes:
         query = f"SELECT task, member, attempt, digest, {_STRATA[by]} FROM episode"  # noqa: S608  # a table of our own
         with run.index.lock:
             found = run.index.database.execute(query).fetchall()
-        sample = samples.draw(asked, [(_target(*row[:4]), row[4]) for row in found])
+        owners = run.labels.owners() if by == "owner" else {}
+        rows = [(_target(*row[:4]), owners.get((row[0], row[1], row[2]), row[4])) for row in found]
+        sample = samples.draw(asked, rows)
         samples.write(run.folder, sample)
         return {"name": sample.name, "episodes": len(sample.episodes), "strata": sample.strata}
 
