@@ -147,6 +147,14 @@ def test_a_disagreement_is_decided_with_a_key(browser: Reading, home: Path) -> N
     browser.until(f"{LINES} === 3")
 
 
+def test_a_label_of_another_episode_is_shown_as_stale(browser: Reading, home: Path) -> None:
+    stale = {"kind": "verdict", "owner": "env", "target": {"task": "lend 2", "member": 1, "digest": "other"}}
+    Reviews(home / "runs" / "first").add("ada", [stale])
+    for where, count in (("label:*stale*", 1), ("label:env", 0), ("label:none", len(TRACES) - 1), ("by:ada", 1)):
+        browser.run(f"location.hash = '#/first/episodes?where={where}'")
+        browser.until(f"document.querySelector('[role=status]')?.textContent === '{count} of {len(TRACES)}'")
+
+
 def test_a_shape_is_labeled_as_proposed(browser: Reading, home: Path) -> None:
     browser.run("location.hash = '#/first/shapes'")
     browser.until("document.querySelectorAll('.shapes tbody tr').length === 2")
