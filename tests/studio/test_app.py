@@ -21,6 +21,7 @@ from quintain.errors import UsageError
 from quintain.studio import access, page
 from quintain.studio.app import build
 from quintain.studio.folders import Runs
+from quintain.studio.places import folder as home_folder
 from tests.studio.runs import HOSTILE, Reader, line, trace, write
 
 PORT = 7414
@@ -84,7 +85,9 @@ def test_requests_without_the_token_get_no_data(stranger: TestClient) -> None:
 
 
 def test_the_studio_only_reads(client: TestClient) -> None:
-    assert {client.request(method, "/api/runs").status_code for method in ("POST", "PUT", "DELETE", "PATCH")} == {405}
+    methods = ("POST", "PUT", "DELETE", "PATCH")
+    own = {"origin": f"http://127.0.0.1:{PORT}"}
+    assert {client.request(method, "/api/runs", headers=own).status_code for method in methods} == {405}
 
 
 def test_each_answer_has_the_policy(client: TestClient) -> None:
@@ -201,8 +204,8 @@ def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 def test_the_token_is_kept_and_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    state = access.folder("XDG_STATE_HOME", ".local/state")
+    state = home_folder("XDG_STATE_HOME", ".local/state")
     assert access.token(state) == access.token(state)
     assert stat.S_IMODE((state / "studio-token").stat().st_mode) == 0o600
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
-    assert access.folder("XDG_STATE_HOME", ".local/state") == Path.home() / ".local/state/quintain"
+    assert home_folder("XDG_STATE_HOME", ".local/state") == Path.home() / ".local/state/quintain"

@@ -121,6 +121,12 @@ export class Columns {
     return this.byName.get(name)?.text(row) ?? "";
   }
 
+  // The texts of a row of a column of lists.
+  list(name: string, row: number): string[] {
+    const column = this.byName.get(name);
+    return [...(column?.data.subarray(column.starts[row], column.starts[row + 1]) ?? [])].map((value) => column?.values[value] ?? "");
+  }
+
   number(name: string, row: number): number {
     return this.byName.get(name)?.number(row) ?? NaN;
   }

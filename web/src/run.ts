@@ -1,5 +1,6 @@
 // What the browser holds of a run, and the requests that bring it.
 import { Columns } from "./columns";
+import { type Reviews, setLabels } from "./labels";
 import type { Environment, Line } from "./record";
 
 export interface Facts {
@@ -24,8 +25,8 @@ export interface Summary {
   done: boolean;
 }
 
-export async function ask<Answer>(path: string): Promise<Answer> {
-  const answer = await fetch(`api/${path}`);
+export async function ask<Answer>(path: string, request: RequestInit = {}): Promise<Answer> {
+  const answer = await fetch(`api/${path}`, request);
   const said = await answer.text();
   if (!answer.ok) throw new Error(said.startsWith("{") ? JSON.parse(said).detail : said);
   return JSON.parse(said);
@@ -38,6 +39,7 @@ export class Run {
   columns = new Columns();
   facts: Facts | undefined;
   error = "";
+  reviews: Reviews | undefined;
   // The rows of the table, in its order, which J and K follow; undefined until a table was shown.
   view: Uint32Array | undefined;
   private searches = new Map<string, { found: Set<number>; rows: number; running: boolean }>();
@@ -53,11 +55,23 @@ export class Run {
   listen(listener: () => void): () => void {
     this.listeners.add(listener);
     if (!this.following) void this.follow();
+    if (this.reviews) void this.loadReviews();
     return () => this.listeners.delete(listener);
   }
 
   line(row: number): Promise<Line> {
     return ask<Line>(`${this.address}/episodes/${row}`);
+  }
+
+  // Reads the reviews of the run, and sets their columns.
+  async loadReviews(): Promise<void> {
+    try {
+      this.reviews = await ask<Reviews>(`${this.address}/reviews`);
+      setLabels(this.columns, this.reviews);
+      this.tell(this.error);
+    } catch (error) {
+      this.tell(String(error));
+    }
   }
 
   // The rows that hold a text, as far as they are known; what is missing is asked for.
@@ -105,6 +119,8 @@ export class Run {
         const before = this.columns.rows;
         const continued = this.columns.apply(await answer.arrayBuffer());
         if (!continued) this.searches.clear();
+        if (this.reviews === undefined || !continued) this.reviews = await ask<Reviews>(`${this.address}/reviews`);
+        setLabels(this.columns, this.reviews);
         const told = head !== undefined && this.columns.rows === before && head.done === this.columns.head?.done;
         if (this.error || !continued || !told) this.tell("");
       } catch (error) {
@@ -143,6 +159,10 @@ export const address = {
     (turn >= 0 ? `?t=${turn}` : ""),
   group: (run: string, task: string, attempt: number) =>
     `#/${encodeURIComponent(run)}/g/${encodeURIComponent(task)}${attempt ? `?attempt=${attempt}` : ""}`,
+  reviews: (run: string, sample = "") => `#/${encodeURIComponent(run)}/review${sample && `/${encodeURIComponent(sample)}`}`,
+  review: (of: Run, row: number) => `#/${encodeURIComponent(of.name)}/review?of=${encodeURIComponent(address.row(of, row))}`,
+  shapes: (run: string) => `#/${encodeURIComponent(run)}/shapes`,
+  agreement: (run: string) => `#/${encodeURIComponent(run)}/agreement`,
   row: (of: Run, row: number) =>
     address.episode(of.name, of.columns.text("task", row), of.columns.number("member", row), of.columns.number("attempt", row)),
 };

@@ -1,12 +1,16 @@
 // The studio: which screen an address names.
 import { render } from "preact";
 import { useEffect, useErrorBoundary, useReducer, useRef, useState } from "preact/hooks";
+import { AgreementOf } from "./agreement";
 import { goTo, Header, useReading, useTurns } from "./episode";
 import { Group } from "./group";
 import { useKeys } from "./keys";
 import type { Line } from "./record";
+import { Labels, ReviewHome, SampleReview, TableReview } from "./review";
 import { address, ask, type Run, run, type Summary } from "./run";
+import { Shapes } from "./shapes";
 import { opened, Table } from "./table";
+import { Tasks } from "./tasks";
 import { clear, figure } from "./text";
 
 function App() {
@@ -27,8 +31,9 @@ function App() {
       <nav class="bar" aria-label="place">
         <a href="#/">Studio</a>
         {name && <a href={address.episodes(name)}>{clear(name)}</a>}
+        {name && ["shapes", "tasks", "review", "agreement"].map((one) => <a href={`#/${encodeURIComponent(name)}/${one}`}>{one}</a>)}
       </nav>
-      <main>{name ? <OfRun key={name} run={run(name)} screen={screen} rest={rest} query={new URLSearchParams(query)} /> : <Runs />}</main>
+      <main>{screen === "review" && rest[0] ? <SampleReview run={name} name={rest[0]} /> : name ? <OfRun key={name} run={run(name)} screen={screen} rest={rest} query={new URLSearchParams(query)} /> : <Runs />}</main>
     </>
   );
 }
@@ -55,6 +60,10 @@ function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: s
     const turn = query.has("t") ? Number(query.get("t")) : -1;
     shown = <Episode run={run} task={task} member={member} attempt={attempt} turn={turn} />;
   }
+  if (screen === "review") shown = query.has("of") ? <TableReview key={query.get("of")} run={run} row={reviewed(run, query.get("of") ?? "")} /> : <ReviewHome run={run} />;
+  if (screen === "agreement") shown = <AgreementOf run={run} of={query.get("of") ?? ""} />;
+  if (screen === "shapes") shown = <Shapes run={run} />;
+  if (screen === "tasks") shown = <Tasks run={run} />;
   if (problem) shown = <p class="notice" role="alert">{clear(`${task || "the table"} cannot be drawn: ${problem}`)}</p>;
   return (
     <>
@@ -66,6 +75,13 @@ function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: s
       {shown}
     </>
   );
+}
+
+// The row of an episode's address.
+function reviewed(run: Run, of: string): number {
+  const [, task = "", place = ""] = /\/e\/([^/]*)\/([\d.]*)/.exec(of) ?? [];
+  const [member = 0, attempt = 0] = place.split(".").map(Number);
+  return run.columns.row(decoded(task), member, attempt);
 }
 
 function Runs() {
@@ -172,7 +188,9 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
     ["]", "next member of the group", other(members, 1)],
     ["[", "previous member of the group", other(members, -1)],
     ["g g", "the group", go(address.group(run.name, task, attempt))],
+    ["x", "review the episode", go(address.review(run, row))],
     ["g e", "all episodes", go(address.episodes(run.name))],
+    ["g r", "samples and reviews", go(address.reviews(run.name))],
     ["y", "copy the address of this turn", () => void navigator.clipboard.writeText(new URL(here(), location.href).href)],
     ["Escape", "back to the table", () => history.back()],
   ]);
@@ -195,6 +213,7 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
         {help}
       </p>
       <Header trace={trace} environment={environment} link={link} />
+      <Labels run={run} row={row} />
       {turns}
     </>
   );

@@ -43,6 +43,12 @@ function cells(run: Run): Cell[] {
     number("errors", "errors", "4.2rem"),
     number("moved", "moved", "4.2rem"),
     number("seconds", "seconds", "5rem"),
+    ...["owner", "label"].filter((key) => columns.find(key)?.values.length).map((key) => ({
+      key,
+      label: key,
+      width: "6.5rem",
+      show: (row: number) => clear(columns.list(key, row).join(", ")),
+    })),
     text("end", "end", "6.5rem"),
     ...(columns.find("component")?.values.some(Boolean) ? [text("component", "component", "6.5rem"), text("kind", "failure", "9rem")] : []),
     text("reason", "reason", "minmax(9rem, 3fr)"),
@@ -60,13 +66,13 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
   const [chosen, setChosen] = useState(0);
   // Keys may be faster than the next drawing.
   const latest = useRef(0);
-  const filter = useMemo(() => compile(columns, where, (text) => run.search(text)), [columns, columns.rows, where, run.results]);
+  const filter = useMemo(() => compile(columns, where, (text) => run.search(text)), [columns, columns.rows, where, run.results, run.reviews]);
   const rows = useMemo(() => {
     const found = "test" in filter ? matching(columns, filter.test) : new Uint32Array(0);
     if (sort) columns.sort(found, sort);
     return found;
   }, [filter, sort]);
-  const shown = useMemo(() => cells(run), [columns, columns.rows, columns.byName.size]);
+  const shown = useMemo(() => cells(run), [columns, columns.rows, columns.byName.size, run.reviews]);
   run.view = rows;
 
   useEffect(() => setTyped(where), [where]);
@@ -121,6 +127,10 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
     ["End", "last episode", () => choose(rows.length - 1)],
     ["Enter", "open the episode", () => open()],
     ["g g", "open its group", group],
+    ["x", "review the episode", () => current !== undefined && go(address.review(run, rows[latest.current] ?? current))],
+    ["g s", "shapes of failure", () => go(address.shapes(run.name))],
+    ["g t", "tasks and tools", () => go(`#/${encodeURIComponent(run.name)}/tasks`)],
+    ["g r", "samples and reviews", () => go(address.reviews(run.name))],
     ["f", "filter", () => field.current?.focus()],
     ["/", "filter by text", () => field.current?.focus()],
     ["s", "sort by the next column", () => go(address.episodes(run.name, where, next))],

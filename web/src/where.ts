@@ -49,6 +49,7 @@ function term(columns: Columns, name: string, sign: string, value: string): Test
   if (column === undefined) return `there is no column ${name}; there are ${names(columns)}`;
   if (column.kind === "lists") {
     if (sign !== ":") return `${name} takes a colon, as ${name}:${value}`;
+    if (value === "none") return (row) => column.starts[row] === column.starts[row + 1];
     const wanted = new Set(numbers(column, pattern(value)));
     return (row) => {
       for (let n = column.starts[row] ?? 0; n < (column.starts[row + 1] ?? 0); n++) {

@@ -6,9 +6,9 @@ terminated (SIGTERM). An unexpected exception keeps its traceback.
 
 Commands, one module each (`quintain replay-finding` is replay_finding):
 
-audit, conform, demo, export, keys, new, replay      the command of that name
-replay_finding, rescore, run, serve, show, studio    the command of that name
-training, triage                                     the command of that name
+audit, conform, demo, export, keys, new, profile     the command of that name
+replay, replay_finding, rescore, reviews, run        the command of that name
+serve, show, studio, training, triage                the command of that name
 listing        `quintain list`
 
 Parts of the commands:
@@ -20,8 +20,9 @@ audit_accepted             findings that the author of an environment accepts
 audit_advisor              language model that proposes probes to an audit
 audit_causes               findings of one cause as one finding
 watch                      what each step of a trace changed in the world
-training_rows, parquet     contents of exported files
+training_rows, parquet, whole_run          contents of exported files
 training_page              page of a training report
+logs                       logs of other tools as run folders
 folders                    run folders, and the environment of traces
 options, completion, help  options, shell completion and help of all commands
 console, exits             output and exit statuses
@@ -52,9 +53,11 @@ from .help import CommandGroup
 from .keys import keys
 from .listing import list_
 from .new import new
+from .profile import profile
 from .replay import replay
 from .replay_finding import replay_finding
 from .rescore import rescore
+from .reviews import reviews
 from .run import run
 from .serve import serve
 from .show import show
@@ -78,6 +81,8 @@ for command in (
     keys,
     show,
     studio,
+    reviews,
+    profile,
     export,
     replay,
     audit,

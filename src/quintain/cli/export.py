@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import console, exits, options
+from .whole_run import KINDS as WHOLE
+from .whole_run import write_run
 
 if TYPE_CHECKING:
     from quintain.environment import Environment
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from .training_rows import ExportOptions, Row
 
-_FORMATS = ("chat", "sft", "dpo", "rft", "rows", "parquet")
+_FORMATS = ("chat", "sft", "dpo", "rft", "rows", "parquet", "table", "otlp")
 _ADVICE = {
     "dpo": "a pair needs two valid members of a group with different scores; play with --group",
     "rows": "token rows need a model whose endpoint returns token ids (vLLM, SGLang), and valid groups",
@@ -38,7 +40,8 @@ _ADVICE = {
     default="chat",
     show_default=True,
     help="chat: messages and rewards; sft: messages; dpo: prompt, chosen, rejected; rft: prompt and truth; "
-    "rows: token ids; parquet: chat as a table.",
+    "rows: token ids; parquet: chat as a table. All episodes, with failed ones: table: facts, rewards and labels as "
+    "CSV, or as Parquet for a FILE that ends so; otlp: OpenTelemetry spans as JSON lines.",
 )
 @click.option(
     "--min-score", type=float, metavar="X", help="sft: each episode with this score.  [default: best of group]"
@@ -58,12 +61,20 @@ def export(
 ) -> None:
     """Write the valid episodes of PATH, a run folder or a file of traces, as JSON lines for a trainer.
 
-    An invalid episode is never written. The counts of rows, and of skipped episodes by reason, go to stderr. The
-    environment adds the schemas of its tools. Ends with status 1, and writes nothing, if no episode fits.
+    An invalid episode is written by the formats table and otlp only, which need a run folder. The counts of rows, and
+    of skipped episodes by reason, go to stderr. The environment adds the schemas of its tools. Ends with status 1, and
+    writes nothing, if no episode fits.
     """
     from .training_rows import ExportOptions
 
     _refuse(kind, out, as_json=as_json, **chosen)
+    if kind in WHOLE:
+        count = write_run(kind, path, out)
+        if as_json:
+            console.print_json({"format": kind, "episodes": count, "out": str(out)})
+        else:
+            click.echo(console.plural(count, "episode"), err=True)
+        return
     report = _ExportCount(kind)
     with contextlib.redirect_stdout(sys.stderr):  # What the environment prints is not a row.
         parts = _TaskParts(path, env)

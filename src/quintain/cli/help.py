@@ -19,6 +19,8 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
         "show": ("quintain show runs/sales-oracle-1 --list", "quintain show runs/sales-oracle-1 --index -1 --open"),
         "studio": ("quintain studio runs --open", "quintain studio runs/sales-oracle-1 runs/sales-random-1 --port 0"),
+        "reviews": ("quintain reviews runs/sales-oracle-1", "quintain reviews runs/sales-oracle-1 --of ada,ben --json"),
+        "profile": ("quintain profile sales", "quintain profile sales --runs runs --json"),
         "triage": ("quintain triage runs/sales-random-1", "quintain triage runs/sales-random-1 --json"),
         "training": (
             "quintain training logs/seed-0 logs/seed-1 logs/seed-2 --html report.html",

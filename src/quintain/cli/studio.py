@@ -18,20 +18,41 @@ from . import completion, options
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=7414, show_default=True, help="TCP port; 0 for any free one."
 )
+@click.option("--reviewer", metavar="NAME", help="Name in your reviews.  [default: git's user.name, else the login]")
+@click.option("--read-only", is_flag=True, help="Refuse reviews: write nothing.")
 @options.opens
-def studio(*, runs: tuple[Path, ...], port: int, opens: bool) -> None:
+def studio(*, runs: tuple[Path, ...], port: int, reviewer: str | None, read_only: bool, opens: bool) -> None:
     """Show RUNS, run folders or folders of them, in the browser: all episodes as a table, each as a page.
 
-    Prints its address, which works on this machine only, and ends with Ctrl-C. It only reads the runs, and imports no
-    code that they name.
+    RUNS may also be logs of verifiers, Inspect (.json, .eval) or OpenAI messages (.jsonl), which are read into a run
+    folder beside them.
+
+    Prints its address, which works on this machine only, and ends with Ctrl-C. It writes nothing but reviews, to the
+    folder `reviews` of a run, and imports no code that a run names.
     """
     if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
         raise UsageError(f"the studio needs {' and '.join(missing)}: pip install 'quintain[studio]'")
+    from quintain.studio.reviews import reviewer_name
     from quintain.studio.server import serve
+
+    places = [_run(path) for path in runs]
 
     def ready(address: str) -> None:
         click.echo(f"studio: {address}")
         if opens:
             webbrowser.open(address)
 
-    serve(runs, port=port, ready=ready)
+    serve(places, port=port, reviewer=None if read_only else reviewer_name(reviewer), ready=ready)
+
+
+def _run(path: Path) -> Path:
+    """Returns the folder to show; the log of another tool becomes a run folder first."""
+    from . import console, logs
+
+    if path.name == "traces.jsonl":
+        return path.parent
+    if not path.exists() or logs.is_run(path):
+        return path
+    folder, words = logs.run_of(path)
+    console.hint(words)
+    return folder

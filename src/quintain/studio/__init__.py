@@ -2,11 +2,22 @@
 
 description  `environment.json`: what the record of a run says of its environment
 index        SQLite index of a run, filled in one pass over its traces
+shapes       what failed episodes have in common
 columns      the index as typed arrays, which the browser filters and sorts
 folders      the runs below the folders that were named
+reviews      verdicts of people, one file a reviewer
+labels       verdicts of programs, such as triage
+taxonomy     modes of failure, as TOML
+agreement    how far reviewers agree
+samples      episodes that several people review, blind
+places       folders in the user's home
+profile      distributions of a task set and its runs
+episodes     the run as a table for other programs
+spans        the run as OpenTelemetry spans
 page         built files of the front end, and one episode as an HTML file
 access       token, hosts and origins that are admitted, headers of answers
 app          routes of the JSON API
+review_routes  those of reviews, samples and the taxonomy
 server       socket, address and uvicorn
 
 The front end is in `web/`; `make web` writes it to `static/`.

@@ -30,12 +30,6 @@ HEADERS = {
 }
 
 
-def folder(variable: str, default: str) -> Path:
-    """Returns the folder of this program that an XDG variable names, such as XDG_CACHE_HOME."""
-    given = os.environ.get(variable, "")
-    return (Path(given) if given.startswith("/") else Path.home() / default) / "quintain"
-
-
 def token(state: Path) -> str:
     """Returns the token of this user; a new one is written to a file that only the user can read."""
     path = state / "studio-token"
@@ -55,10 +49,12 @@ class Guard:
         app: The studio.
         secret: The token.
         port: Port of the server; a request names it with `localhost` or an address of this machine itself.
+        writes: The studio's page may write, too.
     """
 
-    def __init__(self, app: ASGIApp, secret: str, port: int) -> None:
+    def __init__(self, app: ASGIApp, secret: str, port: int, *, writes: bool = False) -> None:
         self._app, self._secret = app, secret
+        self._methods = {"GET", "HEAD", "POST", "PUT"} if writes else {"GET", "HEAD"}
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,9 +75,10 @@ class Guard:
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if host not in self._hosts:
             return _refuse(HTTPStatus.MISDIRECTED_REQUEST, f"this is the studio of another address than {host!r}")
-        if origin is not None and origin != f"http://{host}":
+        # A browser names the origin with each request that writes.
+        if origin != f"http://{host}" and not (origin is None and request.method in {"GET", "HEAD"}):
             return _refuse(HTTPStatus.FORBIDDEN, f"pages of {origin!r} may not ask the studio")
-        if request.method not in {"GET", "HEAD"}:
+        if request.method not in self._methods:
             return _refuse(HTTPStatus.METHOD_NOT_ALLOWED, "the studio only reads")
         given = request.query_params.get("token")
         if request.url.path == "/" and given is not None and self._is_token(given):

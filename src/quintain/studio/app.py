@@ -24,6 +24,7 @@ from quintain.errors import UsageError
 from .access import Guard
 from .folders import Run, Runs
 from .page import TYPES, built, page
+from .review_routes import ReviewRoutes
 
 API = 1
 """Version of the API."""
@@ -34,13 +35,14 @@ _POLL_S = 0.5
 _MOST_WAIT_S = 25.0
 
 
-def build(runs: Runs, secret: str, port: int) -> ASGIApp:
+def build(runs: Runs, secret: str, port: int, *, reviewer: str | None = None) -> ASGIApp:
     """Returns the ASGI application of the studio.
 
     Args:
         runs: The runs that it shows.
         secret: The token that a request must bring.
         port: Port at which it is asked.
+        reviewer: Name of the person whose reviews are written; None for a studio that writes nothing.
     """
     studio = _Studio(runs)
     answers: dict[str, Callable[[Request], Awaitable[Response]]] = {
@@ -55,11 +57,14 @@ def build(runs: Runs, secret: str, port: int) -> ASGIApp:
         "/api/runs/{run}/export": studio.export,
     }
     routes = [Route(path, answer) for path, answer in answers.items()]
-    return Guard(Starlette(routes=routes, exception_handlers={UsageError: _wrong}), secret, port)
+    routes += ReviewRoutes(runs, reviewer or "").routes()
+    app = Starlette(routes=routes, exception_handlers={UsageError: _wrong})
+    return Guard(app, secret, port, writes=reviewer is not None)
 
 
-async def _wrong(_request: Request, error: Exception) -> Response:
-    return _json({"detail": str(error)}, HTTPStatus.NOT_FOUND)
+async def _wrong(request: Request, error: Exception) -> Response:
+    status = HTTPStatus.NOT_FOUND if request.method in {"GET", "HEAD"} else HTTPStatus.BAD_REQUEST
+    return _json({"detail": str(error)}, status)
 
 
 def _json(value: Any, status: int = 200) -> Response:

@@ -30,7 +30,7 @@ _FIXED: dict[str, Literal["text", "f4", "u4"]] = {
     "reason": "text", "component": "text", "kind": "text", "score": "f4", "turns": "u4", "steps": "u4", "errors": "u4",
     "faults": "u4", "moved": "u4", "branches": "u4", "threads": "u4", "prompt": "u4", "completion": "u4",
     "version": "f4", "last_version": "f4", "logprob": "f4", "model_s": "f4", "tool_s": "f4", "verifier_s": "f4",
-    "queue_s": "f4", "total_s": "f4",
+    "queue_s": "f4", "total_s": "f4", "shape": "text",
 }  # fmt: skip
 _CAST = {"seed": "CAST(seed AS TEXT)", "reason": f"substr(reason, 1, {_CHARS})"}
 _QUERY = f"""

@@ -12,6 +12,8 @@ from quintain.environment import Environment
 from quintain.errors import QuintainError
 
 FILE = "environment.json"
+_UNDECLARED = 1e9
+"""A criterion whose range reaches this far declares none."""
 
 
 class DescribedCriterion(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +92,16 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
             made = path.with_suffix(".new")
             made.write_bytes(msgspec.json.format(codec.json(self), indent=2) + b"\n")
             made.replace(path)
+
+
+def best_values(folder: Path) -> dict[str, float]:
+    """Returns the best values of criteria that a run folder's description says; of all others it is 1."""
+    try:
+        found = Description.read(folder)
+    except (OSError, ValueError, msgspec.DecodeError, RecursionError):
+        return {}
+    criteria = found.criteria if found else ()
+    return {one.name: one.high for one in criteria if not one.normalize and one.high < _UNDECLARED}
 
 
 def _fields(struct: type[msgspec.Struct]) -> tuple[str, ...]:

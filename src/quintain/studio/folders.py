@@ -13,10 +13,13 @@ from typing import Any
 import msgspec
 
 from quintain.errors import UsageError
+from quintain.record import Key
 
 from .columns import Columns
 from .description import Description
 from .index import Index
+from .labels import Labels
+from .reviews import Reviews
 
 _ACTIVE_S = 20
 """A run is being written if its traces are at most so old."""
@@ -31,6 +34,7 @@ class Run:
         self._lock = threading.Lock()
         self._index: Index | None = None
         self._columns = Columns()
+        self.reviews, self.labels = Reviews(folder), Labels(folder)
 
     @property
     def index(self) -> Index:
@@ -52,6 +56,16 @@ class Run:
             self._columns.update(index, 0)
             facts = index.progress() | {"done": done}
             return self._columns.pack(start, **facts), not done or self._columns.rows != start
+
+    def rows(self, tasks: Iterable[str]) -> dict[Key, tuple[int, str]]:
+        """Returns row and digest of each episode of some tasks."""
+        query = (
+            "SELECT task, member, attempt, n, digest FROM episode "
+            "WHERE task IN (SELECT value FROM json_each(?)) ORDER BY n"
+        )
+        with self.index.lock:
+            found = self.index.database.execute(query, (msgspec.json.encode(list(tasks)).decode(),))
+            return {(task, member, attempt): (n, digest) for task, member, attempt, n, digest in found}
 
     def facts(self) -> dict[str, Any]:
         """Returns what the folder's files say of the run; a file that cannot be read is a warning."""
@@ -89,12 +103,16 @@ class Runs:
         places: Run folders, and folders of run folders.
         cache: Folder of the indexes.
 
+    Attributes:
+        home: The first folder, where the taxonomy is.
+
     Raises:
         UsageError: A folder does not exist, or no run is there.
     """
 
     def __init__(self, places: Iterable[Path], cache: Path) -> None:
         self._places = [place.absolute() for place in places]
+        self.home = self._places[0]
         self._cache = cache
         self._runs: dict[str, Run] = {}
         self._known: set[Path] = set()

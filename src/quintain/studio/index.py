@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import itertools
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -20,9 +21,12 @@ import msgspec
 
 from quintain import codec
 from quintain.errors import UsageError
-from quintain.trace import SCHEMA
+from quintain.trace import SCHEMA, SOLVED
 
-VERSION = 1
+from .description import best_values
+from .shapes import shape
+
+VERSION = 3
 """Version of the tables; raised with each change, so that an older index is made anew."""
 
 MOST_TOKENS = 2**32 - 1
@@ -42,7 +46,7 @@ CREATE TABLE episode (
     end TEXT, reason TEXT, component TEXT, kind TEXT, score REAL,
     turns INTEGER, steps INTEGER, errors INTEGER, faults INTEGER, moved INTEGER, branches INTEGER, threads INTEGER,
     prompt INTEGER, completion INTEGER, version INTEGER, last_version INTEGER, logprob REAL,
-    rewards TEXT, tools TEXT
+    rewards TEXT, tools TEXT, shape TEXT
 );
 CREATE TABLE timing (
     task TEXT, member INTEGER, attempt INTEGER,
@@ -51,7 +55,7 @@ CREATE TABLE timing (
 ) WITHOUT ROWID;
 CREATE TABLE broken (place INTEGER PRIMARY KEY, reason TEXT);
 """
-_INSERT = f"INSERT INTO episode VALUES ({', '.join('?' * 30)})"  # noqa: S608  # no text of others in it
+_INSERT = f"INSERT INTO episode VALUES ({', '.join('?' * 31)})"  # noqa: S608  # no text of others in it
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 _Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -68,6 +72,7 @@ class _Call(msgspec.Struct, gc=False):
 
 class _StepFacts(msgspec.Struct, gc=False):
     call: _Call
+    observation: msgspec.Raw
     is_error: bool = False
     fault: str | None = None
 
@@ -92,6 +97,7 @@ class _RewardFacts(msgspec.Struct, gc=False):
     name: str
     level: str
     value: float | None
+    reason: str = ""
 
 
 class _TurnFacts(msgspec.Struct, gc=False):
@@ -106,6 +112,7 @@ class _TurnFacts(msgspec.Struct, gc=False):
 class _FailureFacts(msgspec.Struct, gc=False):
     component: str = msgspec.field(name="part")
     kind: str
+    message: str = ""
 
 
 class _TraceFacts(msgspec.Struct, gc=False):
@@ -166,6 +173,7 @@ class Index:
         if not self.traces.is_file():
             raise UsageError(f"{str(run)!r} is not a run folder: it has no traces.jsonl")
         self.lock = threading.RLock()
+        self._best = best_values(self.run)
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.database = self._opened()
 
@@ -313,7 +321,7 @@ class Index:
         rows = list[tuple[Any, ...]]()
         for line in lines:
             try:
-                rows.append((n + len(rows), place, len(line), *_row(line)))
+                rows.append((n + len(rows), place, len(line), *_row(line, self._best)))
             except _UNREADABLE as error:
                 self.database.execute("INSERT INTO broken VALUES (?, ?)", (place, str(error)[:500]))
             place += len(line)
@@ -369,7 +377,7 @@ def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def _row(line: bytes) -> tuple[Any, ...]:
+def _row(line: bytes, best: Mapping[str, float]) -> tuple[Any, ...]:
     """Returns the columns of one episode, from its digest on.
 
     Raises:
@@ -398,6 +406,7 @@ def _row(line: bytes) -> tuple[Any, ...]:
         trace.score,
         *_counts(trace.turns),
         *_texts(trace),
+        _shape(trace, best),
     )
 
 
@@ -440,6 +449,31 @@ def _texts(trace: _TraceFacts) -> tuple[str, str]:
             used[1] += step.is_error
     _add(rewards, trace.rewards)
     return codec.text(rewards), codec.text(tools)
+
+
+def _shape(trace: _TraceFacts, best: Mapping[str, float]) -> str:
+    """Returns the shape of the failure; empty if the episode was solved, or has no score and no failure."""
+    failure = trace.failure
+    if failure is None and (trace.score is None or trace.score >= SOLVED):
+        return ""
+    if failure is not None:
+        failed = [(f"failure of {failure.component}", f"{failure.kind}: {failure.message}")]
+    else:
+        last = (one for one in trace.rewards if one.level in {"trajectory", "group"} and one.value is not None)
+        failed = [(one.name, one.reason) for one in last if (one.value or 0.0) < best.get(one.name, 1.0)]
+    steps = (step for turn in trace.turns for step in turn.steps if step.is_error)
+    refused = [(step.call.name, _words(step.observation)) for step in itertools.islice(steps, 1)]
+    return shape(
+        failed, refused[0] if refused else None, f"{trace.end}: {trace.reason}" if trace.reason else f"{trace.end}"
+    )
+
+
+def _words(observation: msgspec.Raw) -> str:
+    """Returns the text of an observation, or its JSON if it has several parts."""
+    try:
+        return msgspec.json.decode(observation, type=str)
+    except msgspec.DecodeError:
+        return bytes(observation[:1000]).decode("utf-8", "replace")
 
 
 def _add(rewards: dict[str, list[Any]], given: list[_RewardFacts]) -> None:

@@ -14,29 +14,31 @@ from . import access
 from .app import build
 from .folders import Runs
 from .page import built
+from .places import folder, indexes
 
 ADDRESS = "127.0.0.1"
 
 
-def serve(places: Sequence[Path], *, port: int, ready: Callable[[str], None]) -> None:
+def serve(places: Sequence[Path], *, port: int, reviewer: str | None, ready: Callable[[str], None]) -> None:
     """Shows runs until Ctrl-C.
 
     Args:
         places: Run folders, and folders of run folders.
         port: TCP port; 0 for any free one.
+        reviewer: Name of the person whose reviews are written; None for a studio that writes nothing.
         ready: Receives the address, token included, once requests are answered.
 
     Raises:
         UsageError: The folders hold no run, the page is not built, or the port is taken.
     """
     built("studio.js")
-    runs = Runs(places, access.folder("XDG_CACHE_HOME", ".cache") / "studio")
+    runs = Runs(places, indexes())
     try:
         line = socket.create_server((ADDRESS, port))
     except OSError as error:
         raise UsageError(f"cannot listen on port {port}: {error.strerror}; choose another with --port") from error
     port = line.getsockname()[1]
-    secret = access.token(access.folder("XDG_STATE_HOME", ".local/state"))
+    secret = access.token(folder("XDG_STATE_HOME", ".local/state"))
 
     class ReadyServer(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -44,7 +46,7 @@ def serve(places: Sequence[Path], *, port: int, ready: Callable[[str], None]) ->
             ready(f"http://{ADDRESS}:{port}/?token={secret}")
 
     config = uvicorn.Config(
-        build(runs, secret, port),
+        build(runs, secret, port, reviewer=reviewer),
         log_level="warning",
         access_log=False,
         lifespan="off",

@@ -1,0 +1,167 @@
+"""Logs of other tools as run folders: verifiers, Inspect, and lists of OpenAI messages."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import msgspec
+
+from quintain import codec
+from quintain.config import Config
+from quintain.errors import Component, Failure, UsageError
+from quintain.trace import End, Level, Message, Reply, Reward, Step, ToolCall, Trace, Turn, Usage
+
+if TYPE_CHECKING:
+    from quintain.audit.triage import Reading
+    from quintain.audit.triage.episode_log import EpisodeLog
+
+SUFFIX = ".quintain"
+"""End of the name of the run folder, which lies beside the log."""
+
+_FORMS = {"messages": "OpenAI messages", "rollout": "verifiers", "inspect": "Inspect", "quintain": ""}
+_PARTS: dict[str, Component] = {"T": "T", "H": "H", "V": "V", "S": "S", "C": "C", "model": "model"}
+
+
+def is_run(path: Path) -> bool:
+    """True for a run folder, and for a folder of run folders."""
+    return (path / "traces.jsonl").is_file() or any(path.glob("*/traces.jsonl"))
+
+
+def run_of(log: Path) -> tuple[Path, str]:
+    """Returns the run folder of a log, and a sentence on what was read; a changed log is read again.
+
+    Raises:
+        UsageError: The log holds no episode that can be read, or the folder cannot be written.
+    """
+    folder = log.with_name(log.name + SUFFIX)
+    stamp = _stamp(log)
+    known = _manifest(folder)
+    if known.get("stamp") == stamp:
+        return folder, str(known.get("read"))
+    reading = _read(log)
+    if not reading.played:
+        reasons = "; ".join(f"{one.place}: {one.reason}" for one in reading.unreadable[:3])
+        raise UsageError(f"no episode of verifiers, Inspect or OpenAI messages in {str(log)!r}. {reasons}")
+    words = f"{len(reading.played):,} episodes of {log} in {folder}"
+    if lost := [one for one in reading.unreadable if one.episode]:
+        words += f"; {len(lost):,} cannot be read, the first in {lost[0].place}: {lost[0].reason}"
+    manifest = {"name": log.stem, "source": str(log.absolute()), "read": words, "stamp": stamp}
+    try:
+        folder.mkdir(exist_ok=True)
+        with (folder / "traces.jsonl").open("wb") as file:
+            file.writelines(trace.to_json() + b"\n" for trace in _traces(reading, log.stem))
+        (folder / "run.json").write_bytes(codec.json(manifest) + b"\n")
+    except OSError as error:
+        raise UsageError(f"cannot write the run of {str(log)!r} to {str(folder)!r}: {error.strerror}") from error
+    return folder, words
+
+
+def _stamp(log: Path) -> list[list[Any]]:
+    files = [log] if log.is_file() else sorted(path for path in log.rglob("*") if path.is_file())
+    return [[str(path.relative_to(log.parent)), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode((folder / "run.json").read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError):  # The run is made anew.
+        return {}
+
+
+def _read(log: Path) -> Reading:
+    from quintain.audit.triage import read
+
+    files = [log] if log.is_file() else sorted(log.rglob("*.eval"))
+    archives = [path for path in files if path.suffix == ".eval"]
+    if not archives:
+        return read(log)
+    scratch = Path(tempfile.mkdtemp(prefix="quintain-"))
+    try:
+        for n, path in enumerate(archives):
+            (scratch / f"{n:06}-{path.stem}.json").write_bytes(codec.json({"samples": list(_samples(path))}))
+        return read(scratch)
+    finally:
+        shutil.rmtree(scratch)
+
+
+def _samples(archive: Path) -> Iterator[Any]:
+    """Yields the samples of Inspect's binary log, which is a ZIP archive.
+
+    Raises:
+        UsageError: The archive cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(archive) as members:
+            for name in sorted(members.namelist()):
+                if name.startswith("samples/") and name.endswith(".json"):
+                    yield json.loads(members.read(name))
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
+        advice = "convert it: inspect log convert --to json --output-dir OUT LOG"
+        raise UsageError(f"cannot read {str(archive)!r}: {error}; {advice}") from error
+
+
+def _traces(reading: Reading, name: str) -> Iterator[Trace]:
+    seen = set[tuple[str, int, int]]()
+    for log in reading.played:
+        trace = log.trace or _trace(log, name)
+        while (trace.task, trace.member, trace.attempt) in seen:  # Rollouts of a row have no number in most logs.
+            trace.member += 1
+        seen.add((trace.task, trace.member, trace.attempt))
+        yield trace
+
+
+def _trace(log: EpisodeLog, name: str) -> Trace:
+    """Returns an episode as a trace. Its log may lack ids, roles of prompts and world; what it lacks is left empty."""
+    rewards = [
+        Reward(name=criterion, level=Level.TRAJECTORY, raw=value, value=value)
+        for criterion, value in log.components.items()
+    ]
+    trace = Trace(
+        environment=name,
+        fingerprint="",
+        tools_digest="",
+        task=log.task or f"episode {log.index}",
+        task_digest="",
+        tags={"form": _FORMS[log.form]},
+        seed=0,
+        member=log.member,
+        config=Config(),
+        turns=[_turn(log, n) for n in range(len(log.said))],
+        end=End(log.end) if log.end else End.TERMINATED,
+        reason=log.reason,
+        criteria=tuple(log.components),
+        rewards=rewards,
+        score=log.reward,
+    )
+    if log.broken is not None:
+        part = _PARTS.get(log.broken.part, "H")
+        kind = {"type": log.broken.type, "message": log.broken.message[:2000], "turn": log.broken.turn}
+        trace.end, trace.score = None, None
+        trace.fail(Failure(component=part, kind="agent_run_error", stage="agent", **cast(Any, kind)))
+    return trace
+
+
+def _turn(log: EpisodeLog, n: int) -> Turn:
+    said = log.said[n]
+    role: Literal["system", "user"] = "system" if n == 0 and len(said.heard) > 1 else "user"
+    added = tuple(Message(role if place == 0 else "user", text) for place, text in enumerate(said.heard))
+    asked = [ToolCall(f"{n}/{call.step}", call.name, call.raw) for call in log.calls_of(said.turn)]
+    answered = [one for one in zip(asked, log.calls_of(said.turn), strict=True) if one[1].answered]
+    return Turn(
+        index=n,
+        role=said.role,
+        thread=int(said.role != "agent"),
+        added=added,
+        reply=Reply(
+            Message("assistant", said.text, calls=tuple(asked), reasoning=said.reasoning),
+            usage=Usage(0, said.counted or 0),
+            finish_reason=said.finish,
+        ),
+        steps=tuple(Step(call, one.observation, is_error=one.is_error) for call, one in answered),
+    )

@@ -1,0 +1,70 @@
+"""Episodes of a run as rows with columns of one type, for CSV and Parquet: facts, rewards, tags, tools and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from .folders import Run
+from .reviews import current
+
+_FACTS = (
+    "n", "task", "member", "attempt", "split", "agent", "seed", "end", "reason", "component", "kind", "score", "turns",
+    "steps", "errors", "faults", "moved", "branches", "threads", "prompt", "completion", "version", "last_version",
+    "logprob", "model_s", "tool_s", "verifier_s", "queue_s", "total_s", "shape", "digest",
+)  # fmt: skip
+_LABELS = ("label", "mode", "by", "owner")
+_QUERY = f"""
+SELECT {", ".join(_FACTS)}, rewards, tags, tools FROM episode LEFT JOIN timing USING (task, member, attempt) ORDER BY n
+"""  # noqa: S608  # names of our own
+
+
+class EpisodeTable:
+    """All episodes of a run.
+
+    Attributes:
+        columns: Names of the columns in their order: facts, `reward.*`, `tag.*`, `tool.*` with its number of calls, and
+            the labels of people (`label`, `mode`, `by`) and programs (`owner`).
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        run.index.update()
+        names: dict[str, None] = {}
+        for kind, column in (("reward", "rewards"), ("tag", "tags"), ("tool", "tools")):
+            query = f"SELECT DISTINCT key FROM episode, json_each(episode.{column}) ORDER BY key"  # noqa: S608
+            with run.index.lock:
+                names |= {f"{kind}.{name}": None for (name,) in run.index.database.execute(query)}
+        self.columns: Sequence[str] = (*_FACTS, *names, *_LABELS)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yields a row for each episode, with a value or None for each column."""
+        labels, owners = self._labels(), self._run.labels.owners()
+        with self._run.index.lock:
+            found = self._run.index.database.execute(_QUERY).fetchall()
+        for *facts, rewards, tags, tools in found:
+            row: dict[str, Any] = dict.fromkeys(self.columns)
+            row |= zip(_FACTS, facts, strict=True)
+            row |= {f"reward.{name}": value[1] for name, value in msgspec.json.decode(rewards).items()}
+            row |= {f"tag.{name}": value for name, value in msgspec.json.decode(tags).items()}
+            row |= {f"tool.{name}": value[0] for name, value in msgspec.json.decode(tools).items()}
+            key = (row["task"], row["member"], row["attempt"])
+            row |= labels.get((*key, row["digest"]), {}) | {"owner": owners.get(key)}
+            yield row
+
+    def _labels(self) -> dict[tuple[str, int, int, str], dict[str, str]]:
+        """Returns the labels of people by episode and digest; several are joined by a comma."""
+        found: dict[tuple[str, int, int, str], list[tuple[str, str, str]]] = {}
+        for one in current(self._run.reviews.all()[0]):
+            suffix = " (inherited)" if one.kind == "inherited" else ""
+            said = (f"{one.owner or 'note'}{suffix}", ", ".join(one.modes), one.reviewer)
+            found.setdefault((*one.target.key, one.target.digest), []).append(said)
+        return {
+            key: {
+                name: ", ".join(filter(None, values))
+                for name, values in zip(_LABELS, zip(*said, strict=True), strict=False)
+            }
+            for key, said in found.items()
+        }

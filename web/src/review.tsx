@@ -1,0 +1,402 @@
+// Reviews: episode after episode, whose fault it was, how, and where it first went wrong.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Header, useReading, useTurns } from "./episode";
+import { type Binding, useKeys } from "./keys";
+import { label, type Mode, OWNERS, type Place, type Review, type Reviews, send, type Taxonomy, type Verdict } from "./labels";
+import type { Environment, Line } from "./record";
+import { address, ask, type Run } from "./run";
+import { clear } from "./text";
+
+const SURE = ["sure", "likely", "unsure"];
+const LATELY = 20;
+
+// The episodes to review, in order; `row` is null for one that is gone or has changed.
+interface Queue {
+  title: string;
+  sample: string;
+  rows: (number | null)[];
+  first: number;
+  load: (row: number) => Promise<Line>;
+  environment: Environment | null;
+  hidden: string[];
+}
+
+interface SampleFacts {
+  name: string;
+  seed: number;
+  blind: string[];
+  episodes: { n: number | null }[];
+}
+
+// A sample, whose episodes the server sends without what they hide; the columns of the run are not asked for.
+export function SampleReview({ run, name }: { run: string; name: string }) {
+  const [sample, setSample] = useState<SampleFacts>();
+  const [error, setError] = useState("");
+  const path = `runs/${encodeURIComponent(run)}/samples/${encodeURIComponent(name)}`;
+  useEffect(() => {
+    ask<SampleFacts>(path).then(setSample, (problem: unknown) => setError(String(problem)));
+  }, [path]);
+  const queue = useMemo<Queue | undefined>(
+    () =>
+      sample && {
+        title: `sample ${sample.name} · seed ${sample.seed}`,
+        sample: sample.name,
+        rows: sample.episodes.map((one) => one.n),
+        first: -1,
+        load: (row) => ask<Line>(`${path}/${row}`),
+        environment: null,
+        hidden: sample.blind,
+      },
+    [sample],
+  );
+  if (error) return <p class="notice" role="alert">{clear(error)}</p>;
+  return queue ? <Reviewing run={run} queue={queue} /> : <p>Loading the sample …</p>;
+}
+
+// The episodes of the table, in its order.
+export function TableReview({ run, row }: { run: Run; row: number }) {
+  const rows = run.view ?? Uint32Array.from({ length: run.columns.rows }, (_, n) => n);
+  const queue = useMemo<Queue>(
+    () => ({
+      title: "the table",
+      sample: "",
+      rows: [...rows],
+      first: rows.indexOf(row),
+      load: (row) => run.line(row),
+      environment: run.facts?.environment ?? null,
+      hidden: [],
+    }),
+    [run, row],
+  );
+  if (row < 0) return <p>Loading the episode …</p>;
+  return <Reviewing run={run.name} queue={queue} changed={() => void run.loadReviews()} />;
+}
+
+function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed?: () => void }) {
+  const base = `runs/${encodeURIComponent(run)}/reviews`;
+  const [reviews, setReviews] = useState<Reviews>();
+  const [modes, setModes] = useState<Mode[]>([]);
+  const [place, setPlace] = useState(-1);
+  const [line, setLine] = useState<Line>();
+  const [draft, setDraft] = useState<Verdict>({});
+  const [words, say] = useState("");
+  const [error, setError] = useState("");
+  const [last, setLast] = useState<Verdict>();
+  const mine = useRef(new Map<number, Review>());
+  const saved = useRef<Review[]>([]);
+  const since = useRef(0);
+  const note = useRef<HTMLInputElement>(null);
+  const failed = (problem: unknown) => setError(String(problem));
+
+  const show = (wanted: number) => {
+    const next = Math.max(0, Math.min(queue.rows.length - 1, wanted));
+    const row = queue.rows[next];
+    setPlace(next);
+    setLine(undefined);
+    setDraft(row == null ? {} : (mine.current.get(row) ?? {}));
+    since.current = Date.now();
+    scrollTo(0, 0);
+    if (row != null) queue.load(row).then(setLine, failed);
+  };
+  useEffect(() => {
+    ask<Taxonomy>("taxonomy").then((found) => setModes(found.modes.filter((one) => !one.merged)), failed);
+    ask<Reviews>(base + (queue.sample && `?sample=${encodeURIComponent(queue.sample)}`)).then((found) => {
+      const own = found.reviews.filter((one) => one.reviewer === found.reviewer && one.kind !== "decided");
+      mine.current = new Map(own.flatMap((one) => (one.n === null || one.stale ? [] : [[one.n, one]])));
+      setReviews(found);
+      const open = queue.rows.findIndex((row) => row !== null && !mine.current.has(row));
+      show(queue.first >= 0 ? queue.first : Math.max(0, open));
+    }, failed);
+  }, [queue]);
+
+  const row = queue.rows[place] ?? null;
+  const trace = line?.trace;
+  const { raw, keys, at } = useReading(trace);
+  const turns = useTurns({ trace, environment: queue.environment, raw });
+  const change = (part: Verdict) => setDraft((before) => ({ ...before, ...part }));
+  const choose = (owner: string) => change({ owner, modes: draft.owner === owner ? (draft.modes ?? []) : [] });
+  const toggle = (id: string) => {
+    const chosen = draft.modes ?? [];
+    change({ modes: chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id] });
+  };
+  const mark = () => {
+    const turn = Math.max(0, at());
+    const steps = trace?.turns?.[turn]?.steps?.length ?? 0;
+    const before = draft.first;
+    // The same key again marks the steps of the turn one after the other, then the whole turn.
+    const step = before?.turn === turn && before.step !== undefined && before.step !== null ? before.step + 1 : before?.turn === turn ? 0 : -1;
+    change({ first: step >= 0 && step < steps ? { turn, step } : { turn } });
+  };
+  const save = () => {
+    const { owner, modes: chosen = [], first = null, sure = null, note: said = "" } = draft;
+    if (row === null || (!owner && !said.trim())) {
+      say("choose whose fault it was, or write a note");
+      return;
+    }
+    const seconds = Math.round((Date.now() - since.current) / 100) / 10;
+    const facts = { rows: [row], first, sure, note: said, sample: queue.sample, seconds };
+    const body = owner ? { kind: "verdict", owner, modes: chosen, ...facts } : { kind: "note", ...facts };
+    send<Review[]>("POST", base, body).then(([made]) => {
+      if (made === undefined) return;
+      mine.current.set(row, made);
+      saved.current.push(made);
+      setLast({ ...(owner && { owner }), modes: chosen, sure });
+      say(`saved: ${label(made)}`);
+      changed?.();
+      show(place + 1);
+    }, failed);
+  };
+  const undo = () => {
+    const gone = saved.current.pop();
+    if (gone === undefined || gone.n === null) return say("nothing to undo");
+    send("POST", base, { kind: "removed", of: [gone.id] }).then(() => {
+      mine.current.delete(gone.n ?? -1);
+      say("taken back");
+      changed?.();
+      show(queue.rows.indexOf(gone.n));
+      setDraft(gone);
+    }, failed);
+  };
+  const offered = modes.filter((one) => one.id.startsWith(`${draft.owner}.`));
+  const bindings: Binding[] = [
+    ...OWNERS.map((owner, n): Binding => [String(n + 1), `whose fault: ${owner}`, () => choose(owner)]),
+    ...offered.filter((one) => one.key).map((one): Binding => [one.key ?? "", one.title ?? one.id, () => toggle(one.id)]),
+    ["m", "mark the turn where it first went wrong; again: its steps", mark],
+    ["s", "how sure", () => change({ sure: SURE[(SURE.indexOf(draft.sure ?? "") + 1) % SURE.length] ?? null })],
+    ["N", "note", () => note.current?.focus()],
+    [".", "the last verdict again", () => last && setDraft((before) => ({ ...before, ...last }))],
+    ["Enter", "save, next episode", save],
+    ["u", "take back the last verdict", undo],
+    ["J", "next episode, without saving", () => show(place + 1)],
+    ["K", "previous episode", () => show(place - 1)],
+    ["g r", "all samples", () => (location.hash = address.reviews(run))],
+    ["g e", "all episodes", () => (location.hash = address.episodes(run))],
+    ["Escape", "back", () => history.back()],
+    ...keys,
+  ];
+  const help = useKeys(bindings);
+  if (error && reviews === undefined) return <p class="notice" role="alert">{clear(error)}</p>;
+  const done = queue.rows.filter((one) => one !== null && mine.current.has(one)).length;
+  return (
+    <>
+      <p class="bar">
+        <span>
+          review: {clear(queue.title)} · you: {clear(reviews?.reviewer ?? "")}
+          {queue.hidden.length > 0 && ` · hidden: ${queue.hidden.join(", ")}`}
+        </span>
+        <span>
+          {done} of {queue.rows.length} <progress max={queue.rows.length} value={done} aria-label="reviewed" />
+        </span>
+        <span>
+          {pace([...mine.current.values()])}
+        </span>
+        {help}
+      </p>
+      {row === null && place >= 0 && <p class="notice">Episode {place + 1} is gone or has changed since the sample was drawn.</p>}
+      {trace && (queue.hidden.includes("reward") ? <h1>{clear(trace.task)} <small>member {trace.member ?? 0}</small></h1> : <Header trace={trace} environment={queue.environment} />)}
+      {turns}
+      <section class="review" aria-label="your verdict">
+        <Choices name="whose fault" label="whose?" all={OWNERS.map((owner, n) => [String(n + 1), owner, owner])} chosen={[draft.owner ?? ""]} choose={choose} />
+        {draft.owner && (
+          <Choices name="how" label="how?" all={offered.map((one) => [one.key ?? "", one.title ?? one.id, one.id])} chosen={draft.modes ?? []} choose={toggle} />
+        )}
+        <div class="bar">
+          <button type="button" onClick={mark}>
+            <kbd>m</kbd> first wrong: {where(draft.first)}
+          </button>
+          <label>
+            how sure{" "}
+            <select value={draft.sure ?? ""} onChange={(event) => change({ sure: event.currentTarget.value || null })}>
+              {["", ...SURE].map((one) => (
+                <option value={one}>{one || "–"}</option>
+              ))}
+            </select>
+          </label>
+          <label class="note">
+            <kbd>N</kbd> note{" "}
+            <input
+              ref={note}
+              value={draft.note ?? ""}
+              onInput={(event) => change({ note: event.currentTarget.value })}
+              onKeyDown={(event) => {
+                if (event.key === "Enter") save();
+                if (event.key === "Enter" || event.key === "Escape") event.currentTarget.blur();
+              }}
+            />
+          </label>
+          <button type="button" onClick={save}>
+            <kbd>Enter</kbd> save, next
+          </button>
+        </div>
+        <p role="status">{clear(error || words)}</p>
+      </section>
+    </>
+  );
+}
+
+function Choices(props: { name: string; label: string; all: string[][]; chosen: string[]; choose: (id: string) => void }) {
+  return (
+    <div class="choices" role="group" aria-label={props.name}>
+      <span class="label">{props.label}</span>
+      {props.all.map(([key, words, id = ""]) => (
+        <button type="button" aria-pressed={props.chosen.includes(id)} onClick={() => props.choose(id)}>
+          {key && <kbd>{key}</kbd>} {clear(words ?? "")}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function where(first: Place | null | undefined): string {
+  if (!first) return "not marked";
+  return `turn ${first.turn}${first.step == null ? "" : `, step ${first.step}`}`;
+}
+
+// Median seconds of a review, and the modes that only the last ones have.
+function pace(mine: Review[]): string {
+  const read = mine.filter((one) => one.kind !== "inherited").sort((a, b) => (a.at < b.at ? -1 : 1));
+  const seconds = read.flatMap((one) => one.seconds ?? []).sort((a, b) => a - b);
+  const before = new Set(read.slice(0, -LATELY).flatMap((one) => one.modes ?? []));
+  const fresh = new Set(read.slice(-LATELY).flatMap((one) => one.modes ?? []).filter((one) => !before.has(one)));
+  if (seconds.length === 0) return "";
+  return `new modes in the last ${LATELY}: ${fresh.size} · median ${Math.round(seconds[seconds.length >> 1] ?? 0)} s`;
+}
+
+interface Said {
+  file: string;
+  owner?: string;
+  why?: string;
+  confidence?: string;
+  event?: Place | null;
+}
+
+// What people and programs said of an episode.
+export function Labels({ run, row }: { run: Run; row: number }) {
+  const [said, setSaid] = useState<Said[]>([]);
+  const reviews = (run.reviews?.reviews ?? []).filter((one) => one.n === row);
+  const labeled = reviews.length > 0 || run.columns.list("owner", row).length > 0;
+  useEffect(() => {
+    setSaid([]);
+    if (labeled) ask<Said[]>(`${run.address}/labels/${row}`).then(setSaid, (problem: unknown) => setSaid([{ file: "error", why: String(problem) }]));
+  }, [run, row, labeled]);
+  if (!labeled) return null;
+  return (
+    <div class="verdicts">
+      <span class="label">labels</span>
+      {reviews.map((one) => (
+        <OneLabel owner={label(one)} words={[...(one.modes ?? []), one.first && where(one.first)]} by={one.kind === "decided" ? `${one.reviewer}, decided` : one.reviewer} why={one.note} />
+      ))}
+      {said.map((one) => (
+        <OneLabel owner={one.owner} words={[one.event?.turn != null && where(one.event)]} by={one.confidence ? `${one.file}, ${one.confidence}` : one.file} why={one.why} />
+      ))}
+    </div>
+  );
+}
+
+function OneLabel(props: { owner: string | undefined; words: unknown[]; by: string; why: string | undefined }) {
+  return (
+    <span>
+      <b>{clear(props.owner ?? "")}</b> {clear(props.words.filter(Boolean).join(", "))} <span class="dim">{clear(props.why ? `${props.by}: ${props.why}` : props.by)}</span>
+    </span>
+  );
+}
+
+// All samples of a run, a form that draws one, notes that have no mode yet, and the taxonomy.
+export function ReviewHome({ run }: { run: Run }) {
+  const [error, setError] = useState("");
+  const [taxonomy, setTaxonomy] = useState<Taxonomy>();
+  const [text, setText] = useState("");
+  const help = useKeys([
+    ["g e", "all episodes", () => (location.hash = address.episodes(run.name))],
+    ["g a", "agreement", () => (location.hash = address.agreement(run.name))],
+    ["Escape", "back", () => history.back()],
+  ]);
+  const failed = (problem: unknown) => setError(String(problem));
+  const loaded = (found: Taxonomy) => {
+    setTaxonomy(found);
+    setText(found.text);
+    setError("");
+  };
+  useEffect(() => {
+    ask<Taxonomy>("taxonomy").then(loaded, failed);
+    void run.loadReviews();
+  }, [run]);
+  const draw = (event: SubmitEvent) => {
+    event.preventDefault();
+    const given = new FormData(event.currentTarget as HTMLFormElement);
+    const body = { name: given.get("name"), seed: Number(given.get("seed")), size: Number(given.get("size")), by: given.get("by"), blind: given.getAll("blind") };
+    send("POST", `${run.address}/samples`, body).then(() => {
+      setError("");
+      void run.loadReviews();
+    }, failed);
+  };
+  const write = () => {
+    // Each change has a revision of its own, which the reviews name.
+    const next = text.replace(/^revision = \d+/m, `revision = ${(taxonomy?.revision ?? 0) + 1}`);
+    send<Taxonomy>("PUT", "taxonomy", next, { "If-Match": taxonomy?.tag ?? "" }).then(loaded, failed);
+  };
+  const reviews = run.reviews;
+  const notes = (reviews?.reviews ?? []).filter((one) => one.note && !one.modes?.length);
+  return (
+    <>
+      <div class="bar">
+        <h1>Review</h1>
+        <a href={address.agreement(run.name)}>agreement</a>
+        {help}
+      </div>
+      {[error, ...(reviews?.warnings ?? [])].filter(Boolean).map((words) => (
+        <p class="notice" role="alert">
+          {clear(words)}
+        </p>
+      ))}
+      <p>
+        You review as <b>{clear(reviews?.reviewer || "no one, for this studio only reads")}</b>. {reviews?.reviews.length ?? 0} labels.
+      </p>
+      <h2>Samples</h2>
+      <ul>
+        {(reviews?.samples ?? []).map((one) => (
+          <li>
+            <a href={address.reviews(run.name, one)}>{clear(one)}</a>
+          </li>
+        ))}
+      </ul>
+      <form class="bar" onSubmit={draw} aria-label="draw a sample">
+        <label>name <input name="name" required size={12} /></label>
+        <label>episodes <input name="size" type="number" min="1" max="10000" value="40" /></label>
+        <label>seed <input name="seed" type="number" value="0" /></label>
+        <label>
+          equal shares by{" "}
+          <select name="by">
+            {["", "score", "shape", "owner", "end"].map((one) => (
+              <option value={one}>{one || "–"}</option>
+            ))}
+          </select>
+        </label>
+        <fieldset class="bar">
+          <legend>hide</legend>
+          {["triage", "reviewers", "reward"].map((one) => (
+            <label>
+              <input type="checkbox" name="blind" value={one} checked /> {one}
+            </label>
+          ))}
+        </fieldset>
+        <button>draw</button>
+      </form>
+      <h2>Notes without a mode: {notes.length}</h2>
+      <ul>
+        {notes.map((one) => (
+          <li>
+            {one.n === null ? clear(one.target.task) : <a href={address.row(run, one.n)}>{clear(one.target.task)}</a>}, {clear(one.reviewer)}, {label(one)}: {clear(one.note ?? "")}
+          </li>
+        ))}
+      </ul>
+      <h2>Taxonomy, revision {taxonomy?.revision ?? "–"}</h2>
+      <textarea aria-label="taxonomy" rows={16} value={text} onInput={(event) => setText(event.currentTarget.value)} spellcheck={false} />
+      <p>
+        <button type="button" onClick={write} disabled={text === taxonomy?.text}>
+          save as the next revision
+        </button>
+      </p>
+    </>
+  );
+}

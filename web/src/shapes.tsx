@@ -1,0 +1,169 @@
+// Shapes of failure: failed criteria, their reasons, the first refused call, the end; each level unfolds.
+import { useMemo, useRef, useState } from "preact/hooks";
+import { useKeys } from "./keys";
+import { send } from "./labels";
+import { address, type Run } from "./run";
+import { clear } from "./text";
+
+const SEPARATOR = " ▸ ";
+
+interface Shape {
+  path: string;
+  name: string;
+  level: number;
+  rows: number[];
+  parts: Shape[];
+}
+
+// The shapes of all failed episodes, the most frequent first.
+function shapes(run: Run): Shape[] {
+  const column = run.columns.byName.get("shape");
+  const root: Shape = { path: "", name: "", level: -1, rows: [], parts: [] };
+  const known = new Map<string, Shape>();
+  const chains = (column?.values ?? []).map((value) => {
+    if (value === "") return [];
+    let parent = root;
+    return value.split(SEPARATOR).map((name, level) => {
+      const path = level ? `${parent.path}${SEPARATOR}${name}` : name;
+      let found = known.get(path);
+      if (found === undefined) {
+        found = { path, name, level, rows: [], parts: [] };
+        known.set(path, found);
+        parent.parts.push(found);
+      }
+      parent = found;
+      return found;
+    });
+  });
+  for (let row = 0; row < run.columns.rows; row++) {
+    for (const one of chains[column?.data[row] ?? 0] ?? []) one.rows.push(row);
+  }
+  for (const one of [root, ...known.values()]) one.parts.sort((a, b) => b.rows.length - a.rows.length);
+  return root.parts;
+}
+
+function visible(all: Shape[], open: Set<string>): Shape[] {
+  return all.flatMap((one) => [one, ...(open.has(one.path) ? visible(one.parts, open) : [])]);
+}
+
+// The episode in the middle by its number of turns.
+function median(run: Run, rows: number[]): number {
+  const sorted = [...rows].sort((a, b) => run.columns.number("turns", a) - run.columns.number("turns", b));
+  return sorted[sorted.length >> 1] ?? 0;
+}
+
+export function Shapes({ run }: { run: Run }) {
+  const { columns } = run;
+  const all = useMemo(() => shapes(run), [columns, columns.rows]);
+  const [open, setOpen] = useState(() => new Set<string>());
+  const [chosen, setChosen] = useState(0);
+  const [words, say] = useState("");
+  // Keys may be faster than the next drawing.
+  const latest = useRef(0);
+  const lines = visible(all, open);
+  const current = lines[Math.min(chosen, lines.length - 1)];
+  const choose = (place: number) => {
+    latest.current = Math.max(0, Math.min(lines.length - 1, place));
+    setChosen(latest.current);
+    document.getElementById(`shape-${latest.current}`)?.scrollIntoView({ block: "nearest" });
+  };
+  const unfold = (one: Shape | undefined, on: boolean) => {
+    if (one === undefined) return;
+    const next = new Set(open);
+    if (on) next.add(one.path);
+    else next.delete(one.path);
+    setOpen(next);
+  };
+  const go = (to: string) => {
+    location.hash = to;
+  };
+  const enter = () => {
+    if (current === undefined) return;
+    run.view = Uint32Array.from(current.rows);
+    go(address.row(run, median(run, current.rows)));
+  };
+  const where = (one: Shape) => `shape:${JSON.stringify(one.parts.length ? `${one.path}${SEPARATOR}*` : one.path)}`;
+  // The last verdict on an episode of the shape becomes that of the others, marked as inherited.
+  const inherit = () => {
+    const rows = new Set(current?.rows);
+    const mine = (run.reviews?.reviews ?? []).filter((one) => one.reviewer === run.reviews?.reviewer && one.kind === "verdict");
+    const read = mine.filter((one) => one.n !== null && !one.stale && rows.has(one.n)).sort((a, b) => (a.at < b.at ? 1 : -1))[0];
+    if (read === undefined) return say("review one episode of this shape first: Enter, then x");
+    send<unknown[]>("POST", `${run.address}/reviews`, { kind: "inherited", rows: [...rows], of: [read.id] }).then(
+      (added) => {
+        say(`${read.owner}: ${added.length} episodes inherit it, as proposed`);
+        void run.loadReviews();
+      },
+      (problem: unknown) => say(String(problem)),
+    );
+  };
+  const help = useKeys([
+    ["j", "next shape", () => choose(latest.current + 1)],
+    ["k", "previous shape", () => choose(latest.current - 1)],
+    ["l", "unfold", () => unfold(current, true)],
+    ["h", "fold", () => unfold(current, false)],
+    ["Enter", "open the median episode", enter],
+    ["x", "label all as proposed, by your verdict on one", inherit],
+    ["f", "these episodes as a table", () => current && go(address.episodes(run.name, where(current)))],
+    ["g e", "all episodes", () => go(address.episodes(run.name))],
+    ["g r", "samples and reviews", () => go(address.reviews(run.name))],
+    ["Escape", "back", () => history.back()],
+  ]);
+  return (
+    <>
+      <div class="bar">
+        <h1>Shapes of failure</h1>
+        <span role="status">{clear(words)}</span>
+        {help}
+      </div>
+      <table class="shapes">
+        <thead>
+          <tr>
+            {["shape", "episodes", "tasks", "reviewed", "inherited", "label"].map((word) => (
+              <th scope="col">{word}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {lines.map((one, n) => (
+            <tr id={`shape-${n}`} key={one.path} class={one === current ? "current" : ""} aria-current={one === current} onClick={() => choose(n)}>
+              <th scope="row" class={`level-${one.level}`}>
+                {one.parts.length > 0 && (
+                  <button type="button" aria-expanded={open.has(one.path)} aria-label={`parts of ${clear(one.name)}`} onClick={() => unfold(one, !open.has(one.path))}>
+                    {open.has(one.path) ? "▾" : "▸"}
+                  </button>
+                )}{" "}
+                <a href={address.episodes(run.name, where(one))}>{clear(one.name)}</a>
+              </th>
+              <Counts run={run} rows={one.rows} />
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {lines.length === 0 && columns.head?.done && <p>No episode failed.</p>}
+    </>
+  );
+}
+
+function Counts({ run, rows }: { run: Run; rows: number[] }) {
+  const { columns } = run;
+  const tasks = columns.byName.get("task");
+  const labels = new Map<string, number>();
+  let [reviewed, inherited] = [0, 0];
+  for (const row of rows) {
+    const said = columns.list("label", row);
+    if (said.some((one) => !one.includes("("))) reviewed++;
+    else if (said.some((one) => one.endsWith("(inherited)"))) inherited++;
+    for (const one of said) labels.set(one, (labels.get(one) ?? 0) + 1);
+  }
+  const most = [...labels].sort((a, b) => b[1] - a[1]).map(([label, count]) => `${label} ${count}`);
+  return (
+    <>
+      <td>{rows.length.toLocaleString("en")}</td>
+      <td>{new Set(rows.map((row) => tasks?.data[row])).size.toLocaleString("en")}</td>
+      <td>{reviewed}</td>
+      <td>{inherited}</td>
+      <td>{clear(most.join(", "))}</td>
+    </>
+  );
+}
