@@ -1,6 +1,8 @@
 """Studio: runs in the browser, as tables of episodes, pages of episodes and groups side by side.
 
 description  `environment.json`: what the record of a run says of its environment
+recorder     flight recorder: `live.jsonl`, and the seconds of each turn
+watch        replay of a trace that records the changes of each step
 index        SQLite index of a run, filled in one pass over its traces
 columns      the index as typed arrays, which the browser filters and sorts
 folders      the runs below the folders that were named
