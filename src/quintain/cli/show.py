@@ -103,9 +103,9 @@ def _pick(path: Path, index: int | None, task: str | None) -> tuple[int, Trace]:
 def _watch(path: Path, spec: str | None, trace: Trace) -> tuple[StepChanges | None, str]:
     """Returns what each step changed; or None and the reason why the trace cannot be played again."""
     from quintain.errors import QuintainError
-    from quintain.studio.watch import watch
+    from quintain.studio.watch import task_of, watch
 
-    from .folders import environment_of, task_of
+    from .folders import environment_of
 
     try:
         env = environment_of(path, spec)

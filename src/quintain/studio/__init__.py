@@ -3,6 +3,8 @@
 description  `environment.json`: what the record of a run says of its environment
 recorder     flight recorder: `live.jsonl`, and the seconds of each turn
 watch        replay of a trace that records the changes of each step
+player       child process that replays episodes
+replays      what each step changed: which environments are imported, the child and its time limit
 index        SQLite index of a run, filled in one pass over its traces
 columns      the index as typed arrays, which the browser filters and sorts
 folders      the runs below the folders that were named

@@ -24,6 +24,7 @@ from quintain.errors import UsageError
 from .access import Guard
 from .folders import Run, Runs
 from .page import TYPES, built, page
+from .replays import Replays, Unplayable
 
 API = 1
 """Version of the API."""
@@ -34,15 +35,16 @@ _POLL_S = 0.5
 _MOST_WAIT_S = 25.0
 
 
-def build(runs: Runs, secret: str, port: int) -> ASGIApp:
+def build(runs: Runs, secret: str, port: int, replays: Replays | None = None) -> ASGIApp:
     """Returns the ASGI application of the studio.
 
     Args:
         runs: The runs that it shows.
         secret: The token that a request must bring.
         port: Port at which it is asked.
+        replays: Replays that show what steps changed; by default of installed environments.
     """
-    studio = _Studio(runs)
+    studio = _Studio(runs, replays or Replays())
     answers: dict[str, Callable[[Request], Awaitable[Response]]] = {
         "/": studio.file,
         "/static/{name}": studio.file,
@@ -51,6 +53,7 @@ def build(runs: Runs, secret: str, port: int) -> ASGIApp:
         "/api/runs/{run}": studio.run,
         "/api/runs/{run}/columns": studio.columns,
         "/api/runs/{run}/episodes/{n:int}": studio.episode,
+        "/api/runs/{run}/episodes/{n:int}/changes": studio.changes,
         "/api/runs/{run}/search": studio.search,
         "/api/runs/{run}/export": studio.export,
     }
@@ -59,7 +62,7 @@ def build(runs: Runs, secret: str, port: int) -> ASGIApp:
 
 
 async def _wrong(_request: Request, error: Exception) -> Response:
-    return _json({"detail": str(error)}, HTTPStatus.NOT_FOUND)
+    return _json({"detail": str(error)}, HTTPStatus.CONFLICT if isinstance(error, Unplayable) else HTTPStatus.NOT_FOUND)
 
 
 def _json(value: Any, status: int = 200) -> Response:
@@ -69,8 +72,8 @@ def _json(value: Any, status: int = 200) -> Response:
 class _Studio:
     """Answers of the routes."""
 
-    def __init__(self, runs: Runs) -> None:
-        self._runs = runs
+    def __init__(self, runs: Runs, replays: Replays) -> None:
+        self._runs, self._replays = runs, replays
 
     async def file(self, request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -105,6 +108,16 @@ class _Studio:
             return Response(status_code=HTTPStatus.NOT_MODIFIED)
         return Response(line, headers={"ETag": tag}, media_type="application/json")
 
+    async def changes(self, request: Request) -> Response:
+        """Returns what each step of an episode changed, a line a step, after a line that says how the replay went."""
+        run, (start, end) = self._run(request), _turns(request)
+        line = await run_in_threadpool(run.index.line, request.path_params["n"])
+        manifest = run.facts()["run"]
+        found = await run_in_threadpool(self._replays.changes, manifest, line, codec.digest(line))
+        lines: list[Any] = [{"diverged": found.diverged, "stale": found.stale}]
+        lines += [step for step in found.steps if start <= step.turn < end]
+        return Response(b"\n".join(map(msgspec.json.encode, lines)), media_type="application/x-ndjson")
+
     async def search(self, request: Request) -> Response:
         """Returns the episodes from a row on that hold a text."""
         run, text = self._run(request), request.query_params.get("q", "")
@@ -123,6 +136,14 @@ class _Studio:
 
     def _run(self, request: Request) -> Run:
         return self._runs[request.path_params["run"]]
+
+
+def _turns(request: Request) -> tuple[int, float]:
+    """Returns the bounds in `turns=A:B`; by default all turns."""
+    given = request.query_params.get("turns", ":")
+    if not (match := re.fullmatch(r"([0-9]{0,10}):([0-9]{0,10})", given)):
+        raise UsageError(f"turns must be A:B, as in 0:25, got {given!r}")
+    return int(match[1] or 0), float(match[2] or "inf")
 
 
 def _number(request: Request, name: str) -> int:

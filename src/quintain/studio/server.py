@@ -14,16 +14,18 @@ from . import access
 from .app import build
 from .folders import Runs
 from .page import built
+from .replays import Replays
 
 ADDRESS = "127.0.0.1"
 
 
-def serve(places: Sequence[Path], *, port: int, ready: Callable[[str], None]) -> None:
+def serve(places: Sequence[Path], *, port: int, env: str | None = None, ready: Callable[[str], None]) -> None:
     """Shows runs until Ctrl-C.
 
     Args:
         places: Run folders, and folders of run folders.
         port: TCP port; 0 for any free one.
+        env: Environment to replay episodes with, in place of those that runs name.
         ready: Receives the address, token included, once requests are answered.
 
     Raises:
@@ -38,13 +40,15 @@ def serve(places: Sequence[Path], *, port: int, ready: Callable[[str], None]) ->
     port = line.getsockname()[1]
     secret = access.token(access.folder("XDG_STATE_HOME", ".local/state"))
 
+    replays = Replays(env)
+
     class ReadyServer(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             ready(f"http://{ADDRESS}:{port}/?token={secret}")
 
     config = uvicorn.Config(
-        build(runs, secret, port),
+        build(runs, secret, port, replays),
         log_level="warning",
         access_log=False,
         lifespan="off",
@@ -55,4 +59,5 @@ def serve(places: Sequence[Path], *, port: int, ready: Callable[[str], None]) ->
         try:
             ReadyServer(config).run(sockets=[line])
         finally:
+            replays.close()
             runs.close()
