@@ -43,7 +43,7 @@ def client(home: Path, tmp_path: Path) -> Iterator[Client]:
     def make(env: str | None = None, **limits: float) -> TestClient:
         opened.append(Replays(env, **limits))
         base = "http://127.0.0.1:7414"
-        return TestClient(build(runs, SECRET, 7414, opened[-1]), base_url=base, cookies={access.COOKIE: SECRET})
+        return TestClient(build(runs, SECRET, 7414, replays=opened[-1]), base_url=base, cookies={access.COOKIE: SECRET})
 
     yield make
     for replays in opened:

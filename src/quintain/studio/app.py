@@ -35,7 +35,7 @@ _POLL_S = 0.5
 _MOST_WAIT_S = 25.0
 
 
-def build(runs: Runs, secret: str, port: int, replays: Replays | None = None) -> ASGIApp:
+def build(runs: Runs, secret: str, port: int, *, replays: Replays | None = None) -> ASGIApp:
     """Returns the ASGI application of the studio.
 
     Args:
@@ -109,7 +109,7 @@ class _Studio:
         return Response(line, headers={"ETag": tag}, media_type="application/json")
 
     async def changes(self, request: Request) -> Response:
-        """Returns what each step of an episode changed, a line a step, after a line that says how the replay went."""
+        """Returns what each step changed, a line a step, after a line on how the replay went."""
         run, (start, end) = self._run(request), _turns(request)
         line = await run_in_threadpool(run.index.line, request.path_params["n"])
         manifest = run.facts()["run"]

@@ -26,7 +26,7 @@ _CHARACTERS = 4000
 """Characters of a value; the rest is left out."""
 
 
-class Change(msgspec.Struct, omit_defaults=True):
+class ChangeText(msgspec.Struct, omit_defaults=True):
     """Difference at one place of the world; a side is JSON text, or None if it has no value."""
 
     path: str
@@ -39,7 +39,7 @@ class StepChange(msgspec.Struct):
 
     turn: int
     step: int
-    changes: list[Change]
+    changes: list[ChangeText]
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
@@ -94,8 +94,8 @@ def _played(env: Environment[Any], line: bytes) -> Answer:
     return Answer(steps, seen.diverged, stale)
 
 
-def _change(change: WorldChange) -> Change:
-    return Change(change.path, *(None if side is MISSING else _cut(shown(side)) for side in change[1:]))
+def _change(change: WorldChange) -> ChangeText:
+    return ChangeText(change.path, *(None if side is MISSING else _cut(shown(side)) for side in change[1:]))
 
 
 def _cut(text: str) -> str:

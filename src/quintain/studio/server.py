@@ -48,7 +48,7 @@ def serve(places: Sequence[Path], *, port: int, env: str | None = None, ready: C
             ready(f"http://{ADDRESS}:{port}/?token={secret}")
 
     config = uvicorn.Config(
-        build(runs, secret, port, replays),
+        build(runs, secret, port, replays=replays),
         log_level="warning",
         access_log=False,
         lifespan="off",
