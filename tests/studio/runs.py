@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from quintain import codec
 from quintain.errors import Failure
 from quintain.trace import Level, Message, Reply, Reward, Step, ToolCall, Trace, Turn, Usage
@@ -41,6 +43,13 @@ def _turn(n: int, member: int, say: str) -> Turn:
         rewards=(Reward(name="progress", level=Level.TURN, raw=0.25, value=0.25, turn=n),),
         state_digest="ab"[n > 1],
     )
+
+
+def rewritten() -> Trace:
+    """Returns an episode whose context was cut to its first message before turn 2."""
+    made = trace("rewritten", turns=4)
+    made.turns[2] = msgspec.structs.replace(made.turns[2], keep=1, added=(Message("user", "a summary"),), branch=1)
+    return made
 
 
 def failed(task: str) -> Trace:

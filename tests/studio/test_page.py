@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
+import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from quintain import plugins
+from quintain.changes import shown
+from quintain.record import read_traces
+from quintain.studio.watch import watch
 from quintain.trace import Trace
-from tests.studio.runs import HOSTILE, failed, forged, line, trace, write
+from tests.cli.program import command
+from tests.studio.runs import HOSTILE, failed, forged, line, rewritten, trace, write
 from tests.studio.studio import AXE, SECONDS, Reading, missing, running, started
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "never")]
 
 ROWS = "document.querySelectorAll('.scroller .line').length"
+PANEL = "document.querySelector('.panel')"
 COUNT = "document.querySelector('[role=status]')?.textContent"
 HEADING = "document.querySelector('h1')?.textContent"
 INERT = "window.broken === undefined && document.querySelectorAll('img, iframe, a[href^=javascript]').length === 0"
@@ -25,6 +33,7 @@ TRACES = [
     *(trace(f"lend {n}", m, score=SCORES[m], turns=3 + 10 * m) for n in range(20) for m in range(4)),
     failed("broken"),
     trace(HOSTILE, say=HOSTILE * 40),
+    rewritten(),
 ]
 COUNTED = len(TRACES) + 1
 """Episodes of the run: those above, and one that no run can write."""
@@ -54,6 +63,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         task="odd", turns=[{"index": 0, "reply": {"message": {"role": "assistant", "content": 5, "calls": 7}}}]
     )
     write(made / "runs" / "a run", TRACES, odd + b"torn")
+    sales = command("run", "sales", "--tasks", "2", "--agent", "oracle", "-q", "--out", made / "runs" / "sales")
+    subprocess.run(sales, check=True, capture_output=True)
     return made
 
 
@@ -143,6 +154,65 @@ def test_an_address_leads_to_a_turn(browser: Reading) -> None:
     )
 
 
+def test_the_panel_shows_what_a_replay_finds(browser: Reading, home: Path) -> None:
+    played = next(iter(read_traces(home / "runs" / "sales")))
+    env = plugins.environment("sales")
+    seen = asyncio.run(watch(env, env.task("test", played.task), played)).steps
+    (turn, _), changes = max(seen.items(), key=lambda one: len(one[1]))
+    browser.run(f"location.hash = '#/sales/e/{played.task}/0?t={turn}'")
+    browser.until(f"document.activeElement.id === 't{turn}'")
+    browser.press("d")
+    browser.until(f"{PANEL}.querySelectorAll('dd').length === {len(changes)}")
+    words = browser.run(f"{PANEL}.textContent")
+    assert all(path.rpartition(".")[2] in words and shown(after) in words for path, _, after in changes)
+    browser.press("k")
+    browser.until(f"{PANEL}.textContent.includes('turn {turn - 1}')")
+    assert browser.run(f"{PANEL}.textContent.includes('The same world')") == (not seen[turn - 1, 0])
+    browser.press("w")
+    browser.until(f"{PANEL}.textContent.includes('full marks')")
+    browser.press("w")
+    browser.until(f"!{PANEL}")
+
+
+def test_the_context_of_a_turn_is_that_of_the_record(browser: Reading) -> None:
+    made = rewritten()
+    browser.run(f"location.hash = '#/a%20run/e/{made.task}/0?t=0'")
+    browser.until("document.activeElement.id === 't0'")
+    browser.press("v")
+    for turn in range(len(made.turns)):
+        browser.until(f"{PANEL}?.textContent.includes('turn {turn}')")
+        said = browser.run("[...document.querySelectorAll('.heard:not(.dropped)')].map(e => e.textContent)")
+        wanted = [[one.text, *(call.arguments for call in one.calls)] for one in made.context(turn)]
+        assert [all(word in words for word in one) for one, words in zip(wanted, said, strict=True)] == [True] * len(
+            said
+        )
+        browser.press("j")
+    assert browser.run("document.querySelectorAll('.heard.dropped').length") == 5
+
+
+def test_lanes_lead_to_a_turn(browser: Reading) -> None:
+    browser.run("location.hash = '#/a%20run/e/lend%205/3'")
+    browser.until("document.querySelectorAll('section.turn').length === 33")
+    browser.run("document.querySelector('[role=slider]').focus()")
+    browser.press("]", "]", "ArrowRight", "[")
+    said = "document.activeElement.getAttribute('aria-valuetext')"
+    browser.until(f"{said} === 'turn 2: 1 call, changed the world'")
+    browser.press("End", "Enter")
+    browser.until("document.activeElement.id === 't32'")
+    for measure in ("seconds", "logprob", "tokens"):
+        browser.press("l")
+        browser.until(f"[...document.querySelectorAll('.lanes svg text')].some(e => e.textContent === '{measure}')")
+    browser.run("document.querySelector('.lanes summary').click()")
+    browser.until("document.querySelectorAll('.lanes tbody tr').length === 33")
+
+
+def test_a_run_whose_environment_is_unknown_says_so(browser: Reading) -> None:
+    browser.run("location.hash = '#/a%20run/e/lend%205/1?t=1'")
+    browser.until("document.activeElement.id === 't1'")
+    browser.press("d")
+    browser.until(f"{PANEL}.textContent.includes('quintain studio RUNS --env')")
+
+
 def test_hostile_texts_are_inert_and_visible(browser: Reading) -> None:
     browser.until(ROWS)
     assert browser.run(INERT)
@@ -192,6 +262,8 @@ def test_a_saved_episode_opens_from_disk(browser: Reading, home: Path, address: 
     assert browser.run(HEADING) == "lend 5 member 2"
     browser.press("j", "n")
     browser.until("document.activeElement.id === 't1'")
+    browser.press("d")
+    browser.until(f"{PANEL}.textContent.includes('does not hold')")
     assert browser.requests() == [(home / "saved.html").as_uri()]
     assert browser.complaints() == []
     browser.events.clear()
@@ -202,7 +274,9 @@ def test_a_saved_episode_opens_from_disk(browser: Reading, home: Path, address: 
 def quiet(browser: Reading) -> bool:
     """True if no screen loaded anything from elsewhere, and the policy refused nothing."""
     hosts = {url.split("/")[2] for url in browser.requests() if not url.startswith("data:")}
-    return hosts == {browser.run("location.host")} and browser.complaints() == []
+    # The browser notes each answer that is an error, such as that of a replay that is not allowed.
+    complaints = [said for said in browser.complaints() if "409" not in str(said)]
+    return hosts == {browser.run("location.host")} and complaints == []
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: make web")
@@ -215,7 +289,14 @@ def test_screens_are_accessible(browser: Reading, scheme: str) -> None:
         browser.run(f"location.hash = {screen!r}")
         browser.until("document.querySelector('tbody tr, .scroller .line, [role=alert], section.turn, .sides')")
         found[screen] = browser.violations()
-    assert found == {screen: [] for screen in screens}
+    browser.run("location.hash = '#/a%20run/e/rewritten/0'")
+    browser.until("document.querySelector('.lanes summary')")
+    browser.run("document.querySelector('.lanes summary').click()")
+    for key in "dwv":
+        browser.press(key)
+        browser.until("document.querySelector('.panel')")
+        found[key] = browser.violations()
+    assert found == {screen: [] for screen in found}
     browser.like()
 
 

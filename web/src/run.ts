@@ -1,4 +1,5 @@
 // What the browser holds of a run, and the requests that bring it.
+import type { Changes } from "./changes";
 import { Columns } from "./columns";
 import type { Environment, Line } from "./record";
 
@@ -25,10 +26,14 @@ export interface Summary {
 }
 
 export async function ask<Answer>(path: string): Promise<Answer> {
+  return JSON.parse(await text(path));
+}
+
+async function text(path: string): Promise<string> {
   const answer = await fetch(`api/${path}`);
   const said = await answer.text();
   if (!answer.ok) throw new Error(said.startsWith("{") ? JSON.parse(said).detail : said);
-  return JSON.parse(said);
+  return said;
 }
 
 const WAIT_S = 20;
@@ -58,6 +63,15 @@ export class Run {
 
   line(row: number): Promise<Line> {
     return ask<Line>(`${this.address}/episodes/${row}`);
+  }
+
+  async changes(row: number): Promise<Changes> {
+    const [head, ...steps] = (await text(`${this.address}/episodes/${row}/changes`)).split("\n").map((line) => JSON.parse(line));
+    return { ...head, steps };
+  }
+
+  seconds(row: number): Promise<number[][]> {
+    return ask(`${this.address}/episodes/${row}/seconds`);
   }
 
   // The rows that hold a text, as far as they are known; what is missing is asked for.

@@ -1,6 +1,7 @@
 // The studio: which screen an address names.
 import { render } from "preact";
 import { useEffect, useErrorBoundary, useReducer, useRef, useState } from "preact/hooks";
+import { useAids } from "./aids";
 import { goTo, Header, useReading, useTurns } from "./episode";
 import { Group } from "./group";
 import { useKeys } from "./keys";
@@ -164,9 +165,11 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
   const link = (index: number) => address.episode(run.name, task, member, attempt, index);
   const turns = useTurns({ trace, environment, raw, link });
   const here = () => address.episode(run.name, task, member, attempt, Math.max(0, at()));
+  const aids = useAids({ trace, environment, at, changes: () => run.changes(row), seconds: () => run.seconds(row) });
   const file = `api/${run.address}/export?n=${row}`;
   const help = useKeys([
     ...keys,
+    ...aids.keys,
     ["J", "next episode of the table", other(rows, 1)],
     ["K", "previous episode of the table", other(rows, -1)],
     ["]", "next member of the group", other(members, 1)],
@@ -195,7 +198,11 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
         {help}
       </p>
       <Header trace={trace} environment={environment} link={link} />
-      {turns}
+      {aids.lanes}
+      <div class="reading">
+        {turns}
+        {aids.panel}
+      </div>
     </>
   );
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import time
 from collections.abc import Awaitable, Callable
@@ -54,6 +55,7 @@ def build(runs: Runs, secret: str, port: int, *, replays: Replays | None = None)
         "/api/runs/{run}/columns": studio.columns,
         "/api/runs/{run}/episodes/{n:int}": studio.episode,
         "/api/runs/{run}/episodes/{n:int}/changes": studio.changes,
+        "/api/runs/{run}/episodes/{n:int}/seconds": studio.seconds,
         "/api/runs/{run}/search": studio.search,
         "/api/runs/{run}/export": studio.export,
     }
@@ -118,6 +120,10 @@ class _Studio:
         lines += [step for step in found.steps if start <= step.turn < end]
         return Response(b"\n".join(map(msgspec.json.encode, lines)), media_type="application/x-ndjson")
 
+    async def seconds(self, request: Request) -> Response:
+        """Returns the seconds of each turn of an episode: model, tools, verifier."""
+        return _json(await run_in_threadpool(self._run(request).index.seconds, request.path_params["n"]))
+
     async def search(self, request: Request) -> Response:
         """Returns the episodes from a row on that hold a text."""
         run, text = self._run(request), request.query_params.get("q", "")
@@ -128,7 +134,10 @@ class _Studio:
         """Returns one episode as an HTML file to be kept."""
         run, n = self._run(request), _number(request, "n")
         line = await run_in_threadpool(run.index.line, n)
-        facts = {"run": run.name, "environment": run.facts()["environment"]}
+        known = run.facts()
+        facts: dict[str, Any] = {"run": run.name, "environment": known["environment"], "seconds": run.index.seconds(n)}
+        with contextlib.suppress(Unplayable):  # Then the file has no changes.
+            facts["changes"] = await run_in_threadpool(self._replays.changes, known["run"], line, codec.digest(line))
         made = await run_in_threadpool(lambda: page(f"{run.name}, episode {n}", [line], **facts))
         name = quote(re.sub(r"[^\w.-]+", "_", f"{run.name}-{n}.html"))
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
