@@ -75,6 +75,17 @@ def timing(made: Trace, seconds: float = 1.5) -> bytes:
     return codec.json(names | spent | {"total_s": seconds}) + b"\n"
 
 
+def began(made: Trace, at: float) -> bytes:
+    """Returns the line of the flight recorder with which an episode begins."""
+    head = msgspec.structs.replace(made, turns=[], rewards=[], end=None, score=None)
+    return codec.json({"began": (made.task, made.member, made.attempt), "at": at, "head": head}) + b"\n"
+
+
+def turned(made: Trace, turn: int, at: float) -> bytes:
+    """Returns the line of the flight recorder for a turn."""
+    return codec.json({"key": (made.task, made.member, made.attempt), "at": at, "turn": made.turns[turn]}) + b"\n"
+
+
 def write(folder: Path, traces: Iterable[Trace], more: bytes = b"") -> Path:
     """Writes a run folder; `more` is appended to its traces."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import subprocess
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from quintain.record import read_traces
 from quintain.studio.watch import watch
 from quintain.trace import Trace
 from tests.cli.program import command
-from tests.studio.runs import HOSTILE, failed, forged, line, rewritten, trace, write
+from tests.studio.runs import HOSTILE, began, failed, forged, line, rewritten, trace, turned, write
 from tests.studio.studio import AXE, SECONDS, Reading, missing, running, started
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "never")]
@@ -298,6 +299,39 @@ def test_screens_are_accessible(browser: Reading, scheme: str) -> None:
         found[key] = browser.violations()
     assert found == {screen: [] for screen in found}
     browser.like()
+
+
+def test_an_episode_in_play_is_watched_until_its_end(browser: Reading, home: Path) -> None:
+    made, other = trace("now", turns=40), trace("waits")
+    now = time.time()
+
+    def append(*lines: bytes) -> None:
+        with (home / "runs" / "a run" / "live.jsonl").open("ab") as file:
+            file.write(b"".join(lines))
+
+    append(began(made, now), began(other, now - 50), *(turned(made, n, now + n / 100) for n in range(30)))
+    browser.press("g", "l")
+    browser.until("document.querySelectorAll('tbody tr').length === 2")
+    assert "← longest" in browser.run("document.querySelector('tbody tr').textContent")
+    assert not AXE.exists() or browser.violations() == []
+    browser.press("j", "Enter")
+    browser.until("document.querySelectorAll('section.turn').length === 30")
+    at_end = "Math.abs(innerHeight + scrollY - document.documentElement.scrollHeight) < 150"
+    browser.until(at_end)
+    append(turned(made, 30, now + 1))
+    browser.until("document.querySelectorAll('section.turn').length === 31")
+    browser.until(at_end)
+    browser.run("scrollTo(0, 0)")
+    append(turned(made, 31, now + 2))
+    browser.until("document.querySelectorAll('section.turn').length === 32")
+    assert browser.run("scrollY") == 0
+    assert not AXE.exists() or browser.violations() == []
+    append(b'{"ended":["now",0,0]}\n')
+    browser.until("document.querySelector('[role=status]').textContent === 'not in play any more'")
+    browser.press("g", "l")
+    browser.until("document.querySelectorAll('tbody tr').length === 1")
+    (home / "runs" / "a run" / "live.jsonl").write_bytes(b"")
+    browser.until("document.body.textContent.includes('Nothing is in play')")
 
 
 def test_new_episodes_appear_without_a_reload(browser: Reading, home: Path) -> None:

@@ -122,7 +122,7 @@ function Why({ trace, environment, changes, go }: PanelProps & { changes: Change
   const found = costs(trace, environment);
   return (
     <>
-      {trace.score == null && <p>The episode failed, so it has no score.</p>}
+      {trace.score == null && <p>{trace.failure ? "The episode failed, so it has no score." : "There is no score yet."}</p>}
       <p class="dim">
         {product ? "The score is the product of these." : "The score is the sum of these, each times its weight."}
       </p>

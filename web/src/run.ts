@@ -157,6 +157,8 @@ export const address = {
     (turn >= 0 ? `?t=${turn}` : ""),
   group: (run: string, task: string, attempt: number) =>
     `#/${encodeURIComponent(run)}/g/${encodeURIComponent(task)}${attempt ? `?attempt=${attempt}` : ""}`,
+  live: (run: string, task = "", member = 0, attempt = 0) =>
+    `#/${encodeURIComponent(run)}/live${task && `/${encodeURIComponent(task)}/${member}${attempt ? `.${attempt}` : ""}`}`,
   row: (of: Run, row: number) =>
     address.episode(of.name, of.columns.text("task", row), of.columns.number("member", row), of.columns.number("attempt", row)),
 };

@@ -5,6 +5,7 @@ import { useAids } from "./aids";
 import { goTo, Header, useReading, useTurns } from "./episode";
 import { Group } from "./group";
 import { useKeys } from "./keys";
+import { Live, Watch } from "./live";
 import type { Line } from "./record";
 import { address, ask, type Run, run, type Summary } from "./run";
 import { opened, Table } from "./table";
@@ -28,6 +29,7 @@ function App() {
       <nav class="bar" aria-label="place">
         <a href="#/">Studio</a>
         {name && <a href={address.episodes(name)}>{clear(name)}</a>}
+        {name && <a href={address.live(name)}>in play</a>}
       </nav>
       <main>{name ? <OfRun key={name} run={run(name)} screen={screen} rest={rest} query={new URLSearchParams(query)} /> : <Runs />}</main>
     </>
@@ -52,6 +54,9 @@ function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: s
   const [member = 0, attempt = 0] = place.split(".").map(Number);
   let shown = <Table run={run} where={query.get("where") ?? ""} sort={query.get("sort") ?? ""} />;
   if (screen === "g") shown = <Group run={run} task={task} attempt={Number(query.get("attempt") ?? 0)} />;
+  if (screen === "live") {
+    shown = task ? <Watch key={here} run={run} task={task} member={member} attempt={attempt} /> : <Live run={run} />;
+  }
   if (screen === "e") {
     const turn = query.has("t") ? Number(query.get("t")) : -1;
     shown = <Episode run={run} task={task} member={member} attempt={attempt} turn={turn} />;
@@ -176,6 +181,7 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
     ["[", "previous member of the group", other(members, -1)],
     ["g g", "the group", go(address.group(run.name, task, attempt))],
     ["g e", "all episodes", go(address.episodes(run.name))],
+    ["g l", "what is in play", go(address.live(run.name))],
     ["y", "copy the address of this turn", () => void navigator.clipboard.writeText(new URL(here(), location.href).href)],
     ["Escape", "back to the table", () => history.back()],
   ]);

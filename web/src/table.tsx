@@ -121,6 +121,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
     ["End", "last episode", () => choose(rows.length - 1)],
     ["Enter", "open the episode", () => open()],
     ["g g", "open its group", group],
+    ["g l", "what is in play", () => go(address.live(run.name))],
     ["f", "filter", () => field.current?.focus()],
     ["/", "filter by text", () => field.current?.focus()],
     ["s", "sort by the next column", () => go(address.episodes(run.name, where, next))],

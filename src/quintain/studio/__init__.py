@@ -7,6 +7,7 @@ player       child process that replays episodes
 replays      what each step changed: which environments are imported, the child and its time limit
 index        SQLite index of a run, filled in one pass over its traces
 columns      the index as typed arrays, which the browser filters and sorts
+live         episodes in play
 folders      the runs below the folders that were named
 page         built files of the front end, and one episode as an HTML file
 access       token, hosts and origins that are admitted, headers of answers

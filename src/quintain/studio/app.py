@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -26,6 +26,8 @@ from .access import Guard
 from .folders import Run, Runs
 from .page import TYPES, built, page
 from .replays import Replays, Unplayable
+
+T = TypeVar("T")
 
 API = 1
 """Version of the API."""
@@ -57,6 +59,8 @@ def build(runs: Runs, secret: str, port: int, *, replays: Replays | None = None)
         "/api/runs/{run}/episodes/{n:int}/changes": studio.changes,
         "/api/runs/{run}/episodes/{n:int}/seconds": studio.seconds,
         "/api/runs/{run}/search": studio.search,
+        "/api/runs/{run}/live": studio.live,
+        "/api/runs/{run}/live/turns": studio.turns,
         "/api/runs/{run}/export": studio.export,
     }
     routes = [Route(path, answer) for path, answer in answers.items()]
@@ -95,12 +99,8 @@ class _Studio:
     async def columns(self, request: Request) -> Response:
         """Returns the columns from a row on; waits for one if there is none."""
         run, start = self._run(request), _number(request, "from")
-        until = time.monotonic() + min(_number(request, "wait"), _MOST_WAIT_S)
-        while True:
-            message, news = await run_in_threadpool(run.columns, start, _SLICE_S)
-            if news or time.monotonic() > until or await request.is_disconnected():
-                return Response(message, media_type="application/octet-stream")
-            await asyncio.sleep(_POLL_S)
+        message = await _waited(request, lambda: run.columns(start, _SLICE_S))
+        return Response(message, media_type="application/octet-stream")
 
     async def episode(self, request: Request) -> Response:
         """Returns the line of an episode as it is on disk."""
@@ -130,6 +130,27 @@ class _Studio:
         found, rows = await run_in_threadpool(run.index.search, text, _number(request, "from"))
         return _json({"found": found, "rows": rows})
 
+    async def live(self, request: Request) -> Response:
+        """Returns what is in play; waits until that is another `version` than `from`."""
+        live, known = self._run(request).live, _number(request, "from")
+
+        def ask() -> tuple[dict[str, Any], bool]:
+            found = live.playing()
+            return found, found["version"] != known
+
+        return _json(await _waited(request, ask))
+
+    async def turns(self, request: Request) -> Response:
+        """Returns the turns from `from` on of an episode in play; waits for one."""
+        live, start = self._run(request).live, _number(request, "from")
+        key = (request.query_params.get("task", ""), _number(request, "member"), _number(request, "attempt"))
+
+        def ask() -> tuple[dict[str, Any], bool]:
+            found = live.turns(key, start)
+            return found, found["head"] is None or bool(found["turns"])
+
+        return _json(await _waited(request, ask))
+
     async def export(self, request: Request) -> Response:
         """Returns one episode as an HTML file to be kept."""
         run, n = self._run(request), _number(request, "n")
@@ -145,6 +166,16 @@ class _Studio:
 
     def _run(self, request: Request) -> Run:
         return self._runs[request.path_params["run"]]
+
+
+async def _waited(request: Request, ask: Callable[[], tuple[T, bool]]) -> T:
+    """Returns what `ask` gives, once that is news, or as it is after the `wait` seconds of the request."""
+    until = time.monotonic() + min(_number(request, "wait"), _MOST_WAIT_S)
+    while True:
+        found, is_news = await run_in_threadpool(ask)
+        if is_news or time.monotonic() > until or await request.is_disconnected():
+            return found
+        await asyncio.sleep(_POLL_S)
 
 
 def _turns(request: Request) -> tuple[int, float]:

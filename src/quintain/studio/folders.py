@@ -17,6 +17,7 @@ from quintain.errors import UsageError
 from .columns import Columns
 from .description import Description
 from .index import Index
+from .live import Live
 
 _ACTIVE_S = 20
 """A run is being written if its traces are at most so old."""
@@ -31,6 +32,7 @@ class Run:
         self._lock = threading.Lock()
         self._index: Index | None = None
         self._columns = Columns()
+        self.live = Live(folder)
 
     @property
     def index(self) -> Index:
