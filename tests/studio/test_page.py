@@ -301,6 +301,30 @@ def test_screens_are_accessible(browser: Reading, scheme: str) -> None:
     browser.like()
 
 
+def test_two_runs_are_compared_by_task_and_member(browser: Reading, home: Path) -> None:
+    better = [trace(f"lend {n}", m, score=1.0) for n in range(10) for m in range(4)]
+    write(home / "runs" / "later", [*better, trace("only here"), failed("broken")])
+    browser.run("location.hash = '#/'")
+    browser.until("document.querySelectorAll('table.runs tbody tr').length === 3")
+    for name in ("a run", "later"):
+        browser.run(f"document.querySelector('[aria-label=\"compare {name}\"]').click()")
+    browser.until("document.body.textContent.includes('compare a run → later')")
+    assert not AXE.exists() or browser.violations() == []
+    browser.press("c")
+    browser.until("document.querySelectorAll('tbody tr').length === 10")
+    said = browser.run("document.querySelector('main').textContent")
+    assert "+0.5" in said  # Scores 0, 0.25, 0.75 and 1 became 1.
+    assert "0.5 to 0.5" in said
+    missing = (
+        len(TRACES) - 40 - 1 + 1 + 1
+    )  # Those without a partner in the first run, one unreadable, one in the second.
+    assert f"30 better0 worse10 same1 without a score in one{missing} in one run only" in said
+    assert not AXE.exists() or browser.violations() == []
+    browser.press("x")
+    browser.until("document.querySelector('h1').textContent === 'later → a run'")
+    assert "-0.5" in browser.run("document.querySelector('main').textContent")
+
+
 def test_an_episode_in_play_is_watched_until_its_end(browser: Reading, home: Path) -> None:
     made, other = trace("now", turns=40), trace("waits")
     now = time.time()

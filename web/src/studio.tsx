@@ -2,6 +2,7 @@
 import { render } from "preact";
 import { useEffect, useErrorBoundary, useReducer, useRef, useState } from "preact/hooks";
 import { useAids } from "./aids";
+import { Compare } from "./compare";
 import { goTo, Header, useReading, useTurns } from "./episode";
 import { Group } from "./group";
 import { useKeys } from "./keys";
@@ -24,14 +25,17 @@ function App() {
   useEffect(() => {
     document.title = ["Studio", ...parts.filter(Boolean).map(clear)].join(" · ");
   }, [path]);
+  const two = new URLSearchParams(query);
+  const [a, b] = [two.get("a"), two.get("b")];
+  const compared = path === "compare" && a !== null && b !== null && <OfTwo key={query} a={run(a)} b={run(b)} />;
   return (
     <>
       <nav class="bar" aria-label="place">
         <a href="#/">Studio</a>
-        {name && <a href={address.episodes(name)}>{clear(name)}</a>}
-        {name && <a href={address.live(name)}>in play</a>}
+        {name && !compared && <a href={address.episodes(name)}>{clear(name)}</a>}
+        {name && !compared && <a href={address.live(name)}>in play</a>}
       </nav>
-      <main>{name ? <OfRun key={name} run={run(name)} screen={screen} rest={rest} query={new URLSearchParams(query)} /> : <Runs />}</main>
+      <main>{compared ? compared : name ? <OfRun key={name} run={run(name)} screen={screen} rest={rest} query={new URLSearchParams(query)} /> : <Runs />}</main>
     </>
   );
 }
@@ -74,18 +78,31 @@ function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: s
   );
 }
 
+function OfTwo({ a, b }: { a: Run; b: Run }) {
+  const [, redraw] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => {
+    const ends = [a, b].map((one) => one.listen(() => redraw(undefined as never)));
+    return () => ends.forEach((end) => end());
+  }, [a, b]);
+  const wrong = [a.error, b.error].find(Boolean);
+  return wrong ? <p class="notice" role="alert">{clear(wrong)}</p> : <Compare a={a} b={b} />;
+}
+
 function Runs() {
+  const [chosen, setChosen] = useState<string[]>([]);
   const [runs, setRuns] = useState<Summary[]>();
   const [error, setError] = useState("");
   useEffect(() => {
     ask<Summary[]>("runs").then(setRuns, (problem: unknown) => setError(String(problem)));
   }, []);
-  const help = useKeys([]);
+  const [first, second] = chosen;
+  const help = useKeys([["c", "compare the two runs that are chosen", () => second && (location.hash = address.compare(first ?? "", second))]]);
   if (error) return <p class="notice" role="alert">{error}</p>;
   return (
     <>
       <div class="bar">
         <h1>Runs</h1>
+        {second ? <a href={address.compare(first ?? "", second)}>compare {clear(`${first} → ${second}`)}</a> : <span class="dim">choose two to compare them</span>}
         {help}
       </div>
       <table class="runs">
@@ -100,6 +117,12 @@ function Runs() {
           {(runs ?? []).map((one) => (
             <tr>
               <th scope="row">
+                <input
+                  type="checkbox"
+                  aria-label={`compare ${clear(one.name)}`}
+                  checked={chosen.includes(one.name)}
+                  onChange={() => setChosen(chosen.includes(one.name) ? chosen.filter((name) => name !== one.name) : [...chosen, one.name].slice(-2))}
+                />{" "}
                 <a href={address.episodes(one.name)}>{clear(one.name)}</a> {one.active && <span title="is being written">●</span>}
               </th>
               <td>{clear(one.environment ?? "")}</td>

@@ -68,7 +68,7 @@ def main(spec: str) -> None:
             if made is None:
                 name, options = msgspec.json.decode(spec, type=tuple[str, dict[str, str]])
                 made = plugins.environment(name, **options)
-            answer = _played(made, line)
+            answer = played(made, line)
         except QuintainError as error:
             answer = Answer(reason=str(error))
         except BROKEN as error:
@@ -76,7 +76,17 @@ def main(spec: str) -> None:
         out.write(msgspec.json.encode(answer) + b"\n")
 
 
-def _played(env: Environment[Any], line: bytes) -> Answer:
+def played(env: Environment[Any], line: bytes) -> Answer:
+    """Returns what each step of an episode changed.
+
+    Args:
+        env: The environment.
+        line: The episode's line of `traces.jsonl`.
+
+    Raises:
+        UsageError: The environment cannot play it.
+        TraceError: The line is damaged.
+    """
     trace = Trace.from_json(line)
     if trace.environment != env.name:
         raise UsageError(f"the episode is of {trace.environment!r}, not of {env.name!r}; name its environment by --env")
