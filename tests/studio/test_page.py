@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import statistics
 import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from quintain import plugins
@@ -305,7 +307,7 @@ def test_two_runs_are_compared_by_task_and_member(browser: Reading, home: Path) 
     better = [trace(f"lend {n}", m, score=1.0) for n in range(10) for m in range(4)]
     write(home / "runs" / "later", [*better, trace("only here"), failed("broken")])
     browser.run("location.hash = '#/'")
-    browser.until("document.querySelectorAll('table.runs tbody tr').length === 3")
+    browser.until("document.querySelectorAll('table.runs tbody tr').length >= 3")
     for name in ("a run", "later"):
         browser.run(f"document.querySelector('[aria-label=\"compare {name}\"]').click()")
     browser.until("document.body.textContent.includes('compare a run → later')")
@@ -323,6 +325,40 @@ def test_two_runs_are_compared_by_task_and_member(browser: Reading, home: Path) 
     browser.press("x")
     browser.until("document.querySelector('h1').textContent === 'later → a run'")
     assert "-0.5" in browser.run("document.querySelector('main').textContent")
+
+
+def test_curves_are_means_by_version(browser: Reading, home: Path) -> None:
+    made = [versioned(f"t{n}", m, version=v) for v in (3, 4, 9) for n in range(2) for m in range(4)]
+    write(home / "runs" / "trained", [*made, failed("broken")])  # The failed one is of version 0.
+    browser.run("location.hash = '#/trained/episodes'")
+    browser.until(f"{COUNT} === '{len(made) + 1} of {len(made) + 1}'")
+    browser.press("g", "c")
+    browser.until("document.querySelectorAll('.curves figure').length > 4")
+    browser.run("document.querySelector('main > details > summary').click()")
+    browser.until("document.querySelectorAll('tbody tr').length === 4")
+    cells = (
+        "[...document.querySelectorAll('tbody tr')].map(row => [...row.children].slice(0, 3).map(e => e.textContent))"
+    )
+    wanted = [["0", "1", "\u2013"]]
+    for version in (3, 4, 9):
+        scores = [one.score or 0 for one in made if one.turns[0].reply.policy_version == version]
+        wanted.append([str(version), "8", f"{round(statistics.mean(scores), 3):g}"])
+    assert browser.run(cells) == wanted
+    assert not AXE.exists() or browser.violations() == []
+    browser.run("document.querySelector('tbody tr:nth-child(3) a').click()")
+    browser.until(f"{COUNT} === '8 of {len(made) + 1}'")
+    browser.run("location.hash = '#/trained/curves?x=episode'")
+    browser.until(f"document.querySelector('main').textContent.includes('{len(made) + 1} points')")
+
+
+def versioned(task: str, member: int, *, version: int) -> Trace:
+    """Returns an episode whose replies are of one version of the policy; later versions score more."""
+    made = trace(f"{task} at {version}", member, score=min(1.0, version * (member + 1) / 36))
+    made.turns = [
+        msgspec.structs.replace(one, reply=msgspec.structs.replace(one.reply, policy_version=version))
+        for one in made.turns
+    ]
+    return made
 
 
 def test_an_episode_in_play_is_watched_until_its_end(browser: Reading, home: Path) -> None:

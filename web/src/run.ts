@@ -157,6 +157,7 @@ export const address = {
     (turn >= 0 ? `?t=${turn}` : ""),
   group: (run: string, task: string, attempt: number) =>
     `#/${encodeURIComponent(run)}/g/${encodeURIComponent(task)}${attempt ? `?attempt=${attempt}` : ""}`,
+  curves: (run: string) => `#/${encodeURIComponent(run)}/curves`,
   compare: (a: string, b: string) => `#/compare?${new URLSearchParams({ a, b })}`,
   live: (run: string, task = "", member = 0, attempt = 0) =>
     `#/${encodeURIComponent(run)}/live${task && `/${encodeURIComponent(task)}/${member}${attempt ? `.${attempt}` : ""}`}`,

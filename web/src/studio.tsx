@@ -3,6 +3,7 @@ import { render } from "preact";
 import { useEffect, useErrorBoundary, useReducer, useRef, useState } from "preact/hooks";
 import { useAids } from "./aids";
 import { Compare } from "./compare";
+import { Curves } from "./curves";
 import { goTo, Header, useReading, useTurns } from "./episode";
 import { Group } from "./group";
 import { useKeys } from "./keys";
@@ -34,6 +35,7 @@ function App() {
         <a href="#/">Studio</a>
         {name && !compared && <a href={address.episodes(name)}>{clear(name)}</a>}
         {name && !compared && <a href={address.live(name)}>in play</a>}
+        {name && !compared && <a href={address.curves(name)}>curves</a>}
       </nav>
       <main>{compared ? compared : name ? <OfRun key={name} run={run(name)} screen={screen} rest={rest} query={new URLSearchParams(query)} /> : <Runs />}</main>
     </>
@@ -58,6 +60,7 @@ function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: s
   const [member = 0, attempt = 0] = place.split(".").map(Number);
   let shown = <Table run={run} where={query.get("where") ?? ""} sort={query.get("sort") ?? ""} />;
   if (screen === "g") shown = <Group run={run} task={task} attempt={Number(query.get("attempt") ?? 0)} />;
+  if (screen === "curves") shown = <Curves run={run} x={query.get("x") ?? ""} />;
   if (screen === "live") {
     shown = task ? <Watch key={here} run={run} task={task} member={member} attempt={attempt} /> : <Live run={run} />;
   }
