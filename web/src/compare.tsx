@@ -139,6 +139,7 @@ export function Compare({ a, b }: { a: Run; b: Run }) {
               <input type="checkbox" checked={every} onChange={(event) => setEvery(event.currentTarget.checked)} /> equal ones, too
             </label>
           </div>
+          <div class="wide" tabIndex={0} role="region" aria-label="tasks">
           <table>
             <thead>
               <tr>
@@ -163,6 +164,7 @@ export function Compare({ a, b }: { a: Run; b: Run }) {
               ))}
             </tbody>
           </table>
+          </div>
           {sorted.length > shown.length && <p class="dim">{shown.length} of {sorted.length.toLocaleString("en")} tasks are listed.</p>}
         </>
       )}

@@ -101,7 +101,7 @@ export function Lanes({ trace, environment, measure, seconds, at, go }: LanesPro
   if (turns === 0) return null;
   return (
     <div class="lanes" ref={box}>
-      <Slider turns={turns} found={found} per={per} wide={wide} height={names.length * LANE} at={at} go={go}>
+      <Slider trace={trace} turns={turns} found={found} per={per} wide={wide} height={names.length * LANE} at={at} go={go}>
         {drawn}
       </Slider>
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -113,6 +113,7 @@ export function Lanes({ trace, environment, measure, seconds, at, go }: LanesPro
 }
 
 interface SliderProps {
+  trace: Trace;
   turns: number;
   found: Column[];
   per: number;
@@ -123,8 +124,8 @@ interface SliderProps {
   children: preact.ComponentChildren;
 }
 
-function Slider({ turns, found, per, wide, height, at, go, children }: SliderProps) {
-  const focused = useTurnAt(at);
+function Slider({ trace, turns, found, per, wide, height, at, go, children }: SliderProps) {
+  const focused = useTurnAt(at, trace);
   const [place, setPlace] = useState(focused);
   // Keys may be faster than the next drawing.
   const latest = useRef(focused);

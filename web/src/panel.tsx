@@ -1,5 +1,5 @@
 // The panel beside the turns: what a turn changed in the world, why the score is not 1, or what the model saw.
-import { useLayoutEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type ChangeText, type Changes, costs, lastNamed, names, type StepChange } from "./changes";
 import { Verdict } from "./episode";
 import type { Environment, Message, Trace } from "./record";
@@ -23,21 +23,30 @@ const TITLES: Record<Kind, string> = {
   seen: "What the model saw",
 };
 
-// The turn that has the focus, or had it last.
-export function useTurnAt(at: () => number): number {
+// The turn of an episode that has the focus, or had it last.
+export function useTurnAt(at: () => number, { task, member, attempt }: Trace): number {
   const [turn, setTurn] = useState(Math.max(0, at()));
+  const episode = `${task} ${member} ${attempt}`;
+  const known = useRef(episode);
+  if (known.current !== episode) {
+    known.current = episode;
+    setTurn(0);
+  }
   // Before the next key can come, which an effect after the paint would miss.
   useLayoutEffect(() => {
-    const focused = () => setTurn(Math.max(0, at()));
+    const focused = (event: FocusEvent) => {
+      const section = (event.target as HTMLElement).closest("section.turn");
+      if (section) setTurn(Number(section.id.slice(1)));
+    };
     addEventListener("focusin", focused);
     return () => removeEventListener("focusin", focused);
-  }, [at]);
+  }, []);
   return turn;
 }
 
 export function Panel(props: PanelProps) {
   const { kind, trace, changes } = props;
-  const turn = useTurnAt(props.at);
+  const turn = useTurnAt(props.at, trace);
   return (
     <aside class="panel" aria-label={TITLES[kind]} tabIndex={0}>
       <p class="bar">
