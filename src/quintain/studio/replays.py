@@ -73,7 +73,7 @@ class Replays:
 
     def _spec(self, run: dict[str, Any]) -> str:
         """Returns the environment to import and its options, as JSON."""
-        named, options = run.get("environment"), run.get("options") or {}
+        named, options = run.get("environment"), run.get("options", {})
         if self._env is None:
             if not named:
                 raise Unplayable("run.json names no environment; name it: quintain studio RUNS --env ENV")
@@ -84,14 +84,23 @@ class Replays:
                 )
         return msgspec.json.encode((self._env or named, options if named == (self._env or named) else {})).decode()
 
+    def _started(self, spec: str) -> subprocess.Popen[bytes]:
+        """Returns a child process with this environment, the one before if it fits and lives."""
+        if self._child is not None and self._child[0] == spec and self._child[1].poll() is None:
+            return self._child[1]
+        self.close()
+        child: subprocess.Popen[bytes] = subprocess.Popen(
+            [sys.executable, "-m", "quintain.studio.player", spec],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C ends the studio, which ends the child.
+        )
+        self._child = spec, child
+        return child
+
     def _ask(self, spec: str, line: bytes) -> Answer:
-        if self._child is None or self._child[0] != spec or self._child[1].poll() is not None:
-            self.close()
-            command = [sys.executable, "-m", "quintain.studio.player", spec]
-            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-            # Ctrl-C ends the studio, which ends the child.
-            self._child = spec, subprocess.Popen(command, **pipes, start_new_session=True)
-        child = self._child[1]
+        child = self._started(spec)
         assert child.stdin is not None
         assert child.stdout is not None
         limit = threading.Timer(self._seconds, child.kill)
