@@ -16,38 +16,28 @@ interface AidsProps {
   seconds: () => Promise<number[][]>;
 }
 
+// The answer for an episode, asked for once it is wanted; the reason, if there is none.
+function useAnswer<Answer>(trace: Trace | undefined, wanted: boolean, ask: () => Promise<Answer>): Answer | string | undefined {
+  const [found, setFound] = useState<[Trace, Answer | string]>();
+  const known = found?.[0] === trace ? found?.[1] : undefined;
+  useEffect(() => {
+    if (trace === undefined || !wanted || known !== undefined) return;
+    let current = true;
+    const take = (answer: Answer | string) => current && setFound([trace, answer]);
+    ask().then(take, (problem: unknown) => take(problem instanceof Error ? problem.message : String(problem)));
+    return () => {
+      current = false;
+    };
+  }, [trace, wanted]);
+  return known;
+}
+
 export function useAids({ trace, environment, at, changes, seconds }: AidsProps) {
   const [kind, setKind] = useState<Kind>();
   const [place, setPlace] = useState(0);
-  const [world, setWorld] = useState<Changes | string>();
-  const [spent, setSpent] = useState<number[][]>();
   const measure = MEASURES[place % MEASURES.length] ?? "tokens";
-  useEffect(() => {
-    setWorld(undefined);
-    setSpent(undefined);
-  }, [trace]);
-  useEffect(() => {
-    if (trace === undefined || kind === undefined || kind === "seen" || world !== undefined) return;
-    let wanted = true;
-    changes().then(
-      (found) => wanted && setWorld(found),
-      (problem: unknown) => wanted && setWorld(problem instanceof Error ? problem.message : String(problem)),
-    );
-    return () => {
-      wanted = false;
-    };
-  }, [trace, kind, world]);
-  useEffect(() => {
-    if (trace === undefined || measure !== "seconds" || spent !== undefined) return;
-    let wanted = true;
-    seconds().then(
-      (found) => wanted && setSpent(found),
-      () => wanted && setSpent([]),
-    );
-    return () => {
-      wanted = false;
-    };
-  }, [trace, measure, spent]);
+  const world = useAnswer(trace, kind === "changes" || kind === "why", changes);
+  const spent = useAnswer(trace, measure === "seconds", seconds);
   const toggle = (one: Kind) => () => setKind(kind === one ? undefined : one);
   const keys: Binding[] = [
     ["d", "what a turn changed in the world", toggle("changes")],
@@ -71,7 +61,7 @@ export function useAids({ trace, environment, at, changes, seconds }: AidsProps)
           ))}
         </p>
       )}
-      <Lanes trace={trace} environment={environment} measure={measure} seconds={spent} at={at} go={goTo} />
+      <Lanes trace={trace} environment={environment} measure={measure} seconds={typeof spent === "string" ? undefined : spent} at={at} go={goTo} />
     </>
   );
   const panel = kind && (

@@ -3,6 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Columns } from "./columns";
 import { useKeys } from "./keys";
 import { address, type Run } from "./run";
+import { Sheet } from "./sheet";
 import { clear, figure } from "./text";
 
 const DRAWS = 2000;
@@ -95,7 +96,6 @@ export function Compare({ a, b }: { a: Run; b: Run }) {
   const pairs = found.better + found.worse + found.same;
   const sorted = [...found.tasks].sort((x, y) => Math.abs(y.b - y.a) / y.n - Math.abs(x.b - x.a) / x.n);
   const shown = sorted.filter((one) => every || one.a !== one.b).slice(0, MOST);
-  const sure = certain.low > 0 || certain.high < 0;
   // Each pair without a score may hide a whole point in either direction.
   const hidden = found.open / Math.max(1, pairs + found.open);
   return (
@@ -116,15 +116,15 @@ export function Compare({ a, b }: { a: Run; b: Run }) {
             </strong>
             <span>
               95 % of draws over {found.tasks.length.toLocaleString("en")} tasks: {figure(certain.low)} to {figure(certain.high)}
-              {Number.isNaN(certain.low) ? "" : sure ? "" : ", which holds 0: the runs may be alike"}
+              {certain.low <= 0 && certain.high >= 0 && ", which holds 0: the runs may be alike"}
             </span>
           </p>
           <p class="facts">
-            {(["better", "worse", "same", "open", "missing"] as const).map((word) => (
-              <span>
-                {found[word].toLocaleString("en")} {{ open: "without a score in one", missing: "in one run only" }[word as string] ?? word}
-              </span>
-            ))}
+            <span>{found.better.toLocaleString("en")} better</span>
+            <span>{found.worse.toLocaleString("en")} worse</span>
+            <span>{found.same.toLocaleString("en")} same</span>
+            <span>{found.open.toLocaleString("en")} without a score in one</span>
+            <span>{found.missing.toLocaleString("en")} in one run only</span>
           </p>
           {found.open > 0 && hidden >= Math.abs(certain.mean) && (
             <p class="notice">
@@ -140,30 +140,16 @@ export function Compare({ a, b }: { a: Run; b: Run }) {
             </label>
           </div>
           <div class="wide" tabIndex={0} role="region" aria-label="tasks">
-          <table>
-            <thead>
-              <tr>
-                {["task", clear(a.name), clear(b.name), "difference", "pairs"].map((word) => (
-                  <th scope="col">{word}</th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((one) => (
-                <tr>
-                  <th scope="row">{clear(one.name)}</th>
-                  <td>
-                    <a href={address.group(a.name, one.name, 0)}>{figure(one.a / one.n)}</a>
-                  </td>
-                  <td>
-                    <a href={address.group(b.name, one.name, 0)}>{figure(one.b / one.n)}</a>
-                  </td>
-                  <td>{figure((one.b - one.a) / one.n)}</td>
-                  <td>{one.n}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            <Sheet
+              heads={["task", clear(a.name), clear(b.name), "difference", "pairs"]}
+              rows={shown.map((one) => [
+                clear(one.name),
+                <a href={address.group(a.name, one.name, 0)}>{figure(one.a / one.n)}</a>,
+                <a href={address.group(b.name, one.name, 0)}>{figure(one.b / one.n)}</a>,
+                figure((one.b - one.a) / one.n),
+                one.n,
+              ])}
+            />
           </div>
           {sorted.length > shown.length && <p class="dim">{shown.length} of {sorted.length.toLocaleString("en")} tasks are listed.</p>}
         </>

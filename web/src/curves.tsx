@@ -3,6 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Columns } from "./columns";
 import { useKeys } from "./keys";
 import { address, type Run } from "./run";
+import { Sheet } from "./sheet";
 import { clear, figure } from "./text";
 
 const MOST = 60;
@@ -133,26 +134,14 @@ export function Curves({ run, x }: { run: Run; x: string }) {
         <summary>the curves as a table</summary>
         {open && (
           <div class="sides" tabIndex={0} role="region" aria-label="curves as a table">
-            <table>
-              <thead>
-                <tr>
-                  {[by, "episodes", ...found.map((one) => one.name)].map((word) => (
-                    <th scope="col">{clear(word)}</th>
-                  ))}
-                </tr>
-              </thead>
-              <tbody>
-                {all.map((one, n) => (
-                  <tr>
-                    <th scope="row">{by === "version" ? <a href={episodes(one)}>{label(one)}</a> : label(one)}</th>
-                    <td>{one.rows.length}</td>
-                    {found.map((curve) => (
-                      <td>{figure(curve.values[n])}</td>
-                    ))}
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <Sheet
+              heads={[by, "episodes", ...found.map((one) => clear(one.name))]}
+              rows={all.map((one, n) => [
+                by === "version" ? <a href={episodes(one)}>{label(one)}</a> : label(one),
+                one.rows.length,
+                ...found.map((curve) => figure(curve.values[n])),
+              ])}
+            />
           </div>
         )}
       </details>

@@ -2,6 +2,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useTurnAt } from "./panel";
 import type { Environment, Trace, Turn } from "./record";
+import { Sheet } from "./sheet";
 import { clear, figure } from "./text";
 
 const LABEL = 58;
@@ -152,7 +153,7 @@ function Slider({ trace, turns, found, per, wide, height, at, go, children }: Sl
       aria-valuemin={0}
       aria-valuemax={Math.max(turns - 1, 0)}
       aria-valuenow={place}
-      aria-valuetext={`turn ${place}${column ? `: ${told(column)}` : ""}`}
+      aria-valuetext={`turn ${place}${column ? `: ${said(column)}` : ""}`}
       onKeyDown={pressed}
       onClick={(event) => {
         const x = event.clientX - event.currentTarget.getBoundingClientRect().left - LABEL;
@@ -170,8 +171,8 @@ function Slider({ trace, turns, found, per, wide, height, at, go, children }: Sl
   );
 }
 
-function told(column: Column): string {
-  const said = [
+function said(column: Column): string {
+  const words = [
     `${column.calls} ${column.calls === 1 ? "call" : "calls"}`,
     column.refused && "refused",
     column.fault && "planned fault",
@@ -179,7 +180,7 @@ function told(column: Column): string {
     column.step !== undefined && `step ${figure(column.step)}`,
     ...column.phases.map((name) => `phase ${name}`),
   ];
-  return clear(said.filter(Boolean).join(", "));
+  return clear(words.filter(Boolean).join(", "));
 }
 
 // The shapes, a path for each kind: thousands of turns are a dozen elements.
@@ -245,26 +246,7 @@ function Drawn(props: { found: Column[]; names: string[]; wide: number; environm
 }
 
 function Behind({ found, measure }: { found: Column[]; measure: Measure }) {
-  return (
-    <table>
-      <thead>
-        <tr>
-          {["turn", "calls", "what", "turn Σ", measure].map((word) => (
-            <th scope="col">{word}</th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {found.map((one) => (
-          <tr>
-            <th scope="row">{one.turns > 1 ? `${one.first}–${one.first + one.turns - 1}` : one.first}</th>
-            <td>{one.calls}</td>
-            <td>{told(one)}</td>
-            <td>{figure(one.sum)}</td>
-            <td>{figure(one.measure)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
+  const turns = (one: Column) => (one.turns > 1 ? `${one.first}–${one.first + one.turns - 1}` : one.first);
+  const rows = found.map((one) => [turns(one), one.calls, said(one), figure(one.sum), figure(one.measure)]);
+  return <Sheet heads={["turn", "calls", "what", "turn Σ", measure]} rows={rows} />;
 }

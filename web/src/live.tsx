@@ -5,6 +5,7 @@ import { Header, useReading, useTurns } from "./episode";
 import { useKeys } from "./keys";
 import type { Trace, Turn } from "./record";
 import { address, ask, type Run } from "./run";
+import { Sheet } from "./sheet";
 import { clear, figure } from "./text";
 
 const WAIT_S = 20;
@@ -110,34 +111,22 @@ export function Live({ run }: { run: Run }) {
         <p>Nothing is in play. Rows appear here while `quintain run` plays, or a Recorder watches.</p>
       )}
       {rows.length > 0 && (
-        <table class="runs">
-          <thead>
-            <tr>
-              {["task", "member", "turns", "last call", "refused", "playing for", "since the last turn"].map((word) => (
-                <th scope="col">{word}</th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((one, n) => (
-              <tr class={n === chosen ? "chosen" : ""}>
-                <th scope="row">
-                  <a href={address.live(run.name, ...one.key)}>{clear(one.key[0])}</a>
-                  {one.key[2] > 0 && ` attempt ${one.key[2]}`}
-                </th>
-                <td>{one.key[1]}</td>
-                <td>{one.turns}</td>
-                <td>{clear(one.call)}</td>
-                <td>{one.errors || ""}</td>
-                <td>{seconds(now - one.began)}</td>
-                <td>
-                  {seconds(now - one.at)}
-                  {n === 0 && rows.length > 1 && <span class="dim"> ← longest</span>}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Sheet
+          heads={["task", "member", "turns", "last call", "refused", "playing for", "since the last turn"]}
+          rows={rows.map((one, n) => [
+            <>
+              {n === chosen && "▸ "}
+              <a href={address.live(run.name, ...one.key)}>{clear(one.key[0])}</a>
+              {one.key[2] > 0 && ` attempt ${one.key[2]}`}
+            </>,
+            one.key[1],
+            one.turns,
+            clear(one.call),
+            one.errors || "",
+            seconds(now - one.began),
+            `${seconds(now - one.at)}${n === 0 && rows.length > 1 ? " ← longest" : ""}`,
+          ])}
+        />
       )}
     </>
   );
