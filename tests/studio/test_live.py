@@ -50,7 +50,16 @@ def test_live_follows_episodes_from_begin_to_end(tmp_path: Path) -> None:
         "turns": [json.loads(codec.json(A.turns[1]))],
         "head": json.loads(began(A, 0))["head"],
     }
-    append(tmp_path, b"torn by a full disk\n", ENDED)
+    forged = [
+        b'{"key":["a",0,0],"turn":{"steps":5}}\n',
+        b'{"began":"x"}\n',
+        b"[" * 100_000 + b"\n",
+        b'"\xff"\n',
+        b"5\n",
+    ]
+    append(tmp_path, b"torn by a full disk\n", *forged)
+    assert rows(live)[1] == ("a", 0, 0, 2, "update", 1)
+    append(tmp_path, ENDED)
     assert rows(live) == [("b", 1, 0, 0, "", 0)]
     assert live.turns(("a", 0, 0), 0) == {"head": None, "turns": []}
 

@@ -14,9 +14,10 @@ pytest.importorskip("httpx", reason="pip install 'quintain[http]'")
 
 from starlette.testclient import TestClient
 
+from quintain import plugins
 from quintain.changes import MISSING, shown
 from quintain.cli import main
-from quintain.studio import access
+from quintain.studio import access, player
 from quintain.studio.app import build
 from quintain.studio.folders import Runs
 from quintain.studio.replays import Replays
@@ -79,6 +80,15 @@ def test_changes_are_those_that_show_names(client: Client, home: Path, capsys: p
     assert any(step["changes"] for step in steps)
     assert rows(studio, turns="1:2")[1:] == [step for step in steps if step["turn"] == 1]
     assert studio.get("/api/runs/run/episodes/0/changes?turns=x").status_code == 404
+
+
+def test_steps_that_change_much_are_cut(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env, line = plugins.environment(f"{home / 'desk.py'}"), (home / "run" / "traces.jsonl").read_bytes().splitlines()[0]
+    whole = player.played(env, line).steps
+    monkeypatch.setattr(player, "_CHANGES", 1)
+    cut = player.played(env, line).steps
+    assert any(step.more for step in cut)
+    assert [len(step.changes) + step.more for step in cut] == [len(step.changes) for step in whole]
 
 
 def side(change: dict[str, Any], name: str) -> str | None:

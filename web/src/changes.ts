@@ -12,6 +12,8 @@ export interface StepChange {
   turn: number;
   step: number;
   changes: ChangeText[];
+  // Changes that are left out.
+  more?: number;
 }
 
 export interface Changes {

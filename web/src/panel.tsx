@@ -94,6 +94,7 @@ function World({ trace, changes, turn }: PanelProps & { changes: Changes; turn: 
               ))}
             </dl>
           ))}
+          {one.more !== undefined && <p class="dim">and {one.more.toLocaleString("en")} more</p>}
         </div>
       ))}
     </>

@@ -107,7 +107,7 @@ class Live:
                 self._place += len(chunk)
                 *lines, self._rest = (self._rest + chunk).split(b"\n")
                 for line in lines:
-                    with contextlib.suppress(msgspec.DecodeError):  # A disk that was full tore it.
+                    with contextlib.suppress(msgspec.DecodeError, ValueError, RecursionError):  # Torn, or forged.
                         self._add(_event.decode(line))
 
     def _add(self, event: _Event) -> None:

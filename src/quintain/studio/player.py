@@ -24,6 +24,8 @@ from .watch import task_of, watch
 
 _CHARACTERS = 4000
 """Characters of a value; the rest is left out."""
+_CHANGES = 500
+"""Changes of a step; the rest is counted."""
 
 
 class ChangeText(msgspec.Struct, omit_defaults=True):
@@ -34,12 +36,19 @@ class ChangeText(msgspec.Struct, omit_defaults=True):
     after: str | None = None
 
 
-class StepChange(msgspec.Struct):
-    """Changes of one step."""
+class StepChange(msgspec.Struct, omit_defaults=True):
+    """Changes of one step.
+
+    Attributes:
+        turn, step: Place of the step.
+        changes: The first of its changes.
+        more: Number of those that are left out.
+    """
 
     turn: int
     step: int
     changes: list[ChangeText]
+    more: int = 0
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
@@ -100,7 +109,10 @@ def played(env: Environment[Any], line: bytes) -> Answer:
     # The record alone drives the world: a program that was the harness is not started again.
     env = env.replace(harness=ReplayHarness(trace))
     seen = asyncio.run(watch(env, task_of(env, trace), trace))
-    steps = [StepChange(turn, step, list(map(_change, found))) for (turn, step), found in seen.steps.items()]
+    steps = [
+        StepChange(turn, step, list(map(_change, found[:_CHANGES])), max(0, len(found) - _CHANGES))
+        for (turn, step), found in seen.steps.items()
+    ]
     return Answer(steps, seen.diverged, stale)
 
 
