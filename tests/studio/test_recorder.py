@@ -15,6 +15,7 @@ from quintain import codec
 from quintain.harness import Harness, Replayable, Request, ToolLoop
 from quintain.record import RunFolder, read_traces
 from quintain.replay import ReplayHarness
+from quintain.report import Summary
 from quintain.rollouts import rollouts
 from quintain.studio import recorder as module
 from quintain.studio.recorder import Recorder
@@ -100,6 +101,19 @@ def test_timings_hold_the_seconds_of_each_turn(tmp_path: Path) -> None:
         totals = [sum(column) for column in zip(*row["turns"], strict=True)]
         assert totals[:2] == pytest.approx([row["model_s"], row["tool_s"]])
         assert totals[2] <= row["verifier_s"]
+
+
+def test_summaries_add_up_the_seconds_of_recorded_episodes(tmp_path: Path) -> None:
+    async def sums() -> Summary:
+        found, env, agent = Summary((0.0, 1.0)), environment(), Slow(tmp_path / module.FILE)
+        with RunFolder(tmp_path, {}) as folder, Recorder(folder) as recorder:
+            async for group in rollouts(recorder.watch(env), agent, env.tasks("test")[:3], folder=folder):
+                found.add(group.rollouts)
+        return found
+
+    seconds = asyncio.run(sums()).seconds
+    assert seconds.keys() == {"model", "tool", "verifier", "queue", "total"}
+    assert seconds["model"] == pytest.approx(sum(row["model_s"] for row in lines(tmp_path / "timings.jsonl")))
 
 
 def test_a_stopped_run_says_what_was_in_play(tmp_path: Path) -> None:
