@@ -19,7 +19,6 @@ audit_table, summary, transcript           terminal views of an audit, a run, a 
 audit_accepted             findings that the author of an environment accepts
 audit_advisor              language model that proposes probes to an audit
 audit_causes               findings of one cause as one finding
-watch                      what each step of a trace changed in the world
 training_rows, parquet, whole_run          contents of exported files
 training_page              page of a training report
 logs                       logs of other tools as run folders

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, NamedTuple, TypeVar
 
 from quintain.changes import WorldChange, changes
 from quintain.environment import Environment
+from quintain.errors import UsageError
 from quintain.replay import ReplayModel, replay_env
 from quintain.rollout import rollout
 from quintain.state import State
@@ -28,6 +30,20 @@ class StepChanges(NamedTuple):
     """The first turn whose replay differs from the trace; None if all agree."""
     best: dict[str, float]
     """The maximum of each criterion, weight included."""
+
+
+def task_of(env: Environment[Any], trace: Trace) -> Task[Any]:
+    """Returns the task of a trace; searches all splits if the environment does not have the trace's split.
+
+    Raises:
+        UsageError: The environment has no such task.
+    """
+    if trace.split in env.splits:
+        return env.task(trace.split, trace.task)
+    for split in env.splits:
+        with contextlib.suppress(UsageError):
+            return env.task(split, trace.task)
+    raise UsageError(f"{env.name} has no task {trace.task!r} in {', '.join(env.splits)}")
 
 
 async def watch(env: Environment[S], task: Task[S], trace: Trace) -> StepChanges:
