@@ -7,8 +7,8 @@ terminated (SIGTERM). An unexpected exception keeps its traceback.
 Commands, one module each (`quintain replay-finding` is replay_finding):
 
 audit, conform, demo, export, keys, new, replay      the command of that name
-replay_finding, rescore, run, serve, show, studio    the command of that name
-training, triage                                     the command of that name
+product, replay_finding, rescore, run, serve, show   the command of that name
+studio, training, triage                             the command of that name
 listing        `quintain list`
 
 Parts of the commands:
@@ -52,6 +52,7 @@ from .help import CommandGroup
 from .keys import keys
 from .listing import list_
 from .new import new
+from .product import product
 from .replay import replay
 from .replay_finding import replay_finding
 from .rescore import rescore
@@ -78,6 +79,7 @@ for command in (
     keys,
     show,
     studio,
+    product,
     export,
     replay,
     audit,
