@@ -15,10 +15,22 @@ from . import console, options
 
 @click.command(short_help="Start a product, such as Zendesk, at a real address.")
 @click.argument("name", type=click.Choice(["zendesk"]))
-@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="TCP port; 0 for any free one.")
-@click.option("--tickets", type=click.IntRange(0, 100_000), default=10, show_default=True, help="Tickets to begin with.")
-@click.option("--step", type=click.FloatRange(0.001), default=1.0, show_default=True, help="Seconds that a request takes in the world.")
-@click.option("--wall", type=click.FloatRange(0), default=0.0, help="Seconds in the world per real second, instead of --step.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="TCP port; 0 for any free one."
+)
+@click.option(
+    "--tickets", type=click.IntRange(0, 100_000), default=10, show_default=True, help="Tickets to begin with."
+)
+@click.option(
+    "--step",
+    type=click.FloatRange(0.001),
+    default=1.0,
+    show_default=True,
+    help="Seconds that a request takes in the world.",
+)
+@click.option(
+    "--wall", type=click.FloatRange(0), default=0.0, help="Seconds in the world per real second, instead of --step."
+)
 @options.json
 def product(*, name: str, port: int, tickets: int, step: float, wall: float, as_json: bool) -> None:
     """Start the product NAME on this machine, for client libraries and curl, until Ctrl-C.
@@ -37,7 +49,13 @@ def product(*, name: str, port: int, tickets: int, step: float, wall: float, as_
     served.add(world.subdomain, world, [zendesk.TOKEN])
 
     def ready(url: str) -> None:
-        facts = {"url": url, "email": zendesk.ADMIN, "token": zendesk.TOKEN, "pages": None, "control": url + door.CONTROL}
+        facts = {
+            "url": url,
+            "email": zendesk.ADMIN,
+            "token": zendesk.TOKEN,
+            "pages": None,
+            "control": url + door.CONTROL,
+        }
         if as_json:
             console.write([codec.json(facts).decode() + "\n"])
         else:

@@ -1,14 +1,14 @@
 """Zendesk Support as a world: its API, rules and clocks.
 
-    tables                              rows
-    account, world                      the account's state, and the product as a world
-    conditions, actions                 what rules ask and do; triggers, automations
-    commit                              the only way to change a ticket
-    sla                                 measurements, clocks and policies
-    search                              the query language
-    wire                                conventions of the API
-    people, tickets, business, webhooks, misc    routes by subject
-    seed                                a fresh account
+tables                              rows
+account, world                      the account's state, and the product as a world
+conditions, actions                 what rules ask and do; triggers, automations
+commit                              the only way to change a ticket
+sla                                 measurements, clocks and policies
+search                              the query language
+wire                                conventions of the API
+people, tickets, requests, business, webhooks, misc    routes by subject
+seed                                a fresh account
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,7 +27,8 @@ HARD_CLOSE_S = 28 * 86_400
 STATE_ACTIONS = ("status", "type", "priority", "group_id", "assignee_id", "set_tags", "current_tags", "remove_tags",
                  "custom_status_id", "ticket_form_id", "follower", "brand_id", "subject")  # fmt: skip
 ACTIONS = {
-    "trigger": (*STATE_ACTIONS, "notification_user", "notification_group", "notification_webhook", "satisfaction_score", "cc",
+    "trigger": (*STATE_ACTIONS, "notification_user", "notification_group", "notification_webhook",
+        "satisfaction_score", "cc",
                 "locale_id", "set_schedule"),
     "automation": (*STATE_ACTIONS, "notification_user", "notification_group", "notification_webhook",
                    "satisfaction_score", "cc", "locale_id"),
@@ -56,7 +58,7 @@ def _decoded(text: str) -> list[Json]:
 
 @functools.lru_cache(maxsize=256)
 def _rules(records: tuple[tuple[Any, ...], ...]) -> list[tuple[int, str, Callable[[Update], bool], list[Json]]]:
-    return [(id, title, compiled(conditions), _decoded(actions)) for id, title, conditions, actions in records]
+    return [(one[0], one[1], compiled(one[2]), _decoded(one[3])) for one in records]
 
 
 def run_triggers(made: Update) -> None:
@@ -67,12 +69,16 @@ def run_triggers(made: Update) -> None:
     again = True
     while again:
         again = False
-        for id, title, holds, actions in rules:
-            if id in fired or not holds(made):
+        for number, title, holds, actions in rules:
+            if number in fired or not holds(made):
                 continue
-            fired.add(id)
-            source = {"from": {"deleted": False, "title": title, "id": id, "revision_id": 1}, "to": {}, "rel": "trigger"}
-            old = ticket.__copy__()
+            fired.add(number)
+            source = {
+                "from": {"deleted": False, "title": title, "id": number, "revision_id": 1},
+                "to": {},
+                "rel": "trigger",
+            }
+            old = copy(ticket)
             apply(made, actions, {"channel": "rule", "source": source})
             if ticket != old:
                 made.changes(old, {"channel": "rule", "source": source})
@@ -195,8 +201,9 @@ def _notify_user(made: Update, value: Any, via: Json) -> None:
     elif to == "requester_and_ccs":
         people = [ticket.requester_id, *ticket.email_cc_ids]
     else:
-        people = [ticket.assignee_id] if to == "assignee_id" else [_number(made, to)]
-    _send(made, [one for one in people if one is not None], subject, body=body, via=via)
+        number = ticket.assignee_id if to == "assignee_id" else _number(made, to)
+        people = [] if number is None else [number]
+    _send(made, people, subject, body=body, via=via)
 
 
 def _notify_group(made: Update, value: Any, via: Json) -> None:
@@ -217,7 +224,8 @@ def _send(made: Update, people: list[int], subject: str, *, body: str, via: Json
         for number in people:
             user = made.world.user(number)
             if user is not None and user.email:
-                mail = Mail(id=made.world.new_number(), ticket_id=made.ticket.id, to=user.email, subject=event["subject"],
+                mail = Mail(id=made.world.new_number(), ticket_id=made.ticket.id, to=user.email,
+                    subject=event["subject"],
                             body=event["body"], created_at=made.world.now)  # fmt: skip
                 insert(made.world.db, mail)
 
@@ -306,7 +314,7 @@ def now_of(world: Desk, user_id: int | None) -> Now:
     return Now(user_id, world.groups_of(user_id), before)
 
 
-def sweep(world: Desk, argument: Any) -> None:
+def sweep(world: Desk, argument: int | None) -> None:
     """Runs the automations over the tickets that are not closed. Each hour sets the next."""
     from .commit import commit
 
@@ -315,14 +323,21 @@ def sweep(world: Desk, argument: Any) -> None:
     for rule in select(world.db, Automation, "active = 1 ORDER BY position, id"):
         where, values = sql(rule.conditions, now_of(world, None))
         where = f"status <> 'closed' AND deleted = 0 AND {where} ORDER BY id LIMIT {SWEPT}"
+        source = {"from": {"deleted": False, "title": rule.title, "id": rule.id}, "to": {}, "rel": "automation"}
+        via = {"channel": "rule", "source": source}
+        then = functools.partial(_apply_rule, rule.actions)
         for ticket in select(world.db, Ticket, where, *values):
-            source = {"from": {"deleted": False, "title": rule.title, "id": rule.id}, "to": {}, "rel": "automation"}
-            commit(world, actor, ticket, {}, via={"channel": "rule", "source": source}, by_system=True,
-                   before_triggers=lambda made, rule=rule: apply(made, rule.actions, made.via))  # fmt: skip
+            commit(world, actor, ticket, {}, via=via, by_system=True, before_triggers=then)
     old = moment(world.clock.now - HARD_CLOSE_S)
-    where = "status = 'solved' AND deleted = 0 AND (SELECT m.solved_at FROM zd_metrics m WHERE m.id = zd_tickets.id) <= ?"
+    where = (
+        "status = 'solved' AND deleted = 0 AND (SELECT m.solved_at FROM zd_metrics m WHERE m.id = zd_tickets.id) <= ?"
+    )
     for ticket in select(world.db, Ticket, f"{where} ORDER BY id", old):
         commit(world, actor, ticket, {"status": "closed"}, via={"channel": "rule"}, by_system=True)
+
+
+def _apply_rule(actions: list[Json], made: Update) -> None:
+    apply(made, actions, made.via)
 
 
 def system_user(world: Desk) -> User:

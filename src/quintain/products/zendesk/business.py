@@ -1,11 +1,12 @@
-"""Business rules and settings: triggers, automations, macros, views, SLA policies, schedules, fields, forms, statuses."""
+"""Business rules and settings: triggers, automations, macros, views, SLA policies, schedules, fields, forms."""
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from quintain.resources.web import Exchange, Listing, ResourceSpec, Routes
-from quintain.resources.web.rows import as_shown, count, find, insert, select, shown
+from quintain.resources.web.rows import as_shown, count, insert, select, shown
 
 from . import actions
 from .account import Desk
@@ -38,9 +39,11 @@ ROUTES = Routes()
 route = ROUTES.route
 RULE = ("title", "active", "description", "position", "actions", "conditions")
 ALL = ("list", "show", "create", "update", "delete")
-COLUMNS = {"subject": "Subject", "requester": "Requester", "created": "Requested", "updated": "Updated", "group": "Group",
+COLUMNS = {"subject": "Subject", "requester": "Requester", "created": "Requested", "updated": "Updated",
+    "group": "Group",
            "assignee": "Assignee", "status": "Status", "priority": "Priority", "type": "Type", "nice_id": "ID",
-           "organization": "Organization", "submitter": "Submitter", "due_date": "Due date", "brand": "Brand"}  # fmt: skip
+           "organization": "Organization", "submitter": "Submitter", "due_date": "Due date",
+           "brand": "Brand"}  # fmt: skip
 _DEFAULT = ("subject", "requester", "created", "updated", "group", "assignee")
 _SORTS = {"created": "created_at", "updated": "updated_at", "requester": "requester_id", "assignee": "assignee_id",
           "group": "group_id", "nice_id": "id", "due_date": "due_at", "organization": "organization_id"}  # fmt: skip
@@ -53,18 +56,15 @@ def _clean(kind: str) -> Any:
                 fields.setdefault("conditions", {"all": [], "any": []})[part] = fields[part]
         if "title" in fields:
             fields["raw_title"] = fields["title"]
-        if kind != "macro" and (row is None or "conditions" in fields):
-            given = {"all": [], "any": []} | (fields.get("conditions") or {}) if kind != "sla" else fields.get("filter")
-            wrong = faults(kind, given) if given is not None or kind != "sla" else ""
-            if wrong:
-                raise API.invalid({"base": [(wrong, "InvalidValue")]})
-            if kind != "sla":
-                fields["conditions"] = given
+        name, wrong = "filter" if kind == "sla" else "conditions", ""
+        if kind != "macro" and (row is None or name in fields):
+            fields[name] = {"all": [], "any": []} | (fields.get(name) or {})
+            wrong = faults(kind, fields[name])
         if kind in actions.ACTIONS and (row is None or "actions" in fields):
-            wrong = actions.faults(kind, fields.get("actions"))
-            if wrong:
-                raise API.invalid({"base": [(wrong, "InvalidValue")]})
-        if row is None and "position" not in fields and kind in {"trigger", "automation", "view", "sla"}:
+            wrong = wrong or actions.faults(kind, fields.get("actions"))
+        if wrong:
+            raise API.invalid({"base": [(wrong, "InvalidValue")]})
+        if row is None and "position" not in fields and kind in _KINDS:
             fields["position"] = count(world.db, _KINDS[kind]) + 1
         return _MORE[kind](fields, row) if kind in _MORE else fields
 
@@ -100,7 +100,8 @@ def _view(fields: dict[str, Any], row: TicketView | None) -> dict[str, Any]:
             "group_by": output.get("group_by"), "group_order": output.get("group_order") or "desc",
             "sort_by": output.get("sort_by"), "sort_order": output.get("sort_order") or "desc",
             "group": None, "sort": {"id": output.get("sort_by"), "order": output.get("sort_order") or "desc"},
-            "columns": [{"id": n, "title": COLUMNS.get(n, str(n)), "filterable": True, "sortable": True} for n in columns],
+            "columns": [{"id": n, "title": COLUMNS.get(n, str(n)), "filterable": True,
+                "sortable": True} for n in columns],
             "fields": [], "custom_fields": [],
         }  # fmt: skip
     return {**fields, "execution": execution}
@@ -129,11 +130,12 @@ def _sorted_rules(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]
 
 def _personal(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:
     where, values = _sorted_rules(world, exchange)
+    kind, target = "json_extract(restriction, '$.type')", "json_extract(restriction, '$.id')"
+    groups = "SELECT group_id FROM zd_group_memberships m WHERE m.user_id = ?"
+    several = f"EXISTS (SELECT 1 FROM json_each(restriction, '$.ids') i WHERE i.value IN ({groups}))"
     mine = (
-        "(restriction IS NULL OR (json_extract(restriction, '$.type') = 'User' AND json_extract(restriction, '$.id') = ?) "
-        "OR (json_extract(restriction, '$.type') = 'Group' AND (json_extract(restriction, '$.id') IN (SELECT group_id FROM "
-        "zd_group_memberships m WHERE m.user_id = ?) OR EXISTS (SELECT 1 FROM json_each(restriction, '$.ids') i JOIN "
-        "zd_group_memberships m ON m.group_id = i.value WHERE m.user_id = ?))))"
+        f"(restriction IS NULL OR ({kind} = 'User' AND {target} = ?) "
+        f"OR ({kind} = 'Group' AND ({target} IN ({groups}) OR {several})))"
     )
     me = exchange.caller.id
     return f"{mine} AND {where}", (me, me, me, *values)
@@ -153,15 +155,18 @@ def _show_categories(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]
 
 TRIGGERS = ResourceSpec(
     name="trigger", row=Trigger, path="/api/v2/triggers", style=API, order=("position",), scope=_sorted_rules,
-    writable=(*RULE, "category_id", "raw_title"), required=("title",), clean=_clean("trigger"), sort=("position", "title"),
+    writable=(*RULE, "category_id", "raw_title"), required=("title",), clean=_clean("trigger"), sort=("position",
+        "title"),
 )  # fmt: skip
 CATEGORIES = ResourceSpec(
-    name="trigger_category", plural="trigger_categories", row=TriggerCategory, path="/api/v2/trigger_categories", style=API,
+    name="trigger_category", plural="trigger_categories", row=TriggerCategory, path="/api/v2/trigger_categories",
+    style=API,
     verbs=ALL, order=("position",), writable=("name", "position"), required=("name",), show=_show_categories,
 )  # fmt: skip
 AUTOMATIONS = ResourceSpec(
     name="automation", row=Automation, path="/api/v2/automations", style=API, order=("position",), scope=_sorted_rules,
-    writable=(*RULE, "raw_title"), required=("title",), clean=_clean("automation"), verbs=ALL, sort=("position", "title"),
+    writable=(*RULE, "raw_title"), required=("title",), clean=_clean("automation"), verbs=ALL, sort=("position",
+        "title"),
 )  # fmt: skip
 MACROS = ResourceSpec(
     name="macro", row=Macro, path="/api/v2/macros", style=API, write="agent", order=("position",), scope=_personal,
@@ -175,8 +180,10 @@ VIEWS = ResourceSpec(
     sort=("position", "title", "created_at", "updated_at"),
 )  # fmt: skip
 POLICIES = ResourceSpec(
-    name="sla_policy", plural="sla_policies", row=SlaPolicy, path="/api/v2/slas/policies", style=API, order=("position",),
-    read="admin", writable=("title", "description", "position", "filter", "policy_metrics"), required=("title", "policy_metrics"),
+    name="sla_policy", plural="sla_policies", row=SlaPolicy, path="/api/v2/slas/policies", style=API,
+    order=("position",),
+    read="admin", writable=("title", "description", "position", "filter", "policy_metrics"), required=("title",
+        "policy_metrics"),
     clean=_clean("sla"), verbs=ALL,
 )  # fmt: skip
 SCHEDULES = ResourceSpec(
@@ -186,7 +193,9 @@ SCHEDULES = ResourceSpec(
 
 
 def _field(path: str, name: str, row: type[Any]) -> ResourceSpec:
-    fields = tuple(n for n in row.__struct_fields__ if n not in {"id", "created_at", "updated_at", "removable", "system"})
+    fields = tuple(
+        n for n in row.__struct_fields__ if n not in {"id", "created_at", "updated_at", "removable", "system"}
+    )
     return ResourceSpec(
         name=name, row=row, path=path, style=API, order=("position",), verbs=(*ALL, "count"), writable=fields,
         required=("title", *(("key",) if "key" in fields and name != "ticket_field" else ())),
@@ -203,7 +212,8 @@ def _clean_field(world: Desk, exchange: Exchange, fields: dict[str, Any], row: A
     options = fields.get("custom_field_options")
     if isinstance(options, list):
         fields["custom_field_options"] = [
-            {"id": one.get("id") or world.new_number(), "name": one.get("name"), "raw_name": one.get("name"), "value": one.get("value")}
+            {"id": one.get("id") or world.new_number(), "name": one.get("name"), "raw_name": one.get("name"),
+                "value": one.get("value")}
             for one in options if isinstance(one, dict)
         ]  # fmt: skip
     return fields
@@ -217,12 +227,14 @@ FORMS = ResourceSpec(
               "agent_conditions", "end_user_conditions"),
 )  # fmt: skip
 STATUSES = ResourceSpec(
-    name="custom_status", plural="custom_statuses", row=CustomStatus, path="/api/v2/custom_statuses", style=API, verbs=ALL[:4],
+    name="custom_status", plural="custom_statuses", row=CustomStatus, path="/api/v2/custom_statuses", style=API,
+    verbs=ALL[:4],
     writable=("status_category", "agent_label", "end_user_label", "description", "active"),
     required=("status_category", "agent_label"),
 )  # fmt: skip
 BRANDS = ResourceSpec(
-    name="brand", row=Brand, path="/api/v2/brands", style=API, writable=("name", "subdomain", "active"), required=("name",),
+    name="brand", row=Brand, path="/api/v2/brands", style=API, writable=("name", "subdomain", "active"),
+    required=("name",),
     verbs=ALL,
 )  # fmt: skip
 RESOURCES = (
@@ -240,7 +252,12 @@ def _active(spec: ResourceSpec) -> Any:
 
 for _spec in (TRIGGERS, AUTOMATIONS, MACROS, VIEWS):
     ROUTES.add("GET", f"{_spec.path}/active", _active(_spec), who="agent")
-ROUTES.add("GET", "/api/v2/views/compact", lambda world, exchange: VIEWS.answer_list(world, exchange, "active = 1"), who="agent")
+ROUTES.add(
+    "GET",
+    "/api/v2/views/compact",
+    lambda world, exchange: VIEWS.answer_list(world, exchange, "active = 1"),
+    who="agent",
+)
 
 
 def _reorder(spec: ResourceSpec, key: str) -> Any:
@@ -252,7 +269,7 @@ def _reorder(spec: ResourceSpec, key: str) -> Any:
         if {*ids} - {*known}:
             raise Refusals.missing()
         for position, one in enumerate([*ids, *(other for other in known if other not in ids)], 1):
-            world.db.execute(f"UPDATE {_table(spec)} SET position = ? WHERE id = ?", position, one)  # noqa: S608
+            world.db.execute(f"UPDATE {_table(spec)} SET position = ? WHERE id = ?", position, one)
         return spec.answer_list(world, exchange)
 
     return reorder
@@ -273,19 +290,26 @@ def _definitions(kind: str, path: str) -> None:
 
     def definitions(world: Desk, exchange: Exchange) -> Any:
         found = [
-            {"group": "ticket", "title": one.title, "subject": name, "type": "list", "nullable": False, "repeatable": False,
+            {"group": "ticket", "title": one.title, "subject": name, "type": "list", "nullable": False,
+                "repeatable": False,
              "operators": [{"value": op, "title": op.replace("_", " "), "terminal": op in {"changed", "not_changed"}}
                            for op in one.operators + (one.more if initial == "t" else ())], "values": []}
             for name, one in FIELDS.items() if initial in one.kinds
         ]  # fmt: skip
-        given = [{"title": n.replace("_", " "), "subject": n, "type": "list", "group": "ticket", "nullable": False, "values": []}
+        given = [{"title": n.replace("_", " "), "subject": n, "type": "list", "group": "ticket", "nullable": False,
+            "values": []}
                  for n in actions.ACTIONS.get(kind.removesuffix("s"), ())]  # fmt: skip
         return {"definitions": {"conditions_all": found, "conditions_any": found, "actions": given}}
 
     ROUTES.add("GET", f"{path}/definitions", definitions, who="agent")
 
 
-for _kind, _path in (("triggers", TRIGGERS.path), ("automations", AUTOMATIONS.path), ("views", VIEWS.path), ("policies", POLICIES.path)):
+for _kind, _path in (
+    ("triggers", TRIGGERS.path),
+    ("automations", AUTOMATIONS.path),
+    ("views", VIEWS.path),
+    ("policies", POLICIES.path),
+):
     _definitions(_kind, _path)
 
 
@@ -311,8 +335,12 @@ def add_holiday(world: Desk, exchange: Exchange) -> Any:
     except ValueError:
         raise API.invalid({"base": [("Holiday: needs start_date and end_date", "InvalidValue")]}) from None
     if last < first or not given.get("name"):
-        raise API.invalid({"base": [("Holiday: needs a name, and an end that is not before its start", "InvalidValue")]})
-    row = Holiday(id=world.new_number(), name=str(given["name"]), start_date=first, end_date=last, schedule_id=exchange.id)
+        raise API.invalid(
+            {"base": [("Holiday: needs a name, and an end that is not before its start", "InvalidValue")]}
+        )
+    row = Holiday(
+        id=world.new_number(), name=str(given["name"]), start_date=first, end_date=last, schedule_id=exchange.id
+    )
     insert(world.db, row)
     return {"holiday": as_shown(row)}
 
@@ -322,9 +350,11 @@ def add_holiday(world: Desk, exchange: Exchange) -> Any:
 
 def _preview(world: Desk, exchange: Exchange, ticket: Ticket, macro: Macro) -> Any:
     """Returns the ticket as a macro would change it; nothing is saved."""
-    made = Update(world, actor(world, exchange), ticket.__copy__(), ticket, {"channel": "web"})
+    made = Update(world, actor(world, exchange), copy(ticket), ticket, {"channel": "web"})
     actions.apply(made, macro.actions, {})
-    changed = {n: getattr(made.ticket, n) for n in ticket.__struct_fields__ if getattr(made.ticket, n) != getattr(ticket, n)}
+    changed = {
+        n: getattr(made.ticket, n) for n in ticket.__struct_fields__ if getattr(made.ticket, n) != getattr(ticket, n)
+    }
     said = {one["field"]: one.get("value") for one in macro.actions if one["field"].startswith("comment_")}
     comment: Json = {}
     if said.get("comment_value") or said.get("comment_value_html"):
@@ -333,7 +363,9 @@ def _preview(world: Desk, exchange: Exchange, ticket: Ticket, macro: Macro) -> A
         comment = {"body": text, "html_body": text, "scoped_body": [["channel:all", text]],
                    "public": said.get("comment_mode_is_public", "true") in {"true", True}}  # fmt: skip
     url = f"{exchange.base}/api/v2/tickets/{ticket.id}.json"
-    found: Json = {"ticket": {"id": ticket.id or None, "url": url, **changed, **({"comment": comment} if comment else {})}}
+    found: Json = {
+        "ticket": {"id": ticket.id or None, "url": url, **changed, **({"comment": comment} if comment else {})}
+    }
     return {"result": found | ({"comment": comment} if comment else {})}
 
 
@@ -389,7 +421,10 @@ def _executed(world: Desk, exchange: Exchange, view: TicketView) -> Any:
     names = {"created": "created_at", "updated": "updated_at", "nice_id": "id", "due_date": "due_at"}
     rows = []
     for ticket in tickets:
-        row: Json = {"ticket_id": ticket["id"], "ticket": {name: ticket[name] for name in ("id", "subject", "status", "type", "priority", "url")}}
+        row: Json = {
+            "ticket_id": ticket["id"],
+            "ticket": {name: ticket[name] for name in ("id", "subject", "status", "type", "priority", "url")},
+        }
         for column in columns:
             name = names.get(column["id"], column["id"])
             row[column["id"]] = ticket.get(name, ticket.get(f"{name}_id"))
@@ -413,7 +448,15 @@ def preview(world: Desk, exchange: Exchange) -> Any:
 def _count_of(exchange: Exchange, id: int, value: int, *, fresh: bool) -> Json:
     url = f"{exchange.base}/api/v2/views/{id}/count.json"
     shown_value = value if fresh else None
-    return {"view_count": {"url": url, "view_id": id, "value": shown_value, "pretty": str(value) if fresh else "...", "fresh": fresh}}
+    return {
+        "view_count": {
+            "url": url,
+            "view_id": id,
+            "value": shown_value,
+            "pretty": str(value) if fresh else "...",
+            "fresh": fresh,
+        }
+    }
 
 
 def _counted(world: Desk, exchange: Exchange, view: TicketView) -> Json:
@@ -436,5 +479,3 @@ def view_counts(world: Desk, exchange: Exchange) -> Any:
     """Counts the tickets of several views."""
     views = [VIEWS.need(world, exchange, one) for one in API.many(exchange, noun="views")]
     return {"view_counts": [_counted(world, exchange, view)["view_count"] for view in views]}
-
-

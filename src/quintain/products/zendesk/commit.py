@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
@@ -36,7 +37,8 @@ SYSTEM: Json = {"client": None, "ip_address": "127.0.0.1", "location": None, "la
 CREATED = ("subject", "requester_id", "priority", "type", "status", "organization_id", "brand_id", "ticket_form_id",
            "custom_status_id")  # fmt: skip
 """Fields that a creation always has an event for."""
-WATCHED = (*CREATED, "assignee_id", "group_id", "tags", "external_id", "problem_id", "due_at", "recipient", "follower_ids",
+WATCHED = (*CREATED, "assignee_id", "group_id", "tags", "external_id", "problem_id", "due_at", "recipient",
+    "follower_ids",
            "email_cc_ids", "is_public", "followup_ids")  # fmt: skip
 _PLAIN = ("subject", "priority", "type", "status", "external_id", "due_at", "recipient", "problem_id", "requester_id",
           "assignee_id", "group_id", "organization_id", "ticket_form_id", "brand_id", "custom_status_id")  # fmt: skip
@@ -155,7 +157,7 @@ def commit(
         raise Invalid("status", "Status: closed prevents ticket update")
     if wanted.get("safe_update") and ticket is not None and wanted.get("updated_stamp") != ticket.updated_at:
         raise Conflict("Safe Update prevented the update due to outdated ticket data")
-    before = None if ticket is None else ticket.__copy__()
+    before = None if ticket is None else copy(ticket)
     now = ticket or _blank(world, actor)
     made = Update(world, actor, now, before, via or API)
     _set(made, wanted)
@@ -171,7 +173,7 @@ def commit(
         made.events.insert(0, {"id": made.comment.id, "type": "Comment"})
     made.changes(before)
     if before_triggers is not None:
-        old = now.__copy__()
+        old = copy(now)
         before_triggers(made)
         made.changes(old, made.via)
     sla.count(made)
@@ -301,7 +303,9 @@ def _set_customs(made: Update, wanted: Mapping[str, Any]) -> None:
         options = {option["value"] for option in found.custom_field_options}
         for one in value if isinstance(value, list) else [value]:
             if options and one not in (None, "") and one not in options:
-                raise Invalid("base", f"{found.title}: {one} is not a valid option", "InvalidValue", ticket_field_id=found.id)
+                raise Invalid(
+                    "base", f"{found.title}: {one} is not a valid option", "InvalidValue", ticket_field_id=found.id
+                )
         tags -= {str(custom.get(str(found.id)))} if options else set()
         custom[str(found.id)] = value
         if options and value:
@@ -360,13 +364,8 @@ def person(world: Desk, fields: Mapping[str, Any]) -> User:
 
 
 def _comment(made: Update, wanted: Mapping[str, Any]) -> Comment | None:
-    given: Any = wanted.get("comment")
-    if given is None and made.before is None and wanted.get("description"):
-        given = {"body": wanted["description"]}
-    if isinstance(given, str):
-        given = {"body": given}
-    if not isinstance(given, dict):
-        given = {}
+    given: Any = wanted.get("comment") or (wanted.get("description") if made.before is None else None) or {}
+    given = given if isinstance(given, dict) else {"body": given}
     body = plain_text(str(given["html_body"])) if given.get("html_body") else str(given.get("body") or "")
     uploads = given.get("uploads") or []
     if not body.strip() and not uploads:
@@ -510,7 +509,7 @@ def _validate(made: Update) -> None:
     for name, table in (("group_id", "zd_agent_groups"), ("organization_id", "zd_organizations")):
         value = getattr(ticket, name)
         changed = value is not None and (before is None or value != getattr(before, name))
-        if changed and not world.db.execute(f"SELECT 1 FROM {table} WHERE id = ?", value):  # noqa: S608
+        if changed and not world.db.execute(f"SELECT 1 FROM {table} WHERE id = ?", value):
             raise Invalid(name, f"{name[:-3].capitalize()}: is invalid", "InvalidValue")
     if ticket.problem_id is not None and (before is None or ticket.problem_id != before.problem_id):
         problem = find(world.db, Ticket, ticket.problem_id)
@@ -522,7 +521,8 @@ def _validate(made: Update) -> None:
 
 def _require(made: Update) -> None:
     """Raises Invalid for all fields at once that solving a ticket needs."""
-    ticket, missing = made.ticket, []
+    ticket = made.ticket
+    missing: list[tuple[str, int | None, str]] = []
     if ticket.assignee_id is None:
         missing.append(("Assignee", None, "FieldAssignee"))
     form = find(made.world.db, TicketForm, ticket.ticket_form_id)
@@ -554,8 +554,8 @@ def _require(made: Update) -> None:
 
 def _incidents(world: Desk, ticket: Ticket, before: Ticket | None) -> None:
     for number in {ticket.problem_id, before.problem_id if before else None} - {None}:
-        sql = "UPDATE zd_tickets SET has_incidents = EXISTS (SELECT 1 FROM zd_tickets i WHERE i.problem_id = ?) WHERE id = ?"
-        world.db.execute(sql, number, number)
+        has = "EXISTS (SELECT 1 FROM zd_tickets i WHERE i.problem_id = ?)"
+        world.db.execute(f"UPDATE zd_tickets SET has_incidents = {has} WHERE id = ?", number, number)
 
 
 def _solve_incidents(made: Update) -> None:

@@ -51,7 +51,8 @@ class Field(NamedTuple):
 
 
 _TIMES = ("NEW", "OPEN", "PENDING", "HOLD", "SOLVED", "CLOSED", "assigned_at", "updated_at", "requester_updated_at",
-          "assignee_updated_at", "due_date", "until_due_date", "sla_next_breach_at", "until_sla_next_breach_at")  # fmt: skip
+          "assignee_updated_at", "due_date", "until_due_date", "sla_next_breach_at",
+          "until_sla_next_breach_at")  # fmt: skip
 
 FIELDS: dict[str, Field] = {
     "group_id": Field(EQUAL, "tavs", "Group", CHANGED),
@@ -89,7 +90,8 @@ FIELDS: dict[str, Field] = {
     "within_schedule": Field(EQUAL, "t", "Within schedule"),
     "exact_created_at": Field(("less_than", "less_than_equal", "greater_than", "greater_than_equal"), "s", "Created"),
 } | {
-    name + suffix: Field(HOURS, "av", f"Hours since {name.lower()}") for name in _TIMES for suffix in ("", "_business_hours")
+    name + suffix: Field(HOURS, "av", f"Hours since {name.lower()}") for name in _TIMES for suffix in ("",
+        "_business_hours")
 }  # fmt: skip
 _CUSTOM = Field(CUSTOM, "tavs", "Custom field", CHANGED)
 _KINDS = {"trigger": "t", "automation": "a", "view": "v", "sla": "s"}
@@ -112,19 +114,25 @@ def faults(kind: str, conditions: Any) -> str:
         return "conditions must be an object with all and any"
     for part in ("all", "any"):
         for one in conditions.get(part) or []:
-            if not isinstance(one, dict) or not isinstance(one.get("field"), str):
-                return f"Condition {one!r} has no field"
-            found = known(one["field"])
-            if found is None or _KINDS[kind] not in found.kinds:
-                return f"Field {one['field']!r} is not valid for a {kind}"
-            allowed = found.operators + (found.more if kind == "trigger" else ())
-            if one.get("operator", "is") not in allowed:
-                return f"Operator {one.get('operator')!r} of {one['field']!r} is not one of {', '.join(allowed)}"
+            if wrong := _fault(kind, one):
+                return wrong
     named = {one["field"].removesuffix("_business_hours") for one in conditions.get("all") or []}
     if kind in {"view", "automation"} and not named & {*_ENDING, *STATUSES_UPPER}:
         return "You must select at least one of Status, Type, Group, Assignee or Requester in the all conditions"
     if kind == "automation" and not named & {*_TIMES}:
         return "An automation needs a condition on time"
+    return ""
+
+
+def _fault(kind: str, one: Any) -> str:
+    if not isinstance(one, dict) or not isinstance(one.get("field"), str):
+        return f"Condition {one!r} has no field"
+    found = known(one["field"])
+    if found is None or _KINDS[kind] not in found.kinds:
+        return f"Field {one['field']!r} is not valid for a {kind}"
+    allowed = found.operators + (found.more if kind == "trigger" else ())
+    if one.get("operator", "is") not in allowed:
+        return f"Operator {one.get('operator')!r} of {one['field']!r} is not one of {', '.join(allowed)}"
     return ""
 
 
@@ -156,7 +164,9 @@ def _test(condition: Json) -> Test:
         return _EVENTS[name](op, value)
     if name == "current_tags":
         words = set(str(value or "").lower().split())
-        return (lambda u: bool(words & {*u.ticket.tags})) if op == "includes" else lambda u: not words & {*u.ticket.tags}
+        return (
+            (lambda u: bool(words & {*u.ticket.tags})) if op == "includes" else lambda u: not words & {*u.ticket.tags}
+        )
     return _state(name, op, value)
 
 
@@ -172,9 +182,12 @@ def _state(name: str, op: str, value: Any) -> Test:
         return lambda u: limit is not None and (now := rank(get(u.ticket))) is not None and compare(now, limit)
     if op in {"present", "not_present"}:
         return lambda u: (get(u.ticket) not in {None, "", "False"}) is (op == "present")
+    return _changing(get, op, _special(wanted))
+
+
+def _changing(get: Callable[[Ticket], str | None], op: str, target: Callable[[Update], str | None]) -> Test:
     if op in {"changed", "not_changed"}:
         return lambda u: (get(u.ticket) != u.previous(get)) is (op == "changed")
-    target = _special(wanted)
     if op in {"value", "not_value"}:
         return lambda u: (get(u.ticket) == target(u) and get(u.ticket) != u.previous(get)) is (op == "value")
     if op in {"value_previous", "not_value_previous"}:
@@ -237,7 +250,9 @@ def _text(value: Any) -> str | None:
         return None
     if isinstance(value, list):
         return " ".join(map(str, value))
-    return value if isinstance(value, str) else ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return (
+        value if isinstance(value, str) else ("true" if value else "false") if isinstance(value, bool) else str(value)
+    )
 
 
 def _words(read: Callable[[Update], str]) -> Callable[[str, Any], Test]:
@@ -275,7 +290,7 @@ def _comment(op: str, value: Any) -> Test:
         "not_relevant": lambda u: u.comment is not None,
         "requester_can_see_comment": lambda u: u.comment is not None and u.comment.public,
     }
-    test = tests.get(wanted, lambda u: False)
+    test: Test = tests.get(wanted) or (lambda u: False)
     return test if op == "is" else lambda u: not test(u)
 
 
@@ -359,7 +374,7 @@ def _clause(condition: Json, now: Now) -> tuple[str, Sequence[Any]]:
         return _hours(name, op, int(value or 0), now)
     if name == "current_tags":
         words = str(value or "").lower().split()
-        has = f"EXISTS (SELECT 1 FROM json_each(tags) WHERE value IN ({', '.join('?' * len(words))}))"  # noqa: S608
+        has = f"EXISTS (SELECT 1 FROM json_each(tags) WHERE value IN ({', '.join('?' * len(words))}))"
         return has if op == "includes" else f"NOT {has}", words
     column = _column(name)
     wanted = _wanted(name, value)
@@ -371,6 +386,10 @@ def _clause(condition: Json, now: Now) -> tuple[str, Sequence[Any]]:
         return _compared(name, column, op, wanted=wanted)
     if op in {"present", "not_present"}:
         return f"coalesce(CAST({column} AS TEXT), '') {'<>' if op == 'present' else '='} ''", ()
+    return _is(name, column, op, wanted=wanted, now=now)
+
+
+def _is(name: str, column: str, op: str, *, wanted: str | None, now: Now) -> tuple[str, Sequence[Any]]:
     if wanted == "current_groups":
         word = "IN" if op == "is" else "NOT IN"
         return f"coalesce({column}, 0) {word} ({', '.join('?' * len(now.groups))})", [*now.groups]

@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from quintain.resources.web import Exchange, HttpRequest, HttpResponse, Listing, Refuse, ResourceSpec, Routes
 from quintain.resources.database.rows import table_name
+from quintain.resources.web import Exchange, HttpRequest, HttpResponse, Listing, Refuse, ResourceSpec, Routes
 from quintain.resources.web.rows import count, delete, find, insert, marks, select, shown
 from quintain.resources.web.world import BackgroundJob
 
 from . import search
 from .account import Conflict, Desk, Invalid, moment, seconds
 from .commit import attachment, commit
-from .people import GROUPS, GROUP_MEMBERSHIPS, ORGANIZATION_MEMBERSHIPS, ORGANIZATIONS, USERS
+from .people import GROUP_MEMBERSHIPS, GROUPS, ORGANIZATION_MEMBERSHIPS, ORGANIZATIONS, USERS
 from .tables import (
     Article,
     Audit,
@@ -91,7 +91,11 @@ def run(world: Desk, exchange: Exchange) -> Any:
         where, values = _found(world, exchange, kind, terms)
         number = count(world.db, SPECS[kind].row, where, *values)
         if len(rows) < size and skip < total + number:
-            by = order if kind == "ticket" or order in {"id", "coalesce(created_at, '')", "coalesce(updated_at, '')"} else "id"
+            by = (
+                order
+                if kind == "ticket" or order in {"id", "coalesce(created_at, '')", "coalesce(updated_at, '')"}
+                else "id"
+            )
             listing = Listing(SPECS[kind].row, where, values, (by,), descending=down)
             text = f"{where} {listing.sorting()} LIMIT ? OFFSET ?"
             found = shown(world.db, SPECS[kind].row, text, *values, size - len(rows), max(0, skip - total))
@@ -115,8 +119,8 @@ def export(world: Desk, exchange: Exchange) -> Any:
     terms = _query(exchange)
     if kind not in SPECS:
         raise Refusals.attribute("filter[type] must be one of ticket, organization, user, group")
-    if any(term.key == "type" for term in terms):
-        raise Refusals.attribute("type: cannot be in the query of an export; use filter[type]")
+    if any(term.key == "type" and term.value.lower() != kind for term in terms):
+        raise Refusals.attribute("type: in the query of an export must be that of filter[type]")
     where, values = _found(world, exchange, kind, terms)
     size = whole(exchange, "page[size]", 100, most=EXPORTED)
     after = exchange.query.get("page[after]", "")
@@ -127,7 +131,12 @@ def export(world: Desk, exchange: Exchange) -> Any:
     cursor = base64.b64encode(str(found[-1]["id"]).encode()).decode() if found else after or None
     rows = [{**row, "result_type": kind} for row in SPECS[kind].decorated(world, exchange, found)]
     links = {"prev": None, "next": link(exchange, **{"page[after]": cursor}) if more else None}
-    return {"results": rows, "facets": None, "meta": {"has_more": more, "after_cursor": cursor, "before_cursor": None}, "links": links}
+    return {
+        "results": rows,
+        "facets": None,
+        "meta": {"has_more": more, "after_cursor": cursor, "before_cursor": None},
+        "links": links,
+    }
 
 
 def _number(cursor: str) -> int:
@@ -145,7 +154,10 @@ def _start(world: Desk, exchange: Exchange) -> int:
     if not text.isdecimal():
         raise Refuse(400, {"error": "StartTimeMissing", "description": "Missing parameter start_time"})
     if int(text) > world.clock.now - LATE_S:
-        raise Refuse(422, {"error": "InvalidValue", "description": "Too recent start_time. Use a start_time older than 60 seconds"})
+        raise Refuse(
+            422,
+            {"error": "InvalidValue", "description": "Too recent start_time. Use a start_time older than 60 seconds"},
+        )
     return int(text)
 
 
@@ -159,9 +171,13 @@ _EXPORTS: dict[str, tuple[str, Any]] = {
 }
 
 
-def _decorated(world: Desk, exchange: Exchange, name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:  # noqa: PLR0917
+def _decorated(world: Desk, exchange: Exchange, name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if name == "ticket_metric_events":
-        more = dict(world.db.execute(f"SELECT id, more FROM zd_metric_events WHERE id IN ({marks(rows)})", *(r["id"] for r in rows)))  # noqa: S608
+        more = dict(
+            world.db.execute(
+                f"SELECT id, more FROM zd_metric_events WHERE id IN ({marks(rows)})", *(r["id"] for r in rows)
+            )
+        )
         return [{**row, **msgspec.json.decode(more[row["id"]])} for row in rows]
     if name == "ticket_events":
         found = select(world.db, Audit, f"id IN ({marks(rows)}) ORDER BY id", *(row["id"] for row in rows))
@@ -173,7 +189,10 @@ def _event(world: Desk, exchange: Exchange, audit: Audit) -> Json:
     events = audit_shown(world, exchange, audit)["events"]
     if "comment_events" not in exchange.query.get("include", ""):
         events = [one for one in events if one["type"] != "Comment"]
-    children = [{**one, "event_type": one["type"], **({one["field_name"]: one["value"]} if "field_name" in one else {})} for one in events]
+    children = [
+        {**one, "event_type": one["type"], **({one["field_name"]: one["value"]} if "field_name" in one else {})}
+        for one in events
+    ]
     at = int(seconds(audit.created_at))
     return {"id": audit.id, "ticket_id": audit.ticket_id, "timestamp": at, "created_at": audit.created_at,
             "updater_id": audit.author_id, "via": audit.via["channel"], "system": audit.metadata["system"],
@@ -190,7 +209,7 @@ def _since(name: str) -> Any:
         found = shown(world.db, kind, where, start, size)
         more = len(found) == size
         if found:  # All rows of the last second belong to the page, or the next one would leave some out.
-            sql = f"SELECT {at} FROM {table_name(kind)} WHERE id = ?"  # noqa: S608
+            sql = f"SELECT {at} FROM {table_name(kind)} WHERE id = ?"
             end = world.db.execute(sql, found[-1]["id"])[0][0]
             if more:
                 found = shown(world.db, kind, f"{at} BETWEEN ? AND ? ORDER BY {at}, id", start, end)
@@ -224,16 +243,25 @@ def _by_cursor(name: str) -> Any:
             except (binascii.Error, ValueError, OverflowError):
                 raise Refusals.attribute("The cursor is not valid") from None
         size = whole(exchange, "per_page", EXPORTED, most=EXPORTED)
-        found = shown(world.db, kind, f"({at}, id) > (?, ?) ORDER BY {at}, id LIMIT ?", start, last if cursor else -1, size + 1)
+        found = shown(
+            world.db, kind, f"({at}, id) > (?, ?) ORDER BY {at}, id LIMIT ?", start, last if cursor else -1, size + 1
+        )
         more, found = len(found) > size, found[:size]
         if found:
-            sql = f"SELECT {at} FROM {table_name(kind)} WHERE id = ?"  # noqa: S608
+            sql = f"SELECT {at} FROM {table_name(kind)} WHERE id = ?"
             start, last = world.db.execute(sql, found[-1]["id"])[0][0], found[-1]["id"]
         after = base64.b64encode(f"{start}.0||{last}|".encode()).decode()
         rows = _decorated(world, exchange, name, found)
         _sideload(world, exchange, name, rows)
         url = link(exchange, cursor=after, start_time=None)
-        return {name: rows, "after_url": url, "before_url": None, "after_cursor": after, "before_cursor": None, "end_of_stream": not more}
+        return {
+            name: rows,
+            "after_url": url,
+            "before_url": None,
+            "after_cursor": after,
+            "before_cursor": None,
+            "end_of_stream": not more,
+        }
 
     return by_cursor
 
@@ -250,17 +278,26 @@ for _name in ("tickets", "users"):
 def _work(kind: str) -> Any:
     verb, _, noun = kind.partition(" ")
 
-    def work(world: Desk, caller_id: int, index: int, item: Json) -> Json:  # noqa: PLR0917
+    def work(world: Desk, caller_id: int, index: int, item: Json) -> Json:
         who = world.user(caller_id)
         assert who is not None, "a job has a caller"
         caller = Caller(who.id, who.name, who.email, who.role, who.organization_id, who.ticket_restriction)
         exchange = Exchange(HttpRequest("JOB", "", ""), "", {}, caller=caller)
         try:
             with world.db.transaction():
-                done: Json = _TICKET_WORK[verb](world, who, item) if noun == "tickets" else _spec_work(world, exchange, kind, item)
+                done: Json = (
+                    _TICKET_WORK[verb](world, who, item)
+                    if noun == "tickets"
+                    else _spec_work(world, exchange, kind, item)
+                )
         except (Invalid, Conflict, Refuse) as error:
             name = noun.removesuffix("s").title().replace("_", "")
-            return {"index": index, "id": item.get("id"), "error": f"{name}{_ACTS[verb]}Failed", "details": _words(error)}
+            return {
+                "index": index,
+                "id": item.get("id"),
+                "error": f"{name}{_ACTS[verb]}Failed",
+                "details": _words(error),
+            }
         return {"index": index, **done} if verb == "create" and noun == "tickets" else done
 
     return work
@@ -300,11 +337,16 @@ def _delete_ticket(world: Desk, who: User, item: Json) -> Json:
     return {"action": "delete", "id": ticket.id, "status": "Deleted", "success": True}
 
 
-_TICKET_WORK: dict[str, Any] = {"create": _create_ticket, "update": _update_ticket, "delete": _delete_ticket, "merge": merge_one}
+_TICKET_WORK: dict[str, Any] = {
+    "create": _create_ticket,
+    "update": _update_ticket,
+    "delete": _delete_ticket,
+    "merge": merge_one,
+}
 _BULK = {spec.many: spec for spec in (USERS, ORGANIZATIONS, GROUP_MEMBERSHIPS, ORGANIZATION_MEMBERSHIPS)}
 
 
-def _spec_work(world: Desk, exchange: Exchange, kind: str, item: Json) -> Json:  # noqa: PLR0917
+def _spec_work(world: Desk, exchange: Exchange, kind: str, item: Json) -> Json:
     verb, _, noun = kind.partition(" ")
     spec = _BULK[noun]
     if verb == "create":
@@ -326,7 +368,12 @@ WORKERS: dict[str, Any] = {
 def jobs(world: Desk, exchange: Exchange) -> Any:
     """Lists the latest jobs."""
     rows = select(world.db, BackgroundJob, "1 ORDER BY id DESC LIMIT 100")
-    return {"job_statuses": [job_status(exchange, one) for one in rows], "next_page": None, "previous_page": None, "count": len(rows)}
+    return {
+        "job_statuses": [job_status(exchange, one) for one in rows],
+        "next_page": None,
+        "previous_page": None,
+        "count": len(rows),
+    }
 
 
 @route("GET", "/api/v2/job_statuses/show_many", who="agent")
@@ -355,11 +402,14 @@ def upload(world: Desk, exchange: Exchange) -> Any:
     name = exchange.query.get("filename", "")
     if not name:
         raise Refusals.attribute("filename is required")
-    token = exchange.query.get("token") or hashlib.blake2b(f"u{world.last_id}".encode(), digest_size=13).hexdigest()[:25]
+    token = (
+        exchange.query.get("token") or hashlib.blake2b(f"u{world.last_id}".encode(), digest_size=13).hexdigest()[:25]
+    )
     own = hashlib.blake2b(f"f{world.last_id}".encode(), digest_size=13).hexdigest()[:25]
     expires = world.clock.now + UPLOAD_S
     kind = exchange.request.header("content-type").partition(";")[0] or "application/octet-stream"
-    row = StoredFile(id=world.new_number(), token=own, upload=token, file_name=name, content_type=kind, data=exchange.request.body,
+    row = StoredFile(id=world.new_number(), token=own, upload=token, file_name=name, content_type=kind,
+        data=exchange.request.body,
                      expires=expires)  # fmt: skip
     insert(world.db, row)
     files = [attachment(one) for one in select(world.db, StoredFile, "upload = ? ORDER BY id", token)]
@@ -417,21 +467,26 @@ def oauth(world: Desk, exchange: Exchange) -> Any:
 def locales(world: Desk, exchange: Exchange) -> Any:
     """Lists the languages."""
     known = ((1, "en-US", "English"), (8, "de", "Deutsch"), (16, "fr", "Français"), (2, "es", "Español"))
-    rows = [{"url": f"{exchange.base}/api/v2/locales/{name}.json", "id": id, "locale": name, "name": title,
-             "native_name": title, "presentation_name": title, "rtl": False, "default": id == 1} for id, name, title in known]  # fmt: skip
+    rows = [{"url": f"{exchange.base}/api/v2/locales/{name}.json", "id": number, "locale": name, "name": title,
+             "native_name": title, "presentation_name": title, "rtl": False, "default": number == 1} for number, name,
+             title in known]  # fmt: skip
     return {"locales": rows, "next_page": None, "previous_page": None, "count": len(rows)}
 
 
-RATINGS = ResourceSpec(name="satisfaction_rating", row=SatisfactionRating, path="/api/v2/satisfaction_ratings", style=API,
+RATINGS = ResourceSpec(name="satisfaction_rating", row=SatisfactionRating, path="/api/v2/satisfaction_ratings",
+    style=API,
                        verbs=("list", "show", "count"))  # fmt: skip
-SUSPENDED = ResourceSpec(name="suspended_ticket", row=SuspendedTicket, path="/api/v2/suspended_tickets", style=API, write="agent",
+SUSPENDED = ResourceSpec(name="suspended_ticket", row=SuspendedTicket, path="/api/v2/suspended_tickets", style=API,
+    write="agent",
                          verbs=("list", "show", "delete"))  # fmt: skip
 ARTICLES = ResourceSpec(
     name="article", row=Article, path="/api/v2/help_center/articles", style=API, read="anyone", where="draft = 0",
     verbs=("list", "show", "create", "update", "delete"), required=("title",),
     writable=("title", "body", "locale", "draft", "section_id", "label_names", "author_id"),
 )  # fmt: skip
-METRICS = ResourceSpec(name="ticket_metric", row=Metric, path="/api/v2/ticket_metrics", style=API, verbs=("list", "show"))
+METRICS = ResourceSpec(
+    name="ticket_metric", row=Metric, path="/api/v2/ticket_metrics", style=API, verbs=("list", "show")
+)
 for _spec in (RATINGS, SUSPENDED, ARTICLES, METRICS):
     _spec.mount(ROUTES)
 
@@ -453,7 +508,9 @@ def recover(world: Desk, exchange: Exchange) -> Any:
     assert who is not None, "a caller is a user"
     author = {"name": row.author.get("name") or "Unknown", "email": row.author.get("email")}
     wanted = {"subject": row.subject, "requester": author, "comment": {"body": row.content or "(empty)"}}
-    ticket, _ = commit(world, who, None, wanted, via={"channel": "email", "source": {"from": {}, "to": {}, "rel": None}})
+    ticket, _ = commit(
+        world, who, None, wanted, via={"channel": "email", "source": {"from": {}, "to": {}, "rel": None}}
+    )
     delete(world.db, SuspendedTicket, "id = ?", row.id)
     return {"ticket": TICKETS.one(world, exchange, ticket.id)}
 

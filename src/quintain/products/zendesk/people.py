@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 from quintain.resources.web import Exchange, ResourceSpec, Routes
@@ -19,11 +20,13 @@ from .tables import (
     Ticket,
     User,
 )
-from .wire import API, ANONYMOUS, Refusals
+from .wire import ANONYMOUS, API, Refusals
 
 USER_FIELDS = (
-    "name", "email", "time_zone", "iana_time_zone", "phone", "locale_id", "locale", "organization_id", "role", "verified",
-    "external_id", "tags", "alias", "signature", "details", "notes", "custom_role_id", "moderator", "ticket_restriction",
+    "name", "email", "time_zone", "iana_time_zone", "phone", "locale_id", "locale", "organization_id", "role",
+    "verified",
+    "external_id", "tags", "alias", "signature", "details", "notes", "custom_role_id", "moderator",
+    "ticket_restriction",
     "only_private_comments", "restricted_agent", "suspended", "default_group_id", "user_fields", "photo", "active",
 )  # fmt: skip
 ROUTES = Routes()
@@ -73,7 +76,9 @@ def follow_user(world: Desk, user: User, before: User | None) -> None:
                                      created_at=world.now, updated_at=world.now)  # fmt: skip
         insert(world.db, row)
     if user.role in AGENTS and not world.groups_of(user.id):
-        group = user.default_group_id or next(iter(_ids(world, 'SELECT id FROM zd_agent_groups WHERE "default" = 1')), None)
+        group = user.default_group_id or next(
+            iter(_ids(world, 'SELECT id FROM zd_agent_groups WHERE "default" = 1')), None
+        )
         if group is not None:
             join(world, user.id, group)
 
@@ -96,7 +101,7 @@ def _ids(world: Desk, sql: str, *values: Any) -> list[int]:
 def merge_users(world: Desk, source: User, target: User) -> None:
     """Moves tickets and identities of a user to another, and deletes the first."""
     for column in ("requester_id", "submitter_id"):
-        world.db.execute(f"UPDATE zd_tickets SET {column} = ? WHERE {column} = ?", target.id, source.id)  # noqa: S608
+        world.db.execute(f"UPDATE zd_tickets SET {column} = ? WHERE {column} = ?", target.id, source.id)
     world.db.execute("UPDATE zd_comments SET author_id = ? WHERE author_id = ?", target.id, source.id)
     world.db.execute('UPDATE zd_identities SET user_id = ?, "primary" = 0 WHERE user_id = ?', target.id, source.id)
     _deactivate(world, source)
@@ -139,7 +144,7 @@ def _taken(world: Desk, email: str, mine: int | None) -> bool:
 
 
 def _after_user(world: Desk, exchange: Exchange, row: User, before: User | None) -> None:
-    settled = row.__copy__()
+    settled = copy(row)
     _settle(world, row)
     save(world.db, row, settled)
     follow_user(world, row, before)
@@ -170,7 +175,9 @@ def _scope_users(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]
 
 def _show_users(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     # Of users alone the identifier comes before the address.
-    return [{"id": row["id"], "url": row["url"], **{k: v for k, v in row.items() if k not in {"id", "url"}}} for row in rows]
+    return [
+        {"id": row["id"], "url": row["url"], **{k: v for k, v in row.items() if k not in {"id", "url"}}} for row in rows
+    ]
 
 
 def _created(verb: str, index: int, row: Any) -> dict[str, Any]:
@@ -179,7 +186,8 @@ def _created(verb: str, index: int, row: Any) -> dict[str, Any]:
 
 USERS = ResourceSpec(
     name="user", row=User, path="/api/v2/users", style=API, write="agent", where="deleted = 0",
-    verbs=("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many", "destroy_many"),
+    verbs=("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many",
+        "destroy_many"),
     sort=("created_at", "updated_at", "name", "id"), writable=USER_FIELDS, required=("name",), clean=_clean_user,
     after=_after_user, removed=_remove_user, show=_show_users, scope=_scope_users, result=_created,
 )  # fmt: skip
@@ -244,7 +252,12 @@ def related(world: Desk, exchange: Exchange) -> Any:
         for name, column in (("requested_tickets", "requester_id"), ("assigned_tickets", "assignee_id"))
     }
     where = "deleted = 0 AND EXISTS (SELECT 1 FROM json_each(email_cc_ids) c WHERE c.value = ?)"
-    return {"user_related": {**{f"{name}": n for name, n in tickets.items()}, "ccd_tickets": count(world.db, Ticket, where, user.id)}}
+    return {
+        "user_related": {
+            **{f"{name}": n for name, n in tickets.items()},
+            "ccd_tickets": count(world.db, Ticket, where, user.id),
+        }
+    }
 
 
 @route("PUT", "/api/v2/users/{id}/merge", who="agent")
@@ -265,7 +278,8 @@ def merge(world: Desk, exchange: Exchange) -> Any:
 
 IDENTITIES = ResourceSpec(
     name="identity", plural="identities", row=Identity, path="/api/v2/identities", style=API, verbs=(),
-    writable=("type", "value", "verified", "user_id"), required=("value",), keys={"user_id": "/api/v2/users/{id}/identities"},
+    writable=("type", "value", "verified", "user_id"), required=("value",),
+    keys={"user_id": "/api/v2/users/{id}/identities"},
 )  # fmt: skip
 
 
@@ -279,7 +293,9 @@ def add_identity(world: Desk, exchange: Exchange) -> Any:
         raise API.invalid({"value": [(f"Email: {value} is already being used by another user", "DuplicateValue")]})
     row = IDENTITIES.create(world, exchange, {**given, "value": value, "user_id": user.id})
     body = {"identity": IDENTITIES.one(world, exchange, row.id)}
-    return API.created(world, exchange, body=body, url=f"{exchange.base}/api/v2/users/{user.id}/identities/{row.id}.json")
+    return API.created(
+        world, exchange, body=body, url=f"{exchange.base}/api/v2/users/{user.id}/identities/{row.id}.json"
+    )
 
 
 @route("GET", "/api/v2/users/{id}/identities/{id}", who="agent")
@@ -317,7 +333,9 @@ ORGANIZATION_FIELDS = ("name", "shared_tickets", "shared_comments", "external_id
                        "group_id", "tags", "organization_fields")  # fmt: skip
 
 
-def _clean_organization(world: Desk, exchange: Exchange, fields: dict[str, Any], row: Organization | None) -> dict[str, Any]:
+def _clean_organization(
+    world: Desk, exchange: Exchange, fields: dict[str, Any], row: Organization | None
+) -> dict[str, Any]:
     if isinstance(fields.get("organization_fields"), dict) and row is not None:
         fields["organization_fields"] = {**row.organization_fields, **fields["organization_fields"]}
     return fields
@@ -325,14 +343,17 @@ def _clean_organization(world: Desk, exchange: Exchange, fields: dict[str, Any],
 
 def _remove_organization(world: Desk, exchange: Exchange, row: Organization) -> None:
     world.db.execute("UPDATE zd_users SET organization_id = NULL WHERE organization_id = ?", row.id)
-    world.db.execute("UPDATE zd_tickets SET organization_id = NULL WHERE organization_id = ? AND status <> 'closed'", row.id)
+    world.db.execute(
+        "UPDATE zd_tickets SET organization_id = NULL WHERE organization_id = ? AND status <> 'closed'", row.id
+    )
     delete(world.db, OrganizationMembership, "organization_id = ?", row.id)
     delete(world.db, Organization, "id = ?", row.id)
 
 
 ORGANIZATIONS = ResourceSpec(
     name="organization", row=Organization, path="/api/v2/organizations", style=API, write="agent",
-    verbs=("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many", "destroy_many"),
+    verbs=("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many",
+        "destroy_many"),
     sort=("name", "created_at", "updated_at", "id"), writable=ORGANIZATION_FIELDS, required=("name",), unique=("name",),
     clean=_clean_organization, removed=_remove_organization, result=_created,
 )  # fmt: skip
@@ -379,7 +400,8 @@ def _remove_group(world: Desk, exchange: Exchange, row: AgentGroup) -> None:
 
 GROUPS = ResourceSpec(
     name="group", row=AgentGroup, path="/api/v2/groups", style=API, where="deleted = 0", sort=("name", "id"),
-    writable=("name", "description", "is_public", "default"), required=("name",), unique=("name",), removed=_remove_group,
+    writable=("name", "description", "is_public", "default"), required=("name",), unique=("name",),
+    removed=_remove_group,
     verbs=("list", "show", "create", "update", "delete", "count"),
 )  # fmt: skip
 
@@ -444,4 +466,3 @@ def make_default(world: Desk, exchange: Exchange) -> Any:
 RESOURCES = (USERS, IDENTITIES, ORGANIZATIONS, GROUPS, GROUP_MEMBERSHIPS, ORGANIZATION_MEMBERSHIPS)
 for _one in RESOURCES:
     _one.mount(ROUTES)
-

@@ -1,7 +1,8 @@
 """Search: a parser from the query language to terms, and from terms to SQL.
 
 A term matches a word or a word's beginning, never its middle. Words are found by an index over the text of the base,
-which later updates leave as it is: a ticket that changed since is read itself, so that a write need not touch the index.
+which later updates leave as it is: a ticket that changed since is read itself,
+so that a write need not touch the index.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ Clause = tuple[str, list[Any]]
 _TERM = re.compile(r'(?P<not>-?)(?:(?P<key>[A-Za-z_]\w*)(?P<op><=|>=|[:<>]))?(?P<value>"[^"]*"|[^\s"]+)')
 _AGO = re.compile(r"(\d+)(minute|hour|day|week|month|year)s?")
 _UNITS = {"minute": 60, "hour": 3600, "day": 86_400, "week": 604_800, "month": 2_592_000, "year": 31_536_000}
-_DATES = {"created": "created_at", "updated": "updated_at", "due_date": "due_at", "created_at": "created_at", "updated_at": "updated_at",
+_DATES = {"created": "created_at", "updated": "updated_at", "due_date": "due_at", "created_at": "created_at",
+    "updated_at": "updated_at",
           "solved": "(SELECT m.solved_at FROM zd_metrics m WHERE m.id = {table}.id)"}  # fmt: skip
 _PEOPLE = {"assignee": "assignee_id", "requester": "requester_id", "submitter": "submitter_id"}
 _EXACT = {
@@ -98,7 +100,7 @@ def where(world: Desk, caller: Caller, kind: str, terms: list[Term]) -> tuple[st
     return " AND ".join(parts) or "1", tuple(values)
 
 
-def _clause(world: Desk, caller: Caller, kind: str, *, term: Term) -> Clause:  # noqa: PLR0911, C901
+def _clause(world: Desk, caller: Caller, kind: str, *, term: Term) -> Clause:  # noqa: PLR0911
     key, value = term.key, term.value
     table = TABLES[kind]
     if not key:
@@ -109,15 +111,10 @@ def _clause(world: Desk, caller: Caller, kind: str, *, term: Term) -> Clause:  #
         return _ordered(key, STATUSES if key == "status" else PRIORITIES, term)
     if kind == "ticket" and (key in _PEOPLE or key in {"cc", "group", "organization"}):
         return _person(caller, key, value)
-    if key == "organization" and kind == "user":
-        return _named("organization_id", "zd_organizations", value)
-    if key == "group" and kind == "user":
-        inner = _named("group_id", "zd_agent_groups", value)
-        return f"id IN (SELECT user_id FROM zd_group_memberships WHERE {inner[0]})", inner[1]
+    if kind == "user" and key in {"organization", "group", "role"}:
+        return _of_user(key, value)
     if key == "tags":
         return _tags(value)
-    if key == "role" and kind == "user":
-        return "role = ?", [value.lower()]
     if key in _EXACT[kind]:
         return _value(_EXACT[kind][key], value)
     if key in _TEXTS[kind]:
@@ -127,13 +124,24 @@ def _clause(world: Desk, caller: Caller, kind: str, *, term: Term) -> Clause:  #
     return "0", []
 
 
+def _of_user(key: str, value: str) -> Clause:
+    if key == "role":
+        return "role = ?", [value.lower()]
+    if key == "organization":
+        return _named("organization_id", "zd_organizations", value)
+    inner = _named("group_id", "zd_agent_groups", value)
+    return f"id IN (SELECT user_id FROM zd_group_memberships WHERE {inner[0]})", inner[1]
+
+
 def _of_ticket(world: Desk, key: str, term: Term) -> Clause:
     value = term.value
     if key == "via":
-        return "json_extract(via, '$.channel') = ?", [{"mail": "email", "web_form": "web"}.get(value.lower(), value.lower())]
+        return "json_extract(via, '$.channel') = ?", [
+            {"mail": "email", "web_form": "web"}.get(value.lower(), value.lower())
+        ]
     if key == "comment":
         text, values = _contains("c.plain_body", term)
-        return f"EXISTS (SELECT 1 FROM zd_comments c WHERE c.ticket_id = zd_tickets.id AND {text})", values  # noqa: S608
+        return f"EXISTS (SELECT 1 FROM zd_comments c WHERE c.ticket_id = zd_tickets.id AND {text})", values
     if key == "has_attachment":
         has = "EXISTS (SELECT 1 FROM zd_comments c WHERE c.ticket_id = zd_tickets.id AND c.attachments <> '[]')"
         return (has if value.lower() == "true" else f"NOT {has}"), []
@@ -170,7 +178,9 @@ def _ordered(column: str, order: tuple[str, ...], term: Term) -> Clause:
     if value not in order:
         return "0", []
     at = order.index(value)
-    items = {":": order[at : at + 1], "<": order[:at], "<=": order[: at + 1], ">": order[at + 1 :], ">=": order[at:]}[term.op]
+    items = {":": order[at : at + 1], "<": order[:at], "<=": order[: at + 1], ">": order[at + 1 :], ">=": order[at:]}[
+        term.op
+    ]
     return f"coalesce({column}, '') IN ({', '.join('?' * len(items))})", [*items]
 
 
@@ -218,7 +228,9 @@ def _user(caller: Caller, column: str, value: str) -> Clause:
     if "@" in value:
         return f"{column} IN (SELECT id FROM zd_users WHERE email = ?)", [value.lower()]
     pattern = f"{_escaped(value.lower())}%"
-    sql = f"{column} IN (SELECT id FROM zd_users WHERE lower(name) LIKE ? ESCAPE '\\' OR lower(name) LIKE ? ESCAPE '\\')"
+    sql = (
+        f"{column} IN (SELECT id FROM zd_users WHERE lower(name) LIKE ? ESCAPE '\\' OR lower(name) LIKE ? ESCAPE '\\')"
+    )
     return sql, [pattern, f"% {pattern}"]
 
 
@@ -231,7 +243,9 @@ def _named(column: str, table: str, value: str) -> Clause:
         return f"{column} = ?", [min(int(value), 2**63 - 1)]
     name = value.lower().rstrip("*")
     op = "LIKE ? ESCAPE '\\'" if value.endswith("*") else "= ?"
-    return f"{column} IN (SELECT id FROM {table} WHERE lower(name) {op})", [f"{_escaped(name)}%" if "LIKE" in op else name]  # noqa: S608
+    return f"{column} IN (SELECT id FROM {table} WHERE lower(name) {op})", [
+        f"{_escaped(name)}%" if "LIKE" in op else name
+    ]
 
 
 # -- free text

@@ -7,6 +7,8 @@ is an action due at the computed moment; a target that has passed already is bre
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,19 +18,23 @@ from quintain.resources.web.rows import find, insert, save, select
 
 from .account import Desk, moment, seconds
 from .conditions import compiled
-from .tables import Clock, Holiday, Json, Metric, MetricEvent, Schedule, SlaPolicy, Ticket
+from .tables import Clock, Holiday, Json, Metric, MetricEvent, Schedule, Ticket
 
 if TYPE_CHECKING:
     from .commit import Update
 
-EVENT_METRICS = {"first_reply_time": "reply_time", "next_reply_time": "reply_time", "total_resolution_time": "resolution_time"}
+EVENT_METRICS = {
+    "first_reply_time": "reply_time",
+    "next_reply_time": "reply_time",
+    "total_resolution_time": "resolution_time",
+}
 """Names in metric events where they differ from those in policies."""
 ALWAYS = {
     "requester_wait_time": {"new", "open", "hold"},
     "agent_work_time": {"new", "open"},
     "total_resolution_time": {"new", "open", "pending", "hold"},
 }
-"""Metrics of status: the states in which their clocks run. They pause in the others, and end when a ticket is solved."""
+"""Metrics of status: the states in which their clocks run. They pause in the others, and solving ends them."""
 METRICS = (*ALWAYS, "first_reply_time", "next_reply_time", "periodic_update_time", "pausable_update_time")
 _ENDED = ("solved", "closed")
 _WEEK = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -40,7 +46,9 @@ _POLICIES = "SELECT id, title, description, filter, policy_metrics FROM zd_sla_p
 
 def calendar(world: Desk, schedule_id: int | None = None) -> Calendar:
     """Returns the hours of a schedule, or of the first one; without any, it is always open."""
-    found = find(world.db, Schedule, schedule_id) or next(iter(select(world.db, Schedule, "1 ORDER BY id LIMIT 1")), None)
+    found = find(world.db, Schedule, schedule_id) or next(
+        iter(select(world.db, Schedule, "1 ORDER BY id LIMIT 1")), None
+    )
     if found is None:
         return _ALWAYS_OPEN
     holidays = select(world.db, Holiday, "schedule_id = ? ORDER BY id", found.id)
@@ -74,6 +82,9 @@ def _calendar(zone: str, intervals: bytes, holidays: tuple[tuple[str, str, str],
 _ALWAYS_OPEN = Calendar(hours={"mon-sun": ("00:00-24:00",)})
 
 
+Hours = Callable[[], Calendar]
+"""Function that reads a ticket's hours when they are needed first."""
+
 # -- measurements
 
 
@@ -88,7 +99,7 @@ def metric_of(world: Desk, ticket: Ticket, before: Ticket | None) -> Metric:
 def count(made: Update) -> None:
     """Counts what an update did to a ticket, before its triggers look."""
     now, ticket, before, metric = made.world.now, made.ticket, made.before, made.metric
-    made.previous_metric = None if before is None else metric.__copy__()
+    made.previous_metric = None if before is None else copy(metric)
     if made.comment is not None:
         metric.latest_comment_added_at = now
         metric.replies += made.comment.public and made.comment.by_agent and before is not None
@@ -119,7 +130,7 @@ def follow(made: Update) -> None:
     if changed:
         _status(made, hours())
     if changed or made.comment is not None:
-        made.metric.clocks = [one.__copy__() for one in metric.clocks]
+        made.metric.clocks = [copy(one) for one in metric.clocks]
         _run(made, hours)
     if any(one.state != "done" for one in metric.clocks):
         _target(made, hours)
@@ -154,7 +165,11 @@ def _status(made: Update, hours: Calendar) -> None:
 
 
 def _waits(metric: Metric) -> None:
-    for name, states in (("agent_wait", ("pending",)), ("requester_wait", ("new", "open", "hold")), ("on_hold", ("hold",))):
+    for name, states in (
+        ("agent_wait", ("pending",)),
+        ("requester_wait", ("new", "open", "hold")),
+        ("on_hold", ("hold",)),
+    ):
         spent = [metric.counted.get(state, [0.0, 0.0]) for state in states]
         setattr(metric, f"{name}_time_in_minutes", minutes(sum(a for a, _ in spent), sum(b for _, b in spent)))
 
@@ -167,7 +182,7 @@ def minutes(calendar_s: float, business_s: float) -> Json:
 # -- clocks
 
 
-def _run(made: Update, hours: Any) -> None:
+def _run(made: Update, hours: Hours) -> None:
     """Starts, pauses and ends clocks by the status and the comment of an update."""
     status, metric = made.ticket.status, made.metric
     if made.before is None:
@@ -178,29 +193,40 @@ def _run(made: Update, hours: Any) -> None:
         if clock is None and status not in _ENDED:
             clock = _start(made, name, 1)
         if clock is not None:
-            _move(made, clock, "done" if status in _ENDED else "active" if status in states else "paused", hours)
+            _move(made, clock, "done" if status in _ENDED else "active" if status in states else "paused", hours=hours)
     said = made.comment
-    if said is not None and said.public and said.by_agent:
-        for name in ("first_reply_time", "next_reply_time", "periodic_update_time", "pausable_update_time"):
-            clock = _clock(metric, name)
-            if clock is not None and clock.state != "done":
-                _move(made, clock, "done", hours)
-                if name == "first_reply_time":
-                    metric.reply_time_in_minutes = minutes(clock.calendar_s, clock.business_s)
-        if status not in _ENDED:
-            for name in ("periodic_update_time", "pausable_update_time"):
-                last = _clock(metric, name)
-                _start(made, name, last.instance + 1 if last else 1)
-    elif said is not None and said.public and status not in _ENDED:
-        first, later = _clock(metric, "first_reply_time"), _clock(metric, "next_reply_time")
-        if first is None:
-            _start(made, "first_reply_time", 1)
-        elif first.state == "done" and (later is None or later.state == "done"):
-            _start(made, "next_reply_time", later.instance + 1 if later else 2)
+    if said is not None and said.public:
+        (_answered if said.by_agent else _asked)(made, hours)
     for clock in metric.clocks:
         if clock.metric not in ALWAYS and clock.state != "done":
             waits = clock.metric == "pausable_update_time" and status == "pending"
-            _move(made, clock, "done" if status in _ENDED else "paused" if waits else "active", hours)
+            _move(made, clock, "done" if status in _ENDED else "paused" if waits else "active", hours=hours)
+
+
+def _answered(made: Update, hours: Hours) -> None:
+    """Ends the clocks that waited for an agent, and starts those of the next update."""
+    metric = made.metric
+    for name in ("first_reply_time", "next_reply_time", "periodic_update_time", "pausable_update_time"):
+        clock = _clock(metric, name)
+        if clock is not None and clock.state != "done":
+            _move(made, clock, "done", hours=hours)
+            if name == "first_reply_time":
+                metric.reply_time_in_minutes = minutes(clock.calendar_s, clock.business_s)
+    if made.ticket.status not in _ENDED:
+        for name in ("periodic_update_time", "pausable_update_time"):
+            last = _clock(metric, name)
+            _start(made, name, last.instance + 1 if last else 1)
+
+
+def _asked(made: Update, hours: Hours) -> None:
+    """Starts the clock of a reply if no reply is waited for already."""
+    if made.ticket.status in _ENDED:
+        return
+    first, later = _clock(made.metric, "first_reply_time"), _clock(made.metric, "next_reply_time")
+    if first is None:
+        _start(made, "first_reply_time", 1)
+    elif first.state == "done" and (later is None or later.state == "done"):
+        _start(made, "next_reply_time", later.instance + 1 if later else 2)
 
 
 def _clock(metric: Metric, name: str) -> Clock | None:
@@ -216,7 +242,7 @@ def _start(made: Update, name: str, instance: int) -> Clock:
     return clock
 
 
-def _move(made: Update, clock: Clock, state: str, hours: Any) -> None:
+def _move(made: Update, clock: Clock, state: str, *, hours: Hours) -> None:
     if clock.state == state:
         return
     now = made.world.clock.now
@@ -265,7 +291,7 @@ def _policy(made: Update) -> tuple[tuple[Any, ...] | None, dict[str, Json]]:
     return None, {}
 
 
-def _target(made: Update, hours: Any) -> None:
+def _target(made: Update, hours: Hours) -> None:
     """Gives the running clocks their targets; what they have counted is kept."""
     policy, targets = _policy(made)
     at, metric = made.world.clock.now, made.metric
@@ -276,16 +302,20 @@ def _target(made: Update, hours: Any) -> None:
         found = targets.get(old.metric)
         target, business = (int(found["target"]), bool(found.get("business_hours"))) if found else (None, False)
         clock = old
-        if (old.target, old.business_hours, old.policy_id) != (target, business, policy[0] if found and policy else None):
-            clock = metric.clocks[index] = old.__copy__()
+        if (old.target, old.business_hours, old.policy_id) != (
+            target,
+            business,
+            policy[0] if found and policy else None,
+        ):
+            clock = metric.clocks[index] = copy(old)
             _retarget(made, clock, policy if found else None, target=target, business=business)
         breach = _breach(clock, hours, at)
         if breach is not None and breach <= at:
-            clock = metric.clocks[index] = clock.__copy__()
+            clock = metric.clocks[index] = copy(clock)
             clock.breached, clock.breach_at = True, None
             _emit(made, clock.metric, clock.instance, "breach", deleted=False)
         elif clock.breach_at != breach:
-            clock = metric.clocks[index] = clock.__copy__()
+            clock = metric.clocks[index] = copy(clock)
             clock.breach_at = breach
         if clock.breach_at is not None:
             due.append(clock.breach_at)
@@ -302,19 +332,26 @@ def _retarget(made: Update, clock: Clock, policy: Any, *, target: int | None, bu
     before, clock.target = clock.target, target
     was, clock.business_hours = clock.business_hours, business
     clock.policy_id, clock.breached = policy[0] if policy else None, clock.breached and target == before
-    values = [None if one is None else {"minutes": one, "in_business_hours": hours} for one, hours in ((target, business), (before, was))]
+    values = [
+        None if one is None else {"minutes": one, "in_business_hours": hours}
+        for one, hours in ((target, business), (before, was))
+    ]
     if policy:
         details = {"id": policy[0], "title": policy[1], "description": policy[2]}
         sla = {"target": target, "business_hours": business, "policy": details}
         _emit(made, clock.metric, clock.instance, "apply_sla", sla=sla)
     if values[0] == values[1]:
         return
-    source = {"from": {"id": clock.policy_id, "title": policy[1] if policy else None}, "to": {}, "rel": "sla_target_change"}
+    source = {
+        "from": {"id": clock.policy_id, "title": policy[1] if policy else None},
+        "to": {},
+        "rel": "sla_target_change",
+    }
     via = {"channel": "rule", "source": source}
     made.event("Change", value=values[0], field_name=clock.metric, previous_value=values[1], via=via)
 
 
-def _breach(clock: Clock, hours: Any, now: float) -> float | None:
+def _breach(clock: Clock, hours: Hours, now: float) -> float | None:
     """Returns the moment of a clock's breach, at the earliest now; None if it has no target, rests or was breached."""
     if clock.target is None or clock.state != "active" or clock.breached:
         return None
@@ -329,8 +366,8 @@ def breach(world: Desk, ticket_id: int) -> None:
     metric = find(world.db, Metric, ticket_id)
     if metric is None:
         return
-    before, now = metric.__copy__(), world.clock.now
-    metric.clocks = [one.__copy__() for one in metric.clocks]
+    before, now = copy(metric), world.clock.now
+    metric.clocks = [copy(one) for one in metric.clocks]
     for clock in metric.clocks:
         if clock.breach_at is not None and clock.breach_at <= now:
             clock.breached, clock.breach_at = True, None

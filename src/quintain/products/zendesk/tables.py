@@ -446,15 +446,8 @@ class UserField(CustomField, kw_only=True):
     custom_field_options: list[Json] = []
 
 
-class OrganizationField(CustomField, kw_only=True):
+class OrganizationField(UserField, kw_only=True):
     """Field of organizations."""
-
-    key: Text
-    system: bool = False
-    regexp_for_validation: str | None = None
-    created_at: str = ""
-    updated_at: str = ""
-    custom_field_options: list[Json] = []
 
 
 class TicketForm(Table, kw_only=True):

@@ -7,13 +7,12 @@ from typing import Any
 import msgspec
 
 from quintain.resources.web import Exchange, Listing, Refuse, ResourceSpec, Routes
-from quintain.resources.web.rows import count, find, insert, marks, select, shown, update
+from quintain.resources.web.rows import count, find, marks, select, shown, update
 
 from .account import Desk, Invalid
-from .commit import API as VIA_API
 from .commit import commit
 from .people import GROUPS, ORGANIZATIONS, USERS
-from .tables import Audit, Comment, Json, Metric, SatisfactionRating, Ticket, User
+from .tables import Audit, Comment, Json, Metric, Ticket, User
 from .wire import API, Caller, Refusals, take
 
 ROUTES = Routes()
@@ -38,15 +37,15 @@ def actor(world: Desk, exchange: Exchange) -> User:
 # -- as answers show them
 
 
-def _show_tickets(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def show_tickets(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     sql = "SELECT id FROM zd_ticket_fields WHERE active = 1 AND removable = 1 ORDER BY position, id"
-    fields = [(id, str(id)) for (id,) in world.db.execute(sql)]
+    fields = [(number, str(number)) for (number,) in world.db.execute(sql)]
     return [_ticket(row, fields) for row in rows]
 
 
 def _ticket(row: dict[str, Any], fields: list[tuple[int, str]]) -> dict[str, Any]:
     custom = msgspec.json.decode(row["custom"])
-    values = [{"id": id, "value": custom.get(key)} for id, key in fields]
+    values = [{"id": number, "value": custom.get(key)} for number, key in fields]
     followers, ccs = row["follower_ids"], row["email_cc_ids"]
     people = sorted({*msgspec.json.decode(followers), *msgspec.json.decode(ccs)})
     found: dict[str, Any] = {}
@@ -74,7 +73,7 @@ def _ticket(row: dict[str, Any], fields: list[tuple[int, str]]) -> dict[str, Any
 
 def _scope(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:
     caller: Caller = exchange.caller
-    where, values = "1", ()
+    where, values = "1", tuple[Any, ...]()
     if caller.restriction in _SCOPES:
         where, values = _SCOPES[caller.restriction], (caller.id,)
     if "external_id" in exchange.query and not exchange.params:
@@ -93,8 +92,10 @@ class TicketSpec(ResourceSpec):
 
 
 TICKETS = TicketSpec(
-    name="ticket", row=Ticket, path="/api/v2/tickets", style=API, write="agent", where=ALIVE, order=("id",), sort=SORTABLE,
-    verbs=("list", "count", "show_many", "create_many", "update_many", "destroy_many"), show=_show_tickets, scope=_scope,
+    name="ticket", row=Ticket, path="/api/v2/tickets", style=API, write="agent", where=ALIVE, order=("id",),
+    sort=SORTABLE,
+    verbs=("list", "count", "show_many", "create_many", "update_many", "destroy_many"), show=show_tickets,
+    scope=_scope,
 )  # fmt: skip
 
 
@@ -160,7 +161,9 @@ def based(exchange: Exchange, raw: msgspec.Raw) -> Any:
     return msgspec.Raw(text.replace(b"{base}", exchange.base.encode())) if b"{base}" in text else raw
 
 
-def audit_shown(world: Desk, exchange: Exchange, audit: Audit, comments: dict[int, dict[str, Any]] | None = None) -> Json:
+def audit_shown(
+    world: Desk, exchange: Exchange, audit: Audit, comments: dict[int, dict[str, Any]] | None = None
+) -> Json:
     """Returns an audit whose comments have their texts."""
     if comments is None:
         ids = [one["id"] for one in audit.events if one["type"] == "Comment"]
@@ -222,9 +225,15 @@ def make(world: Desk, who: User, wanted: Json, via: Json | None = None) -> tuple
         return commit(world, who, None, wanted, via=via, metadata=metadata)
     if source.status != "closed":
         raise Invalid("base", "Follow-up: the source ticket must be closed", "InvalidValue")
-    origin = {"from": {"ticket_id": source.id, "subject": source.subject, "channel": "api"}, "to": {}, "rel": "follow_up"}
+    origin = {
+        "from": {"ticket_id": source.id, "subject": source.subject, "channel": "api"},
+        "to": {},
+        "rel": "follow_up",
+    }
     inherited = {"subject": source.subject, "requester_id": source.requester_id, "tags": source.tags}
-    ticket, audit = commit(world, who, None, {**inherited, **wanted}, via={"channel": "api", "source": origin}, metadata=metadata)
+    ticket, audit = commit(
+        world, who, None, {**inherited, **wanted}, via={"channel": "api", "source": origin}, metadata=metadata
+    )
     update(world.db, source, followup_ids=[*source.followup_ids, ticket.id])
     return ticket, audit
 
@@ -236,7 +245,9 @@ def change(world: Desk, exchange: Exchange) -> Any:
     take(world, exchange, "ticket updates", limit=100, period_s=60)
     take(world, exchange, f"ticket {exchange.id} {caller.id}", limit=30, period_s=600)
     wanted = exchange.json.get("ticket") or {}
-    ticket, audit = commit(world, actor(world, exchange), need(world, exchange), wanted, metadata=wanted.get("metadata"))
+    ticket, audit = commit(
+        world, actor(world, exchange), need(world, exchange), wanted, metadata=wanted.get("metadata")
+    )
     return result(world, exchange, ticket, audit)
 
 
@@ -256,11 +267,17 @@ def delete(world: Desk, exchange: Exchange) -> None:
 def deleted(world: Desk, exchange: Exchange) -> Any:
     """Lists deleted tickets."""
     found = API.page(world, exchange, Listing(Ticket, "deleted = 1"), key="rows", sortable=("id",))
-    sql = f"SELECT id, subject, deleted_at, deleted_by FROM zd_tickets WHERE id IN ({marks(found['rows'])}) ORDER BY id"  # noqa: S608
+    sql = f"SELECT id, subject, deleted_at, deleted_by FROM zd_tickets WHERE id IN ({marks(found['rows'])}) ORDER BY id"
     users = {one.id: one.name for one in select(world.db, User)}
     rows = [
-        {"id": id, "subject": subject, "deleted_at": at, "actor": {"id": by, "name": users.get(by)}, "previous_state": "open"}
-        for id, subject, at, by in world.db.execute(sql, *(row["id"] for row in found["rows"]))
+        {
+            "id": number,
+            "subject": subject,
+            "deleted_at": at,
+            "actor": {"id": by, "name": users.get(by)},
+            "previous_state": "open",
+        }
+        for number, subject, at, by in world.db.execute(sql, *(row["id"] for row in found["rows"]))
     ]
     del found["rows"]
     return {"deleted_tickets": rows, **found}
@@ -321,7 +338,7 @@ def audits(world: Desk, exchange: Exchange) -> Any:
     rows = comments_shown(exchange, shown(world.db, Comment, "ticket_id = ?", ticket.id))
     texts = {row["id"]: row for row in rows}
     by_id = {one.id: one for one in select(world.db, Audit, f"id IN ({marks(ids)})", *ids)}
-    found["audits"] = [audit_shown(world, exchange, by_id[id], texts) for id in ids]
+    found["audits"] = [audit_shown(world, exchange, by_id[one], texts) for one in ids]
     return found
 
 
@@ -340,11 +357,19 @@ def show_metrics(world: Desk, exchange: Exchange) -> Any:
     return {"ticket_metric": metrics_of(world, exchange, "id = ?", need(world, exchange).id)[0]}
 
 
-@route("GET", "/api/v2/tickets/{id}/collaborators", "/api/v2/tickets/{id}/email_ccs", "/api/v2/tickets/{id}/followers", who="agent")
+@route(
+    "GET",
+    "/api/v2/tickets/{id}/collaborators",
+    "/api/v2/tickets/{id}/email_ccs",
+    "/api/v2/tickets/{id}/followers",
+    who="agent",
+)
 def collaborators(world: Desk, exchange: Exchange) -> Any:
     """Lists the CCs and followers of a ticket."""
     ticket, last = need(world, exchange), exchange.request.path.removesuffix(".json").rpartition("/")[2]
-    ids = {"email_ccs": ticket.email_cc_ids, "followers": ticket.follower_ids}.get(last, ticket.email_cc_ids + ticket.follower_ids)
+    ids = {"email_ccs": ticket.email_cc_ids, "followers": ticket.follower_ids}.get(
+        last, ticket.email_cc_ids + ticket.follower_ids
+    )
     return USERS.answer_list(world, exchange, f"id IN ({marks(ids)})", *ids)
 
 
@@ -383,11 +408,17 @@ def related(world: Desk, exchange: Exchange) -> Any:
 def recent(world: Desk, exchange: Exchange) -> Any:
     """Lists the tickets that the caller wrote to last."""
     sql = "SELECT ticket_id FROM zd_audits WHERE author_id = ? GROUP BY ticket_id ORDER BY max(id) DESC LIMIT 5"
-    ids = [id for (id,) in world.db.execute(sql, exchange.caller.id)]
+    ids = [one for (one,) in world.db.execute(sql, exchange.caller.id)]
     return TICKETS.answer_list(world, exchange, f"id IN ({marks(ids)})", *ids)
 
 
-@route("GET", "/api/v2/users/{id}/tickets/{which}", "/api/v2/organizations/{id}/tickets", "/api/v2/organizations/{id}/{which}", who="agent")
+@route(
+    "GET",
+    "/api/v2/users/{id}/tickets/{which}",
+    "/api/v2/organizations/{id}/tickets",
+    "/api/v2/organizations/{id}/{which}",
+    who="agent",
+)
 def tickets_of(world: Desk, exchange: Exchange) -> Any:
     """Lists the tickets of a user or of an organization."""
     wheres = {
@@ -411,7 +442,9 @@ def show_tags(world: Desk, exchange: Exchange) -> Any:
 
 def _retag(name: str) -> Any:
     def retag(world: Desk, exchange: Exchange) -> Any:
-        ticket, _ = commit(world, actor(world, exchange), need(world, exchange), {name: exchange.json.get("tags") or []})
+        ticket, _ = commit(
+            world, actor(world, exchange), need(world, exchange), {name: exchange.json.get("tags") or []}
+        )
         return {"tags": ticket.tags}
 
     return retag
@@ -424,7 +457,8 @@ for _method, _name in (("POST", "tags"), ("PUT", "additional_tags"), ("DELETE", 
 @route("GET", "/api/v2/tags", who="agent")
 def tags(world: Desk, exchange: Exchange) -> Any:
     """Lists tags by the number of their tickets."""
-    sql = "SELECT t.value, count(*) FROM zd_tickets, json_each(tags) t WHERE deleted = 0 GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 100"
+    tables = "zd_tickets, json_each(tags) t"
+    sql = f"SELECT t.value, count(*) FROM {tables} WHERE deleted = 0 GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 100"
     found = [{"name": name, "count": number} for name, number in world.db.execute(sql)]
     return {"tags": found, "next_page": None, "previous_page": None, "count": len(found)}
 
@@ -432,7 +466,9 @@ def tags(world: Desk, exchange: Exchange) -> Any:
 @route("GET", "/api/v2/autocomplete/tags", who="agent")
 def autocomplete_tags(world: Desk, exchange: Exchange) -> Any:
     """Lists the tags that begin with a text."""
-    sql = "SELECT DISTINCT t.value FROM zd_tickets, json_each(tags) t WHERE substr(t.value, 1, ?) = ? ORDER BY 1 LIMIT 20"
+    sql = (
+        "SELECT DISTINCT t.value FROM zd_tickets, json_each(tags) t WHERE substr(t.value, 1, ?) = ? ORDER BY 1 LIMIT 20"
+    )
     text = exchange.query.get("name", "").lower()
     return {"tags": [name for (name,) in world.db.execute(sql, len(text), text)]}
 
@@ -449,7 +485,9 @@ def merge(world: Desk, exchange: Exchange) -> Any:
         raise Refusals.attribute("ids must be a list of ticket ids")
     if target.status in {"solved", "closed"}:
         raise Invalid("status", "Status: a solved or closed ticket can't be a merge target", "InvalidValue")
-    return API.job(world, exchange, "merge tickets", items=[{**given, "target": target.id, "ids": None, "id": one} for one in ids])
+    return API.job(
+        world, exchange, "merge tickets", items=[{**given, "target": target.id, "ids": None, "id": one} for one in ids]
+    )
 
 
 def merge_one(world: Desk, who: User, item: Json) -> Json:
@@ -459,17 +497,33 @@ def merge_one(world: Desk, who: User, item: Json) -> Json:
         raise Invalid("base", f"Ticket {item['id']} cannot be merged", "InvalidValue")
     private = not (source.is_public and target.is_public)
     public = [bool(item.get(f"{name}_comment_is_public")) and not private for name in ("target", "source")]
-    files = [file for one in select(world.db, Comment, "ticket_id = ? ORDER BY id", source.id) for file in one.attachments]
-    words = item.get("target_comment") or f"Request #{source.id} \"{source.subject}\" was closed and merged into this request."
+    files = [
+        file for one in select(world.db, Comment, "ticket_id = ? ORDER BY id", source.id) for file in one.attachments
+    ]
+    words = (
+        item.get("target_comment")
+        or f'Request #{source.id} "{source.subject}" was closed and merged into this request.'
+    )
     wanted: Json = {"comment": {"body": words, "public": public[0]}}
     if public[0] and source.requester_id not in {target.requester_id, *target.email_cc_ids}:
         wanted["email_cc_ids"] = [*target.email_cc_ids, source.requester_id]
-    via = {"channel": "web", "source": {"from": {"ticket_id": source.id, "subject": source.subject}, "to": {}, "rel": "merge"}}
+    via = {
+        "channel": "web",
+        "source": {"from": {"ticket_id": source.id, "subject": source.subject}, "to": {}, "rel": "merge"},
+    }
     _, audit = commit(world, who, target, wanted, via=via)
     if files:
-        world.db.execute("UPDATE zd_comments SET attachments = ? WHERE audit_id = ?", msgspec.json.encode(files).decode(), audit.id)
-    words = item.get("source_comment") or f"This request was closed and merged into request #{target.id} \"{target.subject}\"."
-    via = {"channel": "web", "source": {"from": {"ticket_id": target.id, "subject": target.subject}, "to": {}, "rel": "merge"}}
+        world.db.execute(
+            "UPDATE zd_comments SET attachments = ? WHERE audit_id = ?", msgspec.json.encode(files).decode(), audit.id
+        )
+    words = (
+        item.get("source_comment")
+        or f'This request was closed and merged into request #{target.id} "{target.subject}".'
+    )
+    via = {
+        "channel": "web",
+        "source": {"from": {"ticket_id": target.id, "subject": target.subject}, "to": {}, "rel": "merge"},
+    }
     more = {"assignee_id": source.assignee_id or target.assignee_id or who.id, "status": "closed",
             "additional_tags": ["closed_by_merge"], "comment": {"body": words, "public": public[1]}}  # fmt: skip
     commit(world, who, source, more, via=via)
@@ -487,113 +541,4 @@ def mark_as_spam(world: Desk, exchange: Exchange) -> Any:
     return {}
 
 
-# -- satisfaction
-
-
-@route("POST", "/api/v2/tickets/{id}/satisfaction_rating", who="end", status=200)
-def rate(world: Desk, exchange: Exchange) -> Any:
-    """Takes the requester's rating of a solved ticket."""
-    given, ticket = exchange.json.get("satisfaction_rating") or {}, find(world.db, Ticket, exchange.id)
-    if ticket is None or ticket.deleted or ticket.requester_id != exchange.caller.id:
-        raise Refusals.missing() if ticket is None or ticket.deleted else Refusals.forbidden()
-    score = given.get("score")
-    if score not in {"good", "bad"}:
-        raise Invalid("score", f"Score: {score} is not valid", "InvalidValue")
-    metric = find(world.db, Metric, ticket.id)
-    if ticket.status != "solved" and not (metric and metric.reopens):
-        raise Invalid("base", "Satisfaction rating: the ticket is not solved", "InvalidValue")
-    old = find(world.db, SatisfactionRating, ticket.satisfaction_rating.get("id"))
-    row = old or SatisfactionRating(id=world.new_number(), created_at=world.now, assignee_id=ticket.assignee_id, score=score,
-                                    group_id=ticket.group_id, requester_id=ticket.requester_id, ticket_id=ticket.id)  # fmt: skip
-    fields = {"score": score, "comment": given.get("comment"), "updated_at": world.now,
-              "reason": given.get("reason") if score == "bad" else None}  # fmt: skip
-    if old is None:
-        insert(world.db, row)
-    update(world.db, row, **fields)
-    rating = {"id": row.id, **{name: fields[name] for name in ("score", "comment", "reason")}}
-    commit(world, actor(world, exchange), ticket, {}, before_triggers=lambda made: setattr(made.ticket, "satisfaction_rating", rating))
-    url = f"{exchange.base}/api/v2/satisfaction_ratings/{row.id}.json"
-    return {"satisfaction_rating": {"url": url, **msgspec.structs.asdict(row)}}
-
-
-# -- the customer's side
-
-_REQUEST_KEYS = ("url", "id", "status", "priority", "type", "subject", "description", "organization_id", "via", "custom_fields",
-                 "requester_id", "collaborator_ids", "email_cc_ids", "is_public", "due_at", "created_at", "updated_at",
-                 "recipient", "assignee_id", "ticket_form_id", "custom_status_id", "fields")  # fmt: skip
-
-
-def _show_requests(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    tickets = _show_tickets(world, exchange, rows)
-    more = {"can_be_solved_by_me": False, "solved": None, "followup_source_id": None}
-    found = [{name: row[name] for name in _REQUEST_KEYS} | more for row in tickets]
-    return [{**row, "solved": row["status"] in {"solved", "closed"}} for row in found]
-
-
-def _scope_requests(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:
-    mine = "(requester_id = ? OR EXISTS (SELECT 1 FROM json_each(email_cc_ids) c WHERE c.value = ?))"
-    me = exchange.caller.id
-    path, statuses = exchange.request.path, [word for word in exchange.query.get("status", "").split(",") if word]
-    where = {"open": f"{mine} AND status NOT IN ('solved', 'closed')", "solved": f"{mine} AND status IN ('solved', 'closed')"}.get(
-        path.removesuffix(".json").rpartition("/")[2], mine)  # fmt: skip
-    if statuses:
-        where += f" AND status IN ({marks(statuses)})"
-    return f"is_public = 1 AND {where}", (me, me, *statuses)
-
-
-REQUESTS = ResourceSpec(
-    name="request", row=Ticket, path="/api/v2/requests", style=API, read="end", where=ALIVE, verbs=("list", "show"), sort=SORTABLE,
-    show=_show_requests, scope=_scope_requests,
-)  # fmt: skip
-ROUTES.add("GET", "/api/v2/requests/open", lambda world, exchange: REQUESTS.answer_list(world, exchange), who="end")
-ROUTES.add("GET", "/api/v2/requests/solved", lambda world, exchange: REQUESTS.answer_list(world, exchange), who="end")
-
-
-@route("GET", "/api/v2/requests/search", who="end")
-def search_requests(world: Desk, exchange: Exchange) -> Any:
-    """Searches the caller's own requests."""
-    from .search import parse, where
-
-    text, values = where(world, exchange.caller, "ticket", parse(exchange.query.get("query", "")))
-    return REQUESTS.answer_list(world, exchange, text, *values)
-
-
-@route("POST", "/api/v2/requests", who="end", status=201)
-def create_request(world: Desk, exchange: Exchange) -> Any:
-    """Creates a request of the caller."""
-    given = exchange.json.get("request") or {}
-    names = ("subject", "comment", "priority", "type", "custom_fields", "ticket_form_id", "collaborators", "due_at", "recipient")
-    wanted = {name: given[name] for name in names if name in given}
-    ticket, _ = commit(world, actor(world, exchange), None, wanted, via=VIA_API)
-    exchange.headers.append(("location", f"{exchange.base}/api/v2/requests/{ticket.id}.json"))
-    return {"request": REQUESTS.one(world, exchange, ticket.id)}
-
-
-@route("PUT", "/api/v2/requests/{id}", who="end")
-def update_request(world: Desk, exchange: Exchange) -> Any:
-    """Adds a comment to a request, or marks it as solved."""
-    ticket, given = REQUESTS.need(world, exchange, exchange.id), exchange.json.get("request") or {}
-    wanted: Json = {"comment": given["comment"]} if given.get("comment") else {}
-    if given.get("solved"):
-        wanted["status"] = "solved"
-    if ticket.status == "closed":
-        ticket, _ = make(world, actor(world, exchange), {**wanted, "via_followup_source_id": ticket.id})
-    else:
-        commit(world, actor(world, exchange), ticket, wanted)
-    return {"request": REQUESTS.one(world, exchange, ticket.id)}
-
-
-@route("GET", "/api/v2/requests/{id}/comments", who="end")
-def request_comments(world: Desk, exchange: Exchange) -> Any:
-    """Lists the public comments of a request."""
-    ticket = REQUESTS.need(world, exchange, exchange.id)
-    listing = Listing(Comment, "ticket_id = ? AND public = 1", (ticket.id,), ("created_at",))
-    found = API.page(world, exchange, listing, key="comments", sortable=("created_at",))
-    keys = ("id", "type", "author_id", "body", "html_body", "plain_body", "public", "attachments", "created_at")
-    rows = [{"request_id": ticket.id, **{k: row[k] for k in keys}} for row in comments_shown(exchange, found["comments"])]
-    found["comments"] = [{"url": f"{exchange.base}/api/v2/requests/{ticket.id}/comments/{row['id']}.json", **row} for row in rows]
-    return found
-
-
-for _spec in (TICKETS, REQUESTS):
-    _spec.mount(ROUTES)
+TICKETS.mount(ROUTES)

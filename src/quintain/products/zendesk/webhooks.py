@@ -37,7 +37,9 @@ def invoke(world: Desk, name: str, body: str) -> None:
     """Sends a body to an active webhook, at once after this request."""
     found = select(world.db, Webhook, "ulid = ? AND status = 'active'", name)
     if found:
-        row = Invocation(id=world.new_number(), ulid=ulid(world), webhook_id=found[0].id, body=body, created_at=world.now)
+        row = Invocation(
+            id=world.new_number(), ulid=ulid(world), webhook_id=found[0].id, body=body, created_at=world.now
+        )
         insert(world.db, row)
         world.later(0.0, "webhook", row.id)
 
@@ -49,8 +51,10 @@ def deliver(world: Desk, argument: Any) -> None:
     if not hook:
         return
     status, wait = _post(world, hook[0], row)
-    attempts = [*row.attempts, {"id": f"{row.ulid}{len(row.attempts)}", "invocation_id": row.ulid, "occurred_at": world.now,
-                                "response": {"status": status}, "status": "success" if status < 300 else "failed"}]  # fmt: skip
+    attempts = [*row.attempts, {"id": f"{row.ulid}{len(row.attempts)}", "invocation_id": row.ulid,
+        "occurred_at": world.now,
+                                "response": {"status": status},
+                                "status": "success" if status < 300 else "failed"}]  # fmt: skip
     retried = (status == 409 or (status in {429, 503} and 0 < wait < RETRY_S)) and len(attempts) < ATTEMPTS
     outcome = "success" if status < 300 else "pending" if retried else "failed"
     update(world.db, row, attempts=attempts, status=outcome)
@@ -62,7 +66,8 @@ def _post(world: Desk, hook: Webhook, row: Invocation) -> tuple[int, float]:
     stamp = world.now
     digest = hmac.new(hook.secret.encode(), f"{stamp}{row.body}".encode(), hashlib.sha256).digest()
     headers = {
-        "content-type": "application/json", "x-zendesk-account-id": str(world.account_id), "x-zendesk-webhook-id": hook.ulid,
+        "content-type": "application/json", "x-zendesk-account-id": str(world.account_id),
+        "x-zendesk-webhook-id": hook.ulid,
         "x-zendesk-webhook-invocation-id": row.ulid, "x-zendesk-webhook-signature": base64.b64encode(digest).decode(),
         "x-zendesk-webhook-signature-timestamp": stamp,
     }  # fmt: skip
@@ -73,7 +78,7 @@ def _post(world: Desk, hook: Webhook, row: Invocation) -> tuple[int, float]:
 
 
 def _show(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    ids = {id: name for id, name in world.db.execute("SELECT id, ulid FROM zd_webhooks")}
+    ids = dict(world.db.execute("SELECT id, ulid FROM zd_webhooks"))
     return [{"id": ids[row["id"]], **{k: v for k, v in row.items() if k not in {"id", "url"}}} for row in rows]
 
 
@@ -83,7 +88,8 @@ def _clean(world: Desk, exchange: Exchange, fields: dict[str, Any], row: Webhook
         words = "Subscriptions: conditional_ticket_events cannot be combined with others"
         raise API.invalid({"subscriptions": [(words, "InvalidValue")]})
     if row is None:
-        fields |= {"ulid": ulid(world), "secret": hashlib.blake2b(f"s{world.last_id}".encode(), digest_size=24).hexdigest(),
+        fields |= {"ulid": ulid(world), "secret": hashlib.blake2b(f"s{world.last_id}".encode(),
+            digest_size=24).hexdigest(),
                    "created_by": str(exchange.caller.id)}  # fmt: skip
     return fields
 
@@ -91,7 +97,8 @@ def _clean(world: Desk, exchange: Exchange, fields: dict[str, Any], row: Webhook
 SPEC = ResourceSpec(
     name="webhook", row=Webhook, path="/api/v2/webhooks", style=API, read="admin", verbs=("list", "create"), show=_show,
     clean=_clean, required=("name", "endpoint"),
-    writable=("name", "description", "status", "subscriptions", "endpoint", "http_method", "request_format", "authentication",
+    writable=("name", "description", "status", "subscriptions", "endpoint", "http_method", "request_format",
+        "authentication",
               "ulid", "secret", "created_by"),
 )  # fmt: skip
 SPEC.mount(ROUTES)
@@ -122,7 +129,7 @@ def remove(world: Desk, exchange: Exchange) -> Any:
     """Deletes a webhook that no trigger or automation uses."""
     hook = _need(world, exchange)
     for table in ("zd_triggers", "zd_automations"):
-        if world.db.execute(f"SELECT 1 FROM {table} WHERE instr(actions, ?)", hook.ulid):  # noqa: S608
+        if world.db.execute(f"SELECT 1 FROM {table} WHERE instr(actions, ?)", hook.ulid):
             raise API.invalid({"base": [("Webhook: is used by a rule", "InvalidValue")]})
     SPEC.remove(world, exchange, hook)
 
@@ -144,7 +151,10 @@ def invocations(world: Desk, exchange: Exchange) -> Any:
     """Lists the invocations of a webhook, the latest first."""
     hook = _need(world, exchange)
     rows = select(world.db, Invocation, "webhook_id = ? ORDER BY id DESC LIMIT 100", hook.id)
-    found = [{"id": one.ulid, "webhook_id": hook.ulid, "status": one.status, "latest_completed_at": one.created_at} for one in rows]
+    found = [
+        {"id": one.ulid, "webhook_id": hook.ulid, "status": one.status, "latest_completed_at": one.created_at}
+        for one in rows
+    ]
     total = count(world.db, Invocation, "webhook_id = ?", hook.id)
     return {"invocations": found, "meta": {"has_more": total > len(found), "after_cursor": None, "before_cursor": None}}
 
@@ -154,6 +164,8 @@ def attempts(world: Desk, exchange: Exchange) -> Any:
     """Lists the attempts of an invocation."""
     hook = _need(world, exchange)
     found: list[Json] = [
-        one for row in select(world.db, Invocation, "webhook_id = ? AND ulid = ?", hook.id, exchange.params[1]) for one in row.attempts
+        one
+        for row in select(world.db, Invocation, "webhook_id = ? AND ulid = ?", hook.id, exchange.params[1])
+        for one in row.attempts
     ]
     return {"attempts": found}

@@ -6,7 +6,7 @@ import base64
 import binascii
 import functools
 import hashlib
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -281,12 +281,14 @@ class Api(Style):
             Refuse: There are more, or 30 jobs wait already.
         """
         noun = kind.rpartition(" ")[2]
-        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(cast(object, items), list) or not all(isinstance(item, dict) for item in items):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Refusals.attribute(f"{noun} must be a list of objects")
         if len(items) > PER_PAGE:
             raise Refusals.too_many(exchange, noun)
         if world.db.execute("SELECT count(*) FROM web_jobs WHERE status = 'queued'")[0][0] >= 30:
-            raise Refuse(429, {"error": "TooManyJobs", "description": "Too many jobs are queued"}, {"retry-after": "10"})
+            raise Refuse(
+                429, {"error": "TooManyJobs", "description": "Too many jobs are queued"}, {"retry-after": "10"}
+            )
         world.last_id += 1
         name = "V3-" + hashlib.md5(f"job {world.last_id}".encode(), usedforsecurity=False).hexdigest()
         world.last_id -= 1
@@ -327,10 +329,14 @@ def by_offset(world: Desk, exchange: Exchange, listing: Listing, *, key: str) ->
     return {key: found.rows, **offset_links(exchange, page, size, found.total)}
 
 
-def offset_links(exchange: Exchange, page: int, size: int, total: int) -> dict[str, Any]:  # noqa: PLR0917
+def offset_links(exchange: Exchange, page: int, size: int, total: int) -> dict[str, Any]:
     """Returns the keys that a page by its number ends with."""
     following = link(exchange, page=page + 1) if page * size < total else None
-    return {"next_page": following, "previous_page": link(exchange, page=page - 1) if page > 1 else None, "count": total}
+    return {
+        "next_page": following,
+        "previous_page": link(exchange, page=page - 1) if page > 1 else None,
+        "count": total,
+    }
 
 
 def link(exchange: Exchange, **changes: Any) -> str:
@@ -402,7 +408,9 @@ def _decoded(cursor: str | None, order: str, listing: Listing) -> list[Any] | No
 def job_status(exchange: Exchange, job: BackgroundJob) -> dict[str, Any]:
     """Returns a job as an answer shows it."""
     noun = job.kind.partition(" ")[2].removesuffix("s")
-    verb = {"create": "Creating", "update": "Updating", "delete": "Deleting"}.get(job.kind.partition(" ")[0], "Working on")
+    verb = {"create": "Creating", "update": "Updating", "delete": "Deleting"}.get(
+        job.kind.partition(" ")[0], "Working on"
+    )
     message = None
     if job.status == "working":
         message = f"{verb} {noun} #{job.done}"
@@ -412,7 +420,7 @@ def job_status(exchange: Exchange, job: BackgroundJob) -> dict[str, Any]:
         "id": job.name,
         "url": f"{exchange.base}/api/v2/job_statuses/{job.name}.json",
         "total": len(job.items),
-        "progress": job.done if job.done else None,
+        "progress": job.done or None,
         "status": job.status,
         "message": message,
         "results": job.results if job.status == "completed" else None,

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 from quintain.resources.web import Product, Routes
 
-from . import actions, business, misc, people, sla, tickets, webhooks, wire
+from . import actions, business, misc, people, requests, sla, tickets, webhooks, wire
 from .account import Desk
 
 _ROUTES = Routes()
-for _module in (people, tickets, business, webhooks, misc):
+for _module in (people, tickets, requests, business, webhooks, misc):
     for _route in _module.ROUTES.all:
         _ROUTES.mount(_route)
 

@@ -1,6 +1,7 @@
 """Pages of a list in three styles: by offset, by cursor, and since a moment.
 
-A `Listing` is a condition and an order over one table. The order always ends in the key, so it is total, and a cursor is
+A `Listing` is a condition and an order over one table. The order always ends in the key, so it is total,
+and a cursor is
 the values of the order's columns in the last row.
 """
 
@@ -101,6 +102,6 @@ def cursor_page(
 def _read(db: Database, listing: Listing, where: str, *values: Any) -> list[tuple[dict[str, Any], list[Any]]]:
     form, table = shape(listing.kind), listing.kind
     keys = ", ".join(listing.keys)
-    sql = f'SELECT {form.columns}, {keys} FROM "{table_name(table)}" WHERE {where}'  # noqa: S608 (names are ours)
+    sql = f'SELECT {form.columns}, {keys} FROM "{table_name(table)}" WHERE {where}'
     width = len(form.names)
     return [(render(form, record[:width]), list(record[width:])) for record in db.execute(sql, *values)]

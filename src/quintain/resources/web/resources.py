@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import typing
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -15,7 +16,18 @@ from .pages import Listing
 from .routes import Routes
 from .rows import Row, count, delete, find, insert, marks, save, shown
 
-VERBS = ("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many", "destroy_many")
+VERBS = (
+    "list",
+    "show",
+    "create",
+    "update",
+    "delete",
+    "count",
+    "show_many",
+    "create_many",
+    "update_many",
+    "destroy_many",
+)
 
 
 class Style(Protocol):
@@ -59,7 +71,8 @@ class ResourceSpec:
 
     Attributes:
         name: Name of one in answers and requests.
-        row: Class of the rows, whose fields are shown in their order. `created_at`, `updated_at` are set if it has them.
+        row: Class of the rows, whose fields are shown in their order. `created_at`,
+        `updated_at` are set if it has them.
         path: Path of the list.
         style: Conventions of the product.
         plural: Name of several.
@@ -205,7 +218,11 @@ class ResourceSpec:
 
     def _update_many(self, world: Any, exchange: Any) -> Any:
         batch, single = exchange.json.get(self.many), exchange.json.get(self.name)
-        items = batch if batch is not None else [{"id": i, **(single or {})} for i in self.style.many(exchange, noun=self.many)]
+        items = (
+            batch
+            if batch is not None
+            else [{"id": i, **(single or {})} for i in self.style.many(exchange, noun=self.many)]
+        )
         return self.style.job(world, exchange, f"update {self.many}", items=items)
 
     def _destroy_many(self, world: Any, exchange: Any) -> Any:
@@ -227,7 +244,7 @@ class ResourceSpec:
 
     def update(self, world: Any, exchange: Any, row: Any, fields: dict[str, Any]) -> None:
         """Changes a row by the fields of a request."""
-        before = row.__copy__()
+        before = copy(row)
         for name, value in self._checked(world, exchange, fields, row).items():
             setattr(row, name, value)
         if row != before and "updated_at" in self.row.__struct_fields__:

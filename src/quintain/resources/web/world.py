@@ -26,6 +26,8 @@ ID_STEP = 128
 """Distance of the identifiers made in one request."""
 ID_GAP = 1_933_312
 """Further distance of the first identifier of a request from those before; a multiple of the step."""
+MOST_ACTS = 100_000
+"""Actions that may be due at one moment; more are a loop."""
 ITEM_S = 0.02
 """Seconds of the world that a background job takes for one item."""
 
@@ -118,7 +120,9 @@ class Exchange:
         try:
             value: Any = msgspec.json.decode(self.request.body) if self.request.body.strip() else {}
         except (msgspec.DecodeError, RecursionError) as error:
-            raise Refuse(422, {"error": "Unprocessable Entity", "message": f"Server could not parse JSON: {error}"}) from error
+            raise Refuse(
+                422, {"error": "Unprocessable Entity", "message": f"Server could not parse JSON: {error}"}
+            ) from error
         if not isinstance(value, dict):
             raise Refuse(422, {"error": "Unprocessable Entity", "message": "The body is not a JSON object"})
         return value
@@ -259,15 +263,14 @@ class Web(qn.State):
     def wake(self) -> None:
         """Runs what is due, in order of time and insertion. The clock calls it."""
         self.alarm, self.due = 0, math.inf
-        for _ in range(100_000):
-            found = select(self.db, Due, "due <= ? ORDER BY due, id LIMIT 1", self.clock.now)
-            if not found:
-                break
+        ran = 0
+        while found := select(self.db, Due, "due <= ? ORDER BY due, id LIMIT 1", self.clock.now):
+            ran += 1
+            if ran > MOST_ACTS:
+                raise RuntimeError(f"{MOST_ACTS:,} actions are due at one moment, the last of them {found[0].act!r}")
             with self.db.transaction():
                 self.db.execute("DELETE FROM web_due WHERE id = ?", found[0].id)
                 self._act(found[0])
-        else:
-            raise RuntimeError(f"100,000 actions are due at one moment, the last of them {found[0].act!r}")
         self.arm()
 
     def _act(self, row: Due) -> None:
