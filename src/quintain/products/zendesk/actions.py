@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from quintain.resources.web.rows import find, insert, select
+from quintain.resources.web.rows import find, insert, marks, select
 
 from .account import AGENTS, Desk, moment
 from .conditions import Now, compiled, sql
@@ -221,10 +221,10 @@ def _send(made: Update, people: list[int], subject: str, *, body: str, via: Json
 
     def final() -> None:
         event["subject"], event["body"] = fill(made, subject), fill(made, body)
-        for number in people:
-            user = made.world.user(number)
-            if user is not None and user.email:
-                mail = Mail(id=made.world.new_number(), ticket_id=made.ticket.id, to=user.email,
+        addresses = made.world.db.execute(f"SELECT email FROM zd_users WHERE id IN ({marks(people)})", *people)
+        for (address,) in addresses:
+            if address:
+                mail = Mail(id=made.world.new_number(), ticket_id=made.ticket.id, to=address,
                     subject=event["subject"],
                             body=event["body"], created_at=made.world.now)  # fmt: skip
                 insert(made.world.db, mail)
@@ -283,6 +283,8 @@ def _place(made: Update, name: str) -> str:
 
 
 def _comments(made: Update, name: str) -> str:
+    if name.startswith("latest") and made.comment is not None and (made.comment.public or "public" not in name):
+        return made.comment.html_body if name.endswith("html") else made.comment.plain_body
     found = select(made.world.db, Comment, "ticket_id = ? ORDER BY id", made.ticket.id) if made.before else []
     found += [made.comment] if made.comment is not None else []
     if "public" in name:

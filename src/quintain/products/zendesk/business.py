@@ -329,7 +329,7 @@ def add_holiday(world: Desk, exchange: Exchange) -> Any:
     import datetime as dt
 
     SCHEDULES.need(world, exchange, exchange.id)
-    given = exchange.json.get("holiday") or {}
+    given = exchange.part("holiday")
     try:
         first, last = (dt.date.fromisoformat(str(given.get(name))).isoformat() for name in ("start_date", "end_date"))
     except ValueError:
@@ -437,7 +437,7 @@ def _executed(world: Desk, exchange: Exchange, view: TicketView) -> Any:
 def preview(world: Desk, exchange: Exchange) -> Any:
     """Shows the tickets of a view that does not exist."""
     take(world, exchange, f"preview {exchange.caller.id}", limit=5, period_s=60)
-    given = _clean("view")(world, exchange, {"title": "Preview", **(exchange.json.get("view") or {})}, None)
+    given = _clean("view")(world, exchange, {"title": "Preview", **(exchange.part("view"))}, None)
     view = TicketView(id=0, title="Preview", conditions=given["conditions"], execution=given["execution"])
     if exchange.request.path.removesuffix(".json").endswith("count"):
         listing = listing_of(world, exchange, view)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
 
+import msgspec
+
 from quintain.resources.web.resources import convert
 from quintain.resources.web.rows import find, insert, save, select, update
 
@@ -25,6 +27,7 @@ from .tables import (
     GroupMembership,
     Json,
     Metric,
+    MetricEvent,
     StoredFile,
     Ticket,
     TicketField,
@@ -60,6 +63,7 @@ class Update:
         events: Events of its audit.
         metric: Measurements of the ticket.
         previous_metric: Measurements before the update; None for a creation.
+        metric_events: Events of metrics.
         ruled: The ticket as it was before its triggers; None if no trigger changed it.
         final: Calls that fill in texts once all rules have run.
     """
@@ -73,6 +77,7 @@ class Update:
     events: list[Json] = field(default_factory=list[Json])
     metric: Metric = field(default_factory=lambda: Metric(id=0, ticket_id=0))
     previous_metric: Metric | None = None
+    metric_events: list[MetricEvent] = field(default_factory=list[MetricEvent])
     ruled: Ticket | None = None
     final: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
@@ -232,7 +237,59 @@ def _blank(world: Desk, actor: User) -> Ticket:
 # -- 2. what is wanted
 
 
+class _CommentInput(msgspec.Struct):
+    body: str | None = None
+    html_body: str | None = None
+    public: bool | None = None
+    author_id: int | None = None
+    uploads: list[str] | str | None = None
+
+
+class _PersonInput(msgspec.Struct):
+    user_id: int | None = None
+    user_email: str | None = None
+    action: str | None = None
+
+
+class _FieldInput(msgspec.Struct):
+    id: int | str
+    value: Any = None
+
+
+class _TicketInput(msgspec.Struct):
+    """Types of the parts of a wanted ticket that are no plain fields."""
+
+    comment: _CommentInput | str | None = None
+    description: str | None = None
+    requester: dict[str, str | int | bool | None] | None = None
+    tags: list[str] | str | None = None
+    additional_tags: list[str] | str | None = None
+    remove_tags: list[str] | str | None = None
+    custom_fields: list[_FieldInput] | dict[str, Any] | None = None
+    fields: list[_FieldInput] | dict[str, Any] | None = None
+    followers: list[_PersonInput] | None = None
+    email_ccs: list[_PersonInput] | None = None
+    follower_ids: list[int] | None = None
+    email_cc_ids: list[int] | None = None
+    collaborator_ids: list[int] | None = None
+    collaborators: list[int | str | dict[str, str | int | None]] | None = None
+    additional_collaborators: list[int | str | dict[str, str | int | None]] | None = None
+    assignee_email: str | None = None
+    submitter_id: int | None = None
+    via_followup_source_id: int | None = None
+    metadata: dict[str, Any] | None = None
+    macro_ids: list[int] | None = None
+
+
+def _check(wanted: Mapping[str, Any]) -> None:
+    try:
+        msgspec.convert(wanted, _TicketInput, strict=False)
+    except msgspec.ValidationError as error:
+        raise Invalid("base", f"Ticket: {error}", "InvalidValue") from error
+
+
 def _set(made: Update, wanted: Mapping[str, Any]) -> None:
+    _check(wanted)
     world, ticket = made.world, made.ticket
     for name in _PLAIN:
         if name in wanted:

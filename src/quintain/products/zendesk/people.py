@@ -205,7 +205,7 @@ def me(world: Desk, exchange: Exchange) -> Any:
 @route("PUT", "/api/v2/users/me", who="end")
 def update_me(world: Desk, exchange: Exchange) -> Any:
     """Changes the caller's own name, phone and the like."""
-    given = exchange.json.get("user") or {}
+    given = exchange.part("user")
     allowed = {name: given[name] for name in ("name", "phone", "time_zone", "locale_id", "details") if name in given}
     USERS.update(world, exchange, USERS.need(world, exchange, exchange.caller.id), allowed)
     return {"user": USERS.one(world, exchange, exchange.caller.id)}
@@ -214,7 +214,7 @@ def update_me(world: Desk, exchange: Exchange) -> Any:
 @route("POST", "/api/v2/users/create_or_update", who="agent")
 def create_or_update(world: Desk, exchange: Exchange) -> Any:
     """Changes the user with this e-mail or external identifier, or creates him."""
-    fields = exchange.json.get("user") or {}
+    fields = exchange.part("user")
     found: list[User] = []
     if fields.get("external_id"):
         found = select(world.db, User, "external_id = ? AND active = 1", str(fields["external_id"]))
@@ -264,7 +264,7 @@ def related(world: Desk, exchange: Exchange) -> Any:
 def merge(world: Desk, exchange: Exchange) -> Any:
     """Merges a user into another."""
     source = USERS.need(world, exchange, exchange.id)
-    given = exchange.json.get("user") or {}
+    given = exchange.part("user")
     target = find(world.db, User, given.get("id"))
     if target is None and given.get("email"):
         target = next(iter(select(world.db, User, "email = ? AND active = 1", str(given["email"]).lower())), None)
@@ -287,7 +287,7 @@ IDENTITIES = ResourceSpec(
 def add_identity(world: Desk, exchange: Exchange) -> Any:
     """Adds an address to a user."""
     user = USERS.need(world, exchange, exchange.id)
-    given = exchange.json.get("identity") or {}
+    given = exchange.part("identity")
     value = str(given.get("value") or "").strip().lower()
     if _taken(world, value, user.id):
         raise API.invalid({"value": [(f"Email: {value} is already being used by another user", "DuplicateValue")]})
@@ -371,7 +371,7 @@ def search_organizations(world: Desk, exchange: Exchange) -> Any:
 @route("POST", "/api/v2/organizations/create_or_update", who="agent")
 def create_or_update_organization(world: Desk, exchange: Exchange) -> Any:
     """Changes the organization with this identifier or external identifier, or creates it."""
-    fields = exchange.json.get("organization") or {}
+    fields = exchange.part("organization")
     found = select(world.db, Organization, "id = ? OR external_id = ?", fields.get("id"), fields.get("external_id"))
     if found:
         ORGANIZATIONS.update(world, exchange, found[0], fields)

@@ -25,7 +25,7 @@ route = ROUTES.route
 @route("POST", "/api/v2/tickets/{id}/satisfaction_rating", who="end", status=200)
 def rate(world: Desk, exchange: Exchange) -> Any:
     """Takes the requester's rating of a solved ticket."""
-    given, ticket = exchange.json.get("satisfaction_rating") or {}, find(world.db, Ticket, exchange.id)
+    given, ticket = exchange.part("satisfaction_rating"), find(world.db, Ticket, exchange.id)
     if ticket is None or ticket.deleted or ticket.requester_id != exchange.caller.id:
         raise Refusals.missing() if ticket is None or ticket.deleted else Refusals.forbidden()
     score = given.get("score")
@@ -104,7 +104,7 @@ def search_requests(world: Desk, exchange: Exchange) -> Any:
 @route("POST", "/api/v2/requests", who="end", status=201)
 def create_request(world: Desk, exchange: Exchange) -> Any:
     """Creates a request of the caller."""
-    given = exchange.json.get("request") or {}
+    given = exchange.part("request")
     names = (
         "subject",
         "comment",
@@ -125,7 +125,7 @@ def create_request(world: Desk, exchange: Exchange) -> Any:
 @route("PUT", "/api/v2/requests/{id}", who="end")
 def update_request(world: Desk, exchange: Exchange) -> Any:
     """Adds a comment to a request, or marks it as solved."""
-    ticket, given = REQUESTS.need(world, exchange, exchange.id), exchange.json.get("request") or {}
+    ticket, given = REQUESTS.need(world, exchange, exchange.id), exchange.part("request")
     wanted: Json = {"comment": given["comment"]} if given.get("comment") else {}
     if given.get("solved"):
         wanted["status"] = "solved"

@@ -134,6 +134,7 @@ def follow(made: Update) -> None:
         _run(made, hours)
     if any(one.state != "done" for one in metric.clocks):
         _target(made, hours)
+    insert(world.db, *made.metric_events)
     if made.previous_metric is None:
         insert(world.db, metric)
     elif metric != made.previous_metric:
@@ -259,16 +260,14 @@ def _move(made: Update, clock: Clock, state: str, *, hours: Hours) -> None:
 
 
 def _emit(made: Update, name: str, instance: int, type: str, **more: Any) -> None:
-    emit(made.world, made.ticket.id, name, instance=instance, type=type, more=more)
+    made.metric_events.append(_event(made.world, made.ticket.id, name, instance=instance, type=type, more=more))
 
 
-def emit(world: Desk, ticket_id: int, name: str, *, instance: int, type: str, more: Json) -> None:
-    """Adds a metric event."""
-    row = MetricEvent(
+def _event(world: Desk, ticket_id: int, name: str, *, instance: int, type: str, more: Json) -> MetricEvent:
+    return MetricEvent(
         id=world.new_number(), ticket_id=ticket_id, metric=EVENT_METRICS.get(name, name), instance_id=instance,
         type=type, time=world.now, more=more,
     )  # fmt: skip
-    insert(world.db, row)
 
 
 # -- policies
@@ -371,7 +370,9 @@ def breach(world: Desk, ticket_id: int) -> None:
     for clock in metric.clocks:
         if clock.breach_at is not None and clock.breach_at <= now:
             clock.breached, clock.breach_at = True, None
-            emit(world, ticket_id, clock.metric, instance=clock.instance, type="breach", more={"deleted": False})
+            more = {"deleted": False}
+            row = _event(world, ticket_id, clock.metric, instance=clock.instance, type="breach", more=more)
+            insert(world.db, row)
     due = [clock.breach_at for clock in metric.clocks if clock.breach_at is not None]
     metric.next_breach = moment(min(due)) if due else None
     save(world.db, metric, before)

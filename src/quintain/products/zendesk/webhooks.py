@@ -120,7 +120,7 @@ def show(world: Desk, exchange: Exchange) -> Any:
 @route("PUT", "/api/v2/webhooks/{webhook}", who="admin", status=204)
 def change(world: Desk, exchange: Exchange) -> Any:
     """Changes a webhook."""
-    given = {k: v for k, v in (exchange.json.get("webhook") or {}).items() if k not in {"ulid", "secret", "created_by"}}
+    given = {k: v for k, v in (exchange.part("webhook")).items() if k not in {"ulid", "secret", "created_by"}}
     SPEC.update(world, exchange, _need(world, exchange), given)
 
 

@@ -9,6 +9,7 @@ import hashlib
 from typing import Any, NamedTuple, cast
 
 import msgspec
+import xxhash
 
 from quintain.resources.web import (
     Exchange,
@@ -48,6 +49,7 @@ class Caller(NamedTuple):
         return self.role in AGENTS
 
 
+STRANGER = Refuse(401, {"error": "Couldn't authenticate you"})
 ANONYMOUS = Caller(None, "Anonymous user", None, "end-user", None, "requested")
 _CALLER = (
     "SELECT u.id, u.name, u.email, u.role, u.organization_id, u.ticket_restriction, t.scopes, t.expires, u.suspended "
@@ -126,7 +128,7 @@ def admit(world: Desk, exchange: Exchange) -> None:
 
 
 def _caller(world: Desk, header: str, *, needed: bool) -> Caller:
-    wrong = Refuse(401, {"error": "Couldn't authenticate you"})
+    wrong = Refuse(401, STRANGER.body)
     if not header:
         if needed:
             raise wrong
@@ -194,14 +196,13 @@ def _limited(world: Desk, exchange: Exchange, seconds: int) -> Refuse:
 def finish(world: Desk, exchange: Exchange, response: HttpResponse) -> None:
     """Adds the headers that every answer has."""
     known = {name for name, _ in response.headers}
-    seed = f"{world.last_id} {world.clock.now}"
     response.headers += [pair for pair in exchange.headers if pair[0] not in known]
     response.headers += [
         ("x-zendesk-api-version", "v2"),
-        ("x-request-id", hashlib.md5(seed.encode(), usedforsecurity=False).hexdigest()),
+        ("x-request-id", f"{world.last_id:032x}"),
         ("x-runtime", "0.042"),
         ("cache-control", "max-age=0, private, must-revalidate"),
-        ("etag", f'W/"{hashlib.md5(response.body, usedforsecurity=False).hexdigest()}"'),
+        ("etag", f'W/"{xxhash.xxh3_128_hexdigest(response.body)}"'),
     ]
 
 
@@ -283,6 +284,8 @@ class Api(Style):
         noun = kind.rpartition(" ")[2]
         if not isinstance(cast(object, items), list) or not all(isinstance(item, dict) for item in items):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Refusals.attribute(f"{noun} must be a list of objects")
+        if not items:
+            raise Refusals.attribute(f"{noun} must not be empty")
         if len(items) > PER_PAGE:
             raise Refusals.too_many(exchange, noun)
         if world.db.execute("SELECT count(*) FROM web_jobs WHERE status = 'queued'")[0][0] >= 30:

@@ -26,6 +26,7 @@ class Zendesk(Desk):
         admit=wire.admit,
         finish=wire.finish,
         unknown=wire.unknown,
+        stranger=wire.STRANGER,
         translate=wire.translate,
         acts=_ACTS,
         workers=misc.WORKERS,

@@ -70,7 +70,7 @@ class Door:
         """Handles a request in its world. A bug of the world answers 500 and is kept in `failures`."""
         key = self.find(asked)
         if key is None:
-            return answer({"error": "Couldn't authenticate you"}, 401)
+            return next(iter(self.worlds.values())).product.stranger.response()
         if key in self.failures:
             return answer({"error": "EpisodeFailed", "description": self.failures[key]}, 500)
         world = self.worlds[key]
@@ -90,13 +90,16 @@ class Door:
 
     def _control(self, world: Web, asked: HttpRequest) -> HttpResponse:
         query = dict(asked.query)
-        if asked.path.endswith("/ratelimit"):
-            forced = Forced(int(query.get("n", 1)), int(query.get("retry_after", 1)), query.get("match", ""))
-            world.rates.forced.append(forced)
-        elif asked.path.endswith("/advance"):
-            world.clock.advance(float(query.get("seconds", 0)))
-        else:
-            return answer({"error": "no such control", "known": ["ratelimit", "advance"]}, 404)
+        try:
+            if asked.path.endswith("/ratelimit"):
+                forced = Forced(int(query.get("n", 1)), int(query.get("retry_after", 1)), query.get("match", ""))
+                world.rates.forced.append(forced)
+            elif asked.path.endswith("/advance"):
+                world.clock.advance(float(query.get("seconds", 0)))
+            else:
+                return answer({"error": "no such control", "known": ["ratelimit", "advance"]}, 404)
+        except ValueError as error:
+            return answer({"error": str(error)}, 400)
         return answer({"now": world.clock.now})
 
     async def __call__(self, scope: dict[str, Any], receive: _Receive, send: _Send) -> None:

@@ -143,7 +143,10 @@ class ResourceSpec:
         """Returns the row as a struct."""
         where, values = self.scope(world, exchange) if self.scope else ("1", ())
         row = find(world.db, self.row, id)
-        if row is None or not count(world.db, self.row, f"id = ? AND {self.where} AND {where}", id, *values):
+        checked = f"{self.where} AND {where}"
+        if row is None or (
+            checked != "1 AND 1" and not count(world.db, self.row, f"id = ? AND {checked}", id, *values)
+        ):
             raise self.style.missing()
         return row
 
@@ -201,13 +204,13 @@ class ResourceSpec:
         return self.answer_list(world, exchange, f"id IN ({marks(ids)})", *ids)
 
     def _create(self, world: Any, exchange: Any) -> Any:
-        row = self.create(world, exchange, exchange.json.get(self.name) or {})
+        row = self.create(world, exchange, exchange.part(self.name))
         body = {self.name: self.one(world, exchange, row.id)}
         return self.style.created(world, exchange, body=body, url=f"{exchange.base}{self.path}/{row.id}.json")
 
     def _update(self, world: Any, exchange: Any) -> Any:
         row = self.need(world, exchange, exchange.id)
-        self.update(world, exchange, row, exchange.json.get(self.name) or {})
+        self.update(world, exchange, row, exchange.part(self.name))
         return {self.name: self.one(world, exchange, row.id)}
 
     def _delete(self, world: Any, exchange: Any) -> Any:
@@ -217,12 +220,8 @@ class ResourceSpec:
         return self.style.job(world, exchange, f"create {self.many}", items=exchange.json.get(self.many) or [])
 
     def _update_many(self, world: Any, exchange: Any) -> Any:
-        batch, single = exchange.json.get(self.many), exchange.json.get(self.name)
-        items = (
-            batch
-            if batch is not None
-            else [{"id": i, **(single or {})} for i in self.style.many(exchange, noun=self.many)]
-        )
+        batch, single = exchange.json.get(self.many), exchange.part(self.name)
+        items = batch if batch is not None else [{"id": i, **single} for i in self.style.many(exchange, noun=self.many)]
         return self.style.job(world, exchange, f"update {self.many}", items=items)
 
     def _destroy_many(self, world: Any, exchange: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import msgspec
 
 from quintain.resources.database import Database
-from quintain.resources.database.rows import plain, reader, table_name
+from quintain.resources.database.rows import insertion, plain, reader, table_name
 
 T = TypeVar("T", bound="Row")
 
@@ -82,9 +82,15 @@ def count(db: Database, kind: type[Row], where: str = "1", *values: Any) -> int:
     return int(db.execute(_sql("SELECT count(*) FROM", kind, f"WHERE {where}"), *values)[0][0])
 
 
-def insert(db: Database, row: Row) -> None:
-    """Inserts a row."""
-    db.insert(row)
+def insert(db: Database, *rows: Row) -> None:
+    """Inserts rows of one class, in one statement."""
+    if len(rows) == 1:
+        db.insert(rows[0])
+    elif rows:
+        sql, _ = insertion(rows[0])
+        head, _, group = sql.partition(" VALUES ")
+        values = [value for row in rows for value in insertion(row)[1]]
+        db.execute(f"{head} VALUES {', '.join([group] * len(rows))}", *values)
 
 
 def update(db: Database, row: Row, **changes: Any) -> None:

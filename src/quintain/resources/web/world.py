@@ -16,6 +16,7 @@ import msgspec
 
 import quintain as qn
 from quintain.resources.database import Database, Indexed
+from quintain.resources.database.lease import Use
 
 from .messages import HttpRequest, HttpResponse, Refuse, answer, request
 from .rates import Rates
@@ -127,6 +128,17 @@ class Exchange:
             raise Refuse(422, {"error": "Unprocessable Entity", "message": "The body is not a JSON object"})
         return value
 
+    def part(self, name: str) -> dict[str, Any]:
+        """Returns an object in the JSON body; an empty one if it is missing.
+
+        Raises:
+            Refuse: It is not an object.
+        """
+        value = self.json.get(name)
+        if value is not None and not isinstance(value, dict):
+            raise Refuse(422, {"error": "Unprocessable Entity", "message": f"{name} is not an object"})
+        return value or {}
+
 
 @dataclass(frozen=True)
 class Product:
@@ -138,6 +150,7 @@ class Product:
         admit: Finds the caller and checks limits, or raises Refuse.
         finish: Adds headers to every answer.
         unknown: Returns the refusal of a path without a route.
+        stranger: Refusal of a request that no world is for.
         translate: Returns the refusal that an error of the product's rules means; None for a bug.
         acts: Functions that `Due` rows name; each receives the world and the argument.
         workers: Functions that work on an item of a job: world, caller, index and item to a result.
@@ -148,6 +161,7 @@ class Product:
     admit: Callable[[Any, Exchange], None]
     finish: Callable[[Any, Exchange, HttpResponse], None]
     unknown: Callable[[Any, Exchange], Refuse]
+    stranger: Refuse
     translate: Callable[[Exception], Refuse | None]
     acts: Mapping[str, Callable[[Any, Any], None]]
     workers: Mapping[str, Callable[..., dict[str, Any]]]
@@ -199,16 +213,16 @@ class Web(qn.State):
         found = product.routes.find(asked.method, asked.path.removesuffix(".json"))
         if found is not None:
             exchange.route, exchange.params = found
-        product.admit(self, exchange)
         route = exchange.route
-        if route is None:
-            raise product.unknown(self, exchange)
-        if route.writes:
-            with self.db.transaction():
-                body = route.handler(self, exchange)
-            self.arm()
-        else:
+        is_writing = route is not None and route.writes
+        # A read takes the connection once for all its statements, without a transaction.
+        with self.db.transaction() if is_writing else Use(self.db):
+            product.admit(self, exchange)
+            if route is None:
+                raise product.unknown(self, exchange)
             body = route.handler(self, exchange)
+        if is_writing:
+            self.arm()
         return answer(body, exchange.status or route.status)
 
     def product_of(self, host: str) -> Product:
