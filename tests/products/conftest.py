@@ -43,9 +43,9 @@ class Client:
         found: dict[str, Any] = self("POST", "tickets", {"ticket": given})["ticket"]
         return found
 
-    def put(self, id: int, *, status: int = 0, **fields: Any) -> dict[str, Any]:
+    def put(self, id: int, *, refused: int = 0, **fields: Any) -> dict[str, Any]:
         """Changes a ticket; the whole answer."""
-        found: dict[str, Any] = self("PUT", f"tickets/{id}", {"ticket": fields}, status=status)
+        found: dict[str, Any] = self("PUT", f"tickets/{id}", {"ticket": fields}, status=refused)
         return found
 
 

@@ -143,7 +143,7 @@ def test_limit_of_requests_refuses_and_the_wait_passes(api: Client) -> None:
 def test_updates_of_one_ticket_are_limited(api: Client) -> None:
     for number in range(30):
         api.put(1, tags=[f"t{number}"])
-    api.put(1, status=429, tags=["x"])
+    api.put(1, refused=429, tags=["x"])
     api.put(2, tags=["x"])
 
 

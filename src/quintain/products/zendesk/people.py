@@ -109,7 +109,7 @@ def merge_users(world: Desk, source: User, target: User) -> None:
 
 def _deactivate(world: Desk, user: User) -> None:
     update(world.db, user, active=False, email=None, organization_id=None, updated_at=world.now)
-    for kind in (GroupMembership, OrganizationMembership):
+    for kind in (GroupMembership, OrganizationMembership, Identity):
         delete(world.db, kind, "user_id = ?", user.id)
 
 

@@ -295,6 +295,7 @@ def _target(made: Update, hours: Hours) -> None:
     policy, targets = _policy(made)
     at, metric = made.world.clock.now, made.metric
     due: list[float] = []
+    metric.clocks = [*metric.clocks]  # The measurements before the update have the list as it was.
     for index, old in enumerate(metric.clocks):
         if old.state == "done":
             continue

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import xxhash
 
+from quintain.errors import ToolError
 from quintain.resources.web import (
     Exchange,
     HttpResponse,
@@ -220,6 +221,8 @@ def translate(error: Exception) -> Refuse | None:
         return Refusals.details(error.details)
     if isinstance(error, Conflict):
         return Refuse(409, {"error": "UpdateConflict", "description": str(error)})
+    if isinstance(error, ToolError):  # A number that no column holds.
+        return Refusals.attribute(str(error))
     return None
 
 
