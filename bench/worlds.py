@@ -78,7 +78,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def measure(quick: bool) -> Iterator[Row]:
+def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
     world = account(*((200, 600, 30) if quick else (20_000, 60_000, 30)))
     times = 20 if quick else 500
 

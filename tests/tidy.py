@@ -42,7 +42,8 @@ CORE: tuple[tuple[str, ...], ...] = (
 ROOT = "__init__"  # the public names; extensions and applications may import it
 EXTENSIONS = (  # 5: each may import the core, and nothing of another extension
     "resources", "harnesses", "models", "judges", "tasks", "audit", "serve", "train", "adapters", "distributed",
-    "studio", "authoring", "products", "testing", "report", "rescore", "trajectory", "layered", "table", "plugins", "changes",
+    "studio", "authoring", "products", "testing", "report", "rescore", "trajectory", "layered", "table", "plugins",
+    "changes",
 )  # fmt: skip
 IN_ROOT = {"serve", "table", "trajectory"}  # extensions with public names in the root
 SHARED = {"layered", "table", "plugins", "changes"}  # extensions that the others may import

@@ -28,7 +28,7 @@ def raw(world: zendesk.Zendesk, method: str, path: str, body: Any = None, header
         {"authorization": "Basic !!!"},
         {"authorization": "Bearer nothing"},
         basic(token="wrong"),
-        basic(email="nobody@acme.example"),
+        basic(email="unknown@acme.example"),
         {"authorization": "Basic " + base64.b64encode(b"admin@acme.example:acme-api-token").decode()},
     ],
 )

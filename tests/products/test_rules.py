@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quintain.products.zendesk.account import Desk
 from quintain.products.zendesk.actions import now_of
 from quintain.products.zendesk.commit import Update
 from quintain.products.zendesk.conditions import compiled, faults, sql
 from quintain.products.zendesk.tables import PRIORITIES, STATUSES, TYPES, Ticket
+from quintain.resources.web import HttpRequest, HttpResponse
 from quintain.resources.web.rows import select
 from tests.products.conftest import Client, fresh
 
@@ -339,7 +341,7 @@ def test_macro_shows_its_changes_without_saving(api: Client) -> None:
     assert api.world.db.logical_digest() == before
 
 
-def test_webhook_is_signed_and_kept(api: Client) -> None:
+def test_webhook_is_signed_and_kept(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet(api)
     fields = {"name": "W", "endpoint": "https://hooks.example/x", "http_method": "POST", "request_format": "json"}
     hook = api("POST", "webhooks", {"webhook": fields})["webhook"]
@@ -347,14 +349,15 @@ def test_webhook_is_signed_and_kept(api: Client) -> None:
     trigger(
         api, ("update_type", "is", "Create"), actions={"notification_webhook": [hook["id"], '{"id": {{ticket.id}}}']}
     )
-    seen: list[Any] = []
-    receive = type(api.world).receive
-    type(api.world).receive = lambda world, sent: seen.append(sent) or receive(world, sent)  # type: ignore[method-assign,assignment]
-    try:
-        api.ticket()
-        api("GET", "users/me")
-    finally:
-        type(api.world).receive = receive  # type: ignore[method-assign]
+    seen: list[HttpRequest] = []
+
+    def receive(world: Desk, sent: HttpRequest) -> HttpResponse:
+        seen.append(sent)
+        return HttpResponse()
+
+    monkeypatch.setattr(Desk, "receive", receive)
+    api.ticket()
+    api("GET", "users/me")
     assert seen[0].body == b'{"id": 11}'
     secret = api("GET", f"webhooks/{hook['id']}/signing_secret")["signing_secret"]["secret"]
     stamp = seen[0].header("x-zendesk-webhook-signature-timestamp").encode()
@@ -365,3 +368,17 @@ def test_webhook_is_signed_and_kept(api: Client) -> None:
     assert len(api("GET", f"webhooks/{hook['id']}/invocations/{run['id']}/attempts")["attempts"]) == 1
     api("DELETE", f"webhooks/{hook['id']}", status=422)
     api("POST", "webhooks", {"webhook": {**fields, "subscriptions": ["conditional_ticket_events", "x"]}}, status=422)
+
+
+def test_webhook_is_tried_again_when_the_receiver_asks(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet(api)
+    hook = api("POST", "webhooks", {"webhook": {"name": "W", "endpoint": "https://hooks.example/x"}})["webhook"]
+    trigger(api, ("update_type", "is", "Create"), actions={"notification_webhook": [hook["id"], "{}"]})
+    answers = [HttpResponse(503, b"", [("retry-after", "30")]), HttpResponse(409), HttpResponse()]
+    monkeypatch.setattr(Desk, "receive", lambda world, sent: answers.pop(0))
+    api.ticket()
+    api.world.clock.advance(60)
+    run = api("GET", f"webhooks/{hook['id']}/invocations")["invocations"][0]
+    attempts = api("GET", f"webhooks/{hook['id']}/invocations/{run['id']}/attempts")["attempts"]
+    assert [one["response"]["status"] for one in attempts] == [503, 409, 200]
+    assert run["status"] == "success"

@@ -15,7 +15,7 @@ from quintain.resources.web import (
     Refuse,
     ResourceSpec,
     Routes,
-    Row,
+    WebRow,
     answer,
     cursor_page,
     offset_page,
@@ -24,7 +24,7 @@ from quintain.resources.web import (
 ROUTES = Routes()
 
 
-class Book(Row, kw_only=True):
+class Book(WebRow, kw_only=True):
     """A book."""
 
     hidden: ClassVar[tuple[str, ...]] = ("secret",)

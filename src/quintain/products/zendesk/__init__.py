@@ -3,7 +3,7 @@
 tables                              rows
 account, world                      the account's state, and the product as a world
 conditions, actions                 what rules ask and do; triggers, automations
-commit                              the only way to change a ticket
+commit, wanted                      the only way to change a ticket, and what it takes
 sla                                 measurements, clocks and policies
 search                              the query language
 wire                                conventions of the API

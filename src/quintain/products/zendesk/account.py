@@ -52,7 +52,7 @@ class Desk(HttpTool):
         limit: Requests per minute: 200 Team, 400 Professional, 700 Enterprise, 2,500 High Volume.
         tickets: Number of the last ticket.
         unsupported: Requests to endpoints that the clone does not have, by path.
-        indexed_at: Time of the base, whose text `zd_words` holds; empty if there is no index.
+        indexed_at: Time of the base, whose text `zd_words` holds; empty without an index.
         viewed: Views whose count was asked before; the first answer does not know it.
     """
 

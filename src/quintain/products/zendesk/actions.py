@@ -329,13 +329,13 @@ def sweep(world: Desk, argument: int | None) -> None:
         via = {"channel": "rule", "source": source}
         then = functools.partial(_apply_rule, rule.actions)
         for ticket in select(world.db, Ticket, where, *values):
-            commit(world, actor, ticket, {}, via=via, by_system=True, before_triggers=then)
+            commit(world, actor, ticket, wanted={}, via=via, by_system=True, before_triggers=then)
     old = moment(world.clock.now - HARD_CLOSE_S)
     where = (
         "status = 'solved' AND deleted = 0 AND (SELECT m.solved_at FROM zd_metrics m WHERE m.id = zd_tickets.id) <= ?"
     )
     for ticket in select(world.db, Ticket, f"{where} ORDER BY id", old):
-        commit(world, actor, ticket, {"status": "closed"}, via={"channel": "rule"}, by_system=True)
+        commit(world, actor, ticket, wanted={"status": "closed"}, via={"channel": "rule"}, by_system=True)
 
 
 def _apply_rule(actions: list[Json], made: Update) -> None:

@@ -50,7 +50,7 @@ _SORTS = {"created": "created_at", "updated": "updated_at", "requester": "reques
 
 
 def _clean(kind: str) -> Any:
-    def clean(world: Desk, exchange: Exchange, fields: dict[str, Any], row: Any) -> dict[str, Any]:
+    def clean(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
         for part in ("all", "any"):
             if part in fields:
                 fields.setdefault("conditions", {"all": [], "any": []})[part] = fields[part]
@@ -141,7 +141,7 @@ def _personal(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:
     return f"{mine} AND {where}", (me, me, me, *values)
 
 
-def _own(world: Desk, exchange: Exchange, row: Any, before: Any) -> None:
+def _own(world: Desk, exchange: Exchange, row: Any, *, before: Any) -> None:
     """Lets agents write only what is theirs alone."""
     if exchange.caller.role != "admin":
         mine = {"type": "User", "id": exchange.caller.id}
@@ -203,7 +203,7 @@ def _field(path: str, name: str, row: type[Any]) -> ResourceSpec:
     )  # fmt: skip
 
 
-def _clean_field(world: Desk, exchange: Exchange, fields: dict[str, Any], row: Any) -> dict[str, Any]:
+def _clean_field(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
     for name in ("title", "description", "title_in_portal"):
         if fields.get(name) and f"raw_{name}" not in fields:
             fields[f"raw_{name}"] = fields[name]
@@ -348,7 +348,7 @@ def add_holiday(world: Desk, exchange: Exchange) -> Any:
 # -- macros
 
 
-def _preview(world: Desk, exchange: Exchange, ticket: Ticket, macro: Macro) -> Any:
+def _preview(world: Desk, exchange: Exchange, ticket: Ticket, *, macro: Macro) -> Any:
     """Returns the ticket as a macro would change it; nothing is saved."""
     made = Update(world, actor(world, exchange), copy(ticket), ticket, {"channel": "web"})
     actions.apply(made, macro.actions, {})
@@ -374,13 +374,13 @@ def apply_macro(world: Desk, exchange: Exchange) -> Any:
     """Shows what a macro changes in a new ticket."""
     me = actor(world, exchange)
     blank = Ticket(id=0, requester_id=me.id, submitter_id=me.id)
-    return _preview(world, exchange, blank, MACROS.need(world, exchange, exchange.id))
+    return _preview(world, exchange, blank, macro=MACROS.need(world, exchange, exchange.id))
 
 
 @route("GET", "/api/v2/tickets/{id}/macros/{id}/apply", who="agent")
 def apply_to_ticket(world: Desk, exchange: Exchange) -> Any:
     """Shows a ticket as a macro would change it."""
-    return _preview(world, exchange, need(world, exchange), MACROS.need(world, exchange, int(exchange.params[1])))
+    return _preview(world, exchange, need(world, exchange), macro=MACROS.need(world, exchange, int(exchange.params[1])))
 
 
 # -- views
@@ -404,7 +404,7 @@ def view_tickets(world: Desk, exchange: Exchange) -> Any:
     found["tickets"] = TICKETS.decorated(world, exchange, found["tickets"])
     from .tickets import sideload
 
-    sideload(world, exchange, found, found["tickets"])
+    sideload(world, exchange, found, rows=found["tickets"])
     return found
 
 

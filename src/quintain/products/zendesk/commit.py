@@ -7,10 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
 from typing import Any
-
-import msgspec
 
 from quintain.resources.web.resources import convert
 from quintain.resources.web.rows import find, insert, save, select, update
@@ -34,6 +31,7 @@ from .tables import (
     TicketForm,
     User,
 )
+from .wanted import check, plain_text
 
 API: Json = {"channel": "api", "source": {"from": {}, "to": {}, "rel": None}}
 SYSTEM: Json = {"client": None, "ip_address": "127.0.0.1", "location": None, "latitude": None, "longitude": None}
@@ -133,8 +131,8 @@ def commit(
     world: Desk,
     actor: User,
     ticket: Ticket | None,
-    wanted: Mapping[str, Any],
     *,
+    wanted: Mapping[str, Any],
     via: Json | None = None,
     by_system: bool = False,
     metadata: Json | None = None,
@@ -156,12 +154,8 @@ def commit(
         Invalid: A field is invalid, or the ticket may not be changed so; nothing was changed.
         Conflict: The stamp of a safe update is an older one.
     """
-    from . import actions
-
-    if ticket is not None and ticket.status == "closed" and not by_system:
-        raise Invalid("status", "Status: closed prevents ticket update")
-    if wanted.get("safe_update") and ticket is not None and wanted.get("updated_stamp") != ticket.updated_at:
-        raise Conflict("Safe Update prevented the update due to outdated ticket data")
+    if ticket is not None:
+        _may_change(ticket, wanted, by_system=by_system)
     before = None if ticket is None else copy(ticket)
     now = ticket or _blank(world, actor)
     made = Update(world, actor, now, before, via or API)
@@ -174,17 +168,31 @@ def commit(
         now.id = world.tickets
         now.via = made.via
     made.metric = sla.metric_of(world, now, before)
+    _run_rules(made, before_triggers)
+    return _write(made, metadata)
+
+
+def _run_rules(made: Update, before_triggers: Callable[[Update], None] | None) -> None:
+    """Writes down what is wanted, and runs the rules that follow."""
+    from . import actions
+
     if made.comment is not None:
         made.events.insert(0, {"id": made.comment.id, "type": "Comment"})
-    made.changes(before)
+    made.changes(made.before)
     if before_triggers is not None:
-        old = copy(now)
+        old = copy(made.ticket)
         before_triggers(made)
         made.changes(old, made.via)
     sla.count(made)
-    if before is None or before.status != "closed":
+    if made.before is None or made.before.status != "closed":
         actions.run_triggers(made)
-    return _write(made, metadata)
+
+
+def _may_change(ticket: Ticket, wanted: Mapping[str, Any], *, by_system: bool) -> None:
+    if ticket.status == "closed" and not by_system:
+        raise Invalid("status", "Status: closed prevents ticket update")
+    if wanted.get("safe_update") and wanted.get("updated_stamp") != ticket.updated_at:
+        raise Conflict("Safe Update prevented the update due to outdated ticket data")
 
 
 def _write(made: Update, metadata: Json | None) -> tuple[Ticket, Audit]:
@@ -237,59 +245,8 @@ def _blank(world: Desk, actor: User) -> Ticket:
 # -- 2. what is wanted
 
 
-class _CommentInput(msgspec.Struct):
-    body: str | None = None
-    html_body: str | None = None
-    public: bool | None = None
-    author_id: int | None = None
-    uploads: list[str] | str | None = None
-
-
-class _PersonInput(msgspec.Struct):
-    user_id: int | None = None
-    user_email: str | None = None
-    action: str | None = None
-
-
-class _FieldInput(msgspec.Struct):
-    id: int | str
-    value: Any = None
-
-
-class _TicketInput(msgspec.Struct):
-    """Types of the parts of a wanted ticket that are no plain fields."""
-
-    comment: _CommentInput | str | None = None
-    description: str | None = None
-    requester: dict[str, str | int | bool | None] | None = None
-    tags: list[str] | str | None = None
-    additional_tags: list[str] | str | None = None
-    remove_tags: list[str] | str | None = None
-    custom_fields: list[_FieldInput] | dict[str, Any] | None = None
-    fields: list[_FieldInput] | dict[str, Any] | None = None
-    followers: list[_PersonInput] | None = None
-    email_ccs: list[_PersonInput] | None = None
-    follower_ids: list[int] | None = None
-    email_cc_ids: list[int] | None = None
-    collaborator_ids: list[int] | None = None
-    collaborators: list[int | str | dict[str, str | int | None]] | None = None
-    additional_collaborators: list[int | str | dict[str, str | int | None]] | None = None
-    assignee_email: str | None = None
-    submitter_id: int | None = None
-    via_followup_source_id: int | None = None
-    metadata: dict[str, Any] | None = None
-    macro_ids: list[int] | None = None
-
-
-def _check(wanted: Mapping[str, Any]) -> None:
-    try:
-        msgspec.convert(wanted, _TicketInput, strict=False)
-    except msgspec.ValidationError as error:
-        raise Invalid("base", f"Ticket: {error}", "InvalidValue") from error
-
-
 def _set(made: Update, wanted: Mapping[str, Any]) -> None:
-    _check(wanted)
+    check(wanted)
     world, ticket = made.world, made.ticket
     for name in _PLAIN:
         if name in wanted:
@@ -466,35 +423,6 @@ def comment(world: Desk, author: User, body: str, *, public: bool, via: Json) ->
     )
 
 
-class _TextParser(HTMLParser):
-    """Text of HTML, without the content of scripts and styles."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts: list[str] = []
-        self._silent = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._silent += tag in {"script", "style"}
-        if tag in {"br", "p", "div", "li"} and self.parts:
-            self.parts.append("\n")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._silent -= tag in {"script", "style"} and self._silent > 0
-
-    def handle_data(self, data: str) -> None:
-        if not self._silent:
-            self.parts.append(data)
-
-
-def plain_text(text: str) -> str:
-    """Returns the text of HTML; scripts and styles are left out."""
-    parser = _TextParser()
-    parser.feed(text)
-    parser.close()
-    return re.sub(r"\n{3,}", "\n\n", "".join(parser.parts)).strip()
-
-
 def attach(world: Desk, tokens: list[str]) -> list[Json]:
     """Returns the attachments of uploads, which are used up.
 
@@ -624,7 +552,7 @@ def _solve_incidents(made: Update) -> None:
     where = "problem_id = ? AND deleted = 0 AND status NOT IN ('solved', 'closed') ORDER BY id"
     for one in select(made.world.db, Ticket, where, made.ticket.id):
         more = {} if one.assignee_id else {"assignee_id": made.ticket.assignee_id}
-        commit(made.world, made.actor, one, {**wanted, **more}, via=via)
+        commit(made.world, made.actor, one, wanted={**wanted, **more}, via=via)
 
 
 def shown(value: Any) -> Any:

@@ -371,7 +371,7 @@ def sql(conditions: Json, now: Now) -> tuple[str, tuple[Any, ...]]:
 def _clause(condition: Json, now: Now) -> tuple[str, Sequence[Any]]:
     name, op, value = condition["field"], condition.get("operator", "is"), condition.get("value")
     if name.removesuffix("_business_hours") in _TIMES:
-        return _hours(name, op, int(value or 0), now)
+        return _hours(name, op, int(value or 0), now=now)
     if name == "current_tags":
         words = str(value or "").lower().split()
         has = f"EXISTS (SELECT 1 FROM json_each(tags) WHERE value IN ({', '.join('?' * len(words))}))"
@@ -408,7 +408,9 @@ def _column(name: str) -> str:
         # The name was checked to end in digits.
         value = f"""json_extract(custom, '$."{int(name.removeprefix("custom_fields_"))}"')"""
         kind = value.replace("json_extract", "json_type")
-        return f"CASE {kind} WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE CAST({value} AS TEXT) END"
+        return (
+            f"CASE {kind} WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE nullif(CAST({value} AS TEXT), '') END"
+        )
     if name == "via_id":
         cases = " ".join(f"WHEN '{channel}' THEN {number}" for channel, number in VIA.items())
         return f"CASE json_extract(via, '$.channel') {cases} ELSE 0 END"
@@ -428,7 +430,7 @@ def _compared(name: str, column: str, op: str, *, wanted: str | None) -> tuple[s
     return f"coalesce({column}, '') IN ({', '.join('?' * len(items))})", items
 
 
-def _hours(name: str, op: str, hours: int, now: Now) -> tuple[str, Sequence[Any]]:
+def _hours(name: str, op: str, hours: int, *, now: Now) -> tuple[str, Sequence[Any]]:
     business = name.endswith("_business_hours")
     name = name.removesuffix("_business_hours")
     status = ""

@@ -59,8 +59,8 @@ def _kinds(terms: list[search.Term]) -> list[str]:
     return [name for name in SPECS if name in named] if named else [*SPECS]
 
 
-def _found(world: Desk, exchange: Exchange, kind: str, terms: list[search.Term]) -> tuple[str, tuple[Any, ...]]:
-    where, values = search.where(world, exchange.caller, kind, terms)
+def _found(world: Desk, exchange: Exchange, kind: str, *, terms: list[search.Term]) -> tuple[str, tuple[Any, ...]]:
+    where, values = search.where(world, exchange.caller, kind, terms=terms)
     alive = {"ticket": "deleted = 0", "user": "active = 1", "organization": "1", "group": "deleted = 0"}[kind]
     if kind == "ticket" and exchange.caller.restriction and TICKETS.scope:
         scope, more = TICKETS.scope(world, exchange)
@@ -88,7 +88,7 @@ def run(world: Desk, exchange: Exchange) -> Any:
     rows: list[dict[str, Any]] = []
     total, skip = 0, (page - 1) * size
     for kind in _kinds(terms):
-        where, values = _found(world, exchange, kind, terms)
+        where, values = _found(world, exchange, kind, terms=terms)
         number = count(world.db, SPECS[kind].row, where, *values)
         if len(rows) < size and skip < total + number:
             by = (
@@ -101,14 +101,14 @@ def run(world: Desk, exchange: Exchange) -> Any:
             found = shown(world.db, SPECS[kind].row, text, *values, size - len(rows), max(0, skip - total))
             rows += [{**row, "result_type": kind} for row in SPECS[kind].decorated(world, exchange, found)]
         total += number
-    return {"results": rows, "facets": None, **offset_links(exchange, page, size, total)}
+    return {"results": rows, "facets": None, **offset_links(exchange, page, size, total=total)}
 
 
 @route("GET", "/api/v2/search/count", who="agent")
 def run_count(world: Desk, exchange: Exchange) -> Any:
     """Counts what fulfils a query."""
     terms = _query(exchange)
-    pairs = [(kind, _found(world, exchange, kind, terms)) for kind in _kinds(terms)]
+    pairs = [(kind, _found(world, exchange, kind, terms=terms)) for kind in _kinds(terms)]
     return {"count": sum(count(world.db, SPECS[kind].row, where, *values) for kind, (where, values) in pairs)}
 
 
@@ -121,7 +121,7 @@ def export(world: Desk, exchange: Exchange) -> Any:
         raise Refusals.attribute("filter[type] must be one of ticket, organization, user, group")
     if any(term.key == "type" and term.value.lower() != kind for term in terms):
         raise Refusals.attribute("type: in the query of an export must be that of filter[type]")
-    where, values = _found(world, exchange, kind, terms)
+    where, values = _found(world, exchange, kind, terms=terms)
     size = whole(exchange, "page[size]", 100, most=EXPORTED)
     after = exchange.query.get("page[after]", "")
     last = _number(after)
@@ -171,7 +171,7 @@ _EXPORTS: dict[str, tuple[str, Any]] = {
 }
 
 
-def _decorated(world: Desk, exchange: Exchange, name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _decorated(world: Desk, exchange: Exchange, name: str, *, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if name == "ticket_metric_events":
         more = dict(
             world.db.execute(
@@ -216,17 +216,17 @@ def _since(name: str) -> Any:
                 end += 1
         else:
             end = None
-        rows = _decorated(world, exchange, name, found)
-        _sideload(world, exchange, name, rows)
+        rows = _decorated(world, exchange, name, rows=found)
+        _sideload(world, exchange, name, rows=rows)
         following = link(exchange, start_time=end) if end is not None else link(exchange, start_time=start)
         return {name: rows, "count": len(rows), "end_of_stream": not more, "end_time": end, "next_page": following}
 
     return since
 
 
-def _sideload(world: Desk, exchange: Exchange, name: str, rows: list[dict[str, Any]]) -> None:
+def _sideload(world: Desk, exchange: Exchange, name: str, *, rows: list[dict[str, Any]]) -> None:
     if name == "tickets" and "include" in exchange.query:
-        sideload(world, exchange, {}, rows)
+        sideload(world, exchange, {}, rows=rows)
 
 
 def _by_cursor(name: str) -> Any:
@@ -251,8 +251,8 @@ def _by_cursor(name: str) -> Any:
             sql = f"SELECT {at} FROM {table_name(kind)} WHERE id = ?"
             start, last = world.db.execute(sql, found[-1]["id"])[0][0], found[-1]["id"]
         after = base64.b64encode(f"{start}.0||{last}|".encode()).decode()
-        rows = _decorated(world, exchange, name, found)
-        _sideload(world, exchange, name, rows)
+        rows = _decorated(world, exchange, name, rows=found)
+        _sideload(world, exchange, name, rows=rows)
         url = link(exchange, cursor=after, start_time=None)
         return {
             name: rows,
@@ -278,7 +278,7 @@ for _name in ("tickets", "users"):
 def _work(kind: str) -> Any:
     verb, _, noun = kind.partition(" ")
 
-    def work(world: Desk, caller_id: int, index: int, item: Json) -> Json:
+    def work(world: Desk, caller_id: int, index: int, *, item: Json) -> Json:
         who = world.user(caller_id)
         assert who is not None, "a job has a caller"
         caller = Caller(who.id, who.name, who.email, who.role, who.organization_id, who.ticket_restriction)
@@ -288,7 +288,7 @@ def _work(kind: str) -> Any:
                 done: Json = (
                     _TICKET_WORK[verb](world, who, item)
                     if noun == "tickets"
-                    else _spec_work(world, exchange, kind, item)
+                    else _spec_work(world, exchange, kind, item=item)
                 )
         except (Invalid, Conflict, Refuse) as error:
             name = noun.removesuffix("s").title().replace("_", "")
@@ -327,7 +327,7 @@ def _ticket_of(world: Desk, item: Json) -> Ticket:
 
 
 def _update_ticket(world: Desk, who: User, item: Json) -> Json:
-    ticket, _ = commit(world, who, _ticket_of(world, item), {k: v for k, v in item.items() if k != "id"})
+    ticket, _ = commit(world, who, _ticket_of(world, item), wanted={k: v for k, v in item.items() if k != "id"})
     return {"action": "update", "id": ticket.id, "status": "Updated", "success": True}
 
 
@@ -346,7 +346,7 @@ _TICKET_WORK: dict[str, Any] = {
 _BULK = {spec.many: spec for spec in (USERS, ORGANIZATIONS, GROUP_MEMBERSHIPS, ORGANIZATION_MEMBERSHIPS)}
 
 
-def _spec_work(world: Desk, exchange: Exchange, kind: str, item: Json) -> Json:
+def _spec_work(world: Desk, exchange: Exchange, kind: str, *, item: Json) -> Json:
     verb, _, noun = kind.partition(" ")
     spec = _BULK[noun]
     if verb == "create":
@@ -355,7 +355,7 @@ def _spec_work(world: Desk, exchange: Exchange, kind: str, item: Json) -> Json:
     if verb == "delete":
         spec.remove(world, exchange, row)
         return {"action": "delete", "id": row.id, "status": "Deleted", "success": True}
-    spec.update(world, exchange, row, {name: value for name, value in item.items() if name != "id"})
+    spec.update(world, exchange, row, fields={name: value for name, value in item.items() if name != "id"})
     return {"action": "update", "id": row.id, "status": "Updated", "success": True}
 
 
@@ -509,7 +509,7 @@ def recover(world: Desk, exchange: Exchange) -> Any:
     author = {"name": row.author.get("name") or "Unknown", "email": row.author.get("email")}
     wanted = {"subject": row.subject, "requester": author, "comment": {"body": row.content or "(empty)"}}
     ticket, _ = commit(
-        world, who, None, wanted, via={"channel": "email", "source": {"from": {}, "to": {}, "rel": None}}
+        world, who, None, wanted=wanted, via={"channel": "email", "source": {"from": {}, "to": {}, "rel": None}}
     )
     delete(world.db, SuspendedTicket, "id = ?", row.id)
     return {"ticket": TICKETS.one(world, exchange, ticket.id)}

@@ -116,7 +116,7 @@ def _deactivate(world: Desk, user: User) -> None:
 # -- users
 
 
-def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], row: User | None) -> dict[str, Any]:
+def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: User | None) -> dict[str, Any]:
     if isinstance(fields.get("email"), str):
         fields["email"] = fields["email"].strip().lower() or None
     email = fields.get("email")
@@ -143,7 +143,7 @@ def _taken(world: Desk, email: str, mine: int | None) -> bool:
     return bool(count(world.db, Identity, "value = ? AND user_id <> ?", email, mine or 0))
 
 
-def _after_user(world: Desk, exchange: Exchange, row: User, before: User | None) -> None:
+def _after_user(world: Desk, exchange: Exchange, row: User, *, before: User | None) -> None:
     settled = copy(row)
     _settle(world, row)
     save(world.db, row, settled)
@@ -180,16 +180,12 @@ def _show_users(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> 
     ]
 
 
-def _created(verb: str, index: int, row: Any) -> dict[str, Any]:
-    return {"status": verb, "id": row.id}
-
-
 USERS = ResourceSpec(
     name="user", row=User, path="/api/v2/users", style=API, write="agent", where="deleted = 0",
     verbs=("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many",
         "destroy_many"),
     sort=("created_at", "updated_at", "name", "id"), writable=USER_FIELDS, required=("name",), clean=_clean_user,
-    after=_after_user, removed=_remove_user, show=_show_users, scope=_scope_users, result=_created,
+    after=_after_user, removed=_remove_user, show=_show_users, scope=_scope_users,
 )  # fmt: skip
 
 
@@ -207,7 +203,7 @@ def update_me(world: Desk, exchange: Exchange) -> Any:
     """Changes the caller's own name, phone and the like."""
     given = exchange.part("user")
     allowed = {name: given[name] for name in ("name", "phone", "time_zone", "locale_id", "details") if name in given}
-    USERS.update(world, exchange, USERS.need(world, exchange, exchange.caller.id), allowed)
+    USERS.update(world, exchange, USERS.need(world, exchange, exchange.caller.id), fields=allowed)
     return {"user": USERS.one(world, exchange, exchange.caller.id)}
 
 
@@ -221,7 +217,7 @@ def create_or_update(world: Desk, exchange: Exchange) -> Any:
     if not found and fields.get("email"):
         found = select(world.db, User, "email = ? AND active = 1", str(fields["email"]).lower())
     if found:
-        USERS.update(world, exchange, found[0], fields)
+        USERS.update(world, exchange, found[0], fields=fields)
         return {"user": USERS.one(world, exchange, found[0].id)}
     row = USERS.create(world, exchange, fields)
     exchange.status = 201
@@ -239,7 +235,7 @@ def search_users(world: Desk, exchange: Exchange) -> Any:
         return USERS.answer_list(world, exchange)
     if query.get("name") and "query" not in query:
         return USERS.answer_list(world, exchange, "active = 1 AND lower(name) LIKE lower(?)", f"{query['name']}%")
-    found = where(world, exchange.caller, "user", parse(query.get("query", "")))
+    found = where(world, exchange.caller, "user", terms=parse(query.get("query", "")))
     return USERS.answer_list(world, exchange, f"active = 1 AND {found[0]}", *found[1])
 
 
@@ -334,7 +330,7 @@ ORGANIZATION_FIELDS = ("name", "shared_tickets", "shared_comments", "external_id
 
 
 def _clean_organization(
-    world: Desk, exchange: Exchange, fields: dict[str, Any], row: Organization | None
+    world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Organization | None
 ) -> dict[str, Any]:
     if isinstance(fields.get("organization_fields"), dict) and row is not None:
         fields["organization_fields"] = {**row.organization_fields, **fields["organization_fields"]}
@@ -355,7 +351,7 @@ ORGANIZATIONS = ResourceSpec(
     verbs=("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many",
         "destroy_many"),
     sort=("name", "created_at", "updated_at", "id"), writable=ORGANIZATION_FIELDS, required=("name",), unique=("name",),
-    clean=_clean_organization, removed=_remove_organization, result=_created,
+    clean=_clean_organization, removed=_remove_organization,
 )  # fmt: skip
 
 
@@ -374,7 +370,7 @@ def create_or_update_organization(world: Desk, exchange: Exchange) -> Any:
     fields = exchange.part("organization")
     found = select(world.db, Organization, "id = ? OR external_id = ?", fields.get("id"), fields.get("external_id"))
     if found:
-        ORGANIZATIONS.update(world, exchange, found[0], fields)
+        ORGANIZATIONS.update(world, exchange, found[0], fields=fields)
         return {"organization": ORGANIZATIONS.one(world, exchange, found[0].id)}
     row = ORGANIZATIONS.create(world, exchange, fields)
     exchange.status = 201
@@ -426,7 +422,7 @@ def organizations_of_user(world: Desk, exchange: Exchange) -> Any:
     return ORGANIZATIONS.answer_list(world, exchange, where, exchange.id)
 
 
-def _clean_membership(world: Desk, exchange: Exchange, fields: dict[str, Any], row: Any) -> dict[str, Any]:
+def _clean_membership(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
     user = world.user(fields.get("user_id"))
     if user is None or ("group_id" in fields and user.role not in AGENTS):
         raise API.invalid({"user": [("User: is not an agent of this account", "InvalidValue")]})
@@ -440,13 +436,13 @@ def _clean_membership(world: Desk, exchange: Exchange, fields: dict[str, Any], r
 GROUP_MEMBERSHIPS = ResourceSpec(
     name="group_membership", row=GroupMembership, path="/api/v2/group_memberships", style=API, clean=_clean_membership,
     writable=("user_id", "group_id", "default"), required=("user_id", "group_id"),
-    verbs=("list", "show", "create", "delete", "create_many", "destroy_many"), result=_created,
+    verbs=("list", "show", "create", "delete", "create_many", "destroy_many"),
     keys={"user_id": "/api/v2/users/{id}/group_memberships", "group_id": "/api/v2/groups/{id}/memberships"},
 )  # fmt: skip
 ORGANIZATION_MEMBERSHIPS = ResourceSpec(
     name="organization_membership", row=OrganizationMembership, path="/api/v2/organization_memberships", style=API,
     write="agent", writable=("user_id", "organization_id", "default"), required=("user_id", "organization_id"),
-    verbs=("list", "show", "create", "delete", "create_many", "destroy_many"), clean=_clean_membership, result=_created,
+    verbs=("list", "show", "create", "delete", "create_many", "destroy_many"), clean=_clean_membership,
     keys={"user_id": "/api/v2/users/{id}/organization_memberships",
           "organization_id": "/api/v2/organizations/{id}/organization_memberships"},
 )  # fmt: skip

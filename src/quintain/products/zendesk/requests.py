@@ -49,7 +49,7 @@ def rate(world: Desk, exchange: Exchange) -> Any:
         world,
         actor(world, exchange),
         ticket,
-        {},
+        wanted={},
         before_triggers=lambda made: setattr(made.ticket, "satisfaction_rating", rating),
     )
     url = f"{exchange.base}/api/v2/satisfaction_ratings/{row.id}.json"
@@ -97,7 +97,7 @@ def search_requests(world: Desk, exchange: Exchange) -> Any:
     """Searches the caller's own requests."""
     from .search import parse, where
 
-    text, values = where(world, exchange.caller, "ticket", parse(exchange.query.get("query", "")))
+    text, values = where(world, exchange.caller, "ticket", terms=parse(exchange.query.get("query", "")))
     return REQUESTS.answer_list(world, exchange, text, *values)
 
 
@@ -117,7 +117,7 @@ def create_request(world: Desk, exchange: Exchange) -> Any:
         "recipient",
     )
     wanted = {name: given[name] for name in names if name in given}
-    ticket, _ = commit(world, actor(world, exchange), None, wanted, via=VIA_API)
+    ticket, _ = commit(world, actor(world, exchange), None, wanted=wanted, via=VIA_API)
     exchange.headers.append(("location", f"{exchange.base}/api/v2/requests/{ticket.id}.json"))
     return {"request": REQUESTS.one(world, exchange, ticket.id)}
 
@@ -132,7 +132,7 @@ def update_request(world: Desk, exchange: Exchange) -> Any:
     if ticket.status == "closed":
         ticket, _ = make(world, actor(world, exchange), {**wanted, "via_followup_source_id": ticket.id})
     else:
-        commit(world, actor(world, exchange), ticket, wanted)
+        commit(world, actor(world, exchange), ticket, wanted=wanted)
     return {"request": REQUESTS.one(world, exchange, ticket.id)}
 
 

@@ -80,7 +80,7 @@ def words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+", text.lower())
 
 
-def where(world: Desk, caller: Caller, kind: str, terms: list[Term]) -> tuple[str, tuple[Any, ...]]:
+def where(world: Desk, caller: Caller, kind: str, *, terms: list[Term]) -> tuple[str, tuple[Any, ...]]:
     """Returns the condition in SQL for rows of a kind, and its values. Terms of one key are alternatives."""
     groups: dict[str, list[Clause]] = {}
     parts: list[str] = []

@@ -204,5 +204,7 @@ def populate(world: Zendesk, *, agents: int = 3, customers: int = 5, tickets: in
             wanted = {"subject": f"Question {number + 1}",
                 "comment": {"body": f"The printer {number + 1} does not print."},
                       "priority": ("low", "normal", "high", "urgent")[number % 4], "group_id": group.id}  # fmt: skip
-            commit(world, who, None, wanted, via={"channel": "web", "source": {"from": {}, "to": {}, "rel": None}})
+            commit(
+                world, who, None, wanted=wanted, via={"channel": "web", "source": {"from": {}, "to": {}, "rel": None}}
+            )
     world.arm()

@@ -18,7 +18,7 @@ from quintain.resources.web.rows import find, insert, save, select
 
 from .account import Desk, moment, seconds
 from .conditions import compiled
-from .tables import Clock, Holiday, Json, Metric, MetricEvent, Schedule, Ticket
+from .tables import Holiday, Json, Metric, MetricEvent, Schedule, SlaClock, Ticket
 
 if TYPE_CHECKING:
     from .commit import Update
@@ -188,7 +188,7 @@ def _run(made: Update, hours: Hours) -> None:
     status, metric = made.ticket.status, made.metric
     if made.before is None:
         for name in ("first_reply_time", *ALWAYS):
-            _emit(made, name, 0, "measure")
+            _emit(made, name, 0, type="measure")
     for name, states in ALWAYS.items():
         clock = _clock(metric, name)
         if clock is None and status not in _ENDED:
@@ -230,20 +230,20 @@ def _asked(made: Update, hours: Hours) -> None:
         _start(made, "next_reply_time", later.instance + 1 if later else 2)
 
 
-def _clock(metric: Metric, name: str) -> Clock | None:
+def _clock(metric: Metric, name: str) -> SlaClock | None:
     return next((one for one in reversed(metric.clocks) if one.metric == name), None)
 
 
-def _start(made: Update, name: str, instance: int) -> Clock:
-    clock = Clock(name, instance, "active", made.world.clock.now)
+def _start(made: Update, name: str, instance: int) -> SlaClock:
+    clock = SlaClock(name, instance, "active", made.world.clock.now)
     # Of the metrics that repeat, an ended clock without a breach to report is not needed any more.
     made.metric.clocks = [one for one in made.metric.clocks if one.metric != name or one.state != "done"]
     made.metric.clocks.append(clock)
-    _emit(made, name, instance, "activate")
+    _emit(made, name, instance, type="activate")
     return clock
 
 
-def _move(made: Update, clock: Clock, state: str, *, hours: Hours) -> None:
+def _move(made: Update, clock: SlaClock, state: str, *, hours: Hours) -> None:
     if clock.state == state:
         return
     now = made.world.clock.now
@@ -252,14 +252,14 @@ def _move(made: Update, clock: Clock, state: str, *, hours: Hours) -> None:
         clock.business_s += hours().between(clock.since, now)
     clock.state, clock.since = state, now
     verb = {"active": "activate", "paused": "pause", "done": "fulfill"}[state]
-    _emit(made, clock.metric, clock.instance, verb)
+    _emit(made, clock.metric, clock.instance, type=verb)
     if state == "done":
         clock.breach_at = None
         spent = minutes(clock.calendar_s, clock.business_s)
-        _emit(made, clock.metric, clock.instance, "update_status", status=spent)
+        _emit(made, clock.metric, clock.instance, type="update_status", status=spent)
 
 
-def _emit(made: Update, name: str, instance: int, type: str, **more: Any) -> None:
+def _emit(made: Update, name: str, instance: int, *, type: str, **more: Any) -> None:
     made.metric_events.append(_event(made.world, made.ticket.id, name, instance=instance, type=type, more=more))
 
 
@@ -313,7 +313,7 @@ def _target(made: Update, hours: Hours) -> None:
         if breach is not None and breach <= at:
             clock = metric.clocks[index] = copy(clock)
             clock.breached, clock.breach_at = True, None
-            _emit(made, clock.metric, clock.instance, "breach", deleted=False)
+            _emit(made, clock.metric, clock.instance, type="breach", deleted=False)
         elif clock.breach_at != breach:
             clock = metric.clocks[index] = copy(clock)
             clock.breach_at = breach
@@ -328,7 +328,7 @@ def _target(made: Update, hours: Hours) -> None:
         made.world.at(min(due), "breach", made.ticket.id, key=key)
 
 
-def _retarget(made: Update, clock: Clock, policy: Any, *, target: int | None, business: bool) -> None:
+def _retarget(made: Update, clock: SlaClock, policy: Any, *, target: int | None, business: bool) -> None:
     before, clock.target = clock.target, target
     was, clock.business_hours = clock.business_hours, business
     clock.policy_id, clock.breached = policy[0] if policy else None, clock.breached and target == before
@@ -339,7 +339,7 @@ def _retarget(made: Update, clock: Clock, policy: Any, *, target: int | None, bu
     if policy:
         details = {"id": policy[0], "title": policy[1], "description": policy[2]}
         sla = {"target": target, "business_hours": business, "policy": details}
-        _emit(made, clock.metric, clock.instance, "apply_sla", sla=sla)
+        _emit(made, clock.metric, clock.instance, type="apply_sla", sla=sla)
     if values[0] == values[1]:
         return
     source = {
@@ -351,7 +351,7 @@ def _retarget(made: Update, clock: Clock, policy: Any, *, target: int | None, bu
     made.event("Change", value=values[0], field_name=clock.metric, previous_value=values[1], via=via)
 
 
-def _breach(clock: Clock, hours: Hours, now: float) -> float | None:
+def _breach(clock: SlaClock, hours: Hours, now: float) -> float | None:
     """Returns the moment of a clock's breach, at the earliest now; None if it has no target, rests or was breached."""
     if clock.target is None or clock.state != "active" or clock.breached:
         return None

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from quintain.resources.database import Indexed
-from quintain.resources.web.rows import Row
+from quintain.resources.web.rows import WebRow
 
 Json = dict[str, Any]
 Number = Annotated[int, Indexed()]
@@ -24,7 +24,7 @@ PRIORITIES = ("low", "normal", "high", "urgent")
 TYPES = ("question", "incident", "problem", "task")
 
 
-class Table(Row, kw_only=True):
+class ZdRow(WebRow, kw_only=True):
     """Base of all tables, which gives them names such as `zd_group_memberships`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -34,7 +34,7 @@ class Table(Row, kw_only=True):
         cls.__table__ = f"zd_{plural}"  # type: ignore[attr-defined]
 
 
-class User(Table, kw_only=True):
+class User(ZdRow, kw_only=True):
     """Person: end user, agent or admin."""
 
     hidden: ClassVar[tuple[str, ...]] = ("deleted",)
@@ -77,7 +77,7 @@ class User(Table, kw_only=True):
     deleted: bool = False
 
 
-class Identity(Table, kw_only=True):
+class Identity(ZdRow, kw_only=True):
     """Further address of a user."""
 
     user_id: Number
@@ -89,7 +89,7 @@ class Identity(Table, kw_only=True):
     updated_at: str = ""
 
 
-class Token(Table, kw_only=True):
+class Token(ZdRow, kw_only=True):
     """API token of the account, or OAuth token of a user."""
 
     value: Text
@@ -99,8 +99,8 @@ class Token(Table, kw_only=True):
     expires: float | None = None
 
 
-class Organization(Table, kw_only=True):
-    """Customer firm."""
+class Organization(ZdRow, kw_only=True):
+    """Firm of customers that users belong to."""
 
     name: str
     shared_tickets: bool = False
@@ -116,7 +116,7 @@ class Organization(Table, kw_only=True):
     organization_fields: Fields = {}
 
 
-class AgentGroup(Table, kw_only=True):
+class AgentGroup(ZdRow, kw_only=True):
     """Group of agents."""
 
     is_public: bool = True
@@ -128,7 +128,7 @@ class AgentGroup(Table, kw_only=True):
     updated_at: str = ""
 
 
-class GroupMembership(Table, kw_only=True):
+class GroupMembership(ZdRow, kw_only=True):
     """Agent in a group."""
 
     user_id: Number
@@ -138,7 +138,7 @@ class GroupMembership(Table, kw_only=True):
     updated_at: str = ""
 
 
-class OrganizationMembership(Table, kw_only=True):
+class OrganizationMembership(ZdRow, kw_only=True):
     """User in an organization."""
 
     user_id: Number
@@ -148,7 +148,7 @@ class OrganizationMembership(Table, kw_only=True):
     updated_at: str = ""
 
 
-class Ticket(Table, kw_only=True):
+class Ticket(ZdRow, kw_only=True):
     """Ticket. `custom` holds the values of custom fields by their identifiers."""
 
     hidden: ClassVar[tuple[str, ...]] = ("deleted", "deleted_at", "deleted_by", "schedule_id")
@@ -189,7 +189,7 @@ class Ticket(Table, kw_only=True):
     schedule_id: int | None = None
 
 
-class Audit(Table, kw_only=True):
+class Audit(ZdRow, kw_only=True):
     """One update of a ticket. A comment among the events is its identifier alone; its text is a `Comment`."""
 
     ticket_id: Number
@@ -200,7 +200,7 @@ class Audit(Table, kw_only=True):
     via: Json = {}
 
 
-class Comment(Table, kw_only=True):
+class Comment(ZdRow, kw_only=True):
     """Comment of a ticket; its identifier is that of its event."""
 
     hidden: ClassVar[tuple[str, ...]] = ("ticket_id", "by_agent")
@@ -220,7 +220,7 @@ class Comment(Table, kw_only=True):
     by_agent: bool = False
 
 
-class Clock(msgspec.Struct):
+class SlaClock(msgspec.Struct):
     """Measurement of one metric of a ticket.
 
     Attributes:
@@ -250,7 +250,7 @@ class Clock(msgspec.Struct):
     breached: bool = False
 
 
-class Metric(Table, kw_only=True):
+class Metric(ZdRow, kw_only=True):
     """Measurements of a ticket, whose identifier it has.
 
     Attributes:
@@ -284,11 +284,11 @@ class Metric(Table, kw_only=True):
     on_hold_time_in_minutes: Json = UNKNOWN
     counted: dict[str, list[float]] = {}
     since: float = 0.0
-    clocks: list[Clock] = []
+    clocks: list[SlaClock] = []
     next_breach: str | None = None
 
 
-class MetricEvent(Table, kw_only=True):
+class MetricEvent(ZdRow, kw_only=True):
     """Event of a metric, as the incremental export shows it."""
 
     hidden: ClassVar[tuple[str, ...]] = ("more",)
@@ -301,7 +301,7 @@ class MetricEvent(Table, kw_only=True):
     more: Json = {}
 
 
-class Rule(Table, kw_only=True):
+class Rule(ZdRow, kw_only=True):
     """Base of business rules: conditions, actions and a position."""
 
     title: str
@@ -322,7 +322,7 @@ class Trigger(Rule, kw_only=True):
     category_id: str | None = None
 
 
-class TriggerCategory(Table, kw_only=True):
+class TriggerCategory(ZdRow, kw_only=True):
     """Category of triggers."""
 
     name: str
@@ -339,7 +339,7 @@ class Automation(Rule, kw_only=True):
     raw_title: str = ""
 
 
-class Macro(Table, kw_only=True):
+class Macro(ZdRow, kw_only=True):
     """Prepared changes that an agent applies."""
 
     title: str
@@ -354,7 +354,7 @@ class Macro(Table, kw_only=True):
     raw_title: str = ""
 
 
-class TicketView(Table, kw_only=True):
+class TicketView(ZdRow, kw_only=True):
     """List of tickets that fulfil conditions."""
 
     title: str
@@ -370,7 +370,7 @@ class TicketView(Table, kw_only=True):
     raw_title: str = ""
 
 
-class SlaPolicy(Table, kw_only=True):
+class SlaPolicy(ZdRow, kw_only=True):
     """Targets for tickets that fulfil a filter."""
 
     title: str
@@ -382,7 +382,7 @@ class SlaPolicy(Table, kw_only=True):
     updated_at: str = ""
 
 
-class Schedule(Table, kw_only=True):
+class Schedule(ZdRow, kw_only=True):
     """Business hours: intervals in minutes from Sunday 00:00 in a zone. The first schedule is the default."""
 
     name: str
@@ -392,7 +392,7 @@ class Schedule(Table, kw_only=True):
     updated_at: str = ""
 
 
-class Holiday(Table, kw_only=True):
+class Holiday(ZdRow, kw_only=True):
     """Days on which a schedule is closed."""
 
     hidden: ClassVar[tuple[str, ...]] = ("schedule_id",)
@@ -403,7 +403,7 @@ class Holiday(Table, kw_only=True):
     schedule_id: Number
 
 
-class CustomField(Table, kw_only=True):
+class CustomField(ZdRow, kw_only=True):
     """Base of custom fields."""
 
     type: str = "text"
@@ -450,7 +450,7 @@ class OrganizationField(UserField, kw_only=True):
     """Field of organizations."""
 
 
-class TicketForm(Table, kw_only=True):
+class TicketForm(ZdRow, kw_only=True):
     """Selection of ticket fields."""
 
     name: str
@@ -466,7 +466,7 @@ class TicketForm(Table, kw_only=True):
     updated_at: str = ""
 
 
-class CustomStatus(Table, kw_only=True):
+class CustomStatus(ZdRow, kw_only=True):
     """Status that agents see, in one of the categories of status."""
 
     status_category: str
@@ -479,7 +479,7 @@ class CustomStatus(Table, kw_only=True):
     updated_at: str = ""
 
 
-class Brand(Table, kw_only=True):
+class Brand(ZdRow, kw_only=True):
     """Brand under which a customer meets the account."""
 
     name: str
@@ -490,7 +490,7 @@ class Brand(Table, kw_only=True):
     updated_at: str = ""
 
 
-class Webhook(Table, kw_only=True):
+class Webhook(ZdRow, kw_only=True):
     """Address that rules notify. Its identifier in answers is `ulid`."""
 
     hidden: ClassVar[tuple[str, ...]] = ("ulid", "secret")
@@ -510,7 +510,7 @@ class Webhook(Table, kw_only=True):
     secret: str = ""
 
 
-class Invocation(Table, kw_only=True):
+class WebhookCall(ZdRow, kw_only=True):
     """Delivery of a webhook, with its attempts and what was sent."""
 
     ulid: Text
@@ -521,7 +521,7 @@ class Invocation(Table, kw_only=True):
     created_at: str = ""
 
 
-class SatisfactionRating(Table, kw_only=True):
+class SatisfactionRating(ZdRow, kw_only=True):
     """Customer's rating of a ticket."""
 
     assignee_id: int | None
@@ -536,7 +536,7 @@ class SatisfactionRating(Table, kw_only=True):
     updated_at: str = ""
 
 
-class SuspendedTicket(Table, kw_only=True):
+class SuspendedTicket(ZdRow, kw_only=True):
     """Message that did not become a ticket."""
 
     author: Json = {}
@@ -553,7 +553,7 @@ class SuspendedTicket(Table, kw_only=True):
     updated_at: str = ""
 
 
-class StoredFile(Table, kw_only=True):
+class StoredFile(ZdRow, kw_only=True):
     """Attachment; it belongs to an upload until a comment takes it."""
 
     token: Text
@@ -564,7 +564,7 @@ class StoredFile(Table, kw_only=True):
     expires: float | None = None
 
 
-class Mail(Table, kw_only=True):
+class Mail(ZdRow, kw_only=True):
     """Mail that a rule sent."""
 
     ticket_id: Number
@@ -574,7 +574,7 @@ class Mail(Table, kw_only=True):
     created_at: str = ""
 
 
-class Article(Table, kw_only=True):
+class Article(ZdRow, kw_only=True):
     """Article of the help center."""
 
     title: str
@@ -588,10 +588,10 @@ class Article(Table, kw_only=True):
     updated_at: str = ""
 
 
-TABLES: tuple[type[Row], ...] = (
+TABLES: tuple[type[WebRow], ...] = (
     User, Identity, Token, Organization, AgentGroup, GroupMembership, OrganizationMembership,
     Ticket, Audit, Comment, Metric, MetricEvent,
     Trigger, TriggerCategory, Automation, Macro, TicketView, SlaPolicy, Schedule, Holiday,
     TicketField, UserField, OrganizationField, TicketForm, CustomStatus, Brand,
-    Webhook, Invocation, SatisfactionRating, SuspendedTicket, StoredFile, Mail, Article,
+    Webhook, WebhookCall, SatisfactionRating, SuspendedTicket, StoredFile, Mail, Article,
 )  # fmt: skip

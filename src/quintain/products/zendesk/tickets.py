@@ -82,7 +82,7 @@ class TicketSpec(ResourceSpec):
     def answer_list(self, world: Any, exchange: Any, where: str = "1", *values: Any) -> Any:
         """Returns a page of tickets, and what `include` names."""
         found = super().answer_list(world, exchange, where, *values)
-        sideload(world, exchange, found, found["tickets"])
+        sideload(world, exchange, found, rows=found["tickets"])
         return found
 
 
@@ -94,7 +94,7 @@ TICKETS = TicketSpec(
 )  # fmt: skip
 
 
-def sideload(world: Desk, exchange: Exchange, body: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+def sideload(world: Desk, exchange: Exchange, body: dict[str, Any], *, rows: list[dict[str, Any]]) -> None:
     """Adds what `include` names: other records at the top, and measurements in each ticket."""
     wanted = {name.strip() for name in exchange.query.get("include", "").split(",")}
     people = {row[name] for row in rows for name in ("requester_id", "submitter_id", "assignee_id")} - {None}
@@ -157,7 +157,7 @@ def based(exchange: Exchange, raw: msgspec.Raw) -> Any:
 
 
 def audit_shown(
-    world: Desk, exchange: Exchange, audit: Audit, comments: dict[int, dict[str, Any]] | None = None
+    world: Desk, exchange: Exchange, audit: Audit, *, comments: dict[int, dict[str, Any]] | None = None
 ) -> Json:
     """Returns an audit whose comments have their texts."""
     if comments is None:
@@ -188,7 +188,7 @@ def need(world: Desk, exchange: Exchange, id: int | None = None) -> Ticket:
     return found
 
 
-def result(world: Desk, exchange: Exchange, ticket: Ticket, audit: Audit) -> dict[str, Any]:
+def result(world: Desk, exchange: Exchange, ticket: Ticket, *, audit: Audit) -> dict[str, Any]:
     """Returns the answer to a write."""
     return {"ticket": TICKETS.one(world, exchange, ticket.id), "audit": audit_shown(world, exchange, audit)}
 
@@ -203,7 +203,7 @@ def show(world: Desk, exchange: Exchange) -> Any:
         need(world, exchange)
     body = {"ticket": TICKETS.one(world, exchange, exchange.id)}
     if "include" in exchange.query:
-        sideload(world, exchange, body, [body["ticket"]])
+        sideload(world, exchange, body, rows=[body["ticket"]])
     return body
 
 
@@ -212,15 +212,15 @@ def create(world: Desk, exchange: Exchange) -> Any:
     """Creates a ticket."""
     ticket, audit = make(world, actor(world, exchange), exchange.part("ticket"))
     exchange.headers.append(("location", f"{exchange.base}/api/v2/tickets/{ticket.id}.json"))
-    return result(world, exchange, ticket, audit)
+    return result(world, exchange, ticket, audit=audit)
 
 
-def make(world: Desk, who: User, wanted: Json, via: Json | None = None) -> tuple[Ticket, Audit]:
+def make(world: Desk, who: User, wanted: Json, *, via: Json | None = None) -> tuple[Ticket, Audit]:
     """Creates a ticket, which may follow up a closed one."""
     source = find(world.db, Ticket, wanted.get("via_followup_source_id"))
     metadata = wanted.get("metadata")
     if source is None:
-        return commit(world, who, None, wanted, via=via, metadata=metadata)
+        return commit(world, who, None, wanted=wanted, via=via, metadata=metadata)
     if source.status != "closed":
         raise Invalid("base", "Follow-up: the source ticket must be closed", "InvalidValue")
     origin = {
@@ -230,7 +230,7 @@ def make(world: Desk, who: User, wanted: Json, via: Json | None = None) -> tuple
     }
     inherited = {"subject": source.subject, "requester_id": source.requester_id, "tags": source.tags}
     ticket, audit = commit(
-        world, who, None, {**inherited, **wanted}, via={"channel": "api", "source": origin}, metadata=metadata
+        world, who, None, wanted={**inherited, **wanted}, via={"channel": "api", "source": origin}, metadata=metadata
     )
     update(world.db, source, followup_ids=[*source.followup_ids, ticket.id])
     return ticket, audit
@@ -244,9 +244,9 @@ def change(world: Desk, exchange: Exchange) -> Any:
     take(world, exchange, f"ticket {exchange.id} {caller.id}", limit=30, period_s=600)
     wanted = exchange.part("ticket")
     ticket, audit = commit(
-        world, actor(world, exchange), need(world, exchange), wanted, metadata=wanted.get("metadata")
+        world, actor(world, exchange), need(world, exchange), wanted=wanted, metadata=wanted.get("metadata")
     )
-    return result(world, exchange, ticket, audit)
+    return result(world, exchange, ticket, audit=audit)
 
 
 def remove(world: Desk, ticket: Ticket, user_id: int) -> None:
@@ -299,11 +299,11 @@ def comments(world: Desk, exchange: Exchange) -> Any:
     listing = Listing(Comment, "ticket_id = ?", (ticket.id,), ("created_at",), descending=down)
     found = API.page(world, exchange, listing, key="comments", sortable=("created_at",))
     comments_shown(exchange, found["comments"])
-    _include_authors(world, exchange, found, {row["author_id"] for row in found["comments"]})
+    _include_authors(world, exchange, found, ids={row["author_id"] for row in found["comments"]})
     return found
 
 
-def _include_authors(world: Desk, exchange: Exchange, body: dict[str, Any], ids: set[int]) -> None:
+def _include_authors(world: Desk, exchange: Exchange, body: dict[str, Any], *, ids: set[int]) -> None:
     if "users" in exchange.query.get("include", ""):
         rows = shown(world.db, User, f"id IN ({marks(ids)}) ORDER BY id", *sorted(ids))
         body["users"] = USERS.decorated(world, exchange, rows)
@@ -336,7 +336,7 @@ def audits(world: Desk, exchange: Exchange) -> Any:
     rows = comments_shown(exchange, shown(world.db, Comment, "ticket_id = ?", ticket.id))
     texts = {row["id"]: row for row in rows}
     by_id = {one.id: one for one in select(world.db, Audit, f"id IN ({marks(ids)})", *ids)}
-    found["audits"] = [audit_shown(world, exchange, by_id[one], texts) for one in ids]
+    found["audits"] = [audit_shown(world, exchange, by_id[one], comments=texts) for one in ids]
     return found
 
 
@@ -441,7 +441,7 @@ def show_tags(world: Desk, exchange: Exchange) -> Any:
 def _retag(name: str) -> Any:
     def retag(world: Desk, exchange: Exchange) -> Any:
         ticket, _ = commit(
-            world, actor(world, exchange), need(world, exchange), {name: exchange.json.get("tags") or []}
+            world, actor(world, exchange), need(world, exchange), wanted={name: exchange.json.get("tags") or []}
         )
         return {"tags": ticket.tags}
 
@@ -509,7 +509,7 @@ def merge_one(world: Desk, who: User, item: Json) -> Json:
         "channel": "web",
         "source": {"from": {"ticket_id": source.id, "subject": source.subject}, "to": {}, "rel": "merge"},
     }
-    _, audit = commit(world, who, target, wanted, via=via)
+    _, audit = commit(world, who, target, wanted=wanted, via=via)
     if files:
         world.db.execute(
             "UPDATE zd_comments SET attachments = ? WHERE audit_id = ?", msgspec.json.encode(files).decode(), audit.id
@@ -524,7 +524,7 @@ def merge_one(world: Desk, who: User, item: Json) -> Json:
     }
     more = {"assignee_id": source.assignee_id or target.assignee_id or who.id, "status": "closed",
             "additional_tags": ["closed_by_merge"], "comment": {"body": words, "public": public[1]}}  # fmt: skip
-    commit(world, who, source, more, via=via)
+    commit(world, who, source, wanted=more, via=via)
     return {"action": "update", "id": source.id, "status": "Updated", "success": True}
 
 

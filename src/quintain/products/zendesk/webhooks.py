@@ -14,7 +14,7 @@ from quintain.resources.web import Exchange, ResourceSpec, Routes, request
 from quintain.resources.web.rows import count, insert, select, update
 
 from .account import Desk
-from .tables import Invocation, Json, Webhook
+from .tables import Json, Webhook, WebhookCall
 from .wire import API, Refusals
 
 ROUTES = Routes()
@@ -37,7 +37,7 @@ def invoke(world: Desk, name: str, body: str) -> None:
     """Sends a body to an active webhook, at once after this request."""
     found = select(world.db, Webhook, "ulid = ? AND status = 'active'", name)
     if found:
-        row = Invocation(
+        row = WebhookCall(
             id=world.new_number(), ulid=ulid(world), webhook_id=found[0].id, body=body, created_at=world.now
         )
         insert(world.db, row)
@@ -46,7 +46,7 @@ def invoke(world: Desk, name: str, body: str) -> None:
 
 def deliver(world: Desk, argument: Any) -> None:
     """Makes one attempt, and sets the next if the receiver asks for it."""
-    row = select(world.db, Invocation, "id = ?", int(argument))[0]
+    row = select(world.db, WebhookCall, "id = ?", int(argument))[0]
     hook = select(world.db, Webhook, "id = ?", row.webhook_id)
     if not hook:
         return
@@ -62,7 +62,7 @@ def deliver(world: Desk, argument: Any) -> None:
         world.later(wait or 1.0, "webhook", row.id)
 
 
-def _post(world: Desk, hook: Webhook, row: Invocation) -> tuple[int, float]:
+def _post(world: Desk, hook: Webhook, row: WebhookCall) -> tuple[int, float]:
     stamp = world.now
     digest = hmac.new(hook.secret.encode(), f"{stamp}{row.body}".encode(), hashlib.sha256).digest()
     headers = {
@@ -82,7 +82,7 @@ def _show(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[d
     return [{"id": ids[row["id"]], **{k: v for k, v in row.items() if k not in {"id", "url"}}} for row in rows]
 
 
-def _clean(world: Desk, exchange: Exchange, fields: dict[str, Any], row: Webhook | None) -> dict[str, Any]:
+def _clean(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Webhook | None) -> dict[str, Any]:
     subscriptions = fields.get("subscriptions") or []
     if "conditional_ticket_events" in subscriptions and len(subscriptions) > 1:
         words = "Subscriptions: conditional_ticket_events cannot be combined with others"
@@ -121,7 +121,7 @@ def show(world: Desk, exchange: Exchange) -> Any:
 def change(world: Desk, exchange: Exchange) -> Any:
     """Changes a webhook."""
     given = {k: v for k, v in (exchange.part("webhook")).items() if k not in {"ulid", "secret", "created_by"}}
-    SPEC.update(world, exchange, _need(world, exchange), given)
+    SPEC.update(world, exchange, _need(world, exchange), fields=given)
 
 
 @route("DELETE", "/api/v2/webhooks/{webhook}", who="admin", status=204)
@@ -150,12 +150,12 @@ def signing_secret(world: Desk, exchange: Exchange) -> Any:
 def invocations(world: Desk, exchange: Exchange) -> Any:
     """Lists the invocations of a webhook, the latest first."""
     hook = _need(world, exchange)
-    rows = select(world.db, Invocation, "webhook_id = ? ORDER BY id DESC LIMIT 100", hook.id)
+    rows = select(world.db, WebhookCall, "webhook_id = ? ORDER BY id DESC LIMIT 100", hook.id)
     found = [
         {"id": one.ulid, "webhook_id": hook.ulid, "status": one.status, "latest_completed_at": one.created_at}
         for one in rows
     ]
-    total = count(world.db, Invocation, "webhook_id = ?", hook.id)
+    total = count(world.db, WebhookCall, "webhook_id = ?", hook.id)
     return {"invocations": found, "meta": {"has_more": total > len(found), "after_cursor": None, "before_cursor": None}}
 
 
@@ -165,7 +165,7 @@ def attempts(world: Desk, exchange: Exchange) -> Any:
     hook = _need(world, exchange)
     found: list[Json] = [
         one
-        for row in select(world.db, Invocation, "webhook_id = ? AND ulid = ?", hook.id, exchange.params[1])
+        for row in select(world.db, WebhookCall, "webhook_id = ? AND ulid = ?", hook.id, exchange.params[1])
         for one in row.attempts
     ]
     return {"attempts": found}

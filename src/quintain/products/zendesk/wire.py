@@ -285,7 +285,8 @@ class Api(Style):
             Refuse: There are more, or 30 jobs wait already.
         """
         noun = kind.rpartition(" ")[2]
-        if not isinstance(cast(object, items), list) or not all(isinstance(item, dict) for item in items):  # pyright: ignore[reportUnnecessaryIsInstance]
+        given = cast(object, items)
+        if not isinstance(given, list) or not all(isinstance(item, dict) for item in cast(list[object], given)):
             raise Refusals.attribute(f"{noun} must be a list of objects")
         if not items:
             raise Refusals.attribute(f"{noun} must not be empty")
@@ -332,10 +333,10 @@ def by_offset(world: Desk, exchange: Exchange, listing: Listing, *, key: str) ->
         }
         raise Refuse(400, {"errors": [error]})
     found = offset_page(world.db, listing, page=page, size=size)
-    return {key: found.rows, **offset_links(exchange, page, size, found.total)}
+    return {key: found.rows, **offset_links(exchange, page, size, total=found.total)}
 
 
-def offset_links(exchange: Exchange, page: int, size: int, total: int) -> dict[str, Any]:
+def offset_links(exchange: Exchange, page: int, size: int, *, total: int) -> dict[str, Any]:
     """Returns the keys that a page by its number ends with."""
     following = link(exchange, page=page + 1) if page * size < total else None
     return {

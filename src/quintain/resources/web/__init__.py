@@ -20,7 +20,7 @@ from .pages import CursorPage, Listing, OffsetPage, cursor_page, offset_page
 from .rates import Forced, Rates
 from .resources import ResourceSpec, Style
 from .routes import Routes
-from .rows import Row
+from .rows import WebRow
 from .world import TABLES, Due, Exchange, HttpTool, Product, Web
 
 __all__ = [
@@ -39,9 +39,9 @@ __all__ = [
     "Refuse",
     "ResourceSpec",
     "Routes",
-    "Row",
     "Style",
     "Web",
+    "WebRow",
     "answer",
     "cursor_page",
     "offset_page",

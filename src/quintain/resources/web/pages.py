@@ -14,7 +14,7 @@ import msgspec
 from quintain.resources.database import Database
 from quintain.resources.database.rows import table_name
 
-from .rows import Row, count, render, shape
+from .rows import WebRow, count, render, shape
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Listing(msgspec.Struct, frozen=True):
         descending: True for the largest first.
     """
 
-    kind: type[Row]
+    kind: type[WebRow]
     where: str = "1"
     values: tuple[Any, ...] = ()
     order: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ import msgspec
 from .messages import HttpResponse, Refuse
 from .pages import Listing
 from .routes import Routes
-from .rows import Row, count, delete, find, insert, marks, save, shown
+from .rows import WebRow, count, delete, find, insert, marks, save, shown
 
 VERBS = (
     "list",
@@ -90,13 +90,11 @@ class ResourceSpec:
         after: Runs after a write: world, exchange, row, row before or None.
         removed: Runs instead of deleting a row: world, exchange, row.
         show: Completes rows for an answer: world, exchange, rows.
-        result: Returns an item's result in a job: verb, index, row.
         keys: Parameters of nested paths to columns, such as {"user_id": "/users/{id}/identities"}.
-        url: Returns the address of a row from base and key.
     """
 
     name: str
-    row: type[Row]
+    row: type[WebRow]
     path: str
     style: Style
     plural: str = ""
@@ -114,7 +112,6 @@ class ResourceSpec:
     after: Hook | None = None
     removed: Hook | None = None
     show: Hook | None = None
-    result: Hook | None = None
     keys: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
@@ -210,7 +207,7 @@ class ResourceSpec:
 
     def _update(self, world: Any, exchange: Any) -> Any:
         row = self.need(world, exchange, exchange.id)
-        self.update(world, exchange, row, exchange.part(self.name))
+        self.update(world, exchange, row, fields=exchange.part(self.name))
         return {self.name: self.one(world, exchange, row.id)}
 
     def _delete(self, world: Any, exchange: Any) -> Any:
@@ -232,25 +229,25 @@ class ResourceSpec:
 
     def create(self, world: Any, exchange: Any, fields: dict[str, Any]) -> Any:
         """Creates a row from the fields of a request."""
-        values = self._checked(world, exchange, fields, None)
+        values = self._checked(world, exchange, fields, row=None)
         now = self.style.stamp(world)
         stamps = {name: now for name in ("created_at", "updated_at") if name in self.row.__struct_fields__}
         row = self.row(id=world.new_number(), **(stamps | values))
         insert(world.db, row)
         if self.after:
-            self.after(world, exchange, row, None)
+            self.after(world, exchange, row, before=None)
         return row
 
-    def update(self, world: Any, exchange: Any, row: Any, fields: dict[str, Any]) -> None:
+    def update(self, world: Any, exchange: Any, row: Any, *, fields: dict[str, Any]) -> None:
         """Changes a row by the fields of a request."""
         before = copy(row)
-        for name, value in self._checked(world, exchange, fields, row).items():
+        for name, value in self._checked(world, exchange, fields, row=row).items():
             setattr(row, name, value)
         if row != before and "updated_at" in self.row.__struct_fields__:
             row.updated_at = self.style.stamp(world)
         save(world.db, row, before)
         if self.after:
-            self.after(world, exchange, row, before)
+            self.after(world, exchange, row, before=before)
 
     def remove(self, world: Any, exchange: Any, row: Any) -> Any:
         """Removes a row."""
@@ -259,14 +256,14 @@ class ResourceSpec:
         delete(world.db, self.row, "id = ?", row.id)
         return None
 
-    def _checked(self, world: Any, exchange: Any, fields: dict[str, Any], row: Any) -> dict[str, Any]:
+    def _checked(self, world: Any, exchange: Any, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
         """Returns the values of the columns that a request sets.
 
         Raises:
             Refuse: A field is empty, taken, or of another type.
         """
         if self.clean:
-            fields = self.clean(world, exchange, dict(fields), row)
+            fields = self.clean(world, exchange, dict(fields), row=row)
         values = {name: fields[name] for name in self.writable if name in fields}
         details: dict[str, list[tuple[str, str]]] = {}
         for name in self.required:
@@ -275,7 +272,7 @@ class ResourceSpec:
                 details.setdefault(name, []).append((f"{_title(name)}: cannot be blank", "BlankValue"))
         for name in self.unique:
             value = values.get(name)
-            taken = value is not None and self._taken(world, name, value, row)
+            taken = value is not None and self._taken(world, name, value, row=row)
             if taken:
                 words = f"{_title(name)}: {value} has already been taken"
                 details.setdefault(name, []).append((words, "DuplicateValue"))
@@ -285,12 +282,12 @@ class ResourceSpec:
             raise self.style.invalid(details)
         return values
 
-    def _taken(self, world: Any, name: str, value: Any, row: Any) -> bool:
+    def _taken(self, world: Any, name: str, value: Any, *, row: Any) -> bool:
         where = f'lower("{name}") = lower(?) AND {self.where} AND id <> ?'
         return bool(count(world.db, self.row, where, str(value), row.id if row else 0))
 
 
-def mistyped(kind: type[Row], values: dict[str, Any]) -> Iterable[tuple[str, str]]:
+def mistyped(kind: type[WebRow], values: dict[str, Any]) -> Iterable[tuple[str, str]]:
     """Yields each value that its column does not hold, and the reason. Numbers in text become numbers."""
     for name, value in values.items():
         try:
@@ -299,7 +296,7 @@ def mistyped(kind: type[Row], values: dict[str, Any]) -> Iterable[tuple[str, str
             yield name, str(error)
 
 
-def convert(kind: type[Row], name: str, value: Any) -> Any:
+def convert(kind: type[WebRow], name: str, value: Any) -> Any:
     """Returns a value as a column holds it.
 
     Raises:

@@ -16,10 +16,10 @@ import msgspec
 from quintain.resources.database import Database
 from quintain.resources.database.rows import insertion, plain, reader, table_name
 
-T = TypeVar("T", bound="Row")
+T = TypeVar("T", bound="WebRow")
 
 
-class Row(msgspec.Struct, kw_only=True):
+class WebRow(msgspec.Struct, kw_only=True):
     """Base class of rows. The fields stand in the order in which an answer shows them.
 
     Attributes:
@@ -52,7 +52,7 @@ def select(db: Database, kind: type[T], where: str = "1", *values: Any) -> list[
     return [shape(kind).read(record) for record in db.execute(_select(kind, where), *values)]
 
 
-def shown(db: Database, kind: type[Row], where: str = "1", *values: Any) -> list[dict[str, Any]]:
+def shown(db: Database, kind: type[WebRow], where: str = "1", *values: Any) -> list[dict[str, Any]]:
     """Returns rows as answers show them; lists and dicts are `msgspec.Raw`."""
     form = shape(kind)
     return [render(form, record) for record in db.execute(_select(kind, where), *values)]
@@ -72,17 +72,17 @@ def render(form: _Shape, record: Sequence[Any]) -> dict[str, Any]:
     return value
 
 
-def as_shown(row: Row) -> dict[str, Any]:
+def as_shown(row: WebRow) -> dict[str, Any]:
     """Returns a struct as an answer shows it."""
     return {name: getattr(row, name) for name in row.__struct_fields__ if name not in row.hidden}
 
 
-def count(db: Database, kind: type[Row], where: str = "1", *values: Any) -> int:
+def count(db: Database, kind: type[WebRow], where: str = "1", *values: Any) -> int:
     """Returns the number of rows that fulfil a condition."""
     return int(db.execute(_sql("SELECT count(*) FROM", kind, f"WHERE {where}"), *values)[0][0])
 
 
-def insert(db: Database, *rows: Row) -> None:
+def insert(db: Database, *rows: WebRow) -> None:
     """Inserts rows of one class, in one statement."""
     if len(rows) == 1:
         db.insert(rows[0])
@@ -93,7 +93,7 @@ def insert(db: Database, *rows: Row) -> None:
         db.execute(f"{head} VALUES {', '.join([group] * len(rows))}", *values)
 
 
-def update(db: Database, row: Row, **changes: Any) -> None:
+def update(db: Database, row: WebRow, **changes: Any) -> None:
     """Sets fields of a row, in the struct and in its table."""
     if changes:
         for name, value in changes.items():
@@ -109,7 +109,7 @@ def save(db: Database, row: T, before: T) -> list[str]:
     return changed
 
 
-def delete(db: Database, kind: type[Row], where: str, *values: Any) -> None:
+def delete(db: Database, kind: type[WebRow], where: str, *values: Any) -> None:
     """Deletes rows by a condition."""
     db.execute(_sql("DELETE FROM", kind, f"WHERE {where}"), *values)
 
@@ -140,15 +140,15 @@ def _bare(hint: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def _select(kind: type[Row], where: str) -> str:
+def _select(kind: type[WebRow], where: str) -> str:
     return _sql(f"SELECT {shape(kind).columns} FROM", kind, f"WHERE {where}")
 
 
 @functools.lru_cache(maxsize=4096)
-def _update(kind: type[Row], *names: str) -> str:
+def _update(kind: type[WebRow], *names: str) -> str:
     pairs = ", ".join(f'"{name}" = ?' for name in names)
     return _sql("UPDATE", kind, f"SET {pairs} WHERE id = ?")
 
 
-def _sql(before: str, kind: type[Row], after: str) -> str:
+def _sql(before: str, kind: type[WebRow], after: str) -> str:
     return f'{before} "{table_name(kind)}" {after}'

@@ -21,7 +21,7 @@ from quintain.resources.database.lease import Use
 from .messages import HttpRequest, HttpResponse, Refuse, answer, request
 from .rates import Rates
 from .routes import Route, Routes
-from .rows import Row, find, insert, select, update
+from .rows import WebRow, find, insert, select, update
 
 ID_STEP = 128
 """Distance of the identifiers made in one request."""
@@ -33,7 +33,7 @@ ITEM_S = 0.02
 """Seconds of the world that a background job takes for one item."""
 
 
-class Due(Row):
+class Due(WebRow):
     """A call of the world that is to be made.
 
     Attributes:
@@ -51,7 +51,7 @@ class Due(Row):
     key: Annotated[str, Indexed()] = ""
 
 
-class BackgroundJob(Row):
+class BackgroundJob(WebRow):
     """A job that works on one item after the other.
 
     Attributes:
@@ -77,7 +77,7 @@ class BackgroundJob(Row):
     ended: float | None = None
 
 
-TABLES: tuple[type[Row], ...] = (Due, BackgroundJob)
+TABLES: tuple[type[WebRow], ...] = (Due, BackgroundJob)
 """Tables that every product needs."""
 
 
@@ -309,7 +309,7 @@ class Web(qn.State):
         job = find(self.db, BackgroundJob, number)
         assert job is not None, "a job is never deleted"
         worker = next(one.workers[job.kind] for one in _products(type(self)) if job.kind in one.workers)
-        result = worker(self, job.caller, job.done, job.items[job.done]) if job.items else None
+        result = worker(self, job.caller, job.done, item=job.items[job.done]) if job.items else None
         results = [*job.results, result] if job.items else []
         is_over = len(results) >= len(job.items)
         update(
@@ -328,7 +328,7 @@ class HttpTool(Web):
     """Mixin with the one tool `http`, which reaches every product of the world."""
 
     @qn.tool
-    def http(self, method: str, url: str, body: str = "", authorization: str = "") -> str:
+    def http(self, method: str, url: str, body: str = "", *, authorization: str = "") -> str:
         """Send a request to one of the products.
 
         Args:
