@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from importlib.util import find_spec
 
 import click
 
-from quintain import codec
 from quintain.errors import UsageError
 
 from . import console, options
@@ -57,7 +57,7 @@ def product(*, name: str, port: int, tickets: int, step: float, wall: float, as_
             "control": url + door.CONTROL,
         }
         if as_json:
-            console.write([codec.json(facts).decode() + "\n"])
+            console.write([json.dumps(facts) + "\n"])
         else:
             click.echo(f"{name}: {url}  e-mail: {facts['email']}  token: {facts['token']}")
 

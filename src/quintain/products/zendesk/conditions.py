@@ -343,7 +343,7 @@ _METRIC = "(SELECT {} FROM zd_metrics m WHERE m.id = zd_tickets.id)"
 
 
 class Now(NamedTuple):
-    """What conditions in SQL depend on besides the tickets.
+    """State besides the tickets that conditions in SQL depend on.
 
     Attributes:
         user_id: The caller.

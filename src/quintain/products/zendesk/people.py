@@ -202,7 +202,8 @@ def me(world: Desk, exchange: Exchange) -> Any:
 def update_me(world: Desk, exchange: Exchange) -> Any:
     """Changes the caller's own name, phone and the like."""
     given = exchange.part("user")
-    allowed = {name: given[name] for name in ("name", "phone", "time_zone", "locale_id", "details") if name in given}
+    names = ("name", "phone", "time_zone", "locale_id", "details")
+    allowed: dict[str, Any] = {name: given[name] for name in names if name in given}
     USERS.update(world, exchange, USERS.need(world, exchange, exchange.caller.id), fields=allowed)
     return {"user": USERS.one(world, exchange, exchange.caller.id)}
 

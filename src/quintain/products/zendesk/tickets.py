@@ -52,7 +52,7 @@ _KEYS = (
     "fields", "followup_ids", "ticket_form_id", "brand_id", "allow_channelback", "allow_attachments",
     "from_messaging_channel",
 )  # fmt: skip
-_CONSTANT = {"forum_topic_id": None, "sharing_agreement_ids": [], "allow_channelback": False,
+_CONSTANT: dict[str, Any] = {"forum_topic_id": None, "sharing_agreement_ids": [], "allow_channelback": False,
              "from_messaging_channel": False}  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What a request wants of a ticket: the types of its parts, and the text of HTML."""
+"""Types of the parts of a wanted ticket, and the text of HTML."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     messages     requests, responses and refusals as plain data
     routes       path templates
     rows         rows of tables as structs and as JSON
-    pages        lists by offset, by cursor and since a moment
+    pages        lists by offset and by cursor
     rates        rate limits as plain data
     world        the world: one database, one clock, one transaction per request; calls due later; jobs
     resources    declared resources: list, show, create, update, delete and the rest

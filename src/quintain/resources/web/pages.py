@@ -1,8 +1,7 @@
-"""Pages of a list in three styles: by offset, by cursor, and since a moment.
+"""Pages of a list in two styles: by offset and by cursor.
 
-A `Listing` is a condition and an order over one table. The order always ends in the key, so it is total,
-and a cursor is
-the values of the order's columns in the last row.
+A `Listing` is a condition and an order over one table. The order always ends in the key, so it is total, and a cursor
+is the values of the order's columns in the last row.
 """
 
 from __future__ import annotations

@@ -71,8 +71,7 @@ class ResourceSpec:
 
     Attributes:
         name: Name of one in answers and requests.
-        row: Class of the rows, whose fields are shown in their order. `created_at`,
-        `updated_at` are set if it has them.
+        row: Class of the rows, whose fields are shown in their order; `created_at` and `updated_at` are set.
         path: Path of the list.
         style: Conventions of the product.
         plural: Name of several.
@@ -120,7 +119,7 @@ class ResourceSpec:
         return self.plural or f"{self.name}s"
 
     def listing(self, where: str = "1", *values: Any) -> Listing:
-        """Returns the list, narrowed by a condition."""
+        """Returns the list, narrowed by a condition; `values` are those of its question marks."""
         return Listing(self.row, f"{self.where} AND {where}", values, self.order)
 
     def decorated(self, world: Any, exchange: Any, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -176,7 +175,7 @@ class ResourceSpec:
         return nested
 
     def answer_list(self, world: Any, exchange: Any, where: str = "1", *values: Any) -> Any:
-        """Returns a page of the rows that fulfil a condition."""
+        """Returns a page of the rows that fulfil a condition; `values` are those of its question marks."""
         more, further = self.scope(world, exchange) if self.scope else ("1", ())
         listing = self.listing(f"{where} AND {more}", *values, *further)
         found = self.style.page(world, exchange, listing, key=self.many, sortable=self.sort)

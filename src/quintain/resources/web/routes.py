@@ -62,7 +62,7 @@ class Routes:
             self.all.append(route)
 
     def route(self, method: str, *paths: str, **options: Any) -> Callable[[Handler], Handler]:
-        """Decorator that adds a handler under one or more paths."""
+        """Returns a decorator that adds a handler under `paths`; `options` are fields of `Route`."""
 
         def mark(handler: Handler) -> Handler:
             for path in paths:
