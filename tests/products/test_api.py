@@ -8,6 +8,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from quintain.products import zendesk
 from quintain.resources.web import request
@@ -224,3 +226,66 @@ def test_large_comment_is_kept_whole(api: Client) -> None:
     text = "ä<b>&'\"" * 200_000
     ticket = api.ticket(comment={"body": text})
     assert api("GET", f"tickets/{ticket['id']}/comments")["comments"][0]["body"] == text
+
+
+KEYS = ["field", "operator", "value", "all", "any", "id", "body", "user_id", "metric"]
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 2**70)
+    | st.sampled_from(["", "x", "1", "open", "{{ticket.id}}", "a@b.example"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(KEYS),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+TICKET = """comment status tags custom_fields followers email_ccs assignee_id requester metadata collaborators due_at
+problem_id subject updated_stamp safe_update custom_status_id via_followup_source_id"""
+USER = "name email role tags user_fields organization organization_id phone photo ticket_restriction"
+FIRM = "name domain_names tags organization_fields id external_id"
+NAMES = {
+    "ticket": ("tickets", "tickets/1", TICKET),
+    "user": ("users", "users/me", USER),
+    "organization": ("organizations", "organizations/create_or_update", FIRM),
+    "trigger": ("triggers", "triggers/reorder", "title conditions actions position all any category_id active"),
+    "automation": ("automations", "automations/1", "title conditions actions all any"),
+    "macro": ("macros", "macros/1", "title actions restriction position"),
+    "view": ("views", "views/preview", "title conditions restriction output all any"),
+    "sla_policy": ("slas/policies", "slas/policies/reorder", "title filter policy_metrics position"),
+    "ticket_field": ("ticket_fields", "ticket_fields/1", "title type custom_field_options required position"),
+    "ticket_form": ("ticket_forms", "ticket_forms/1", "name ticket_field_ids agent_conditions"),
+    "webhook": ("webhooks", "webhooks/x", "name endpoint subscriptions authentication http_method"),
+    "schedule": ("business_hours/schedules", "business_hours/schedules/1", "name time_zone intervals"),
+    "satisfaction_rating": ("tickets/1/satisfaction_rating", "x", "score comment reason"),
+}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_any_json_is_answered_without_a_bug(data: st.DataObject) -> None:
+    world = fresh()
+    for _ in range(4):
+        noun = data.draw(st.sampled_from(sorted(NAMES)))
+        first, second, names = NAMES[noun]
+        fields = data.draw(st.dictionaries(st.sampled_from(names.split()), JSON, max_size=3))
+        usual = {
+            "title": "t",
+            "name": "n",
+            "comment": {"body": "b"},
+            "endpoint": "https://x.example",
+            "time_zone": "UTC",
+        }
+        method, path = data.draw(
+            st.sampled_from([("POST", first), ("PUT", second), ("POST", second), ("PUT", "tickets/2")])
+        )
+        body = {noun: {name: usual[name] for name in usual if name in names} | fields, "ids": data.draw(JSON)}
+        assert raw(world, method, path, body).status < 500
+    for path in ("tickets/1", "views", "tickets/1/audits", "triggers", "users", "search?query=x"):
+        assert raw(world, "GET", path).status == 200
+    raw(world, "POST", "tickets", {"ticket": {"comment": {"body": "b"}, "priority": "high"}})
+    world.clock.advance(7200)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from quintain.resources.web import HttpRequest, HttpResponse, HttpTool
 from quintain.resources.web.rows import find, select
@@ -29,6 +29,23 @@ def seconds(text: str) -> float:
     """
     found = datetime.fromisoformat(text)
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def record(value: Any) -> dict[str, Any]:
+    """Returns an object of a request's JSON; an empty one if the value is not an object."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def listed(value: Any) -> list[Any]:
+    """Returns a list of a request's JSON; nothing as an empty list, another value as a list of one."""
+    found: list[Any] = value if isinstance(value, list) else [] if value is None else [value]
+    return found
+
+
+def whole_number(value: Any) -> int | None:
+    """Returns a number of a request's JSON, which may be text; None if it is not a whole number of 63 bits."""
+    text = str(value)
+    return int(text) if text.isdecimal() and len(text) < 19 else None
 
 
 class Invalid(Exception):

@@ -12,7 +12,7 @@ import msgspec
 
 from quintain.resources.web.rows import find, insert, marks, select
 
-from .account import AGENTS, Desk, moment
+from .account import AGENTS, Desk, listed, moment, record
 from .conditions import Now, compiled, sql
 from .sla import calendar
 from .tables import PRIORITIES, STATUSES, TYPES, AgentGroup, Automation, Comment, CustomStatus, Json, Mail, Ticket, User
@@ -42,10 +42,10 @@ _TRIGGERS = (
 
 def faults(kind: str, actions: Any) -> str:
     """Returns the reason why actions are not valid for a kind of rule; empty if they are."""
-    if not isinstance(actions, list) or not actions:
+    if not listed(actions):
         return "Actions: cannot be blank"
-    for one in actions:
-        name = one.get("field") if isinstance(one, dict) else None
+    for one in listed(actions):
+        name = record(one).get("field")
         if not isinstance(name, str) or not (name in ACTIONS[kind] or re.fullmatch(r"custom_fields_\d+", name)):
             return f"Action {name!r} is not valid for a {kind}"
     return ""
@@ -141,7 +141,7 @@ def _set_assignee(made: Update, value: Any) -> None:
 
 def _tags(change: Callable[[set[str], set[str]], set[str]]) -> Callable[[Update, Any], None]:
     def set_(made: Update, value: Any) -> None:
-        words = set(value if isinstance(value, list) else str(value or "").lower().split())
+        words = {word for one in listed(value) for word in str(one).lower().split()}
         made.ticket.tags = sorted(change({*made.ticket.tags}, words))
 
     return set_
@@ -194,7 +194,7 @@ _SETTERS: dict[str, Callable[[Update, Any], None]] = {
 
 
 def _notify_user(made: Update, value: Any, via: Json) -> None:
-    to, subject, body = [*value, "", ""][:3] if isinstance(value, list) else (value, "", "")
+    to, subject, body = map(str, [*listed(value), "", "", ""][:3])
     ticket, world = made.ticket, made.world
     if to == "all_agents":
         people = [one.id for one in select(world.db, User, "role IN ('agent', 'admin') AND active = 1 ORDER BY id")]
@@ -207,7 +207,7 @@ def _notify_user(made: Update, value: Any, via: Json) -> None:
 
 
 def _notify_group(made: Update, value: Any, via: Json) -> None:
-    to, subject, body = [*value, "", ""][:3]
+    to, subject, body = map(str, [*listed(value), "", "", ""][:3])
     group = made.ticket.group_id if to == "group_id" else _number(made, to)
     sql = "SELECT user_id FROM zd_group_memberships WHERE group_id = ? ORDER BY user_id"
     _send(made, [one for (one,) in made.world.db.execute(sql, group)], subject, body=body, via=via)
@@ -235,9 +235,9 @@ def _send(made: Update, people: list[int], subject: str, *, body: str, via: Json
 def _notify_webhook(made: Update, value: Any, via: Json) -> None:
     from .webhooks import invoke
 
-    ulid, body = [*value, ""][:2] if isinstance(value, list) else (value, "")
+    ulid, body = map(str, [*listed(value), "", ""][:2])
     made.event("WebhookEvent", via=via, webhook_id=ulid)
-    made.final.append(lambda: invoke(made.world, str(ulid), fill(made, body if isinstance(body, str) else "")))
+    made.final.append(lambda: invoke(made.world, ulid, fill(made, body)))
 
 
 _SENDERS: dict[str, Callable[[Update, Any, Json], None]] = {

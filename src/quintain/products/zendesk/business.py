@@ -5,14 +5,17 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
+import msgspec
+
+from quintain.errors import UsageError
 from quintain.resources.web import Exchange, Listing, ResourceSpec, Routes
 from quintain.resources.web.rows import as_shown, count, insert, select, shown
 
 from . import actions
-from .account import Desk
+from .account import Desk, listed, record
 from .commit import Update
 from .conditions import FIELDS, faults, sql
-from .sla import METRICS
+from .sla import METRICS, Interval, hours_of
 from .tables import (
     PRIORITIES,
     Automation,
@@ -53,12 +56,12 @@ def _clean(kind: str) -> Any:
     def clean(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
         for part in ("all", "any"):
             if part in fields:
-                fields.setdefault("conditions", {"all": [], "any": []})[part] = fields[part]
+                fields["conditions"] = {**record(fields.get("conditions")), part: fields[part]}
         if "title" in fields:
             fields["raw_title"] = fields["title"]
         name, wrong = "filter" if kind == "sla" else "conditions", ""
         if kind != "macro" and (row is None or name in fields):
-            fields[name] = {"all": [], "any": []} | (fields.get(name) or {})
+            fields[name] = {part: listed(record(fields.get(name)).get(part)) for part in ("all", "any")}
             wrong = faults(kind, fields[name])
         if kind in actions.ACTIONS and (row is None or "actions" in fields):
             wrong = wrong or actions.faults(kind, fields.get("actions"))
@@ -92,15 +95,16 @@ _STATES = ("new", "open", "pending", "hold", "solved", "closed")
 
 
 def _view(fields: dict[str, Any], row: TicketView | None) -> dict[str, Any]:
-    output = fields.get("output") or {}
+    output = record(fields.get("output"))
     execution = dict(row.execution) if row else {}
     if output or not execution:
-        columns = [name for name in output.get("columns") or _DEFAULT if name in COLUMNS or str(name).isdecimal()]
+        names = map(str, listed(output.get("columns")) or _DEFAULT)
+        columns = [name for name in names if name in COLUMNS or name.isdecimal()]
         execution |= {
             "group_by": output.get("group_by"), "group_order": output.get("group_order") or "desc",
             "sort_by": output.get("sort_by"), "sort_order": output.get("sort_order") or "desc",
             "group": None, "sort": {"id": output.get("sort_by"), "order": output.get("sort_order") or "desc"},
-            "columns": [{"id": n, "title": COLUMNS.get(n, str(n)), "filterable": True,
+            "columns": [{"id": n, "title": COLUMNS.get(n, n), "filterable": True,
                 "sortable": True} for n in columns],
             "fields": [], "custom_fields": [],
         }  # fmt: skip
@@ -108,8 +112,8 @@ def _view(fields: dict[str, Any], row: TicketView | None) -> dict[str, Any]:
 
 
 def _policy(fields: dict[str, Any], row: SlaPolicy | None) -> dict[str, Any]:
-    for one in fields.get("policy_metrics") or []:
-        good = isinstance(one, dict) and one.get("metric") in METRICS and one.get("priority") in PRIORITIES
+    for one in map(record, listed(fields.get("policy_metrics"))):
+        good = str(one.get("metric")) in METRICS and str(one.get("priority")) in PRIORITIES
         if not good or not isinstance(one.get("target"), int) or one["target"] <= 0:
             words = "Policy metrics: need a priority, a metric and a target in minutes"
             raise API.invalid({"policy_metrics": [(words, "InvalidValue")]})
@@ -186,9 +190,23 @@ POLICIES = ResourceSpec(
         "policy_metrics"),
     clean=_clean("sla"), verbs=ALL,
 )  # fmt: skip
+
+
+def _clean_schedule(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Schedule | None) -> dict[str, Any]:
+    zone = fields.get("time_zone", row.time_zone if row else "UTC")
+    try:
+        intervals = msgspec.convert(fields.get("intervals", row.intervals if row else []), list[Interval])
+        hours_of(zone, msgspec.json.encode(intervals), ())
+    except (msgspec.ValidationError, UsageError) as error:
+        raise API.invalid({"base": [(f"Schedule: {error}", "InvalidValue")]}) from error
+    fields["intervals"] = msgspec.to_builtins(intervals)
+    return fields
+
+
 SCHEDULES = ResourceSpec(
     name="schedule", row=Schedule, path="/api/v2/business_hours/schedules", style=API, read="admin", verbs=ALL,
     writable=("name", "time_zone", "intervals"), required=("name", "time_zone"), unique=("name",),
+    clean=_clean_schedule,
 )  # fmt: skip
 
 
@@ -210,11 +228,11 @@ def _clean_field(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row
     if row is None:
         fields.setdefault("title_in_portal", fields.get("title", ""))
     options = fields.get("custom_field_options")
-    if isinstance(options, list):
+    if options is not None:
         fields["custom_field_options"] = [
             {"id": one.get("id") or world.new_number(), "name": one.get("name"), "raw_name": one.get("name"),
                 "value": one.get("value")}
-            for one in options if isinstance(one, dict)
+            for one in map(record, listed(options))
         ]  # fmt: skip
     return fields
 
@@ -247,23 +265,21 @@ for _one in RESOURCES:
 
 
 def _active(spec: ResourceSpec) -> Any:
-    return lambda world, exchange: spec.answer_list(world, exchange, "active = 1")
+    def active(world: Desk, exchange: Exchange) -> Any:
+        return spec.answer_list(world, exchange, "active = 1")
+
+    return active
 
 
 for _spec in (TRIGGERS, AUTOMATIONS, MACROS, VIEWS):
     ROUTES.add("GET", f"{_spec.path}/active", _active(_spec), who="agent")
-ROUTES.add(
-    "GET",
-    "/api/v2/views/compact",
-    lambda world, exchange: VIEWS.answer_list(world, exchange, "active = 1"),
-    who="agent",
-)
+ROUTES.add("GET", "/api/v2/views/compact", _active(VIEWS), who="agent")
 
 
 def _reorder(spec: ResourceSpec, key: str) -> Any:
     def reorder(world: Desk, exchange: Exchange) -> Any:
-        ids = exchange.json.get(key)
-        if not isinstance(ids, list) or not all(isinstance(one, int) for one in ids):
+        ids = listed(exchange.json.get(key))
+        if not all(isinstance(one, int) for one in ids):
             raise Refusals.attribute(f"{key} must be a list of ids")
         known = [one.id for one in select(world.db, spec.row, "1 ORDER BY position, id")]
         if {*ids} - {*known}:
@@ -296,9 +312,9 @@ def _definitions(kind: str, path: str) -> None:
                            for op in one.operators + (one.more if initial == "t" else ())], "values": []}
             for name, one in FIELDS.items() if initial in one.kinds
         ]  # fmt: skip
-        given = [{"title": n.replace("_", " "), "subject": n, "type": "list", "group": "ticket", "nullable": False,
-            "values": []}
-                 for n in actions.ACTIONS.get(kind.removesuffix("s"), ())]  # fmt: skip
+        given: list[Json] = [{"title": n.replace("_", " "), "subject": n, "type": "list", "group": "ticket",
+                              "nullable": False, "values": []}
+                             for n in actions.ACTIONS.get(kind.removesuffix("s"), ())]  # fmt: skip
         return {"definitions": {"conditions_all": found, "conditions_any": found, "actions": given}}
 
     ROUTES.add("GET", f"{path}/definitions", definitions, who="agent")
@@ -359,7 +375,7 @@ def _preview(world: Desk, exchange: Exchange, ticket: Ticket, *, macro: Macro) -
     comment: Json = {}
     if said.get("comment_value") or said.get("comment_value_html"):
         value = said.get("comment_value") or said.get("comment_value_html")
-        text = actions.fill(made, str(value[-1] if isinstance(value, list) else value))
+        text = actions.fill(made, str(listed(value)[-1]))
         comment = {"body": text, "html_body": text, "scoped_body": [["channel:all", text]],
                    "public": said.get("comment_mode_is_public", "true") in {"true", True}}  # fmt: skip
     url = f"{exchange.base}/api/v2/tickets/{ticket.id}.json"
@@ -390,8 +406,8 @@ def listing_of(world: Desk, exchange: Exchange, view: TicketView) -> Listing:
     """Returns the tickets of a view in its order, or in the one that the request names."""
     where, values = sql(view.conditions, actions.now_of(world, exchange.caller.id))
     scope, more = TICKETS.scope(world, exchange) if TICKETS.scope and exchange.caller.restriction else ("1", ())
-    sort = exchange.query.get("sort_by") or view.execution.get("sort_by") or "created"
-    down = (exchange.query.get("sort_order") or view.execution.get("sort_order") or "desc").lower() == "desc"
+    sort = str(exchange.query.get("sort_by") or view.execution.get("sort_by") or "created")
+    down = str(exchange.query.get("sort_order") or view.execution.get("sort_order") or "desc").lower() == "desc"
     column = _SORTS.get(sort, sort if sort in {"status", "priority", "subject", "type"} else "created_at")
     return Listing(Ticket, f"deleted = 0 AND {where} AND {scope}", (*values, *more), (f"coalesce({column}, '')",), down)
 
@@ -418,15 +434,15 @@ def _executed(world: Desk, exchange: Exchange, view: TicketView) -> Any:
     found = API.page(world, exchange, listing_of(world, exchange, view), key="rows")
     tickets = TICKETS.decorated(world, exchange, found["rows"])
     columns = view.execution.get("columns", [])
-    names = {"created": "created_at", "updated": "updated_at", "nice_id": "id", "due_date": "due_at"}
-    rows = []
+    names: dict[Any, str] = {"created": "created_at", "updated": "updated_at", "nice_id": "id", "due_date": "due_at"}
+    rows: list[Json] = []
     for ticket in tickets:
         row: Json = {
             "ticket_id": ticket["id"],
             "ticket": {name: ticket[name] for name in ("id", "subject", "status", "type", "priority", "url")},
         }
         for column in columns:
-            name = names.get(column["id"], column["id"])
+            name = str(names.get(column["id"], column["id"]))
             row[column["id"]] = ticket.get(name, ticket.get(f"{name}_id"))
         rows.append(row)
     shown_view = VIEWS.decorated(world, exchange, [as_shown(view)])[0]
@@ -437,7 +453,7 @@ def _executed(world: Desk, exchange: Exchange, view: TicketView) -> Any:
 def preview(world: Desk, exchange: Exchange) -> Any:
     """Shows the tickets of a view that does not exist."""
     take(world, exchange, f"preview {exchange.caller.id}", limit=5, period_s=60)
-    given = _clean("view")(world, exchange, {"title": "Preview", **(exchange.part("view"))}, None)
+    given = _clean("view")(world, exchange, {"title": "Preview", **(exchange.part("view"))}, row=None)
     view = TicketView(id=0, title="Preview", conditions=given["conditions"], execution=given["execution"])
     if exchange.request.path.removesuffix(".json").endswith("count"):
         listing = listing_of(world, exchange, view)

@@ -13,7 +13,7 @@ from quintain.resources.web.resources import convert
 from quintain.resources.web.rows import find, insert, save, select, update
 
 from . import sla
-from .account import AGENTS, Conflict, Desk, Invalid, moment, seconds
+from .account import AGENTS, Conflict, Desk, Invalid, listed, moment, record, seconds
 from .tables import (
     PRIORITIES,
     STATUSES,
@@ -253,8 +253,8 @@ def _set(made: Update, wanted: Mapping[str, Any]) -> None:
             setattr(ticket, name, _typed(name, wanted[name]))
     if "assignee_email" in wanted:
         ticket.assignee_id = user_of(world, str(wanted["assignee_email"]), "assignee").id
-    if isinstance(requester := wanted.get("requester"), dict) and "requester_id" not in wanted:
-        ticket.requester_id = person(world, requester).id
+    if (given := record(wanted.get("requester"))) and "requester_id" not in wanted:
+        ticket.requester_id = person(world, given).id
     tags = wanted.get("tags", _NOTHING)
     current = {*ticket.tags} if tags is _NOTHING else _tags(tags)
     current |= _tags(wanted.get("additional_tags"))
@@ -303,27 +303,29 @@ def _tags(value: Any) -> set[str]:
 
 
 def _set_customs(made: Update, wanted: Mapping[str, Any]) -> None:
-    given = wanted.get("custom_fields") or wanted.get("fields") or []
-    pairs = [(one.get("id"), one.get("value")) for one in given] if isinstance(given, list) else [*given.items()]
+    given: Any = wanted.get("custom_fields") or wanted.get("fields")
+    pairs: list[tuple[Any, Any]] = [*record(given).items()] or [
+        (one.get("id"), one.get("value")) for one in map(record, listed(given))
+    ]
     if not pairs:
         return
     fields = {one.id: one for one in select(made.world.db, TicketField)}
     ticket = made.ticket
     custom, tags = dict(ticket.custom), {*ticket.tags}
     for key, value in pairs:
-        found = fields.get(int(key)) if str(key).isdecimal() else None
+        found = fields.get(int(str(key))) if str(key).isdecimal() else None
         if found is None or not found.removable:
             continue  # The API ignores fields that do not exist.
         options = {option["value"] for option in found.custom_field_options}
-        for one in value if isinstance(value, list) else [value]:
-            if options and one not in (None, "") and one not in options:
+        for one in listed(value):
+            if options and one != "" and one not in options:
                 raise Invalid(
                     "base", f"{found.title}: {one} is not a valid option", "InvalidValue", ticket_field_id=found.id
                 )
         tags -= {str(custom.get(str(found.id)))} if options else set()
         custom[str(found.id)] = value
         if options and value:
-            tags |= {str(one) for one in (value if isinstance(value, list) else [value])}
+            tags |= {str(one) for one in listed(value)}
         elif found.type == "checkbox" and found.tag:
             tags = tags | {found.tag} if value else tags - {found.tag}
     ticket.custom, ticket.tags = custom, sorted(tags)
@@ -332,18 +334,18 @@ def _set_customs(made: Update, wanted: Mapping[str, Any]) -> None:
 def _set_people(made: Update, wanted: Mapping[str, Any]) -> None:
     ticket = made.ticket
     for name, key in (("follower_ids", "followers"), ("email_cc_ids", "email_ccs")):
-        people = [int(one) for one in wanted.get(name) or getattr(ticket, name)]
-        for one in wanted.get(key) or []:
+        people = [int(one) for one in listed(wanted.get(name)) or getattr(ticket, name)]
+        for one in map(record, listed(wanted.get(key))):
             user = person(made.world, {"email": one["user_email"]}) if one.get("user_email") else None
             number = user.id if user else int(one.get("user_id") or 0)
             people = [other for other in people if other != number]
             if one.get("action", "put") == "put" and made.world.user(number):
                 people.append(number)
         setattr(ticket, name, people)
-    more = [int(one) for one in wanted.get("collaborator_ids") or []]
-    more += [person(made.world, {"email": one} if isinstance(one, str) else one).id
-             for one in [*(wanted.get("collaborators") or []), *(wanted.get("additional_collaborators") or [])]
-             if isinstance(one, str | dict)]  # fmt: skip
+    more = [int(one) for one in listed(wanted.get("collaborator_ids"))]
+    for one in (*listed(wanted.get("collaborators")), *listed(wanted.get("additional_collaborators"))):
+        named = one if isinstance(one, int) else person(made.world, record(one) or {"email": str(one)}).id
+        more.append(named)
     ticket.email_cc_ids = [*ticket.email_cc_ids, *(one for one in more if one not in ticket.email_cc_ids)]
 
 
@@ -379,9 +381,9 @@ def person(world: Desk, fields: Mapping[str, Any]) -> User:
 
 def _comment(made: Update, wanted: Mapping[str, Any]) -> Comment | None:
     given: Any = wanted.get("comment") or (wanted.get("description") if made.before is None else None) or {}
-    given = given if isinstance(given, dict) else {"body": given}
+    given = record(given) or {"body": given or None}
     body = plain_text(str(given["html_body"])) if given.get("html_body") else str(given.get("body") or "")
-    uploads = given.get("uploads") or []
+    uploads = listed(given.get("uploads") or None)
     if not body.strip() and not uploads:
         if made.before is None:
             raise Invalid("base", "Description: cannot be blank", "BlankValue")
@@ -394,7 +396,7 @@ def _comment(made: Update, wanted: Mapping[str, Any]) -> Comment | None:
     default = True if made.before is None else made.ticket.is_public
     public = bool(given.get("public", default)) or made.actor.role not in AGENTS
     found = comment(world, author, body, public=public, via=made.via)
-    found.attachments = attach(world, [uploads] if isinstance(uploads, str) else uploads)
+    found.attachments = attach(world, uploads)
     if made.before is None:
         made.ticket.description, made.ticket.is_public = body, public
         if not made.ticket.subject:
@@ -513,11 +515,11 @@ def _require(made: Update) -> None:
     form = find(made.world.db, TicketForm, ticket.ticket_form_id)
     on_form = {*form.ticket_field_ids} if form else set[int]()
     demanded = {
-        child["id"]
+        child.get("id")
         for one in (form.agent_conditions if form else [])
         if str(ticket.custom.get(str(one.get("parent_field_id")))) == str(one.get("value"))
-        for child in one.get("child_fields", [])
-        if child.get("is_required") or "solved" in (child.get("required_on_statuses") or {}).get("statuses", [])
+        for child in map(record, listed(one.get("child_fields")))
+        if child.get("is_required") or "solved" in record(child.get("required_on_statuses")).get("statuses", [])
     }
     for one in select(made.world.db, TicketField, "active = 1 AND removable = 1 ORDER BY position, id"):
         needed = (one.required and (not form or one.id in on_form)) or one.id in demanded
@@ -557,6 +559,4 @@ def _solve_incidents(made: Update) -> None:
 
 def shown(value: Any) -> Any:
     """Returns a value as an event shows it: numbers as text."""
-    if isinstance(value, bool) or value is None or isinstance(value, list):
-        return value
-    return str(value)
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value

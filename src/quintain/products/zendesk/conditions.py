@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from .account import listed, record
 from .tables import PRIORITIES, STATUSES, TYPES, Json, Ticket
 
 if TYPE_CHECKING:
@@ -110,13 +111,11 @@ def known(name: str) -> Field | None:
 
 def faults(kind: str, conditions: Any) -> str:
     """Returns the reason why conditions are not valid for a kind of rule; empty if they are."""
-    if not isinstance(conditions, dict):
-        return "conditions must be an object with all and any"
-    for part in ("all", "any"):
-        for one in conditions.get(part) or []:
-            if wrong := _fault(kind, one):
-                return wrong
-    named = {one["field"].removesuffix("_business_hours") for one in conditions.get("all") or []}
+    given = record(conditions)
+    for one in (*listed(given.get("all")), *listed(given.get("any"))):
+        if wrong := _fault(kind, record(one)):
+            return wrong
+    named = {str(one["field"]).removesuffix("_business_hours") for one in listed(given.get("all"))}
     if kind in {"view", "automation"} and not named & {*_ENDING, *STATUSES_UPPER}:
         return "You must select at least one of Status, Type, Group, Assignee or Requester in the all conditions"
     if kind == "automation" and not named & {*_TIMES}:
@@ -124,8 +123,8 @@ def faults(kind: str, conditions: Any) -> str:
     return ""
 
 
-def _fault(kind: str, one: Any) -> str:
-    if not isinstance(one, dict) or not isinstance(one.get("field"), str):
+def _fault(kind: str, one: Json) -> str:
+    if not isinstance(one.get("field"), str):
         return f"Condition {one!r} has no field"
     found = known(one["field"])
     if found is None or _KINDS[kind] not in found.kinds:
@@ -133,6 +132,8 @@ def _fault(kind: str, one: Any) -> str:
     allowed = found.operators + (found.more if kind == "trigger" else ())
     if one.get("operator", "is") not in allowed:
         return f"Operator {one.get('operator')!r} of {one['field']!r} is not one of {', '.join(allowed)}"
+    if (found.operators == HOURS or one["field"] == "within_schedule") and not str(one.get("value")).isdecimal():
+        return f"Value {one.get('value')!r} of {one['field']!r} is not a whole number"
     return ""
 
 
@@ -145,9 +146,9 @@ STATUSES_UPPER = tuple(name.upper() for name in STATUSES)
 @functools.lru_cache(maxsize=4096)
 def compiled(text: str | bytes) -> Test:
     """Returns the function of conditions that are given as JSON: all of `all`, and one of `any` if it has some."""
-    conditions = msgspec.json.decode(text)
-    every = [_test(one) for one in conditions.get("all") or []]
-    some = [_test(one) for one in conditions.get("any") or []]
+    conditions = msgspec.json.decode(text, type=dict[str, Any])
+    every = [_test(one) for one in listed(conditions.get("all"))]
+    some = [_test(one) for one in listed(conditions.get("any"))]
 
     def holds(update: Update) -> bool:
         for test in every:
@@ -173,7 +174,7 @@ def _test(condition: Json) -> Test:
 def _state(name: str, op: str, value: Any) -> Test:
     get, wanted = getter(name), _wanted(name, value)
     if op in {"includes", "not_includes"} or isinstance(value, list):
-        items = {str(one) for one in (value if isinstance(value, list) else str(value or "").split())}
+        items = {*_items(value)}
         positive = op in {"includes", "is"}
         return lambda u: (get(u.ticket) in items) is positive
     if op in {"less_than", "greater_than", "less_than_equal", "greater_than_equal"}:
@@ -193,6 +194,10 @@ def _changing(get: Callable[[Ticket], str | None], op: str, target: Callable[[Up
     if op in {"value_previous", "not_value_previous"}:
         return lambda u: (u.previous(get) == target(u) != get(u.ticket)) is (op == "value_previous")
     return lambda u: (get(u.ticket) == target(u)) is (op == "is")
+
+
+def _items(value: Any) -> list[str]:
+    return [word for one in listed(value) for word in str(one).split()]
 
 
 def _wanted(name: str, value: Any) -> str | None:
@@ -248,11 +253,9 @@ def getter(name: str) -> Callable[[Ticket], str | None]:
 def _text(value: Any) -> str | None:
     if value is None or value == "":
         return None
-    if isinstance(value, list):
-        return " ".join(map(str, value))
-    return (
-        value if isinstance(value, str) else ("true" if value else "false") if isinstance(value, bool) else str(value)
-    )
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else " ".join(map(str, listed(value)))
 
 
 def _words(read: Callable[[Update], str]) -> Callable[[str, Any], Test]:
@@ -361,7 +364,7 @@ def sql(conditions: Json, now: Now) -> tuple[str, tuple[Any, ...]]:
     parts: list[str] = []
     values: list[Any] = []
     for name, word in (("all", " AND "), ("any", " OR ")):
-        found = [_clause(one, now) for one in conditions.get(name) or []]
+        found = [_clause(one, now) for one in listed(conditions.get(name))]
         if found:
             parts.append(f"({word.join(text for text, _ in found)})")
             values += [value for _, some in found for value in some]
@@ -379,7 +382,7 @@ def _clause(condition: Json, now: Now) -> tuple[str, Sequence[Any]]:
     column = _column(name)
     wanted = _wanted(name, value)
     if op in {"includes", "not_includes"} or isinstance(value, list):
-        items = [str(one) for one in (value if isinstance(value, list) else str(value or "").split())]
+        items = _items(value)
         word = "IN" if op in {"includes", "is"} else "NOT IN"
         return f"coalesce(CAST({column} AS TEXT), '') {word} ({', '.join('?' * len(items))})", items
     if op in {"less_than", "greater_than"}:

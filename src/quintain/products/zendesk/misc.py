@@ -15,7 +15,7 @@ from quintain.resources.web.rows import count, delete, find, insert, marks, sele
 from quintain.resources.web.world import BackgroundJob
 
 from . import search
-from .account import Conflict, Desk, Invalid, moment, seconds
+from .account import Conflict, Desk, Invalid, moment, record, seconds
 from .commit import attachment, commit
 from .people import GROUP_MEMBERSHIPS, GROUPS, ORGANIZATION_MEMBERSHIPS, ORGANIZATIONS, USERS
 from .tables import (
@@ -309,9 +309,9 @@ _ACTS = {"create": "Creation", "update": "Update", "delete": "Deletion", "merge"
 def _words(error: Exception) -> str:
     if isinstance(error, Invalid):
         return " ".join(one["description"] for some in error.details.values() for one in some)
-    details = error.body.get("details", {}) if isinstance(error, Refuse) and isinstance(error.body, dict) else {}
-    found = " ".join(one["description"] for some in details.values() for one in some)
-    return found or (str(error.body.get("description", "")) if isinstance(error, Refuse) else str(error))
+    body = record(error.body) if isinstance(error, Refuse) else {"description": str(error)}
+    found = " ".join(one["description"] for some in record(body.get("details")).values() for one in some)
+    return found or str(body.get("description", ""))
 
 
 def _create_ticket(world: Desk, who: User, item: Json) -> Json:

@@ -10,7 +10,7 @@ from typing import Any
 from quintain.resources.web import Exchange, ResourceSpec, Routes
 from quintain.resources.web.rows import count, delete, find, insert, save, select, update
 
-from .account import AGENTS, Desk
+from .account import AGENTS, Desk, record, whole_number
 from .tables import (
     AgentGroup,
     GroupMembership,
@@ -131,8 +131,8 @@ def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row:
     raised = role in AGENTS and (row is None or row.role != role)
     if raised and exchange.caller.role != "admin":
         raise Refusals.forbidden()
-    if isinstance(fields.get("organization"), dict):
-        found = select(world.db, Organization, "lower(name) = lower(?)", fields["organization"].get("name"))
+    if named := record(fields.get("organization")):
+        found = select(world.db, Organization, "lower(name) = lower(?)", str(named.get("name")))
         fields["organization_id"] = found[0].id if found else None
     if isinstance(fields.get("user_fields"), dict) and row is not None:
         fields["user_fields"] = {**row.user_fields, **fields["user_fields"]}
@@ -262,7 +262,7 @@ def merge(world: Desk, exchange: Exchange) -> Any:
     """Merges a user into another."""
     source = USERS.need(world, exchange, exchange.id)
     given = exchange.part("user")
-    target = find(world.db, User, given.get("id"))
+    target = find(world.db, User, whole_number(given.get("id")))
     if target is None and given.get("email"):
         target = next(iter(select(world.db, User, "email = ? AND active = 1", str(given["email"]).lower())), None)
     if target is None or not target.active or target.id == source.id:
@@ -369,7 +369,13 @@ def search_organizations(world: Desk, exchange: Exchange) -> Any:
 def create_or_update_organization(world: Desk, exchange: Exchange) -> Any:
     """Changes the organization with this identifier or external identifier, or creates it."""
     fields = exchange.part("organization")
-    found = select(world.db, Organization, "id = ? OR external_id = ?", fields.get("id"), fields.get("external_id"))
+    found = select(
+        world.db,
+        Organization,
+        "id = ? OR external_id = ?",
+        whole_number(fields.get("id")),
+        str(fields.get("external_id") or "") or None,
+    )
     if found:
         ORGANIZATIONS.update(world, exchange, found[0], fields=fields)
         return {"organization": ORGANIZATIONS.one(world, exchange, found[0].id)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -44,6 +44,13 @@ _POLICIES = "SELECT id, title, description, filter, policy_metrics FROM zd_sla_p
 # -- business hours
 
 
+class Interval(msgspec.Struct):
+    """Open hours in minutes from Sunday 00:00."""
+
+    start_time: Annotated[int, msgspec.Meta(ge=0, lt=10080)]
+    end_time: Annotated[int, msgspec.Meta(gt=0, le=10080)]
+
+
 def calendar(world: Desk, schedule_id: int | None = None) -> Calendar:
     """Returns the hours of a schedule, or of the first one; without any, it is always open."""
     found = find(world.db, Schedule, schedule_id) or next(
@@ -53,11 +60,12 @@ def calendar(world: Desk, schedule_id: int | None = None) -> Calendar:
         return _ALWAYS_OPEN
     holidays = select(world.db, Holiday, "schedule_id = ? ORDER BY id", found.id)
     days = tuple((one.name, one.start_date, one.end_date) for one in holidays)
-    return _calendar(found.time_zone, msgspec.json.encode(found.intervals), days)
+    return hours_of(found.time_zone, msgspec.json.encode(found.intervals), days)
 
 
 @functools.lru_cache(maxsize=256)
-def _calendar(zone: str, intervals: bytes, holidays: tuple[tuple[str, str, str], ...]) -> Calendar:
+def hours_of(zone: str, intervals: bytes, holidays: tuple[tuple[str, str, str], ...]) -> Calendar:
+    """Returns business hours; raises UsageError if the zone does not exist or intervals overlap."""
     import datetime as dt
 
     hours: dict[str, list[tuple[int, int]]] = {day: [] for day in _WEEK}

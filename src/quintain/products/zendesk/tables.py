@@ -17,7 +17,7 @@ Text = Annotated[str, Indexed()]
 Fields = dict[str, Any]
 
 UNKNOWN: Any = msgspec.field(default_factory=lambda: {"calendar": None, "business": None})
-NO_CONDITIONS: Any = msgspec.field(default_factory=lambda: {"all": [], "any": []})
+NO_CONDITIONS: Any = msgspec.field(default_factory=lambda: dict[str, Any](all=[], any=[]))
 
 STATUSES = ("new", "open", "pending", "hold", "solved", "closed")
 PRIORITIES = ("low", "normal", "high", "urgent")

@@ -9,7 +9,7 @@ import msgspec
 from quintain.resources.web import Exchange, Listing, Refuse, ResourceSpec, Routes
 from quintain.resources.web.rows import count, find, marks, select, shown, update
 
-from .account import Desk, Invalid
+from .account import Desk, Invalid, listed, record, whole_number
 from .commit import commit
 from .people import GROUPS, ORGANIZATIONS, USERS
 from .tables import Audit, Comment, Json, Metric, Ticket, User
@@ -217,8 +217,8 @@ def create(world: Desk, exchange: Exchange) -> Any:
 
 def make(world: Desk, who: User, wanted: Json, *, via: Json | None = None) -> tuple[Ticket, Audit]:
     """Creates a ticket, which may follow up a closed one."""
-    source = find(world.db, Ticket, wanted.get("via_followup_source_id"))
-    metadata = wanted.get("metadata")
+    source = find(world.db, Ticket, whole_number(wanted.get("via_followup_source_id")))
+    metadata = record(wanted.get("metadata"))
     if source is None:
         return commit(world, who, None, wanted=wanted, via=via, metadata=metadata)
     if source.status != "closed":
@@ -244,7 +244,7 @@ def change(world: Desk, exchange: Exchange) -> Any:
     take(world, exchange, f"ticket {exchange.id} {caller.id}", limit=30, period_s=600)
     wanted = exchange.part("ticket")
     ticket, audit = commit(
-        world, actor(world, exchange), need(world, exchange), wanted=wanted, metadata=wanted.get("metadata")
+        world, actor(world, exchange), need(world, exchange), wanted=wanted, metadata=record(wanted.get("metadata"))
     )
     return result(world, exchange, ticket, audit=audit)
 
@@ -478,8 +478,8 @@ def autocomplete_tags(world: Desk, exchange: Exchange) -> Any:
 def merge(world: Desk, exchange: Exchange) -> Any:
     """Starts the job that merges tickets into this one."""
     target, given = need(world, exchange), exchange.json
-    ids = given.get("ids")
-    if not isinstance(ids, list) or not ids or not all(isinstance(one, int) for one in ids):
+    ids = listed(given.get("ids"))
+    if not ids or not all(isinstance(one, int) for one in ids):
         raise Refusals.attribute("ids must be a list of ticket ids")
     if target.status in {"solved", "closed"}:
         raise Invalid("status", "Status: a solved or closed ticket can't be a merge target", "InvalidValue")

@@ -13,7 +13,7 @@ from typing import Any
 from quintain.resources.web import Exchange, ResourceSpec, Routes, request
 from quintain.resources.web.rows import count, insert, select, update
 
-from .account import Desk
+from .account import Desk, listed
 from .tables import Json, Webhook, WebhookCall
 from .wire import API, Refusals
 
@@ -83,7 +83,7 @@ def _show(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[d
 
 
 def _clean(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Webhook | None) -> dict[str, Any]:
-    subscriptions = fields.get("subscriptions") or []
+    subscriptions = listed(fields.get("subscriptions"))
     if "conditional_ticket_events" in subscriptions and len(subscriptions) > 1:
         words = "Subscriptions: conditional_ticket_events cannot be combined with others"
         raise API.invalid({"subscriptions": [(words, "InvalidValue")]})

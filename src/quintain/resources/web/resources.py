@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -261,38 +261,41 @@ class ResourceSpec:
         Raises:
             Refuse: A field is empty, taken, or of another type.
         """
-        if self.clean:
-            fields = self.clean(world, exchange, dict(fields), row=row)
+        fields, details = self._typed(fields)
+        if self.clean and not details:
+            fields = self.clean(world, exchange, fields, row=row)
         values = {name: fields[name] for name in self.writable if name in fields}
-        details: dict[str, list[tuple[str, str]]] = {}
         for name in self.required:
             value = values.get(name, None if row is None else getattr(row, name))
-            if value is None or (isinstance(value, str) and not value.strip()):
+            if value is None or value == [] or (isinstance(value, str) and not value.strip()):
                 details.setdefault(name, []).append((f"{_title(name)}: cannot be blank", "BlankValue"))
         for name in self.unique:
             value = values.get(name)
-            taken = value is not None and self._taken(world, name, value, row=row)
-            if taken:
+            if value is not None and self._taken(world, name, value, row=row):
                 words = f"{_title(name)}: {value} has already been taken"
                 details.setdefault(name, []).append((words, "DuplicateValue"))
-        for name, words in mistyped(self.row, values):
-            details.setdefault(name, []).append((f"{_title(name)}: {words}", "InvalidValue"))
         if details:
             raise self.style.invalid(details)
         return values
 
+    def _typed(self, fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[tuple[str, str]]]]:
+        """Returns the fields with the types of their columns, and what is wrong with those of another type.
+
+        A null is left out where the column must hold something.
+        """
+        found, details = dict(fields), dict[str, list[tuple[str, str]]]()
+        for name in (name for name in self.writable if name in fields):
+            try:
+                found[name] = convert(self.row, name, fields[name])
+            except ValueError as error:
+                if fields[name] is not None:
+                    details[name] = [(f"{_title(name)}: {error}", "InvalidValue")]
+                del found[name]
+        return found, details
+
     def _taken(self, world: Any, name: str, value: Any, *, row: Any) -> bool:
         where = f'lower("{name}") = lower(?) AND {self.where} AND id <> ?'
         return bool(count(world.db, self.row, where, str(value), row.id if row else 0))
-
-
-def mistyped(kind: type[WebRow], values: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    """Yields each value that its column does not hold, and the reason. Numbers in text become numbers."""
-    for name, value in values.items():
-        try:
-            values[name] = convert(kind, name, value)
-        except ValueError as error:
-            yield name, str(error)
 
 
 def convert(kind: type[WebRow], name: str, value: Any) -> Any:

@@ -134,8 +134,6 @@ def _bare(hint: Any) -> Any:
     if typing.get_origin(hint) in {typing.Union, types.UnionType}:
         rest = [one for one in typing.get_args(hint) if one is not type(None)]
         return _bare(rest[0]) if len(rest) == 1 else object
-    if typing.get_origin(hint) is typing.Literal:
-        return type(typing.get_args(hint)[0])
     return typing.get_origin(hint) or hint
 
 

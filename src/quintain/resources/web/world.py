@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 import msgspec
 
@@ -119,14 +119,10 @@ class Exchange:
             Refuse: The body is not a JSON object.
         """
         try:
-            value: Any = msgspec.json.decode(self.request.body) if self.request.body.strip() else {}
+            return msgspec.json.decode(self.request.body.strip() or b"{}", type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError) as error:
-            raise Refuse(
-                422, {"error": "Unprocessable Entity", "message": f"Server could not parse JSON: {error}"}
-            ) from error
-        if not isinstance(value, dict):
-            raise Refuse(422, {"error": "Unprocessable Entity", "message": "The body is not a JSON object"})
-        return value
+            words = f"Server could not parse JSON: {error}"
+            raise Refuse(422, {"error": "Unprocessable Entity", "message": words}) from error
 
     def part(self, name: str) -> dict[str, Any]:
         """Returns an object in the JSON body; an empty one if it is missing.
@@ -137,7 +133,7 @@ class Exchange:
         value = self.json.get(name)
         if value is not None and not isinstance(value, dict):
             raise Refuse(422, {"error": "Unprocessable Entity", "message": f"{name} is not an object"})
-        return value or {}
+        return cast(dict[str, Any], value or {})
 
 
 @dataclass(frozen=True)
@@ -344,4 +340,5 @@ class HttpTool(Web):
 
 @functools.cache
 def _products(type_: Any) -> tuple[Product, ...]:
-    return tuple(vars(cls)["product"] for cls in type_.__mro__ if "product" in vars(cls))
+    classes = cast(tuple[type[Any], ...], type_.__mro__)
+    return tuple(vars(cls)["product"] for cls in classes if "product" in vars(cls))
