@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quintain.products import zendesk
+from quintain.products.zendesk.tables import Token
 from quintain.resources.web import request
+from quintain.resources.web.rows import insert
 from tests.products.conftest import Client, basic, fresh
 
 HOST = "http://acme.zendesk.localhost/api/v2/"
@@ -220,6 +222,18 @@ def test_oauth_token_works_and_a_wrong_client_gets_none(api: Client) -> None:
         request("POST", "http://acme.zendesk.localhost/oauth/tokens", {"grant_type": "client_credentials"})
     )
     assert wrong.status == 401
+    person = api("GET", "users/search?query=email:agent1@acme.example")["users"][0]["id"]
+    insert(api.world.db, Token(id=5, value="secret", user_id=person, client="robot"))
+    grant = {
+        "grant_type": "client_credentials",
+        "client_id": "robot",
+        "client_secret": "secret",
+        "scope": "tickets:read",
+    }
+    found = api.world.respond(request("POST", "http://acme.zendesk.localhost/oauth/tokens", grant)).json()
+    headers = {"authorization": f"Bearer {found['access_token']}"}
+    assert raw(api.world, "GET", "users/me", headers=headers).json()["user"]["id"] == person
+    assert raw(api.world, "PUT", "tickets/1", {"ticket": {}}, headers).status == 403
 
 
 def test_large_comment_is_kept_whole(api: Client) -> None:

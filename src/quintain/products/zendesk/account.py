@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -38,8 +39,9 @@ def record(value: Any) -> dict[str, Any]:
 
 def listed(value: Any) -> list[Any]:
     """Returns a list of a request's JSON; nothing as an empty list, another value as a list of one."""
-    found: list[Any] = value if isinstance(value, list) else [] if value is None else [value]
-    return found
+    if isinstance(value, list):
+        return [*cast(Iterable[Any], value)]
+    return [] if value is None else [value]
 
 
 def whole_number(value: Any) -> int | None:

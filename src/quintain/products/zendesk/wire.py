@@ -115,7 +115,7 @@ def admit(world: Desk, exchange: Exchange) -> None:
     """
     asked, route = exchange.request, exchange.route
     who = RANKS[route.who or "agent"] if route else RANKS["end"]
-    exchange.caller = caller = _caller(world, asked.header("authorization"), needed=who > 0)
+    exchange.caller = caller = _caller(world, asked.header("authorization"), asked.method, needed=who > 0)
     _count(world, exchange)
     if route is None:
         return
@@ -128,7 +128,7 @@ def admit(world: Desk, exchange: Exchange) -> None:
         _take(world, exchange, key, limit=limit, period_s=period_s)
 
 
-def _caller(world: Desk, header: str, *, needed: bool) -> Caller:
+def _caller(world: Desk, header: str, method: str, *, needed: bool) -> Caller:
     wrong = Refuse(401, STRANGER.body)
     if not header:
         if needed:
@@ -138,6 +138,10 @@ def _caller(world: Desk, header: str, *, needed: bool) -> Caller:
     found = world.db.execute(_BASIC, email, token) if email else world.db.execute(_BEARER, token)
     if not found or (found[0][7] is not None and found[0][7] <= world.clock.now) or found[0][8]:
         raise wrong
+    scopes = {scope.rpartition(":")[2] for scope in found[0][6].split()}
+    if ("read" if method == "GET" else "write") not in scopes:
+        words = "You are missing the following required scopes: " + ("read" if method == "GET" else "write")
+        raise Refuse(403, {"error": "Forbidden", "description": words})
     return Caller(*found[0][:6])
 
 
