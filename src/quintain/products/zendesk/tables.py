@@ -42,7 +42,7 @@ class User(ZdRow, kw_only=True):
     name: str
     email: Annotated[str | None, Indexed()] = None
     created_at: str = ""
-    updated_at: Text = ""
+    updated_at: str = ""
     time_zone: str = "UTC"
     iana_time_zone: str = "Etc/UTC"
     phone: str | None = None
@@ -107,7 +107,7 @@ class Organization(ZdRow, kw_only=True):
     shared_comments: bool = False
     external_id: str | None = None
     created_at: str = ""
-    updated_at: Text = ""
+    updated_at: str = ""
     domain_names: list[str] = []
     details: str | None = None
     notes: str | None = None
@@ -157,7 +157,7 @@ class Ticket(ZdRow, kw_only=True):
     via: Json = {}
     created_at: str = ""
     updated_at: Text = ""
-    generated_timestamp: Number = 0
+    generated_timestamp: int = 0
     type: str | None = None
     subject: str | None = None
     description: str = ""
@@ -262,7 +262,7 @@ class Metric(ZdRow, kw_only=True):
 
     hidden: ClassVar[tuple[str, ...]] = ("counted", "since", "clocks", "next_breach")
 
-    ticket_id: Number
+    ticket_id: int
     created_at: str = ""
     updated_at: str = ""
     group_stations: int = 0
@@ -293,11 +293,11 @@ class MetricEvent(ZdRow, kw_only=True):
 
     hidden: ClassVar[tuple[str, ...]] = ("more",)
 
-    ticket_id: Number
+    ticket_id: int
     metric: str
     instance_id: int
     type: str
-    time: Text
+    time: str
     more: Json = {}
 
 
@@ -567,7 +567,7 @@ class StoredFile(ZdRow, kw_only=True):
 class Mail(ZdRow, kw_only=True):
     """Mail that a rule sent."""
 
-    ticket_id: Number
+    ticket_id: int
     to: str
     subject: str
     body: str

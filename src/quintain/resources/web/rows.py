@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import msgspec
 
 from quintain.resources.database import Database
-from quintain.resources.database.rows import insertion, plain, reader, table_name
+from quintain.resources.database.rows import insertion, reader, table_name
 
 T = TypeVar("T", bound="WebRow")
 
@@ -98,8 +98,12 @@ def update(db: Database, row: WebRow, **changes: Any) -> None:
     if changes:
         for name, value in changes.items():
             setattr(row, name, value)
-        values = plain(row) if any(isinstance(value, list | dict) for value in changes.values()) else changes
-        db.execute(_update(type(row), *changes), *(values[name] for name in changes), row.id)
+        values = [_text(value) if isinstance(value, list | dict) else value for value in changes.values()]
+        db.execute(_update(type(row), *changes), *values, row.id)
+
+
+def _text(value: Any) -> str:
+    return msgspec.json.encode(value, order="deterministic").decode()
 
 
 def save(db: Database, row: T, before: T) -> list[str]:
