@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import astuple
 
 from quintain.resources.database import Database
-from quintain.resources.database.rows import insertion, reader, table_name
+from quintain.resources.database.rows import reader, table_name
 
 T = TypeVar("T", bound="WebRow")
 
@@ -84,13 +85,10 @@ def count(db: Database, kind: type[WebRow], where: str = "1", *values: Any) -> i
 
 def insert(db: Database, *rows: WebRow) -> None:
     """Inserts rows of one class, in one statement."""
-    if len(rows) == 1:
-        db.insert(rows[0])
-    elif rows:
-        sql, _ = insertion(rows[0])
-        head, _, group = sql.partition(" VALUES ")
-        values = [value for row in rows for value in insertion(row)[1]]
-        db.execute(f"{head} VALUES {', '.join([group] * len(rows))}", *values)
+    if rows:
+        head, group = _insertion(type(rows[0]))
+        values = [value for row in rows for value in astuple(row)]
+        db.execute(head + ", ".join([group] * len(rows)), *map(_bound, values))
 
 
 def update(db: Database, row: WebRow, **changes: Any) -> None:
@@ -98,17 +96,21 @@ def update(db: Database, row: WebRow, **changes: Any) -> None:
     if changes:
         for name, value in changes.items():
             setattr(row, name, value)
-        values = [_text(value) if isinstance(value, list | dict) else value for value in changes.values()]
-        db.execute(_update(type(row), *changes), *values, row.id)
+        db.execute(_update(type(row), *changes), *map(_bound, changes.values()), row.id)
 
 
-def _text(value: Any) -> str:
-    return msgspec.json.encode(value, order="deterministic").decode()
+def _bound(value: Any) -> Any:
+    """Returns a value as its column holds it: lists and dicts as JSON."""
+    return msgspec.json.encode(value, order="deterministic").decode() if type(value) in _JSON else value
+
+
+_JSON = (list, dict)
 
 
 def save(db: Database, row: T, before: T) -> list[str]:
     """Writes the fields in which a row differs from what it was; returns their names."""
-    changed = [name for name in shape(type(row)).names if getattr(row, name) != getattr(before, name)]
+    pairs = zip(shape(type(row)).names, astuple(row), astuple(before), strict=True)
+    changed = [name for name, now, then in pairs if now is not then and now != then]
     update(db, row, **{name: getattr(row, name) for name in changed})
     return changed
 
@@ -144,6 +146,13 @@ def _bare(hint: Any) -> Any:
 @functools.lru_cache(maxsize=4096)
 def _select(kind: type[WebRow], where: str) -> str:
     return _sql(f"SELECT {shape(kind).columns} FROM", kind, f"WHERE {where}")
+
+
+@functools.cache
+def _insertion(kind: Any) -> tuple[str, str]:
+    """Returns the statement that inserts rows, up to its groups of question marks, and one group."""
+    form = shape(kind)
+    return _sql("INSERT INTO", kind, f"({form.columns}) VALUES "), f"({marks(form.names)})"
 
 
 @functools.lru_cache(maxsize=4096)
