@@ -52,6 +52,7 @@ def account(tickets: int, comments: int, triggers: int) -> zendesk.Zendesk:
             actions = [{"field": "current_tags", "value": f"tag{number}"}]
             insert(world.db, Trigger(id=world.new_number(), title=f"T{number}", conditions=conditions, actions=actions))
     world.arm()
+    zendesk.index(world)
     world.rates.windows.clear()
     world.step_s = 0.7  # So that no limit of 100 updates per minute is met.
     # A base on disk, as tasks share it: its pages are no world's own.

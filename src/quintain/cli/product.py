@@ -44,6 +44,7 @@ def product(*, name: str, port: int, tickets: int, step: float, wall: float, as_
 
     world = zendesk.account(begin=float(int(time.time())))
     zendesk.populate(world, tickets=tickets)
+    zendesk.index(world)
     world.step_s = step
     served = door.Door(wall=wall)
     served.add(world.subdomain, world, [zendesk.TOKEN])

@@ -19,6 +19,7 @@ from quintain.resources.web import (
     answer,
     cursor_page,
     offset_page,
+    route_tools,
 )
 
 ROUTES = Routes()
@@ -125,7 +126,14 @@ def _create_book(world: Any, caller: int, index: int, item: dict[str, Any]) -> d
     return {"index": index, "id": BOOKS.create(world, exchange, item).id}
 
 
-class Library(HttpTool):
+SHELF = route_tools(
+    ROUTES,
+    {"book_show": ("GET", "/books/{id}"), "book_create": ("POST", "/books"), "set_later": ("POST", "/later")},
+    host="a.library.localhost",
+)
+
+
+class Library(SHELF, HttpTool):  # type: ignore[misc, valid-type]
     """A world of one product."""
 
     product: ClassVar[Product] = Product(

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from quintain import resource
-from quintain.resources.web import HttpRequest, request
+from quintain.errors import DefinitionError
+from quintain.resources.web import HttpRequest, request, route_tools
 from quintain.resources.web.door import MAX_BODY, Door, serving
-from tests.resources.web import Library, library
+from quintain.tools import collect
+from tests.resources.web import ROUTES, Library, library
 
 
 def call(world: Library, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -158,6 +160,29 @@ def test_fork_and_dump_behave_like_the_origin() -> None:
 
 def test_tool_http_reaches_the_product() -> None:
     assert shelf("a").http("get", "http://a.library.localhost/books/count").startswith("200\n{")
+
+
+def test_tools_made_from_routes_are_described_and_answer() -> None:
+    tools = collect(Library)
+    assert tools["book_show"].parameters["properties"]["id"] == {"type": "integer", "description": "Part of the path."}
+    assert (tools["book_show"].parameters["required"], tools["book_create"].parameters.get("required")) == (
+        ["id"],
+        None,
+    )
+    assert tools["set_later"].description == "Sets actions that are due later."
+    world = library()
+    world.authorization = "Bearer x"
+    made = tools["book_create"].bind(world)(**tools["book_create"].decode('{"body": {"book": {"title": "Emma"}}}'))
+    status, _, text = made.partition("\n")
+    number = json.loads(text)["book"]["id"]
+    shown = tools["book_show"].bind(world)(**tools["book_show"].decode(f'{{"id": {number}}}'))
+    assert (status, shown[:3], tools["book_show"].bind(world)(id=1, query={})[:3]) == ("201", "200", "404")
+
+
+@pytest.mark.parametrize("name", ["later", "lost"])
+def test_tool_of_an_unknown_route_or_a_taken_name_is_refused(name: str) -> None:
+    with pytest.raises(DefinitionError, match=name):
+        route_tools(ROUTES, {name: ("POST", "/later" if name == "later" else "/lost")}, host="x")
 
 
 # -- the door

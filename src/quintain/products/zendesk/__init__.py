@@ -13,7 +13,8 @@ seed                                a fresh account
 
 from __future__ import annotations
 
+from .search import index
 from .seed import ADMIN, TOKEN, account, populate
 from .world import Zendesk
 
-__all__ = ["ADMIN", "TOKEN", "Zendesk", "account", "populate"]
+__all__ = ["ADMIN", "TOKEN", "Zendesk", "account", "index", "populate"]

@@ -6,7 +6,8 @@
     pages        lists by offset and by cursor
     rates        rate limits as plain data
     world        the world: one database, one clock, one transaction per request; calls due later; jobs
-    resources    declared resources: list, show, create, update, delete and the rest
+    tools        the tool `http`, and tools made from routes
+resources    declared resources: list, show, create, update, delete and the rest
     door         a real address
 
 A product is a function of the world and a request. It reads no real clock, opens no socket and keeps nothing elsewhere,
@@ -21,7 +22,8 @@ from .rates import Forced, Rates
 from .resources import ResourceSpec, Style
 from .routes import Routes
 from .rows import WebRow
-from .world import TABLES, Due, Exchange, HttpTool, Product, Web
+from .tools import HttpTool, route_tools
+from .world import TABLES, Due, Exchange, Product, Web
 
 __all__ = [
     "TABLES",
@@ -46,4 +48,5 @@ __all__ = [
     "cursor_page",
     "offset_page",
     "request",
+    "route_tools",
 ]

@@ -18,7 +18,7 @@ import quintain as qn
 from quintain.resources.database import Database, Indexed
 from quintain.resources.database.lease import Use
 
-from .messages import HttpRequest, HttpResponse, Refuse, answer, request
+from .messages import HttpRequest, HttpResponse, Refuse, answer
 from .rates import Rates
 from .routes import Route, Routes
 from .rows import WebRow, find, insert, select, update
@@ -318,24 +318,6 @@ class Web(qn.State):
         )
         if not is_over:
             self.later(ITEM_S, "job", number)
-
-
-class HttpTool(Web):
-    """Mixin with the one tool `http`, which reaches every product of the world."""
-
-    @qn.tool
-    def http(self, method: str, url: str, body: str = "", *, authorization: str = "") -> str:
-        """Send a request to one of the products.
-
-        Args:
-            method: Such as GET, POST, PUT or DELETE.
-            url: Address with query.
-            body: JSON of the request.
-            authorization: Value of the header of that name.
-        """
-        headers = {"content-type": "application/json"} | ({"authorization": authorization} if authorization else {})
-        response = self.respond(request(method.upper(), url, body.encode(), headers=headers))
-        return f"{response.status}\n{response.body.decode(errors='replace')}"
 
 
 @functools.cache
