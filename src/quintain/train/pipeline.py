@@ -31,6 +31,8 @@ from quintain.state import S
 from quintain.task import Task
 from quintain.trace import Reply
 
+from .report.log import TrainingLog
+
 
 class Staleness:
     """Admission rule of AReaL (Fu et al. 2025, arXiv 2505.24298): the number of groups that may begin now.
@@ -148,12 +150,19 @@ class Batch(msgspec.Struct, frozen=True):
 class Buffer:
     """Groups between play and trainer. It belongs to one event loop, and nothing but waiting is asynchronous.
 
+    Args:
+        staleness: Admission rule.
+        log: Log that gets a line per batch, for the update that starts from it.
+
     Attributes:
         dropped: Groups that were dropped since the last batch, which the next ledger will have.
     """
 
-    def __init__(self, staleness: Staleness) -> None:
-        self.staleness = staleness
+    def __init__(self, staleness: Staleness, log: TrainingLog | None = None) -> None:
+        self.staleness, self._log, self._step = staleness, log, staleness.version
+        self._played: dict[int, Group] = {}
+        self._lost: list[Group] = []
+        self._stale: list[Group] = []
         self._ready: list[EndedGroup] = []
         self.dropped: list[Dropped] = []
         self._unkept = 0
@@ -168,8 +177,8 @@ class Buffer:
     def begin(self) -> None:
         self.staleness.running += 1
 
-    def add(self, played: EndedGroup) -> None:
-        """Takes a group that has ended; one that is too old is dropped.
+    def add(self, played: EndedGroup, group: Group | None = None) -> None:
+        """Takes a group that has ended, with its episodes for the log; one that is too old is dropped.
 
         Raises:
             UsageError: A version is not one that the trainer can have published.
@@ -182,8 +191,11 @@ class Buffer:
                 "must count alike, so give the first version (version=) and call advance() after each update"
             )
         self.staleness.running -= 1
+        if self._log is not None and group is not None:
+            self._played[played.index] = group
         if not played.rows and not played.cancelled:
             self._unkept += 1
+            self._lost += self._episodes([played])
         elif played.cancelled or self._is_stale(played):
             self._drop(played, "in flight")
         else:
@@ -226,6 +238,10 @@ class Buffer:
         taken, self._ready = self._ready[: self.staleness.batch], self._ready[self.staleness.batch :]
         batch = Batch([row for played in taken for row in played.rows], self._ledger(taken))
         self.dropped, self._unkept = [], 0
+        if self._log is not None:
+            groups, newest = [*self._episodes(taken), *self._lost], batch.ledger.version - min(0, batch.ledger.lag_min)
+            self._log.update(groups, step=self._step, version=newest, stale=self._stale)
+            self._step, self._lost, self._stale = self._step + 1, [], []
         return batch
 
     def finish(self) -> None:
@@ -261,6 +277,12 @@ class Buffer:
         lag = self.staleness.version - (played.oldest or 0)
         counts = {"tokens": played.tokens, "episodes": played.episodes}
         self.dropped.append(Dropped(task=played.task, place=place, lag=lag, **counts))
+        # A group that was cancelled has no baseline, but the log counts it as too old.
+        self._stale += [msgspec.structs.replace(group, kept=True) for group in self._episodes([played])]
+
+    def _episodes(self, groups: Iterable[EndedGroup]) -> list[Group]:
+        """Returns and forgets the episodes of some groups."""
+        return [self._played.pop(one.index) for one in groups if one.index in self._played]
 
     def _ledger(self, taken: list[EndedGroup]) -> Ledger:
         version = self.staleness.version
@@ -482,7 +504,7 @@ class AsyncBatches(Generic[S]):
             async for played, group in self._player.play(self._draws()):
                 if not played.cancelled:
                     observe(group)
-                self._buffer.add(played)
+                self._buffer.add(played, group)
             self._buffer.finish()
         except asyncio.CancelledError:
             self._buffer.fail(UsageError("the pipeline is closed: its play was cancelled"))
@@ -511,6 +533,7 @@ def pipeline(
     seed: int = 0,
     split: str = "",
     version: int = 0,
+    log: TrainingLog | None = None,
 ) -> AsyncBatches[S]:
     """Returns batches of rows for asynchronous training, an async iterator.
 
@@ -526,9 +549,11 @@ def pipeline(
         seed: Of the worlds.
         split: Name for the record.
         version: Version of the weights that the endpoint has now.
+        log: Log that gets a line per batch, with the groups that were dropped since the one before. Its steps count
+            batches, from `version` on.
 
     Raises:
         UsageError: A number is out of its range.
     """
     staleness = Staleness(bound=bound, batch=batch_groups, concurrent=env.config.concurrency, version=version)
-    return AsyncBatches(Player(env, model, group=group, seed=seed, split=split), sampler, Buffer(staleness))
+    return AsyncBatches(Player(env, model, group=group, seed=seed, split=split), sampler, Buffer(staleness, log))
