@@ -20,7 +20,7 @@ from quintain.errors import ModelError, RunStopped, UsageError
 from quintain.harness import Model, Request, Session
 from quintain.rollouts import Draw, Group
 from quintain.trace import Message, Reply, Tokens
-from quintain.train.curriculum import Sampler
+from quintain.train.curriculum import AdaptiveSampler, Sampler
 from quintain.train.pipeline import AsyncBatches, Batch, Buffer, EndedGroup, Staleness, pipeline
 from quintain.train.report import TrainingLog, read_updates
 from tests.train.policies import LIMIT, Policy, env, lags, names, tasks
@@ -263,11 +263,13 @@ def test_batches_are_logged_with_what_was_dropped_since_the_one_before(tmp_path:
     policy = Policy(ticks=lambda _: next(left), turns=lambda request: 1 + request.seed % 4)
     graded = environment(no_fives, concurrency=8, gate_rate=None, group_retries=0)
     with TrainingLog(tmp_path) as log:
-        pipe = pipeline(graded, policy, tasks(30), batch_groups=2, group=2, bound=1, log=log)
-        ledgers = [batch.ledger for batch in limited(train(pipe, policy))]
+        pipe = pipeline(graded, policy, AdaptiveSampler(tasks(30)), batch_groups=2, group=2, bound=1, log=log)
+        ledgers = [batch.ledger for batch in limited(train(pipe, policy, updates=15))]
     found = read_updates(tmp_path)
     assert [one.step for one in found] == [one.version for one in ledgers]
     assert sum(len(one.dropped) for one in ledgers)
+    assert sum(one.unkept for one in ledgers)
+    assert all(one.sampler and sum(one.sampler.weights) == 30 for one in found)
     for one, ledger in zip(found, ledgers, strict=True):
         parts, lags = one.counts.parts, one.counts.lags
         assert (parts["trained"].groups, parts["trained"].tokens) == (ledger.groups, ledger.tokens)
@@ -483,6 +485,17 @@ def test_an_endpoint_that_counts_otherwise_is_refused() -> None:
     pipe = pipeline(env(), policy, Sampler(tasks(5)), batch_groups=2, group=2, bound=1)
     with pytest.raises(UsageError, match="has version 7, the trainer is at 0: endpoint and trainer must count alike"):
         limited(train(pipe, policy))
+
+
+def test_an_endpoint_that_keeps_its_old_weights_stops_the_run() -> None:
+    async def law() -> None:
+        async with pipeline(env(), Policy(), Sampler(tasks(5)), batch_groups=2, group=2, bound=1) as pipe:
+            for version in (1, 2, 3):
+                await anext(pipe)
+                pipe.advance(version)
+
+    with pytest.raises(RunStopped, match=r"version 0, but when it was asked for, .* was 1: the endpoint lacks"):
+        limited(law())
 
 
 def test_training_goes_on_from_a_version() -> None:

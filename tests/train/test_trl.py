@@ -163,7 +163,7 @@ def test_a_loss_that_is_not_finite_stops_grpo(tmp_path: Path) -> None:
     with TrainingLog(tmp_path / "log") as log:
         made = trainer(env, tmp_path, play=RolloutFunc(env, log=log))
         made.compute_loss = lambda model, *_, **__: sum(one.sum() for one in model.parameters()) * math.nan
-        with pytest.raises(UsageError, match="step 1: metric '(loss|grad_norm)' is nan, expected a finite number"):
+        with pytest.raises(UsageError, match=r"step 1: metric '(loss|grad_norm)' is nan, expected a finite number"):
             made.train()
 
 

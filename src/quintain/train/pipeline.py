@@ -23,7 +23,7 @@ import msgspec
 
 from quintain import Trajectory, trajectories
 from quintain.environment import Environment
-from quintain.errors import UsageError
+from quintain.errors import ModelError, UsageError
 from quintain.harness import Agent, Model, Request
 from quintain.record import EpisodeRecord
 from quintain.rollouts import Draw, Group, rollouts
@@ -31,6 +31,7 @@ from quintain.state import S
 from quintain.task import Task
 from quintain.trace import Reply
 
+from .curriculum import Sampler
 from .report.log import TrainingLog
 
 
@@ -153,13 +154,16 @@ class Buffer:
     Args:
         staleness: Admission rule.
         log: Log that gets a line per batch, for the update that starts from it.
+        sampler: Sampler whose picture is logged.
 
     Attributes:
         dropped: Groups that were dropped since the last batch, which the next ledger will have.
     """
 
-    def __init__(self, staleness: Staleness, log: TrainingLog | None = None) -> None:
-        self.staleness, self._log, self._step = staleness, log, staleness.version
+    def __init__(
+        self, staleness: Staleness, log: TrainingLog | None = None, sampler: Sampler[Any] | None = None
+    ) -> None:
+        self.staleness, self._log, self._sampler, self._step = staleness, log, sampler, staleness.version
         self._played: dict[int, Group] = {}
         self._lost: list[Group] = []
         self._stale: list[Group] = []
@@ -240,7 +244,7 @@ class Buffer:
         self.dropped, self._unkept = [], 0
         if self._log is not None:
             groups, newest = [*self._episodes(taken), *self._lost], batch.ledger.version - min(0, batch.ledger.lag_min)
-            self._log.update(groups, step=self._step, version=newest, stale=self._stale)
+            self._log.update(groups, step=self._step, version=newest, stale=self._stale, sampler=self._sampler)
             self._step, self._lost, self._stale = self._step + 1, [], []
         return batch
 
@@ -317,6 +321,14 @@ def _tokens(rows: Iterable[Trajectory]) -> int:
     return sum(end - first for row in rows for _, first, end in row.turns)
 
 
+def _oldest(reply: Reply) -> int | None:
+    """Returns the oldest version that drew a token of a reply."""
+    if reply.tokens is None or not reply.tokens.completion:
+        return None
+    versions = [number for _, number in reply.tokens.versions or ((0, reply.policy_version),) if number is not None]
+    return min(versions, default=None)
+
+
 class _Ticket:
     """A group in play: what it has drawn so far, and the tasks of the event loop that play it."""
 
@@ -349,12 +361,9 @@ class _Ticket:
 
     def note(self, reply: Reply) -> None:
         """Notes what a reply drew."""
-        if reply.tokens is None or not reply.tokens.completion:
-            return
-        self.tokens += len(reply.tokens.completion)
-        for _, number in reply.tokens.versions or ((0, reply.policy_version),):
-            if number is not None and (self.oldest is None or number < self.oldest):
-                self.oldest = number
+        self.tokens += len(reply.tokens.completion) if reply.tokens else 0
+        if (number := _oldest(reply)) is not None and (self.oldest is None or number < self.oldest):
+            self.oldest = number
 
     def sweep(self, least: int) -> None:
         """Cancels the group if it has a token of an older version than the least."""
@@ -419,8 +428,26 @@ class Player(Generic[S]):
         for ticket in self._open.values():
             ticket.sweep(least)
 
-    async def note(self, reply: Reply) -> None:
-        """Notes a reply at the group that plays; if the reply makes it too old, the episode ends here."""
+    @property
+    def least(self) -> int:
+        """Oldest version that may be played now."""
+        return self._least
+
+    async def note(self, reply: Reply, least: int) -> None:
+        """Notes a reply at the group that plays; if the reply makes it too old, the episode ends here.
+
+        Args:
+            reply: The reply.
+            least: `least` when it was asked for.
+
+        Raises:
+            ModelError: The reply was too old already when it was asked for.
+        """
+        if (number := _oldest(reply)) is not None and number < least:
+            raise ModelError(
+                f"a reply has tokens of version {number}, but when it was asked for, the oldest that may be trained on "
+                f"was {least}: the endpoint lacks the new weights; publish them before advance(), to each endpoint"
+            )
         if (ticket := _TICKET.get(None)) is not None:
             ticket.note(reply)
             ticket.sweep(self._least)
@@ -447,9 +474,10 @@ class _Watched:
         chosen = cast(Model, self._model) if self._agent is None else self._agent.model(task, seed)
 
         async def ask(request: Request) -> Reply:
+            least = self._player.least
             reply = await chosen(request)
             if request.role == "agent" and isinstance(cast(object, reply), Reply):
-                await self._player.note(reply)
+                await self._player.note(reply, least)
             return reply
 
         return ask
@@ -556,4 +584,5 @@ def pipeline(
         UsageError: A number is out of its range.
     """
     staleness = Staleness(bound=bound, batch=batch_groups, concurrent=env.config.concurrency, version=version)
-    return AsyncBatches(Player(env, model, group=group, seed=seed, split=split), sampler, Buffer(staleness, log))
+    buffer = Buffer(staleness, log, sampler if isinstance(sampler, Sampler) else None)
+    return AsyncBatches(Player(env, model, group=group, seed=seed, split=split), sampler, buffer)
