@@ -30,8 +30,9 @@ def episodes_to(adaptive: bool, seed: int, limit: int) -> int:  # noqa: FBT001 (
     """Returns the episodes until level 6 is solved in half of the cases, at most the limit."""
     env, table = ladder.environment(), Table(ladder.ACTS)
     tasks = env.tasks("train")
-    beliefs = {"group": GROUP, "half_life": HALF_LIFE, "tag": "level"}
-    sampler = AdaptiveSampler(tasks, seed=seed, **beliefs) if adaptive else Sampler(tasks, seed=seed)
+    sampler = Sampler(tasks, seed=seed)
+    if adaptive:
+        sampler = AdaptiveSampler(tasks, seed=seed, group=GROUP, half_life=HALF_LIFE, tag="level")
 
     async def run() -> int:
         player = Player(ladder.LadderReader, table.acts, table.choose)
