@@ -184,7 +184,7 @@ class Seeder(Writer):
             "file": f"{name}/src/main.{SUFFIX[one.language]}",
             "function": one.functions[0],
             "helper": one.functions[1],
-            "depends_on": list(one.depends_on),
+            "depends_on": ", ".join(one.depends_on),
             "allows": allows,
             "memory": 512 * (1 + self.rng.below(4)),
             "rotation": 2 + self.rng.below(6),
