@@ -3,12 +3,16 @@ import { render } from "preact";
 import { useState } from "preact/hooks";
 import { Header, useReading, useTurns } from "./episode";
 import { useKeys } from "./keys";
+import type { Review } from "./labels";
 import type { Environment, Line } from "./record";
+import { type Said, SaidLabels } from "./said";
 import { clear } from "./text";
 
 interface Data {
   run?: string;
   environment?: Environment | null;
+  reviews?: Review[];
+  labels?: Said[];
   lines: Line[];
 }
 
@@ -40,6 +44,7 @@ function Page({ data }: { data: Data }) {
       </nav>
       <main>
         <Header trace={trace} environment={environment} />
+        <SaidLabels reviews={data.reviews ?? []} said={data.labels ?? []} />
         {turns}
       </main>
     </>

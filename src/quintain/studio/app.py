@@ -24,7 +24,7 @@ from quintain.errors import UsageError
 from .access import Guard
 from .folders import Run, Runs
 from .page import TYPES, built, page
-from .review_routes import ReviewRoutes
+from .review_routes import ReviewRoutes, said_of
 
 API = 1
 """Version of the API."""
@@ -121,6 +121,7 @@ class _Studio:
         run, n = self._run(request), _number(request, "n")
         line = await run_in_threadpool(run.index.line, n)
         facts = {"run": run.name, "environment": run.facts()["environment"]}
+        facts |= await run_in_threadpool(said_of, run, n)
         made = await run_in_threadpool(lambda: page(f"{run.name}, episode {n}", [line], **facts))
         name = quote(re.sub(r"[^\w.-]+", "_", f"{run.name}-{n}.html"))
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
