@@ -253,6 +253,8 @@ def test_a_failure_names_its_component(browser: Reading) -> None:
 
 
 def test_a_saved_episode_opens_from_disk(browser: Reading, home: Path, address: str) -> None:
+    labels = {"task": "lend 5", "member": 2, "owner": "verifier", "why": "graded twice"}
+    (home / "runs" / "a run" / "labels.jsonl").write_text(json.dumps(labels) + "\n")
     browser.run("location.hash = '#/a%20run/e/lend%205/2'")
     link = browser.until("document.querySelector('a[download]')?.href")
     cookie = browser.send("Network.getCookies", urls=[link])["cookies"][0]
@@ -263,6 +265,7 @@ def test_a_saved_episode_opens_from_disk(browser: Reading, home: Path, address: 
     browser.open(home / "saved.html")
     browser.until("document.querySelectorAll('section.turn').length === 23")
     assert browser.run(HEADING) == "lend 5 member 2"
+    assert "verifier labels: graded twice" in browser.run("document.querySelector('main').innerText")
     browser.press("j", "n")
     browser.until("document.activeElement.id === 't1'")
     browser.press("d")

@@ -5,12 +5,16 @@ import { useAids } from "./aids";
 import type { Changes } from "./changes";
 import { Header, useReading, useTurns } from "./episode";
 import { useKeys } from "./keys";
+import type { Review } from "./labels";
 import type { Environment, Line } from "./record";
+import { type Said, SaidLabels } from "./said";
 import { clear } from "./text";
 
 interface Data {
   run?: string;
   environment?: Environment | null;
+  reviews?: Review[];
+  labels?: Said[];
   lines: Line[];
   // Of a file with one episode.
   changes?: Changes;
@@ -50,6 +54,7 @@ function Page({ data }: { data: Data }) {
       </nav>
       <main>
         <Header trace={trace} environment={environment} />
+        <SaidLabels reviews={data.reviews ?? []} said={data.labels ?? []} />
         {aids.lanes}
         <div class="reading">
           {turns}

@@ -2,9 +2,10 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Header, useReading, useTurns } from "./episode";
 import { type Binding, useKeys } from "./keys";
-import { label, type Mode, OWNERS, type Place, type Review, type Reviews, send, type Taxonomy, type Verdict } from "./labels";
+import { label, type Mode, OWNERS, type Review, type Reviews, send, type Taxonomy, type Verdict } from "./labels";
 import type { Environment, Line } from "./record";
 import { address, ask, type Run } from "./run";
+import { type Said, SaidLabels, where } from "./said";
 import { clear } from "./text";
 
 const SURE = ["sure", "likely", "unsure"];
@@ -247,11 +248,6 @@ function Choices(props: { name: string; label: string; all: string[][]; chosen: 
   );
 }
 
-function where(first: Place | null | undefined): string {
-  if (!first) return "not marked";
-  return `turn ${first.turn}${first.step == null ? "" : `, step ${first.step}`}`;
-}
-
 // Median seconds of a review, and the modes that only the last ones have.
 function pace(mine: Review[]): string {
   const read = mine.filter((one) => one.kind !== "inherited").sort((a, b) => (a.at < b.at ? -1 : 1));
@@ -260,14 +256,6 @@ function pace(mine: Review[]): string {
   const fresh = new Set(read.slice(-LATELY).flatMap((one) => one.modes ?? []).filter((one) => !before.has(one)));
   if (seconds.length === 0) return "";
   return `new modes in the last ${LATELY}: ${fresh.size} · median ${Math.round(seconds[seconds.length >> 1] ?? 0)} s`;
-}
-
-interface Said {
-  file: string;
-  owner?: string;
-  why?: string;
-  confidence?: string;
-  event?: Place | null;
 }
 
 // What people and programs said of an episode.
@@ -279,26 +267,7 @@ export function Labels({ run, row }: { run: Run; row: number }) {
     setSaid([]);
     if (labeled) ask<Said[]>(`${run.address}/labels/${row}`).then(setSaid, (problem: unknown) => setSaid([{ file: "error", why: String(problem) }]));
   }, [run, row, labeled]);
-  if (!labeled) return null;
-  return (
-    <div class="verdicts">
-      <span class="label">labels</span>
-      {reviews.map((one) => (
-        <OneLabel owner={label(one)} words={[...(one.modes ?? []), one.first && where(one.first)]} by={one.kind === "decided" ? `${one.reviewer}, decided` : one.reviewer} why={one.note} />
-      ))}
-      {said.map((one) => (
-        <OneLabel owner={one.owner} words={[one.event?.turn != null && where(one.event)]} by={one.confidence ? `${one.file}, ${one.confidence}` : one.file} why={one.why} />
-      ))}
-    </div>
-  );
-}
-
-function OneLabel(props: { owner: string | undefined; words: unknown[]; by: string; why: string | undefined }) {
-  return (
-    <span>
-      <b>{clear(props.owner ?? "")}</b> {clear(props.words.filter(Boolean).join(", "))} <span class="dim">{clear(props.why ? `${props.by}: ${props.why}` : props.by)}</span>
-    </span>
-  );
+  return <SaidLabels reviews={reviews} said={said} />;
 }
 
 // All samples of a run, a form that draws one, notes that have no mode yet, and the taxonomy.

@@ -26,7 +26,7 @@ from .access import Guard
 from .folders import Run, Runs
 from .page import TYPES, built, page
 from .replays import Replays, Unplayable
-from .review_routes import ReviewRoutes
+from .review_routes import ReviewRoutes, said_of
 
 T = TypeVar("T")
 
@@ -166,6 +166,7 @@ class _Studio:
         line = await run_in_threadpool(run.index.line, n)
         known = run.facts()
         facts: dict[str, Any] = {"run": run.name, "environment": known["environment"], "seconds": run.index.seconds(n)}
+        facts |= await run_in_threadpool(said_of, run, n)
         with contextlib.suppress(Unplayable):  # Then the file has no changes.
             facts["changes"] = await run_in_threadpool(self._replays.changes, known["run"], line, codec.digest(line))
         made = await run_in_threadpool(lambda: page(f"{run.name}, episode {n}", [line], **facts))

@@ -112,8 +112,7 @@ class ReviewRoutes:
 
     def labels(self, request: Request, _body: bytes) -> Any:
         """Returns what programs say of an episode."""
-        run = self._run(request)
-        return run.labels.of(_targets(run, [request.path_params["n"]])[0].key)
+        return said_of(self._run(request), request.path_params["n"])["labels"]
 
     def post_review(self, request: Request, body: bytes) -> Any:
         """Adds a review, or several where one is inherited.
@@ -225,6 +224,14 @@ class ReviewRoutes:
 
     def _run(self, request: Request) -> Run:
         return self._runs[request.path_params["run"]]
+
+
+def said_of(run: Run, n: int) -> dict[str, Any]:
+    """Returns the reviews and the labels of programs of one episode."""
+    (target,) = _targets(run, [n])
+    rows = {target.key: (n, target.digest)}
+    reviews = [_placed(one, rows) for one in current(run.reviews.all()[0]) if one.target.key == target.key]
+    return {"reviews": reviews, "labels": run.labels.of(target.key)}
 
 
 def _target(task: str, member: int, *rest: Any) -> Target:
