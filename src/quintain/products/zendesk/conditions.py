@@ -242,10 +242,7 @@ def getter(name: str) -> Callable[[Ticket], str | None]:
         return lambda ticket: _text(VIA.get(ticket.via.get("channel", ""), 0))
     if name == "ticket_is_public":
         return lambda ticket: "public" if ticket.is_public else "private"
-    if name in {"exact_created_at", "ticket_type_id", "locale_id"}:
-        attribute = {"exact_created_at": "created_at", "ticket_type_id": "type", "locale_id": "brand_id"}[name]
-    else:
-        attribute = name
+    attribute = {"exact_created_at": "created_at", "ticket_type_id": "type"}.get(name, name)
     read = operator.attrgetter(attribute)
     return lambda ticket: _text(read(ticket))
 

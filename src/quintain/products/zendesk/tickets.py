@@ -57,11 +57,11 @@ _CONSTANT: dict[str, Any] = {"forum_topic_id": None, "sharing_agreement_ids": []
 
 
 def _ticket(row: dict[str, Any], fields: list[tuple[int, str]]) -> dict[str, Any]:
-    custom = msgspec.json.decode(row["custom"])
+    custom = msgspec.json.decode(row["custom"]) if fields else {}
     row["custom_fields"] = row["fields"] = [{"id": number, "value": custom.get(key)} for number, key in fields]
     row["raw_subject"] = row["subject"]
-    people = {*msgspec.json.decode(row["follower_ids"]), *msgspec.json.decode(row["email_cc_ids"])}
-    row["collaborator_ids"] = sorted(people)
+    people = [msgspec.json.decode(row[name]) for name in ("follower_ids", "email_cc_ids") if bytes(row[name]) != b"[]"]
+    row["collaborator_ids"] = sorted({one for some in people for one in some})
     row.update(_CONSTANT)
     return {name: row[name] for name in _KEYS}
 

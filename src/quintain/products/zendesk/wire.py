@@ -7,6 +7,7 @@ import binascii
 import functools
 import hashlib
 from typing import Any, NamedTuple, cast
+from urllib.parse import urlencode
 
 import msgspec
 import xxhash
@@ -125,7 +126,7 @@ def admit(world: Desk, exchange: Exchange) -> None:
     if route.limit:
         limit, period_s = OWN_LIMITS[route.limit]
         key = f"{route.limit} {caller.id} {asked.path}" if route.limit == "view" else route.limit
-        _take(world, exchange, key, limit=limit, period_s=period_s)
+        take(world, exchange, key, limit=limit, period_s=period_s)
 
 
 def _caller(world: Desk, header: str, method: str, *, needed: bool) -> Caller:
@@ -185,9 +186,6 @@ def take(world: Desk, exchange: Exchange, key: str, *, limit: int, period_s: flo
     status = world.rates.take(key, limit, period_s=period_s, now=world.clock.now)
     if status.remaining < 0:
         raise _limited(world, exchange, status.reset)
-
-
-_take = take
 
 
 def _limited(world: Desk, exchange: Exchange, seconds: int) -> Refuse:
@@ -352,8 +350,6 @@ def offset_links(exchange: Exchange, page: int, size: int, *, total: int) -> dic
 
 def link(exchange: Exchange, **changes: Any) -> str:
     """Returns the address of this request with other parameters; None removes one."""
-    from urllib.parse import urlencode
-
     query = {**exchange.query, **{name: str(value) for name, value in changes.items()}}
     query = {name: value for name, value in query.items() if value != "None"}
     path = exchange.request.path if exchange.request.path.endswith(".json") else f"{exchange.request.path}.json"

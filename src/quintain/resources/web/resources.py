@@ -16,19 +16,6 @@ from .pages import Listing
 from .routes import Routes
 from .rows import WebRow, count, delete, find, insert, marks, save, shown
 
-VERBS = (
-    "list",
-    "show",
-    "create",
-    "update",
-    "delete",
-    "count",
-    "show_many",
-    "create_many",
-    "update_many",
-    "destroy_many",
-)
-
 
 class Style(Protocol):
     """Conventions of a product's answers."""
