@@ -24,7 +24,7 @@ SEEDS, ORDERS, TESTED = 4, (1, 3), 512
 TRACES, STEPS, BATCH, IMITATION_RATE = 4096, 320, 32, 3e-3
 SHORT, SHORT_SHARE = 40, 0.35
 """Most tokens of a short episode, and the share of the steps that see only those: copying is learned sooner there."""
-UPDATES, TASKS, GROUP, RATE = 150, 8, 8, 2e-4
+UPDATES, TASKS, GROUP, RATE = 100, 8, 8, 2e-4
 END, PAD = "<end>", "<pad>"
 ROLES = {"user": "<user>", "assistant": "<agent>", "tool": "<tool>"}
 TEMPLATE = """\

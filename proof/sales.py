@@ -21,7 +21,7 @@ from quintain.rollouts import Draw
 from quintain.trace import Message
 from quintain.train.curriculum import Sampler
 
-SEEDS, UPDATES, GROUPS, SCHOOLING = 3, 80, 8, 5.0
+SEEDS, UPDATES, GROUPS, SCHOOLING = 3, 40, 8, 5.0
 READS = ("crm_search", "lead", "account", "crm_colleagues")
 DECISIONS = ("qualified", "nurture", "too_small", "no_budget", "no_timeline")
 OWNERS = tuple(f"{region} {segment}" for region in ("AMER", "EMEA", "APAC") for segment in ("mid", "enterprise"))

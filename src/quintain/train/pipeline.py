@@ -325,8 +325,9 @@ def _oldest(reply: Reply) -> int | None:
     """Returns the oldest version that drew a token of a reply."""
     if reply.tokens is None or not reply.tokens.completion:
         return None
-    versions = [number for _, number in reply.tokens.versions or ((0, reply.policy_version),) if number is not None]
-    return min(versions, default=None)
+    if not reply.tokens.versions:
+        return reply.policy_version
+    return min(number for _, number in reply.tokens.versions)
 
 
 class _Ticket:
@@ -359,10 +360,10 @@ class _Ticket:
         finally:
             self._playing.discard(playing)
 
-    def note(self, reply: Reply) -> None:
-        """Notes what a reply drew."""
+    def note(self, reply: Reply, number: int | None) -> None:
+        """Notes what a reply drew, and the oldest version that drew it."""
         self.tokens += len(reply.tokens.completion) if reply.tokens else 0
-        if (number := _oldest(reply)) is not None and (self.oldest is None or number < self.oldest):
+        if number is not None and (self.oldest is None or number < self.oldest):
             self.oldest = number
 
     def sweep(self, least: int) -> None:
@@ -387,6 +388,9 @@ class Player(Generic[S]):
         group: Episodes per task.
         seed: Of the worlds.
         split: Name for the record.
+
+    Attributes:
+        least: Oldest version that may be played now.
     """
 
     def __init__(
@@ -395,7 +399,7 @@ class Player(Generic[S]):
         self._env, self._model, self._group = env, _Watched(model, self), group
         self._names: dict[str, Any] = {"seed": seed, "split": split}
         self._open: dict[int, _Ticket] = {}
-        self._least = self._drawn = 0
+        self.least = self._drawn = 0
 
     async def play(self, draws: AsyncIterator[Task[S] | Draw[S]]) -> AsyncGenerator[tuple[EndedGroup, Group], None]:
         """Yields each group as soon as it ends.
@@ -424,14 +428,9 @@ class Player(Generic[S]):
 
     def sweep(self, least: int) -> None:
         """Cancels groups in play that have a token of an older version than the least."""
-        self._least = least
+        self.least = least
         for ticket in self._open.values():
             ticket.sweep(least)
-
-    @property
-    def least(self) -> int:
-        """Oldest version that may be played now."""
-        return self._least
 
     async def note(self, reply: Reply, least: int) -> None:
         """Notes a reply at the group that plays; if the reply makes it too old, the episode ends here.
@@ -449,8 +448,8 @@ class Player(Generic[S]):
                 f"was {least}: the endpoint lacks the new weights; publish them before advance(), to each endpoint"
             )
         if (ticket := _TICKET.get(None)) is not None:
-            ticket.note(reply)
-            ticket.sweep(self._least)
+            ticket.note(reply, number)
+            ticket.sweep(self.least)
             if ticket.cancelled:
                 await asyncio.sleep(0)
 
