@@ -24,7 +24,7 @@ def judged(task: str, says: str | list[str], said: str = MARK, *, mark: str = "j
 
 def is_part(ctx: AuditContext) -> bool:
     """True if the judge is a part of an environment, which may ask more of an answer."""
-    return "score" in ctx.offers
+    return ctx.about.kind == "environment"
 
 
 def grade(seen: OpResult) -> float | None:
