@@ -177,8 +177,8 @@ def _is_environment(found: object) -> TypeGuard[Environment[Any]]:
 
 def _native(env: Environment[Any], wanted: Subject) -> LoadedSubject:
     factory: Callable[[], Any] = _adapter("native").of(env, wanted.options.get("split"), names=wanted.names)
-    things: list[tuple[Any, Component]] = [(env.state, "S"), (env.harness, "H"), (env.tasks, "T")]
-    things += [(criterion.fn, "V") for criterion in env.verifier.criteria]
+    judges: list[tuple[Any, Component]] = [(criterion.fn, "V") for criterion in env.verifier.criteria]
+    things: list[tuple[Any, Component]] = [(env.state, "S"), (env.harness, "H"), (env.tasks, "T"), *judges]
     found: dict[tuple[str, str], Source] = {}
     for thing, part in things:
         owner = thing if inspect.isclass(thing) or inspect.isfunction(thing) else cast(Any, type(thing))
