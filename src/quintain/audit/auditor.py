@@ -133,9 +133,9 @@ def audit(
         UsageError: The subject does not exist.
         SubjectBroken: The subject does not load.
     """
-    started, (about, _) = time.monotonic(), digest_of(subject)
-    known = msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
-    with contextlib.closing(WorkerPool(known)) as pool:
+    started = time.monotonic()
+    about, _ = digest_of(subject)
+    with contextlib.closing(WorkerPool(_named(subject, about))) as pool:
         until = None if budget is None else started + _FOR_CHECKS * budget
         ctx = AuditContext(pool, about, spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         ctx.digest = about.fingerprint or _digest(about)
@@ -285,6 +285,11 @@ def digest_of(subject: Subject) -> tuple[About, str]:
     """
     with Child(subject, ProcessContext()) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
+
+
+def _named(subject: Subject, about: About) -> Subject:
+    """Returns the subject with the names of its tasks; a worker then makes one without all before it."""
+    return msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
 
 
 def _distinct(found: Sequence[Finding], ctx: AuditContext) -> list[Finding]:

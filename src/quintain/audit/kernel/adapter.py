@@ -192,8 +192,8 @@ def _solving(step: Any) -> Op:
         name, arguments = "answer", str(step["answer"])
     elif is_dict(step):
         name, arguments = step.get("name") or step.get("tool"), step.get("arguments", step.get("args", {}))
-    elif isinstance(step, list | tuple) and 1 <= len(cast(Any, step)) <= 2:
-        name, arguments = (*cast(Any, step), {})[:2]
+    elif (is_list(step) or is_tuple(step)) and 1 <= len(step) <= 2:
+        name, arguments = step[0], step[1] if len(step) == 2 else arguments
         arguments = arguments if is_dict(arguments) or name != "answer" else str(arguments)
     if isinstance(name, str) and is_dict(arguments):
         return call(name, arguments)

@@ -163,7 +163,7 @@ class AuditContext:
         def find(ctx: AuditContext) -> tuple[Op, ...] | None:
             seen = ctx.play(Op("oracle", name=task, mark="oracle")).at("oracle")
             known = seen.fine and seen.value is not None
-            return tuple(msgspec.convert(op, Op) for op in seen.value) if known else None
+            return tuple(msgspec.convert(op, Op) for op in seen.value or ()) if known else None
 
         return self.once(("oracle", task), find) if "oracle" in self.offers else None
 
@@ -378,7 +378,7 @@ class AuditContext:
         **fields: Any,
     ) -> Finding:
         assert self.check is not None
-        given = {"severity": self.check.severity, "part": "S", "class_": self.check.class_} | fields
+        given: dict[str, Any] = {"severity": self.check.severity, "part": "S", "class_": self.check.class_} | fields
         given["confidence"] = min(confidence, given.pop("at_most"), key=_CONFIDENCES.index)
         given["tasks"] = tuple(fields.get("tasks", ())) or tasks_of(probes)
         return Finding(

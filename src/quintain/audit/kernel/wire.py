@@ -176,7 +176,8 @@ class StartStates:
         view, digest = self.find(task) or ({}, "")
         if not digest or digest in known:
             return None
-        near, near_digest = next((one for one in reversed(self._known.values()) if one[1] in known), ({}, ""))
+        nothing: tuple[View, str] = ({}, "")
+        near, near_digest = next((one for one in reversed(self._known.values()) if one[1] in known), nothing)
         return StartStateFrame(digest, packed(view, near) if near_digest else view, near_digest)
 
 

@@ -155,7 +155,7 @@ def first_split(listed: Sequence[Any]) -> str:
 
 def tool(listed: dict[str, Any]) -> dict[str, Any]:
     """Returns a tool that a server lists in the form of a plain subject."""
-    schema = listed.get("input_schema") or listed.get("inputSchema") or {"type": "object", "properties": {}}
+    schema: Any = listed.get("input_schema") or listed.get("inputSchema") or {"type": "object", "properties": {}}
     return {"name": listed["name"], "description": listed.get("description") or "", "parameters": schema}
 
 

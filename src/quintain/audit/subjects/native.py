@@ -317,9 +317,11 @@ class NativeSubject:
         return self._run(self._current.fork())
 
     def restore(self, moment: Any) -> None:
-        assert isinstance(moment, Episode), f"{moment!r} is not a snapshot of this subject"
-        self._episode = self._run(moment.fork())
-        self._calls = len(self._episode.trace.turns)
+        held: object = moment
+        assert isinstance(held, Episode), f"{moment!r} is not a snapshot of this subject"
+        episode: Episode[Any] = self._run(moment.fork())
+        self._episode = episode
+        self._calls = len(episode.trace.turns)
 
     def inject(self, fault: str) -> None:
         """Makes the next use of a backend fail, by the State's method `inject(fault)`.

@@ -184,8 +184,8 @@ def _verdict(found: Any) -> Any:
         return _verdict(found[0])
     if isinstance(found, bool):
         return float(found)
-    if hasattr(found, "model_dump"):
-        return found.model_dump()
+    if callable(dump := getattr(found, "model_dump", None)):
+        return dump()
     named = [name for name in ("score", "reward", "value") if not is_dict(found) and hasattr(found, name)]
     return {"score": getattr(found, named[0])} if named else found
 

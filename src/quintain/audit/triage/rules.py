@@ -31,7 +31,6 @@ class NotApplied(Exception):
 
 
 Rule = Callable[[Case], Iterator[Label]]
-"""Yields labels; raises `NotApplied` before the first one."""
 
 
 def _label(
@@ -58,6 +57,7 @@ _INFRA = (
 _BY_PART: dict[str, Owner] = {
     "T": "task", "H": "infra", "V": "verifier", "S": "env", "C": "infra", "model": "infra",
 }  # fmt: skip
+_UNKNOWN: Owner = "unknown"
 _BY_KIND = {
     "quintain:tool_bug": "races", "quintain:state_bug": "races", "quintain:tool_timeout": "races",
     "quintain:reset_failed": "unsolvable", "quintain:replay_diverged": "reset_leak",
@@ -92,12 +92,13 @@ def boundary(case: Case) -> Iterator[Label]:
 
 def _filed(broken: RecordedFailure) -> tuple[Owner, str, Confidence]:
     said = f"{broken.type}: {broken.message}".strip(": ")[:200]
-    owner = _BY_PART.get(broken.part, "unknown")
+    owner = _BY_PART.get(broken.part, _UNKNOWN)
     if broken.kind:
-        why = f"the episode broke ({broken.kind}, part {broken.part}): {said}"
-        return "infra" if broken.kind.startswith(_INFRA) else owner, why, "proven"
-    owner = next((one for one, words in _WORDS if any(word in said.lower() for word in words)), owner)
-    return owner, f"the log records an error: {said}", "likely" if owner == "unknown" else "proven"
+        owner = "infra" if broken.kind.startswith(_INFRA) else owner
+        return owner, f"the episode broke ({broken.kind}, part {broken.part}): {said}", "proven"
+    guesses: list[Owner] = [one for one, words in _WORDS if any(word in said.lower() for word in words)]
+    owner = guesses[0] if guesses else owner
+    return owner, f"the log records an error: {said}", "likely" if owner == _UNKNOWN else "proven"
 
 
 # --- 2: missing or impossible rewards ---
@@ -297,7 +298,7 @@ def _found(finding: AuditFinding) -> Label:
     owned = finding.class_ in ("unsolvable", "leak") or finding.part == "T"
     proven = owned and finding.confidence == "proven" and finding.severity in ("error", "")
     why = f"an audit found {finding.check} ({finding.class_}) in this task"
-    owner: Owner = "task" if owned else _BY_PART.get(finding.part, "unknown")
+    owner: Owner = "task" if owned else _BY_PART.get(finding.part, _UNKNOWN)
     return _label(owner, why, finding.class_, sure="proven" if proven else "hint")
 
 

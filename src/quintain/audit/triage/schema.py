@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from quintain.audit.facts.data import is_number
+from quintain.audit.facts.data import is_list, is_number
 
 from .episode_log import mapping, sequence
 
@@ -67,9 +67,12 @@ def _own(rules: dict[str, Any], value: Any, path: str) -> Iterator[str]:
     allowed = sequence(rules.get("enum", [rules["const"]] if "const" in rules else None))
     if allowed is not None and value not in allowed:
         yield f"{path}: {_short(value)} is none of {_short(allowed)}"
-    sizes = (value if is_number(value) else None, *(len(value) if isinstance(value, k) else None for k in (str, list)))
-    for size, (low, high) in zip(sizes, _LIMITS, strict=True):
-        if size is not None and (size < _limit(rules, low, -math.inf) or size > _limit(rules, high, math.inf)):
+    kinds = (is_number(value), isinstance(value, str), is_list(value))
+    if any(kinds):
+        low, high = _LIMITS[kinds.index(True)]
+        sized: Any = value
+        size = sized if kinds[0] else len(sized)
+        if size < _limit(rules, low, -math.inf) or size > _limit(rules, high, math.inf):
             yield f"{path}: {size} is not between {rules.get(low)} and {rules.get(high)}, as {low} and {high} say"
     over, under = _limit(rules, "exclusiveMinimum", -math.inf), _limit(rules, "exclusiveMaximum", math.inf)
     if is_number(value) and math.isfinite(value) and not over < value < under:

@@ -36,17 +36,20 @@ _SCALARS = (str, int, float, bool)
 
 
 class Suspect(NamedTuple):
-    """Read that shows an overwritten value."""
+    """Read that shows an overwritten value.
+
+    Attributes:
+        tool: Tool that wrote.
+        turn, step: Place of the read.
+    """
 
     key: str
     field: str
     old: Any
     new: Any
     tool: str
-    """Tool that wrote."""
     turn: int
     step: int
-    """Step of the read."""
 
     @property
     def mapping(self) -> tuple[str, str]:
@@ -61,17 +64,11 @@ class Shadow(NamedTuple):
     confirmed: list[tuple[str, str]]
 
 
-class _Written(NamedTuple):
-    old: Any
-    new: Any
-    tool: str
-
-
 def shadow(one: EpisodeLog) -> Shadow:
     """Follows the writes and reads of one episode."""
     found = Shadow([], [])
     values: dict[tuple[str, str], Any] = {}
-    written: dict[tuple[str, str], _Written] = {}
+    written: dict[tuple[str, str], tuple[Any, Any, str]] = {}  # old value, new value and tool, by key and field
     for call in one.calls:
         if call.is_error or call.fault is not None or not call.answered:
             continue
@@ -79,30 +76,26 @@ def shadow(one: EpisodeLog) -> Shadow:
             _note_write(call, values, written)
         for key, entity in entities(call):
             for field, value in entity.items():
-                _compare(found, written.pop((key, field), None), call, place=(key, field), value=value)
+                old, new, tool = written.pop((key, field), (None, None, ""))
+                if tool and value == old:
+                    found.suspects.append(Suspect(key, field, old, new, tool, call.turn, call.step))
+                elif tool and value == new:
+                    found.confirmed.append((tool, field))
                 values[key, field] = value
     return found
 
 
-def _compare(found: Shadow, write: _Written | None, call: Call, *, place: tuple[str, str], value: Any) -> None:
-    if write is None:
-        return
-    if value == write.old:
-        found.suspects.append(Suspect(*place, write.old, write.new, tool=write.tool, turn=call.turn, step=call.step))
-    elif value == write.new:
-        found.confirmed.append((write.tool, place[1]))
-
-
-def _note_write(call: Call, values: dict[tuple[str, str], Any], written: dict[tuple[str, str], _Written]) -> None:
-    arguments = call.arguments or {}
-    keys = [value for value in arguments.values() if isinstance(value, str) and any(value == key for key, _ in values)]
-    for key in keys:
+def _note_write(
+    call: Call, values: dict[tuple[str, str], Any], written: dict[tuple[str, str], tuple[Any, Any, str]]
+) -> None:
+    arguments, known = call.arguments or {}, {key for key, _ in values}
+    for key in [value for value in arguments.values() if isinstance(value, str) and value in known]:
         for place in [place for place in written if place[0] == key]:
             del written[place]  # somebody else's write to the same entity may put the old value back
         for field, value in arguments.items():
             old = values.get((key, field))
             if value != key and isinstance(value, _SCALARS) and old is not None and old != value:
-                written[key, field] = _Written(old, value, call.name)
+                written[key, field] = (old, value, call.name)
 
 
 def _is_write(one: EpisodeLog, call: Call) -> bool:
@@ -218,7 +211,8 @@ def repeated(one: EpisodeLog) -> Iterator[tuple[Call, int]]:
     for call in one.calls:
         if call.is_error or call.fault is not None or not is_telling(call.observation):
             continue
-        if any(text in call.observation for text in _texts(call)):
+        asked = [str(value) for value in (call.arguments or {}).values() if isinstance(value, str | int)]
+        if any(len(text) > 1 and text in call.observation for text in asked):
             continue  # it speaks of what was asked
         calls = given[call.name, call.observation]
         calls.setdefault(call.key, call)
@@ -228,12 +222,5 @@ def repeated(one: EpisodeLog) -> Iterator[tuple[Call, int]]:
 
 def is_telling(answer: str) -> bool:
     """True if an answer carries information: a text of some length, or JSON with a word in it."""
-    if len(answer) < _TELLING:
-        return False
     value = loaded(answer)
-    return value is None or any(len(text) > 1 for text in strings(value))
-
-
-def _texts(call: Call) -> list[str]:
-    values = (call.arguments or {}).values()
-    return [str(value) for value in values if isinstance(value, str | int) and len(str(value)) > 1]
+    return len(answer) >= _TELLING and (value is None or any(len(text) > 1 for text in strings(value)))

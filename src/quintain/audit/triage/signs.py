@@ -73,24 +73,23 @@ class _Ranked(NamedTuple):
 def provocations(played: Sequence[EpisodeLog], judged: Sequence[LabeledEpisode], *, seed: int) -> list[Provocation]:
     """Returns the features that predict exclusion, the strongest first."""
     failed = [n for n, one in enumerate(judged) if one.failed and one.owner != "task"]
-    sound = len(judged) - len(failed)
-    if len(failed) < ENOUGH_FAILED or sound < ENOUGH_SOUND:
+    sound = sorted(set(range(len(judged))) - set(failed))
+    if len(failed) < ENOUGH_FAILED or len(sound) < ENOUGH_SOUND:
         return []
     ranked = _ranked([features(one) for one in played])
     areas = {one.feature: _area(one.ranks, failed) for one in ranked}
     if not any(area > AREA for area in areas.values()):
         return []
-    largest = _by_chance(ranked, len(failed), len(judged), seed=seed)
+    rng = Rng(key=hashlib.blake2b(f"provoked/{seed}".encode(), digest_size=16).digest())
+    draws = (rng.sample(list(range(len(judged))), len(failed)) for _ in range(_PERMUTATIONS))
+    largest = [max(_area(one.ranks, drawn) for one in ranked) for drawn in draws]
     found: list[Provocation] = []
-    for one in ranked:
-        area = areas[one.feature]
+    for name, values, _ in ranked:
+        area, above = areas[name], sorted(values[n] for n in sound)[len(sound) // 2]
         p = (1 + sum(other >= area for other in largest)) / (1 + len(largest))
-        if area <= AREA or p > SIGNIFICANCE:
-            continue
-        healthy = sorted(one.values[n] for n in set(range(len(judged))) - set(failed))
-        above = healthy[len(healthy) // 2]
-        episodes = tuple(n for n in failed if one.values[n] > above)
-        found.append(Provocation(feature=one.feature, area=area, p=p, above=above, episodes=episodes))
+        if area > AREA and p <= SIGNIFICANCE:
+            episodes = tuple(n for n in failed if values[n] > above)
+            found.append(Provocation(feature=name, area=area, p=p, above=above, episodes=episodes))
     return sorted(found, key=lambda one: (-one.area, one.feature))
 
 
@@ -100,9 +99,8 @@ def features(one: EpisodeLog) -> dict[str, float]:
     n = max(1, len(calls))
     tools = Counter(call.name for call in calls)
     found = {f"share of calls of {name}": count / n for name, count in tools.items()}
-    found["share of refused calls"] = (
-        sum(call.is_error for call in calls[:-1]) / n
-    )  # the last may be the failure itself
+    # The last call may be the failure itself.
+    found["share of refused calls"] = sum(call.is_error for call in calls[:-1]) / n
     found["longest arguments"] = float(max((len(call.raw) for call in calls), default=0))
     found["longest text"] = float(max((len(said.text) for said in one.said if said.role == "agent"), default=0))
     found["share of repeated calls"] = 1 - len({call.key for call in calls}) / n if calls else 0.0
@@ -122,14 +120,6 @@ def _ranked(rows: list[dict[str, float]]) -> list[_Ranked]:
 def _area(ranks: list[float], failed: Sequence[int]) -> float:
     k, n = len(failed), len(ranks)
     return (sum(ranks[place] for place in failed) - k * (k + 1) / 2) / (k * (n - k))
-
-
-def _by_chance(ranked: list[_Ranked], failed: int, total: int, *, seed: int) -> list[float]:
-    """Returns the largest area over all features for each of many random draws of failures."""
-    rng = Rng(key=hashlib.blake2b(f"provoked/{seed}".encode(), digest_size=16).digest())
-    everyone = list(range(total))
-    draws = (rng.sample(everyone, failed) for _ in range(_PERMUTATIONS))
-    return [max(_area(one.ranks, drawn) for one in ranked) for drawn in draws]
 
 
 # --- signs ---
@@ -203,9 +193,8 @@ def _consensus(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
         end, count = ends.most_common(1)[0] if ends else ("", 0)
         ways = {tuple(call.key for call in one.calls) for one in own if one.digests[-1] == end}
         if count >= 3 and 2 * count > len(own) and len(ways) > 1 and not any(one.solved for one in own):
-            why = (
-                f"no episode solves {task!r}, yet {count} of {len(own)} episodes end in one world, on {len(ways)} ways"
-            )
+            ends_in = f"yet {count} of {len(own)} episodes end in one world, on {len(ways)} ways"
+            why = f"no episode solves {task!r}, {ends_in}"
             yield _sign("unsolvable", "consensus", why, of=[one for one in own if one.digests[-1] == end])
 
 
