@@ -3,22 +3,29 @@
 A model that answers at once reads pages of 400 characters and cites one. The cost is that of the manager alone: what
 the harness does between the turn and the next request, measured around its methods. The goal is that a turn at 600
 costs at most 3 times one at 10. The mean of all turns has the rare ones that shorten the context.
+
+The last rows play tasks of `ops` by the oracle, with one agent that has all tools and with six subagents: the tokens of
+the context of a turn, with the schemas of the tools, at four characters a token.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import statistics
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from _table import Row, main, row
 
 import quintain as qn
+from quintain.environments import ops
 from quintain.harness import Model, Request, Session
 from quintain.harnesses import AgentLoop, Fold, KeepRecent, Rebuild, Summarise, View
 from quintain.harnesses.loop import AgentPlay
+from quintain.models.agents import oracle
 from quintain.trace import Message, Reply, ToolCall
 
 BUDGET = 8_000
@@ -96,6 +103,43 @@ def written(text: str) -> str:
     return "- pages were read" if text else ""
 
 
+class Weighed:
+    """Agent that notes the tokens of each request by role, schemas included, and lets another one play."""
+
+    def __init__(self, agent: Any) -> None:
+        self.name, self._agent = agent.name, agent
+        self.tokens: dict[str, list[int]] = {}
+
+    def model(self, task: qn.Task[Any], seed: int) -> Model:
+        inner: Model = self._agent.model(task, seed)
+
+        async def weigh(request: Request) -> Reply:
+            tools = json.dumps([(tool.name, tool.description, tool.parameters) for tool in request.tools])
+            size = len(tools) + sum(len(msgspec.json.encode(message)) for message in request.messages)
+            self.tokens.setdefault(request.role, []).append(size // 4)
+            return await inner(request)
+
+        return weigh
+
+
+def hierarchy(quick: bool) -> Iterator[Row]:  # noqa: FBT001
+    """Yields the tokens of context with the flat harness of `ops` and with its subagents."""
+    tasks = range(8 if quick else 78)
+    for name, agent in (("flat", oracle()), ("hierarchical", ops.RoutedOracle())):
+        env, weighed = ops.make(harness=name), Weighed(agent)
+        for index in tasks:
+            trace = asyncio.run(qn.rollout(env, env.tasks("test")[index], weighed)).trace
+            assert trace.score == 1.0, trace.failure
+        below = [size for role, sizes in weighed.tokens.items() if role != "agent" for size in sizes]
+        above, every = weighed.tokens["agent"], [*weighed.tokens["agent"], *below]
+        yield row(f"ops, {name}: context of the agent's turn, mean", statistics.mean(above), "tokens")
+        yield row(f"ops, {name}: context of the agent's turn, largest", max(above), "tokens")
+        if below:
+            yield row(f"ops, {name}: context of a subagent's turn, mean", statistics.mean(below), "tokens")
+        yield row(f"ops, {name}: context of all turns of a task", sum(every) / len(tasks), "tokens")
+        yield row(f"ops, {name}: turns of a task", len(every) / len(tasks), "")
+
+
 def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
     late, window = (60, 3) if quick else (600, WINDOW)
     strategies = {
@@ -126,6 +170,7 @@ def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
         yield row(f"{name}: turn {late}", late_us, "us")
         yield row(f"{name}: ratio", late_us / early_us, "", goal=GOAL)
         yield row(f"{name}: mean of all turns", 1e6 * statistics.mean(loop.last), "us")
+    yield from hierarchy(quick)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from proof.rows import Row, by_seed, listed, main, row
 from quintain.train.curriculum import AdaptiveSampler, LevelSampler, Sampler
 
 SEEDS, LIMIT, LEVEL, STAGE, ORDERS = 10, 20_000, 0.5, 6_144, 5
+HALF_LIFE = 5
+"""In updates. A training has about 20, and each changes the policy much."""
 FIRST, LAST = {"1": 1.0, "2": 1.0, "3": 1.0}, {"4": 1.0, "5": 1.0, "6": 1.0}
 
 
@@ -28,7 +30,9 @@ def episodes_to(adaptive: bool, seed: int, limit: int) -> int:  # noqa: FBT001 (
     """Returns the episodes until level 6 is solved in half of the cases, at most the limit."""
     env, table = ladder.environment(), Table(ladder.ACTS)
     tasks = env.tasks("train")
-    sampler = AdaptiveSampler(tasks, seed=seed, group=GROUP) if adaptive else Sampler(tasks, seed=seed)
+    sampler = Sampler(tasks, seed=seed)
+    if adaptive:
+        sampler = AdaptiveSampler(tasks, seed=seed, group=GROUP, half_life=HALF_LIFE, tag="level")
 
     async def run() -> int:
         player = Player(ladder.LadderReader, table.acts, table.choose)

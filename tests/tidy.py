@@ -42,12 +42,14 @@ CORE: tuple[tuple[str, ...], ...] = (
 ROOT = "__init__"  # the public names; extensions and applications may import it
 EXTENSIONS = (  # 5: each may import the core, and nothing of another extension
     "resources", "harnesses", "models", "judges", "tasks", "audit", "serve", "train", "adapters", "distributed",
-    "studio", "authoring", "testing", "report", "rescore", "trajectory", "layered", "table", "plugins", "changes",
+    "studio", "authoring", "products", "testing", "report", "rescore", "trajectory", "layered", "table", "plugins",
+    "changes",
 )  # fmt: skip
 IN_ROOT = {"serve", "table", "trajectory"}  # extensions with public names in the root
 SHARED = {"layered", "table", "plugins", "changes"}  # extensions that the others may import
 USES = {  # extensions that import others
     "adapters": {"judges", "resources"},  # data sets of programs need a sandbox
+    "products": {"resources"},  # a product is a world on a database
     "train": {"models"},  # the local endpoint speaks chat completions
 }
 APPLICATIONS = ("environments", "cli", "__main__")  # 6: in this order

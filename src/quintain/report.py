@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from .record import EpisodeRecord
-from .trace import SOLVED, Level, Trace
+from .trace import SOLVED, Level, Timing, Trace
 from .verifier import Verifier
 
 UNDECLARED = 1e9
@@ -114,7 +114,7 @@ class Summary:
             self._means = [a + b for a, b in zip(self._means, (1.0, mean, mean * mean), strict=True)]
 
     def _count(self, one: EpisodeRecord) -> None:
-        trace, timing = one.trace, msgspec.structs.asdict(one.timing)
+        trace = one.trace
         self.all.add(trace)
         if trace.score is not None:
             self.low, self.high = min(self.low, trace.score), max(self.high, trace.score)
@@ -128,7 +128,8 @@ class Summary:
         self.turns += len(trace.turns)
         self.calls += sum(len(turn.steps) for turn in trace.turns)
         self.tokens += sum(turn.reply.usage.prompt + turn.reply.usage.completion for turn in trace.turns)
-        self.seconds.update({name.removesuffix("_s"): value for name, value in timing.items()})
+        # The timing of a recorder has further fields, which do not add up.
+        self.seconds.update({name.removesuffix("_s"): getattr(one.timing, name) for name in Timing.__struct_fields__})
 
     @property
     def failed(self) -> int:

@@ -14,10 +14,10 @@ from quintain.audit import advisor, claims
 from quintain.audit.advisor import Advisor, Refused, accepted
 from quintain.audit.auditor import Report, audit, digest_of
 from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.child import WorkerPool
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Subject
-from quintain.audit.kernel.pool import WorkerPool
 from quintain.audit.kernel.replay import replay_finding
 from quintain.errors import ModelError
 from quintain.harness import Model, Request

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from quintain.audit.kernel.check import Check, NotChecked
-from quintain.audit.kernel.child import Child, SubjectBroken
+from quintain.audit.kernel.child import Child, SubjectBroken, WorkerPool
 from quintain.audit.kernel.context import AuditContext, OutOfTime, paid, solves, tasks_of
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Subject
-from quintain.audit.kernel.pool import WorkerPool
 from quintain.audit.kernel.probe import Op, Probe, ProcessContext, call, reset, score, state
 from quintain.audit.kernel.replay import replay_finding
 from quintain.audit.report.details import detailed, details

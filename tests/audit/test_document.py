@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quintain.audit.auditor import Report, _distinct, _spread
+from quintain.audit.auditor import Report, _distinct
 from quintain.audit.facts.bounds import bounds
 from quintain.audit.facts.failure_rate import ENOUGH, LINE, Rate, failed
 from quintain.audit.kernel.check import Check, NotChecked, check, checks_of, chosen, ordered
-from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.child import WorkerPool
+from quintain.audit.kernel.context import AuditContext, spread
 from quintain.audit.kernel.finding import CLASSES, CheckResult, Evidence, Finding, shortened
 from quintain.audit.kernel.loader import About, Source, Subject
-from quintain.audit.kernel.pool import WorkerPool
 from quintain.audit.kernel.probe import OpResult, Probe, Record, call, reset, score
 from quintain.audit.report import certificate, document
 from quintain.audit.report.certificate import Certificate
@@ -158,7 +158,7 @@ def test_findings_are_merged_over_tasks_with_the_worst_first() -> None:
 
 @given(st.lists(st.text(), unique=True), st.integers(1, 50))
 def test_tasks_are_spread_from_the_first_to_the_last(tasks: list[str], count: int) -> None:
-    found = _spread(tasks, count)
+    found = spread(tasks, count)
     assert len(found) == min(count, len(tasks))
     assert len(set(found)) == len(found)
     assert [tasks.index(one) for one in found] == sorted(tasks.index(one) for one in found)

@@ -9,7 +9,7 @@ import pytest
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import About, Component, Source, Subject, describe, load_subject
 from quintain.audit.kernel.probe import Probe, call, reset
-from quintain.audit.report.places import located
+from quintain.audit.report.details import located
 
 SOURCE = """def look():
     return 0

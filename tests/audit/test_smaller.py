@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quintain.audit.kernel.minimise import smaller
+from quintain.audit.kernel.context import smaller
 from quintain.audit.kernel.probe import Op, Probe, call, reset, score
 
 NAMES = "abcdef"

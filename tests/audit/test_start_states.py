@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quintain import codec
-from quintain.audit.kernel.start_states import KEPT, StartStates, packed, unpacked
+from quintain.audit.kernel.wire import KEPT, StartStates, packed, unpacked
 
 ROWS = st.dictionaries(st.sampled_from("abc"), st.integers(-9, 9) | st.text(max_size=3), max_size=3)
 TABLES = st.dictionaries(st.text(max_size=2), ROWS)

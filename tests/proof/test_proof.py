@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import quintain as qn
-from proof import b, c, d, desk, e, ladder, learn, ticket
+from proof import b, c, d, desk, e, ladder, learn, sales, ticket
 from proof.picture import svg
 from proof.rows import Row, row
+from quintain.environments.sales.policy import COUNTRIES
 from quintain.models import Noop, Scripted
 from quintain.models.agents import oracle
 from quintain.rollouts import Draw
@@ -131,9 +132,24 @@ def test_the_learner_learns_a_short_ladder() -> None:
     assert e.solves(table, 1) > 0.6
 
 
-@pytest.mark.parametrize(
-    "part", [b, e, pytest.param(c, marks=pytest.mark.slow), pytest.param(d, marks=pytest.mark.slow)]
-)
+def test_a_clerk_of_sales_who_knows_the_rules_scores_1() -> None:
+    def ruled(key: str) -> list[float]:
+        work, *known = key.split()
+        if work == "decide":
+            objections = [name for name, holds in zip(sales.DECISIONS[2:], known, strict=True) if holds == "True"]
+            work = next(iter(objections), "qualified")
+        elif work == "give":
+            country, segment = key.removeprefix("give ").rsplit(maxsplit=1)
+            work = f"{next(one.region for one in COUNTRIES if one.name == country)} {segment}"
+        return [100.0 * (act == work) for act in sales.ACTS]
+
+    table, env = learn.Table(sales.ACTS, ruled), sales.environment()
+    player = learn.Player(sales.ClerkReader, sales.ACTS, table.choose)
+    played = asyncio.run(learn.play(env, player, [Draw(task) for task in env.tasks("test")[:12]], size=1))
+    assert [group.traces[0].score for group in played] == [1.0] * 12
+
+
+@pytest.mark.parametrize("part", [b, e, *(pytest.param(part, marks=pytest.mark.slow) for part in (c, d, sales))])
 def test_a_part_gives_whole_rows(part: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part, "by_seed", lambda work, jobs: [work(*job) for job in jobs], raising=False)
     rows: list[Row] = part.measure(True)

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from quintain import codec
 from quintain.errors import Failure
 from quintain.trace import Level, Message, Reply, Reward, Step, ToolCall, Trace, Turn, Usage
@@ -43,6 +45,13 @@ def _turn(n: int, member: int, say: str) -> Turn:
     )
 
 
+def rewritten() -> Trace:
+    """Returns an episode whose context was cut to its first message before turn 2."""
+    made = trace("rewritten", turns=4)
+    made.turns[2] = msgspec.structs.replace(made.turns[2], keep=1, added=(Message("user", "a summary"),), branch=1)
+    return made
+
+
 def failed(task: str) -> Trace:
     made = trace(task, score=None)
     made.failure, made.end, made.score, made.reason = None, None, None, ""
@@ -64,6 +73,17 @@ def timing(made: Trace, seconds: float = 1.5) -> bytes:
     names = {"task": made.task, "member": made.member, "attempt": made.attempt}
     spent = dict.fromkeys(("model_s", "tool_s", "verifier_s", "queue_s"), 0.25)
     return codec.json(names | spent | {"total_s": seconds}) + b"\n"
+
+
+def began(made: Trace, at: float) -> bytes:
+    """Returns the line of the flight recorder with which an episode begins."""
+    head = msgspec.structs.replace(made, turns=[], rewards=[], end=None, score=None)
+    return codec.json({"began": (made.task, made.member, made.attempt), "at": at, "head": head}) + b"\n"
+
+
+def turned(made: Trace, turn: int, at: float) -> bytes:
+    """Returns the line of the flight recorder for a turn."""
+    return codec.json({"key": (made.task, made.member, made.attempt), "at": at, "turn": made.turns[turn]}) + b"\n"
 
 
 def write(folder: Path, traces: Iterable[Trace], more: bytes = b"") -> Path:

@@ -74,7 +74,7 @@ class Reading(Browser):
 
     def press(self, *keys: str) -> None:
         for key in keys:
-            code = {"Enter": 13, "Escape": 27}.get(key, ord(key[0].upper()))
+            code = {"Enter": 13, "Escape": 27, "End": 35, "ArrowRight": 39}.get(key, ord(key[0].upper()))
             text = {"text": "\r"} if key == "Enter" else {}  # With it, a form is submitted.
             for kind in ("keyDown", "keyUp"):
                 self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
+import statistics
+import subprocess
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from quintain import plugins
+from quintain.changes import shown
+from quintain.record import read_traces
+from quintain.studio.watch import watch
 from quintain.trace import Trace
-from tests.studio.runs import HOSTILE, failed, forged, line, trace, write
+from tests.cli.program import command
+from tests.studio.runs import HOSTILE, began, failed, forged, line, rewritten, trace, turned, write
 from tests.studio.studio import AXE, SECONDS, Reading, missing, running, started
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "never")]
 
 ROWS = "document.querySelectorAll('.scroller .line').length"
+PANEL = "document.querySelector('.panel')"
 COUNT = "document.querySelector('[role=status]')?.textContent"
 HEADING = "document.querySelector('h1')?.textContent"
 INERT = "window.broken === undefined && document.querySelectorAll('img, iframe, a[href^=javascript]').length === 0"
@@ -25,6 +36,7 @@ TRACES = [
     *(trace(f"lend {n}", m, score=SCORES[m], turns=3 + 10 * m) for n in range(20) for m in range(4)),
     failed("broken"),
     trace(HOSTILE, say=HOSTILE * 40),
+    rewritten(),
 ]
 COUNTED = len(TRACES) + 1
 """Episodes of the run: those above, and one that no run can write."""
@@ -54,6 +66,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         task="odd", turns=[{"index": 0, "reply": {"message": {"role": "assistant", "content": 5, "calls": 7}}}]
     )
     write(made / "runs" / "a run", TRACES, odd + b"torn")
+    sales = command("run", "sales", "--tasks", "2", "--agent", "oracle", "-q", "--out", made / "runs" / "sales")
+    subprocess.run(sales, check=True, capture_output=True)
     return made
 
 
@@ -143,6 +157,65 @@ def test_an_address_leads_to_a_turn(browser: Reading) -> None:
     )
 
 
+def test_the_panel_shows_what_a_replay_finds(browser: Reading, home: Path) -> None:
+    played = next(iter(read_traces(home / "runs" / "sales")))
+    env = plugins.environment("sales")
+    seen = asyncio.run(watch(env, env.task("test", played.task), played)).steps
+    (turn, _), changes = max(seen.items(), key=lambda one: len(one[1]))
+    browser.run(f"location.hash = '#/sales/e/{played.task}/0?t={turn}'")
+    browser.until(f"document.activeElement.id === 't{turn}'")
+    browser.press("d")
+    browser.until(f"{PANEL}.querySelectorAll('dd').length === {len(changes)}")
+    words = browser.run(f"{PANEL}.textContent")
+    assert all(path.rpartition(".")[2] in words and shown(after) in words for path, _, after in changes)
+    browser.press("k")
+    browser.until(f"{PANEL}.textContent.includes('turn {turn - 1}')")
+    assert browser.run(f"{PANEL}.textContent.includes('The same world')") == (not seen[turn - 1, 0])
+    browser.press("w")
+    browser.until(f"{PANEL}.textContent.includes('full marks')")
+    browser.press("w")
+    browser.until(f"!{PANEL}")
+
+
+def test_the_context_of_a_turn_is_that_of_the_record(browser: Reading) -> None:
+    made = rewritten()
+    browser.run(f"location.hash = '#/a%20run/e/{made.task}/0?t=0'")
+    browser.until("document.activeElement.id === 't0'")
+    browser.press("v")
+    for turn in range(len(made.turns)):
+        browser.until(f"{PANEL}?.textContent.includes('turn {turn}')")
+        said = browser.run("[...document.querySelectorAll('.heard:not(.dropped)')].map(e => e.textContent)")
+        wanted = [[one.text, *(call.arguments for call in one.calls)] for one in made.context(turn)]
+        assert [all(word in words for word in one) for one, words in zip(wanted, said, strict=True)] == [True] * len(
+            said
+        )
+        browser.press("j")
+    assert browser.run("document.querySelectorAll('.heard.dropped').length") == 5
+
+
+def test_lanes_lead_to_a_turn(browser: Reading) -> None:
+    browser.run("location.hash = '#/a%20run/e/lend%205/3'")
+    browser.until("document.querySelectorAll('section.turn').length === 33")
+    browser.run("document.querySelector('[role=slider]').focus()")
+    browser.press("]", "]", "ArrowRight", "[")
+    said = "document.activeElement.getAttribute('aria-valuetext')"
+    browser.until(f"{said} === 'turn 2: 1 call, changed the world'")
+    browser.press("End", "Enter")
+    browser.until("document.activeElement.id === 't32'")
+    for measure in ("seconds", "logprob", "tokens"):
+        browser.press("l")
+        browser.until(f"[...document.querySelectorAll('.lanes svg text')].some(e => e.textContent === '{measure}')")
+    browser.run("document.querySelector('.lanes summary').click()")
+    browser.until("document.querySelectorAll('.lanes tbody tr').length === 33")
+
+
+def test_a_run_whose_environment_is_unknown_says_so(browser: Reading) -> None:
+    browser.run("location.hash = '#/a%20run/e/lend%205/1?t=1'")
+    browser.until("document.activeElement.id === 't1'")
+    browser.press("d")
+    browser.until(f"{PANEL}.textContent.includes('quintain studio RUNS --env')")
+
+
 def test_hostile_texts_are_inert_and_visible(browser: Reading) -> None:
     browser.until(ROWS)
     assert browser.run(INERT)
@@ -195,6 +268,8 @@ def test_a_saved_episode_opens_from_disk(browser: Reading, home: Path, address: 
     assert "verifier labels: graded twice" in browser.run("document.querySelector('main').innerText")
     browser.press("j", "n")
     browser.until("document.activeElement.id === 't1'")
+    browser.press("d")
+    browser.until(f"{PANEL}.textContent.includes('does not hold')")
     assert browser.requests() == [(home / "saved.html").as_uri()]
     assert browser.complaints() == []
     browser.events.clear()
@@ -205,7 +280,9 @@ def test_a_saved_episode_opens_from_disk(browser: Reading, home: Path, address: 
 def quiet(browser: Reading) -> bool:
     """True if no screen loaded anything from elsewhere, and the policy refused nothing."""
     hosts = {url.split("/")[2] for url in browser.requests() if not url.startswith("data:")}
-    return hosts == {browser.run("location.host")} and browser.complaints() == []
+    # The browser notes each answer that is an error, such as that of a replay that is not allowed.
+    complaints = [said for said in browser.complaints() if "409" not in str(said)]
+    return hosts == {browser.run("location.host")} and complaints == []
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: make web")
@@ -218,8 +295,106 @@ def test_screens_are_accessible(browser: Reading, scheme: str) -> None:
         browser.run(f"location.hash = {screen!r}")
         browser.until("document.querySelector('tbody tr, .scroller .line, [role=alert], section.turn, .sides')")
         found[screen] = browser.violations()
-    assert found == {screen: [] for screen in screens}
+    browser.run("location.hash = '#/a%20run/e/rewritten/0'")
+    browser.until("document.querySelector('.lanes summary')")
+    browser.run("document.querySelector('.lanes summary').click()")
+    for key in "dwv":
+        browser.press(key)
+        browser.until("document.querySelector('.panel')")
+        found[key] = browser.violations()
+    assert found == {screen: [] for screen in found}
     browser.like()
+
+
+def test_two_runs_are_compared_by_task_and_member(browser: Reading, home: Path) -> None:
+    better = [trace(f"lend {n}", m, score=1.0) for n in range(10) for m in range(4)]
+    write(home / "runs" / "later", [*better, trace("only here"), failed("broken")])
+    browser.run("location.hash = '#/'")
+    browser.until("document.querySelectorAll('table.runs tbody tr').length >= 3")
+    for name in ("a run", "later"):
+        browser.run(f"document.querySelector('[aria-label=\"compare {name}\"]').click()")
+    browser.until("document.body.textContent.includes('compare a run → later')")
+    assert not AXE.exists() or browser.violations() == []
+    browser.press("c")
+    browser.until("document.querySelectorAll('tbody tr').length === 10")
+    said = browser.run("document.querySelector('main').textContent")
+    assert "+0.5" in said  # Scores 0, 0.25, 0.75 and 1 became 1.
+    assert "0.5 to 0.5" in said
+    missing = (
+        len(TRACES) - 40 - 1 + 1 + 1
+    )  # Those without a partner in the first run, one unreadable, one in the second.
+    assert f"30 better0 worse10 same1 without a score in one{missing} in one run only" in said
+    assert not AXE.exists() or browser.violations() == []
+    browser.press("x")
+    browser.until("document.querySelector('h1').textContent === 'later → a run'")
+    assert "-0.5" in browser.run("document.querySelector('main').textContent")
+
+
+def test_curves_are_means_by_version(browser: Reading, home: Path) -> None:
+    made = [versioned(f"t{n}", m, version=v) for v in (3, 4, 9) for n in range(2) for m in range(4)]
+    write(home / "runs" / "trained", [*made, failed("broken")])  # The failed one is of version 0.
+    browser.run("location.hash = '#/trained/episodes'")
+    browser.until(f"{COUNT} === '{len(made) + 1} of {len(made) + 1}'")
+    browser.press("g", "c")
+    browser.until("document.querySelectorAll('.curves figure').length > 4")
+    browser.run("document.querySelector('main > details > summary').click()")
+    browser.until("document.querySelectorAll('tbody tr').length === 4")
+    cells = (
+        "[...document.querySelectorAll('tbody tr')].map(row => [...row.children].slice(0, 3).map(e => e.textContent))"
+    )
+    wanted = [["0", "1", "\u2013"]]
+    for version in (3, 4, 9):
+        scores = [one.score or 0 for one in made if one.turns[0].reply.policy_version == version]
+        wanted.append([str(version), "8", f"{round(statistics.mean(scores), 3):g}"])
+    assert browser.run(cells) == wanted
+    assert not AXE.exists() or browser.violations() == []
+    browser.run("document.querySelector('tbody tr:nth-child(3) a').click()")
+    browser.until(f"{COUNT} === '8 of {len(made) + 1}'")
+    browser.run("location.hash = '#/trained/curves?x=episode'")
+    browser.until(f"document.querySelector('main').textContent.includes('{len(made) + 1} points')")
+
+
+def versioned(task: str, member: int, *, version: int) -> Trace:
+    """Returns an episode whose replies are of one version of the policy; later versions score more."""
+    made = trace(f"{task} at {version}", member, score=min(1.0, version * (member + 1) / 36))
+    made.turns = [
+        msgspec.structs.replace(one, reply=msgspec.structs.replace(one.reply, policy_version=version))
+        for one in made.turns
+    ]
+    return made
+
+
+def test_an_episode_in_play_is_watched_until_its_end(browser: Reading, home: Path) -> None:
+    made, other = trace("now", turns=40), trace("waits")
+    now = time.time()
+
+    def append(*lines: bytes) -> None:
+        with (home / "runs" / "a run" / "live.jsonl").open("ab") as file:
+            file.write(b"".join(lines))
+
+    append(began(made, now), began(other, now - 50), *(turned(made, n, now + n / 100) for n in range(30)))
+    browser.press("g", "l")
+    browser.until("document.querySelectorAll('tbody tr').length === 2")
+    assert "← longest" in browser.run("document.querySelector('tbody tr').textContent")
+    assert not AXE.exists() or browser.violations() == []
+    browser.press("j", "Enter")
+    browser.until("document.querySelectorAll('section.turn').length === 30")
+    at_end = "Math.abs(innerHeight + scrollY - document.documentElement.scrollHeight) < 150"
+    browser.until(at_end)
+    append(turned(made, 30, now + 1))
+    browser.until("document.querySelectorAll('section.turn').length === 31")
+    browser.until(at_end)
+    browser.run("scrollTo(0, 0)")
+    append(turned(made, 31, now + 2))
+    browser.until("document.querySelectorAll('section.turn').length === 32")
+    assert browser.run("scrollY") == 0
+    assert not AXE.exists() or browser.violations() == []
+    append(b'{"ended":["now",0,0]}\n')
+    browser.until("document.querySelector('[role=status]').textContent === 'not in play any more'")
+    browser.press("g", "l")
+    browser.until("document.querySelectorAll('tbody tr').length === 1")
+    (home / "runs" / "a run" / "live.jsonl").write_bytes(b"")
+    browser.until("document.body.textContent.includes('Nothing is in play')")
 
 
 def test_new_episodes_appear_without_a_reload(browser: Reading, home: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import msgspec
@@ -43,10 +44,12 @@ TRACE = played()
 
 
 def group(task: str, scores: Sequence[float | None], version: int = 0) -> Group:
+    tags = {"level": str(int(task[1:]) % 3)}
+
     def trace(score: float | None) -> Trace:
         reply = msgspec.structs.replace(TRACE.turns[0].reply, policy_version=version)
         turns = [msgspec.structs.replace(TRACE.turns[0], reply=reply)]
-        return msgspec.structs.replace(TRACE, task=task, score=score, turns=turns)
+        return msgspec.structs.replace(TRACE, task=task, tags=tags, score=score, turns=turns)
 
     return Group(index=0, task=task, rollouts=tuple(EpisodeRecord(trace(s), Timing()) for s in scores), kept=True)
 
@@ -92,7 +95,7 @@ def test_weight_is_the_expected_chance_of_a_mixed_group(outcomes: list[bool], si
     mixed = [1 - p**size - (1 - p) ** size for p in steps]
     expected = sum(d * m for d, m in zip(density, mixed, strict=True)) / sum(density)
     floor = curriculum.UNSOLVED_FLOOR if outcomes and not any(outcomes) else curriculum.SOLVED_FLOOR
-    assert sampler.weight("t0") == pytest.approx(max(expected, floor), abs=1e-4)
+    assert sampler.weight(tasks(1)[0]) == pytest.approx(max(expected, floor), abs=1e-4)
 
 
 def test_adaptive_sampler_draws_by_weight() -> None:
@@ -100,7 +103,7 @@ def test_adaptive_sampler_draws_by_weight() -> None:
     sampler.observe(group("t0", [1.0] * 60))
     sampler.observe(group("t1", [0.0] * 60))
     sampler.observe(group("t2", [1.0, 0.0] * 30))
-    weights = [sampler.weight(f"t{n}") for n in range(3)]
+    weights = [sampler.weight(task) for task in tasks(3)]
     drawn = Counter(sampler.draw().task.id for _ in range(4000))
     for n, weight in enumerate(weights):
         assert drawn[f"t{n}"] / 4000 == pytest.approx(weight / sum(weights), abs=0.03)
@@ -116,15 +119,28 @@ def test_failed_episodes_teach_a_sampler_nothing() -> None:
     sampler.observe(group("t0", [None, 1.0]))
     other = curriculum.AdaptiveSampler(tasks(2))
     other.observe(group("t0", [1.0]))
-    assert sampler.weight("t0") == other.weight("t0")
+    assert sampler.weight(tasks(1)[0]) == other.weight(tasks(1)[0])
+
+
+def test_tasks_of_a_level_share_what_was_learned() -> None:
+    alone, shared = curriculum.AdaptiveSampler(tasks(6)), curriculum.AdaptiveSampler(tasks(6), tag="level")
+    for sampler in (alone, shared):
+        for _ in range(50):
+            sampler.observe(group("t0", [0.0] * 8))
+    same, other = tasks(6)[3], tasks(6)[4]
+    assert alone.weight(same) == alone.weight(other) == shared.weight(other)
+    mixed = 1 - prod((33 + n) / (34 + n) for n in range(8)) - prod((1 + n) / (34 + n) for n in range(8))
+    assert shared.weight(same) == pytest.approx(mixed)
+    shared.observe(group("t3", [1.0, 0.0] * 4))
+    assert shared.weight(same) > 3 * mixed
 
 
 def test_outcomes_of_old_policies_count_less() -> None:
     sampler = curriculum.AdaptiveSampler(tasks(2), half_life=10)
     sampler.observe(group("t0", [0.0] * 8))
-    old = sampler.weight("t0")
+    old = sampler.weight(tasks(1)[0])
     sampler.observe(group("t1", [1.0], version=30))
-    assert sampler.weight("t0") > old
+    assert sampler.weight(tasks(1)[0]) > old
     assert sampler.version == 30
 
 
@@ -141,7 +157,7 @@ def kinds() -> list[curriculum.Sampler[Yard]]:
     some = tasks(9)
     return [
         curriculum.Sampler(some, seed=3),
-        curriculum.AdaptiveSampler(some, seed=3),
+        curriculum.AdaptiveSampler(some, seed=3, tag="level"),
         curriculum.LevelSampler(some, {"0": 1, "2": 3}, seed=3),
         curriculum.StageSampler([curriculum.Sampler(some[:3]), curriculum.AdaptiveSampler(some)], until=0.5, window=2),
     ]

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,8 +20,9 @@ from quintain.errors import ModelError, RunStopped, UsageError
 from quintain.harness import Model, Request, Session
 from quintain.rollouts import Draw, Group
 from quintain.trace import Message, Reply, Tokens
-from quintain.train.curriculum import Sampler
+from quintain.train.curriculum import AdaptiveSampler, Sampler
 from quintain.train.pipeline import AsyncBatches, Batch, Buffer, EndedGroup, Staleness, pipeline
+from quintain.train.report import TrainingLog, read_updates
 from tests.train.policies import LIMIT, Policy, env, lags, names, tasks
 from tests.worlds import Yard, environment, fine, says
 
@@ -250,6 +252,33 @@ def test_every_group_is_in_one_batch_or_dropped_and_no_token_is_too_old(
     assert len(read) + len(dropped) == count
 
 
+def test_batches_are_logged_with_what_was_dropped_since_the_one_before(tmp_path: Path) -> None:
+    @qn.reward
+    def no_fives(view: qn.EpisodeView[Yard]) -> float:
+        if view.task.id.endswith("5"):
+            raise RuntimeError("the grader is down")
+        return 1.0
+
+    left = itertools.cycle([0, 1, 80])
+    policy = Policy(ticks=lambda _: next(left), turns=lambda request: 1 + request.seed % 4)
+    graded = environment(no_fives, concurrency=8, gate_rate=None, group_retries=0)
+    with TrainingLog(tmp_path) as log:
+        pipe = pipeline(graded, policy, AdaptiveSampler(tasks(30)), batch_groups=2, group=2, bound=1, log=log)
+        ledgers = [batch.ledger for batch in limited(train(pipe, policy, updates=15))]
+    found = read_updates(tmp_path)
+    assert [one.step for one in found] == [one.version for one in ledgers]
+    assert sum(len(one.dropped) for one in ledgers)
+    assert sum(one.unkept for one in ledgers)
+    assert all(one.sampler and sum(one.sampler.weights) == 30 for one in found)
+    for one, ledger in zip(found, ledgers, strict=True):
+        parts, lags = one.counts.parts, one.counts.lags
+        assert (parts["trained"].groups, parts["trained"].tokens) == (ledger.groups, ledger.tokens)
+        assert (min(lags), max(lags), sum(lags.values())) == (ledger.lag_min, ledger.lag_max, ledger.tokens)
+        counted = {part: parts[part].groups for part in ("stale", "dropped") if part in parts}
+        lost = {"stale": len(ledger.dropped), "dropped": ledger.unkept}
+        assert counted == {part: count for part, count in lost.items() if count}
+
+
 def test_a_group_in_play_that_becomes_too_old_is_cancelled_with_its_length() -> None:
     async def law() -> None:
         stuck = asyncio.Event()
@@ -456,6 +485,17 @@ def test_an_endpoint_that_counts_otherwise_is_refused() -> None:
     pipe = pipeline(env(), policy, Sampler(tasks(5)), batch_groups=2, group=2, bound=1)
     with pytest.raises(UsageError, match="has version 7, the trainer is at 0: endpoint and trainer must count alike"):
         limited(train(pipe, policy))
+
+
+def test_an_endpoint_that_keeps_its_old_weights_stops_the_run() -> None:
+    async def law() -> None:
+        async with pipeline(env(), Policy(), Sampler(tasks(5)), batch_groups=2, group=2, bound=1) as pipe:
+            for version in (1, 2, 3):
+                await anext(pipe)
+                pipe.advance(version)
+
+    with pytest.raises(RunStopped, match=r"version 0, but when it was asked for, .* was 1: the endpoint lacks"):
+        limited(law())
 
 
 def test_training_goes_on_from_a_version() -> None:

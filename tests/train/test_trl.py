@@ -26,6 +26,7 @@ datasets: Any = pytest.importorskip("datasets", reason="pip install '.[trl]'")
 
 from quintain.train.advantages import leave_one_out  # noqa: E402
 from quintain.train.engine import Engine  # noqa: E402
+from quintain.train.report import TrainingLog, read_updates  # noqa: E402
 from quintain.train.trl import RolloutFunc, RolloutWorker, WeightTransfer, score  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Of TRL and what it stands on.
@@ -146,6 +147,26 @@ def test_the_failure_gate_stops_grpo(tmp_path: Path) -> None:
         made.train()
 
 
+def test_updates_of_grpo_are_logged(tmp_path: Path) -> None:
+    env = environment(broken_half)
+    with TrainingLog(tmp_path / "log") as log:
+        trainer(env, tmp_path, play=RolloutFunc(env, log=log)).train()
+    found = read_updates(tmp_path / "log")
+    assert [one.step for one in found] == [0, 1, 2]
+    assert [(one.counts.whole.episodes, one.counts.whole.scored) for one in found] == [(32, 16)] * 3
+    assert [set(one.counts.lags) for one in found] == [{0}] * 3
+    assert [set(one.metrics) for one in found] == [set()] + [{"loss", "grad_norm", "learning_rate"}] * 2
+
+
+def test_a_loss_that_is_not_finite_stops_grpo(tmp_path: Path) -> None:
+    env = environment()
+    with TrainingLog(tmp_path / "log") as log:
+        made = trainer(env, tmp_path, play=RolloutFunc(env, log=log))
+        made.compute_loss = lambda model, *_, **__: sum(one.sum() for one in model.parameters()) * math.nan
+        with pytest.raises(UsageError, match=r"step 1: metric '(loss|grad_norm)' is nan, expected a finite number"):
+            made.train()
+
+
 def test_a_model_of_its_own_gets_the_weights_of_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(tiny.model(seed=1), tiny.tokenizer())
     env = environment()
@@ -174,7 +195,7 @@ def fake(*, size: int = 4, temperature: float = 1.0, training: bool = True) -> A
         model=model,
         accelerator=SimpleNamespace(unwrap_model=lambda one: one, process_index=0),
         args=SimpleNamespace(temperature=temperature),
-        state=SimpleNamespace(global_step=0),
+        state=SimpleNamespace(global_step=0, log_history=[]),
         num_generations=size,
         num_generations_eval=2,
         processing_class=tiny.tokenizer(),
@@ -289,7 +310,9 @@ def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "get_peak_flops_per_device", lambda *_: None)
 
 
-def async_trainer(env: qn.Environment[Letter], folder: Path, engine: Engine, *, steps: int = 6) -> Any:
+def async_trainer(
+    env: qn.Environment[Letter], folder: Path, engine: Engine, *, steps: int = 6, log: TrainingLog | None = None
+) -> Any:
     grpo = pytest.importorskip("trl.experimental.async_grpo")
     tiny.model().save_pretrained(folder / "model")
     config = grpo.AsyncGRPOConfig(
@@ -311,7 +334,7 @@ def async_trainer(env: qn.Environment[Letter], folder: Path, engine: Engine, *, 
         args=config,
         train_dataset=datasets.Dataset.from_list([{"prompt": "not read"}]),
         processing_class=tiny.tokenizer(),
-        rollout_worker=RolloutWorker(env, engine, group=8, ahead=32),
+        rollout_worker=RolloutWorker(env, engine, group=8, ahead=32, log=log),
         weight_transfer=WeightTransfer(engine),
     )
 
@@ -340,9 +363,15 @@ def test_async_grpo_learns_while_episodes_are_played(tmp_path: Path, engine: Eng
 
 @pytest.mark.usefixtures("on_cpu")
 def test_failed_episodes_give_async_grpo_no_gradient(tmp_path: Path, engine: Engine) -> None:
-    made = async_trainer(environment(broken_half), tmp_path, engine)
-    before = weights(made.model)
-    made.train()
+    with TrainingLog(tmp_path / "log") as log:
+        made = async_trainer(environment(broken_half), tmp_path, engine, log=log)
+        before = weights(made.model)
+        made.train()
+    counts = [one.counts for one in read_updates(tmp_path / "log")]
+    assert len(counts) == 7  # One before the first step, one after each.
+    assert sum(one.whole.episodes for one in counts) >= 6 * 16
+    assert all(one.whole.scored * 2 == one.whole.episodes for one in counts)
+    assert {lag for one in counts for lag in one.lags} <= {0, 1, 2, 3, 4}
     assert set(logged(made, "reward")) == {1.0}
     assert set(logged(made, "episodes/without_score")) == {0.5}
     assert not changed(made.model, before)

@@ -153,9 +153,7 @@ function OneTurn({ turn, moved, raw, criteria, link }: OneTurnProps) {
       ))}
       <h2 id={label}>
         {link ? <a href={link}>turn {turn.index}</a> : `turn ${turn.index}`}
-        {facts.filter(Boolean).map((fact) => (
-          <small>{fact}</small>
-        ))}
+        <small>{facts.filter(Boolean).join(" · ")}</small>
       </h2>
       {message.reasoning && (
         <Row label="thinks">

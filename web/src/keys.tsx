@@ -15,7 +15,7 @@ export function useKeys(bindings: Binding[]) {
     const pressed = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       if (event.ctrlKey || event.metaKey || event.altKey || dialog.current?.open) return;
-      if (target.matches("input, textarea, select")) return;
+      if (target.matches("input:not([type=checkbox]), textarea, select")) return;
       if (event.key === "Enter" && target.matches("a, button, summary")) return;
       if (!letters && event.key.length === 1) return;
       if (event.key === "?") {

@@ -1,6 +1,8 @@
 // The file that is sent: one episode or several, unpacked from the file itself. It loads nothing.
 import { render } from "preact";
 import { useState } from "preact/hooks";
+import { useAids } from "./aids";
+import type { Changes } from "./changes";
 import { Header, useReading, useTurns } from "./episode";
 import { useKeys } from "./keys";
 import type { Review } from "./labels";
@@ -14,14 +16,22 @@ interface Data {
   reviews?: Review[];
   labels?: Said[];
   lines: Line[];
+  // Of a file with one episode.
+  changes?: Changes;
+  seconds?: number[][];
 }
 
 function Page({ data }: { data: Data }) {
   const [chosen, choose] = useState(0);
   const trace = data.lines[chosen]?.trace;
-  const { raw, keys } = useReading(trace);
-  const help = useKeys(keys);
+  const { raw, keys, at } = useReading(trace);
   const environment = data.environment ?? null;
+  const changes = async () => {
+    if (data.changes === undefined) throw new Error("This file does not hold what the steps changed: its environment was not at hand.");
+    return data.changes;
+  };
+  const aids = useAids({ trace, environment, at, changes, seconds: async () => data.seconds ?? [] });
+  const help = useKeys([...keys, ...aids.keys]);
   const turns = useTurns({ trace, environment, raw });
   if (trace === undefined) return <main>The file holds no episode.</main>;
   return (
@@ -45,7 +55,11 @@ function Page({ data }: { data: Data }) {
       <main>
         <Header trace={trace} environment={environment} />
         <SaidLabels reviews={data.reviews ?? []} said={data.labels ?? []} />
-        {turns}
+        {aids.lanes}
+        <div class="reading">
+          {turns}
+          {aids.panel}
+        </div>
       </main>
     </>
   );

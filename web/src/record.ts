@@ -45,6 +45,7 @@ export interface Turn {
   reply: {
     message: Message;
     usage?: { prompt?: number; completion?: number };
+    tokens?: { logprobs?: number[] } | null;
     policy_version?: number | null;
     finish_reason?: string;
   };

@@ -1,4 +1,5 @@
 // What the browser holds of a run, and the requests that bring it.
+import type { Changes } from "./changes";
 import { Columns } from "./columns";
 import { type Reviews, setLabels } from "./labels";
 import type { Environment, Line } from "./record";
@@ -26,10 +27,14 @@ export interface Summary {
 }
 
 export async function ask<Answer>(path: string, request: RequestInit = {}): Promise<Answer> {
+  return JSON.parse(await text(path, request));
+}
+
+async function text(path: string, request: RequestInit = {}): Promise<string> {
   const answer = await fetch(`api/${path}`, request);
   const said = await answer.text();
   if (!answer.ok) throw new Error(said.startsWith("{") ? JSON.parse(said).detail : said);
-  return JSON.parse(said);
+  return said;
 }
 
 const WAIT_S = 20;
@@ -72,6 +77,15 @@ export class Run {
     } catch (error) {
       this.tell(String(error));
     }
+  }
+
+  async changes(row: number): Promise<Changes> {
+    const [head, ...steps] = (await text(`${this.address}/episodes/${row}/changes`)).split("\n").map((line) => JSON.parse(line));
+    return { ...head, steps };
+  }
+
+  seconds(row: number): Promise<number[][]> {
+    return ask(`${this.address}/episodes/${row}/seconds`);
   }
 
   // The rows that hold a text, as far as they are known; what is missing is asked for.
@@ -163,6 +177,10 @@ export const address = {
   review: (of: Run, row: number) => `#/${encodeURIComponent(of.name)}/review?of=${encodeURIComponent(address.row(of, row))}`,
   shapes: (run: string) => `#/${encodeURIComponent(run)}/shapes`,
   agreement: (run: string) => `#/${encodeURIComponent(run)}/agreement`,
+  curves: (run: string) => `#/${encodeURIComponent(run)}/curves`,
+  compare: (a: string, b: string) => `#/compare?${new URLSearchParams({ a, b })}`,
+  live: (run: string, task = "", member = 0, attempt = 0) =>
+    `#/${encodeURIComponent(run)}/live${task && `/${encodeURIComponent(task)}/${member}${attempt ? `.${attempt}` : ""}`}`,
   row: (of: Run, row: number) =>
     address.episode(of.name, of.columns.text("task", row), of.columns.number("member", row), of.columns.number("attempt", row)),
 };

@@ -2,9 +2,13 @@
 import { render } from "preact";
 import { useEffect, useErrorBoundary, useReducer, useRef, useState } from "preact/hooks";
 import { AgreementOf } from "./agreement";
+import { useAids } from "./aids";
+import { Compare } from "./compare";
+import { Curves } from "./curves";
 import { goTo, Header, useReading, useTurns } from "./episode";
 import { Group } from "./group";
 import { useKeys } from "./keys";
+import { Live, Watch } from "./live";
 import type { Line } from "./record";
 import { Labels, ReviewHome, SampleReview, TableReview } from "./review";
 import { address, ask, type Run, run, type Summary } from "./run";
@@ -26,14 +30,18 @@ function App() {
   useEffect(() => {
     document.title = ["Studio", ...parts.filter(Boolean).map(clear)].join(" · ");
   }, [path]);
+  const two = new URLSearchParams(query);
+  const [a, b] = [two.get("a"), two.get("b")];
+  const compared = path === "compare" && a !== null && b !== null && <OfTwo key={query} a={run(a)} b={run(b)} />;
   return (
     <>
       <nav class="bar" aria-label="place">
         <a href="#/">Studio</a>
-        {name && <a href={address.episodes(name)}>{clear(name)}</a>}
-        {name && ["shapes", "tasks", "review", "agreement"].map((one) => <a href={`#/${encodeURIComponent(name)}/${one}`}>{one}</a>)}
+        {name && !compared && <a href={address.episodes(name)}>{clear(name)}</a>}
+        {name && !compared && <a href={address.live(name)}>in play</a>}
+        {name && !compared && ["curves", "shapes", "tasks", "review", "agreement"].map((one) => <a href={`#/${encodeURIComponent(name)}/${one}`}>{one}</a>)}
       </nav>
-      <main>{screen === "review" && rest[0] ? <SampleReview run={name} name={rest[0]} /> : name ? <OfRun key={name} run={run(name)} screen={screen} rest={rest} query={new URLSearchParams(query)} /> : <Runs />}</main>
+      <main>{compared ? compared : screen === "review" && rest[0] ? <SampleReview run={name} name={rest[0]} /> : name ? <OfRun key={name} run={run(name)} screen={screen} rest={rest} query={new URLSearchParams(query)} /> : <Runs />}</main>
     </>
   );
 }
@@ -56,6 +64,10 @@ function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: s
   const [member = 0, attempt = 0] = place.split(".").map(Number);
   let shown = <Table run={run} where={query.get("where") ?? ""} sort={query.get("sort") ?? ""} />;
   if (screen === "g") shown = <Group run={run} task={task} attempt={Number(query.get("attempt") ?? 0)} />;
+  if (screen === "curves") shown = <Curves run={run} x={query.get("x") ?? ""} />;
+  if (screen === "live") {
+    shown = task ? <Watch key={here} run={run} task={task} member={member} attempt={attempt} /> : <Live run={run} />;
+  }
   if (screen === "e") {
     const turn = query.has("t") ? Number(query.get("t")) : -1;
     shown = <Episode run={run} task={task} member={member} attempt={attempt} turn={turn} />;
@@ -84,18 +96,31 @@ function reviewed(run: Run, of: string): number {
   return run.columns.row(decoded(task), member, attempt);
 }
 
+function OfTwo({ a, b }: { a: Run; b: Run }) {
+  const [, redraw] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => {
+    const ends = [a, b].map((one) => one.listen(() => redraw(undefined as never)));
+    return () => ends.forEach((end) => end());
+  }, [a, b]);
+  const wrong = [a.error, b.error].find(Boolean);
+  return wrong ? <p class="notice" role="alert">{clear(wrong)}</p> : <Compare a={a} b={b} />;
+}
+
 function Runs() {
+  const [chosen, setChosen] = useState<string[]>([]);
   const [runs, setRuns] = useState<Summary[]>();
   const [error, setError] = useState("");
   useEffect(() => {
     ask<Summary[]>("runs").then(setRuns, (problem: unknown) => setError(String(problem)));
   }, []);
-  const help = useKeys([]);
+  const [first, second] = chosen;
+  const help = useKeys([["c", "compare the two runs that are chosen", () => second && (location.hash = address.compare(first ?? "", second))]]);
   if (error) return <p class="notice" role="alert">{error}</p>;
   return (
     <>
       <div class="bar">
         <h1>Runs</h1>
+        {second ? <a href={address.compare(first ?? "", second)}>compare {clear(`${first} → ${second}`)}</a> : <span class="dim">choose two to compare them</span>}
         {help}
       </div>
       <table class="runs">
@@ -110,6 +135,12 @@ function Runs() {
           {(runs ?? []).map((one) => (
             <tr>
               <th scope="row">
+                <input
+                  type="checkbox"
+                  aria-label={`compare ${clear(one.name)}`}
+                  checked={chosen.includes(one.name)}
+                  onChange={() => setChosen(chosen.includes(one.name) ? chosen.filter((name) => name !== one.name) : [...chosen, one.name].slice(-2))}
+                />{" "}
                 <a href={address.episodes(one.name)}>{clear(one.name)}</a> {one.active && <span title="is being written">●</span>}
               </th>
               <td>{clear(one.environment ?? "")}</td>
@@ -180,9 +211,11 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
   const link = (index: number) => address.episode(run.name, task, member, attempt, index);
   const turns = useTurns({ trace, environment, raw, link });
   const here = () => address.episode(run.name, task, member, attempt, Math.max(0, at()));
+  const aids = useAids({ trace, environment, at, changes: () => run.changes(row), seconds: () => run.seconds(row) });
   const file = `api/${run.address}/export?n=${row}`;
   const help = useKeys([
     ...keys,
+    ...aids.keys,
     ["J", "next episode of the table", other(rows, 1)],
     ["K", "previous episode of the table", other(rows, -1)],
     ["]", "next member of the group", other(members, 1)],
@@ -191,6 +224,7 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
     ["x", "review the episode", go(address.review(run, row))],
     ["g e", "all episodes", go(address.episodes(run.name))],
     ["g r", "samples and reviews", go(address.reviews(run.name))],
+    ["g l", "what is in play", go(address.live(run.name))],
     ["y", "copy the address of this turn", () => void navigator.clipboard.writeText(new URL(here(), location.href).href)],
     ["Escape", "back to the table", () => history.back()],
   ]);
@@ -214,7 +248,11 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
       </p>
       <Header trace={trace} environment={environment} link={link} />
       <Labels run={run} row={row} />
-      {turns}
+      {aids.lanes}
+      <div class="reading">
+        {turns}
+        {aids.panel}
+      </div>
     </>
   );
 }

@@ -1,4 +1,5 @@
 // The table of episodes: a virtual list of rows of one height.
+import type { VNode } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useKeys } from "./keys";
 import { address, type Run } from "./run";
@@ -6,14 +7,17 @@ import { clear, figure } from "./text";
 import { compile, matching } from "./where";
 
 const ROW = 26;
-const SPARE = 8;
+const SPARE = 3;
 const MOST_REWARDS = 5;
+const MOST_DRAWN = 5000;
 
 interface Cell {
   key: string;
   label: string;
   width: string;
   show: (row: number) => string;
+  // Texts may be wider than their column. To clip a cell costs as much as to paint it.
+  clip?: boolean;
 }
 
 function cells(run: Run): Cell[] {
@@ -29,6 +33,7 @@ function cells(run: Run): Cell[] {
     label,
     width,
     show: (row) => clear(columns.text(key, row)),
+    clip: true,
   });
   const judged = [...columns.byName.values()].filter((one) => one.level === "trajectory" || one.level === "group");
   const some = (key: string) => columns.find(key)?.data.some((value) => value > 0) ?? false;
@@ -131,6 +136,8 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
     ["g s", "shapes of failure", () => go(address.shapes(run.name))],
     ["g t", "tasks and tools", () => go(`#/${encodeURIComponent(run.name)}/tasks`)],
     ["g r", "samples and reviews", () => go(address.reviews(run.name))],
+    ["g c", "curves over versions", () => go(address.curves(run.name))],
+    ["g l", "what is in play", () => go(address.live(run.name))],
     ["f", "filter", () => field.current?.focus()],
     ["/", "filter by text", () => field.current?.focus()],
     ["s", "sort by the next column", () => go(address.episodes(run.name, where, next))],
@@ -140,7 +147,35 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
 
   const first = Math.max(0, Math.floor(top / ROW) - SPARE);
   const size = Math.ceil(height / ROW) + 2 * SPARE;
-  const visible = [...rows.subarray(first, first + size)];
+  const visible = rows.subarray(first, first + size);
+  // Lines that stay while one scrolls are the same elements, which are not compared again.
+  const drawn = useMemo(() => new Map<number, VNode>(), [rows, shown, chosen, size]);
+  const line = (place: number) => {
+    const row = rows[place] ?? 0;
+    const known = drawn.get(place);
+    if (known) return known;
+    if (drawn.size > MOST_DRAWN) drawn.clear();
+    const made = (
+      <div
+        key={place % size}
+        style={{ top: `${place * ROW}px` }}
+        id={`row-${row}`}
+        role="row"
+        aria-rowindex={place + 2}
+        aria-selected={place === chosen}
+        class="line"
+        onClick={() => open(row)}
+      >
+        {shown.map((cell, column) => (
+          <div role="gridcell" class={cell.clip ? "clip" : ""}>
+            {column ? cell.show(row) : <a tabIndex={place === chosen ? 0 : -1} href={address.row(run, row)}>{cell.show(row)}</a>}
+          </div>
+        ))}
+      </div>
+    );
+    drawn.set(place, made);
+    return made;
+  };
   const head = columns.head;
   const indexing = head !== undefined && !head.done;
   return (
@@ -213,24 +248,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
           onScroll={(event) => setTop(event.currentTarget.scrollTop)}
         >
           <div style={{ height: `${rows.length * ROW}px` }} role="presentation">
-              {visible.map((row, n) => (
-                <div
-                  key={(first + n) % size}
-                  style={{ top: `${(first + n) * ROW}px` }}
-                  id={`row-${row}`}
-                  role="row"
-                  aria-rowindex={first + n + 2}
-                  aria-selected={first + n === chosen}
-                  class="line"
-                  onClick={() => open(row)}
-                >
-                  {shown.map((cell, column) => (
-                    <div role="gridcell">
-                      {column ? cell.show(row) : <a tabIndex={first + n === chosen ? 0 : -1} href={address.row(run, row)}>{cell.show(row)}</a>}
-                    </div>
-                  ))}
-                </div>
-              ))}
+            {[...visible].map((_, n) => line(first + n))}
           </div>
         </div>
       </div>

@@ -71,9 +71,9 @@ class Advice(msgspec.Struct, kw_only=True):
     played: int = 0
     refused: dict[str, int] = {}
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, reason: object) -> None:
         """Counts a refused proposal."""
-        self.refused[reason] = self.refused.get(reason, 0) + 1
+        self.refused[str(reason)] = self.refused.get(str(reason), 0) + 1
 
 
 class ProposedOp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -136,8 +136,7 @@ class Advisor:
     def greet(self) -> None:
         """Asks for an empty reply, so that a wrong name, address or key is known before the audit.
 
-        Raises:
-            UsageError: The endpoint refuses the request, or nothing listens there.
+        Raises UsageError if the endpoint refuses the request, or nothing listens there.
         """
         try:
             asyncio.run(self._ask("Reply with {}", "{}", GREETING_S))
@@ -179,7 +178,7 @@ class Advisor:
             try:
                 claim, ops = accepted(raw, known, ctx.offers)
             except Refused as why:
-                self.advice.refuse(str(why))
+                self.advice.refuse(why)
                 continue
             self.advice.played += 1
             ctx.count_comparisons()
@@ -198,12 +197,8 @@ class Advisor:
     def _reply(self, ctx: AuditContext) -> _Answer:
         if self._trouble:
             raise ctx.not_checked(self._trouble)
-        system = SYSTEM.format(
-            ops=MAX_OPS,
-            probes=MAX_PROBES,
-            classes=", ".join(CLASSES),
-            relations="\n".join(f"- {name}: {claim.about}" for name, claim in CLAIMS.items()),
-        )
+        relations = "\n".join(f"- {name}: {claim.about}" for name, claim in CLAIMS.items())
+        system = SYSTEM.format(ops=MAX_OPS, probes=MAX_PROBES, classes=", ".join(CLASSES), relations=relations)
         user, self.advice.cut = composed(ctx)
         self.advice.prompt = codec.digest(codec.dumps((system, user)))
         try:
@@ -223,7 +218,7 @@ class Advisor:
         try:
             said = _read(raw, Suspicion)
         except Refused as why:
-            self.advice.refuse(str(why))
+            self.advice.refuse(why)
             return None
         if said.class_ not in CLASSES:
             self.advice.refuse(f"a suspicion of the unknown class {short(said.class_)}")
@@ -256,8 +251,9 @@ def composed(ctx: AuditContext) -> tuple[str, list[str]]:
 
     found: list[str] = []
     left = SOURCE_CHARS
-    for name, lines in _files(ctx).items():
-        text = "\n".join(f"{place}\t{line}" for place, line in enumerate(lines, 1))
+    for name, path in _files(ctx).items():
+        lines = enumerate(path.read_text("utf-8", "replace").splitlines(), 1)
+        text = "\n".join(f"{place}\t{line}" for place, line in lines)
         found.append(fenced(name, text, left))
         left = max(0, left - len(text))
     found.append(fenced("tools", _json(ctx.about.tools), TOOL_CHARS))
@@ -274,19 +270,17 @@ def composed(ctx: AuditContext) -> tuple[str, list[str]]:
     return "\n\n".join([*found, f"Besides reset and call the subject has: {', '.join(offered)}"]), cut
 
 
-def _files(ctx: AuditContext) -> dict[str, list[str]]:
-    """Returns the lines of the subject's files by folder and name."""
-    paths = dict.fromkeys(Path(source.path) for source in ctx.sources)
-    return {"/".join(path.parts[-2:]): path.read_text("utf-8", "replace").splitlines() for path in paths}
+def _files(ctx: AuditContext) -> dict[str, Path]:
+    """Returns the subject's files by folder and name."""
+    return {"/".join(path.parts[-2:]): path for path in (Path(source.path) for source in ctx.sources)}
 
 
 def _place(ctx: AuditContext, place: str) -> str:
     """Returns "path:line" if the model names a line of one of the subject's files, else nothing."""
     name, _, line = place.rpartition(":")
-    files = {"/".join(Path(source.path).parts[-2:]): source.path for source in ctx.sources}
-    path = next((path for short_, path in files.items() if name in (short_, Path(path).name)), "")
+    path = next((path for short_, path in _files(ctx).items() if name in (short_, path.name)), None)
     is_line = line.isascii() and line.isdigit() and len(line) < 7
-    return f"{path}:{int(line)}" if path and is_line else ""
+    return f"{path}:{int(line)}" if path is not None and is_line else ""
 
 
 def _json(value: Any) -> str:

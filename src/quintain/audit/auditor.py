@@ -16,11 +16,10 @@ import msgspec
 from quintain import codec
 from quintain.audit.facts.failure_rate import ENOUGH, Rate, measure
 from quintain.audit.kernel.check import Check, NotChecked
-from quintain.audit.kernel.child import Child, SubjectBroken
-from quintain.audit.kernel.context import AuditContext, OutOfTime
+from quintain.audit.kernel.child import WORKERS, Child, SubjectBroken, WorkerPool
+from quintain.audit.kernel.context import AuditContext, OutOfTime, spread
 from quintain.audit.kernel.finding import CLASSES, CONFIDENCES, SEVERITIES, CheckResult, Finding, Status
 from quintain.audit.kernel.loader import About, Subject
-from quintain.audit.kernel.pool import WORKERS, WorkerPool
 from quintain.audit.kernel.probe import ProcessContext, reset
 from quintain.audit.report.details import detailed
 
@@ -67,7 +66,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def coverage(self) -> dict[str, str]:
         """Returns "checked", or "not_checked: " and the reason, by class."""
-        return {class_: _covered([one for one in self.checks if one.class_ == class_]) for class_ in CLASSES}
+        found: dict[str, str] = {}
+        for class_ in CLASSES:
+            checks = [one for one in self.checks if one.class_ == class_]
+            is_checked = any(one.status in ("checked", "partly") for one in checks)
+            reasons = "; ".join(sorted({one.reason for one in checks})) or "no check of this class was asked for"
+            found[class_] = "checked" if is_checked else f"not_checked: {reasons}"
+        return found
 
     @property
     def stops(self) -> bool:
@@ -132,19 +137,19 @@ def audit(
     about, _ = digest_of(subject)
     with contextlib.closing(WorkerPool(_named(subject, about))) as pool:
         until = None if budget is None else started + _FOR_CHECKS * budget
-        ctx = AuditContext(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
+        ctx = AuditContext(pool, about, spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         ctx.digest = about.fingerprint or _digest(about)
         done, found, failures = _all(checks, ctx, watch)
         extra = 0.0 if stage is None else _after(stage, ctx, watch, done=done, found=found)
         ctx.until = None if budget is None else started + budget + extra
-        findings = detailed(_distinct(found, ctx), ctx)
+        findings = tuple(detailed(_distinct(found, ctx), ctx))
     return Report(
         subject=subject,
         kind=about.kind,
         digest=ctx.digest,
         about=about,
         checks=tuple(done),
-        findings=tuple(findings),
+        findings=findings,
         tasks=(len(ctx.tasks), len(about.tasks)),
         failures=failures,
         shared_probes=ctx.shared_probes,
@@ -158,10 +163,8 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
 
     The failure rate is measured meanwhile, so that no budget ends before it.
 
-    A check that still computes after the budget and _GRACE_S is left to its thread, which ends with the process.
-
-    Raises:
-        SubjectBroken: No task can be begun.
+    A check that still computes after the budget and _GRACE_S is left to its thread, which ends with the process. Raises
+    SubjectBroken if no task can be begun.
     """
     _begins(ctx)
     with contextlib.suppress(OutOfTime):  # Each check says so.
@@ -172,16 +175,13 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
     begun: set[int] = set()
     rates = [_rate(ctx)] if all(check.alone for check in checks) else []
 
-    def rate() -> None:
-        rates.append(_rate(ctx))
-
     def run(waiting: Iterator[tuple[int, Check]]) -> None:
         for place, check in waiting:
             begun.add(place)
             watch(check, place, len(checks))
             results[place] = _run(check, contexts[place], found[place])
 
-    measuring = [] if rates else [threading.Thread(target=rate, daemon=True)]
+    measuring = [] if rates else [threading.Thread(target=lambda: rates.append(_rate(ctx)), daemon=True)]
     for is_alone, group in itertools.groupby(enumerate(checks), lambda placed: placed[1].alone):
         waiting = iter(list(group))
         count = 1 if is_alone else WORKERS
@@ -257,28 +257,9 @@ def _after(stage: Check, ctx: AuditContext, watch: Watch, *, done: list[CheckRes
     return result.seconds
 
 
-def _result(
-    check: Check,
-    ctx: AuditContext,
-    found: Sequence[Finding],
-    *,
-    status: Status,
-    reason: str,
-    unfinished: bool = True,
-    seconds: float = 0.0,
-) -> CheckResult:
-    return CheckResult(
-        check=check.id,
-        class_=check.class_,
-        status=status,
-        reason=reason,
-        unfinished=unfinished,
-        about=check.about,
-        probes=ctx.probes,
-        looked=ctx.comparisons,
-        findings=len(found),
-        seconds=seconds,
-    )
+def _result(check: Check, ctx: AuditContext, found: Sequence[Finding], **fields: Any) -> CheckResult:
+    given: dict[str, Any] = {"unfinished": True, "about": check.about, "probes": ctx.probes} | fields
+    return CheckResult(check=check.id, class_=check.class_, looked=ctx.comparisons, findings=len(found), **given)
 
 
 def _begins(ctx: AuditContext) -> None:
@@ -300,9 +281,7 @@ def _begins(ctx: AuditContext) -> None:
 def digest_of(subject: Subject) -> tuple[About, str]:
     """Returns the subject's description and digest.
 
-    Raises:
-        UsageError: The subject does not exist.
-        SubjectBroken: The subject does not load.
+    Raises UsageError if the subject does not exist, and SubjectBroken if the subject does not load.
     """
     with Child(subject, ProcessContext()) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
@@ -313,35 +292,18 @@ def _named(subject: Subject, about: About) -> Subject:
     return msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
 
 
-def _spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:
-    if count >= len(tasks):
-        return tuple(tasks)
-    return tuple(tasks[round(place * (len(tasks) - 1) / max(1, count - 1))] for place in range(count))
-
-
 def _distinct(found: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
     """Merges findings of one check with one title over their tasks, and returns the worst first."""
     kept: dict[str, Finding] = {}
     for one in found:
-        kept.setdefault(one.key, one)
-    whole = [_in_all(one, ctx) for one in kept.values()]
-    return sorted(whole, key=lambda one: (SEVERITIES.index(one.severity), CONFIDENCES.index(one.confidence)))
-
-
-def _in_all(one: Finding, ctx: AuditContext) -> Finding:
-    further = ctx.seen_in.get((one.check, one.title), {})
-    tasks = tuple(dict.fromkeys((*one.tasks, *(task for task in further if task))))
-    return msgspec.structs.replace(one, tasks=tasks)
+        if one.key not in kept:
+            further = [task for task in ctx.seen_in.get((one.check, one.title), {}) if task]
+            kept[one.key] = msgspec.structs.replace(one, tasks=tuple(dict.fromkeys((*one.tasks, *further))))
+    worst = {name: place for place, name in enumerate((*SEVERITIES, *CONFIDENCES))}
+    return sorted(kept.values(), key=lambda one: (worst[one.severity], worst[one.confidence]))
 
 
 def _digest(about: About) -> str:
     """Returns the digest of a subject without a fingerprint: of its tools, tasks and source texts."""
     texts = [codec.digest(Path(source.path).read_bytes()) for source in about.sources]
     return codec.digest(codec.dumps((about.kind, about.tasks, about.tools, sorted(about.offers), texts)))
-
-
-def _covered(checks: Sequence[CheckResult]) -> str:
-    if any(one.status in ("checked", "partly") for one in checks):
-        return "checked"
-    reasons = sorted({one.reason for one in checks})
-    return f"not_checked: {'; '.join(reasons) or 'no check of this class was asked for'}"

@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from quintain import codec
 from quintain.audit.facts.bounds import bounds
@@ -65,15 +66,26 @@ def audit_traces(path: Path, checks: Sequence[Check], *, seed: int = 0) -> Repor
     digest = codec.digest(codec.dumps([one.row() for one in report.judged]))
     found = [one for one in _findings(report, subject, digest) if one.class_ in classes]
     tasks = tuple(dict.fromkeys(one.task for one in report.judged))
+    failures = round(report.failures.rate * report.episodes)
     return Report(
         subject=subject,
         kind="traces",
         digest=digest,
         about=About("traces", tasks, (), frozenset({"traces"}), {}, ()),
-        checks=tuple(_checked(one, count, found) for one in checks),
+        checks=tuple(
+            CheckResult(
+                check=one.id,
+                class_=one.class_,
+                status="checked",
+                about=one.about,
+                looked=count,
+                findings=sum(finding.check == one.id for finding in found),
+            )
+            for one in checks
+        ),
         findings=tuple(found),
         tasks=(len(tasks), len(tasks)),
-        failures=_rate(report),
+        failures=Rate(failures, report.episodes, *bounds(failures, report.episodes, one_sided=True)),
         seed=seed,
         seconds=time.monotonic() - started,
     )
@@ -92,31 +104,16 @@ def checks_of_traces() -> list[Check]:
     return made
 
 
-def _checked(one: Check, count: int, found: Sequence[Finding]) -> CheckResult:
-    mine = sum(finding.check == one.id for finding in found)
-    return CheckResult(check=one.id, class_=one.class_, status="checked", about=one.about, looked=count, findings=mine)
-
-
-def _rate(report: triaged.RunReport) -> Rate:
-    failures = round(report.failures.rate * report.episodes)
-    return Rate(failures, report.episodes, *bounds(failures, report.episodes, one_sided=True))
-
-
 def _findings(report: triaged.RunReport, subject: Subject, digest: str) -> list[Finding]:
-    found = [
-        Finding(
-            check=f"x.traces_{sign.class_}",
-            class_=sign.class_,
-            part="S",
-            severity="warning",
-            confidence="hint",
-            title=sign.why,
-            observed={"what": sign.what, "episodes": list(sign.episodes)},
-            digest=digest,
-            subject=subject,
+    def made(class_: str, **fields: Any) -> Finding:
+        return Finding(check=f"x.traces_{class_}", class_=class_, digest=digest, subject=subject, **fields)
+
+    found: list[Finding] = []
+    for sign in report.warnings:
+        observed = {"what": sign.what, "episodes": list(sign.episodes)}
+        found.append(
+            made(sign.class_, part="S", severity="warning", confidence="hint", title=sign.why, observed=observed)
         )
-        for sign in report.warnings
-    ]
     groups: dict[tuple[str, int, str], list[LabeledEpisode]] = defaultdict(list)
     for judged in report.judged:
         for label in judged.labels:
@@ -125,9 +122,8 @@ def _findings(report: triaged.RunReport, subject: Subject, digest: str) -> list[
     for (class_, rule, owner), episodes in groups.items():
         label = next(one for one in episodes[0].labels if one.rule == rule and class_ in one.classes)
         found.append(
-            Finding(
-                check=f"x.traces_{class_}",
-                class_=class_,
+            made(
+                class_,
                 part=_PART.get(owner, "S"),
                 severity="error",
                 confidence="hint" if label.confidence == "hint" else "likely",
@@ -135,8 +131,6 @@ def _findings(report: triaged.RunReport, subject: Subject, digest: str) -> list[
                 tasks=tuple(dict.fromkeys(one.task for one in episodes))[:20],
                 where=f"{episodes[0].place}, turn {label.turn}, step {label.step}",
                 observed=[one.place for one in episodes[:5]],
-                digest=digest,
-                subject=subject,
             )
         )
     return found

@@ -6,9 +6,9 @@ terminated (SIGTERM). An unexpected exception keeps its traceback.
 
 Commands, one module each (`quintain replay-finding` is replay_finding):
 
-audit, conform, demo, export, keys, new, profile     the command of that name
-replay, replay_finding, rescore, reviews, run        the command of that name
-serve, show, studio, training, triage                the command of that name
+audit, conform, demo, export, keys, new, product     the command of that name
+profile, replay, replay_finding, rescore, reviews    the command of that name
+run, serve, show, studio, training, triage           the command of that name
 listing        `quintain list`
 
 Parts of the commands:
@@ -19,7 +19,6 @@ audit_table, summary, transcript           terminal views of an audit, a run, a 
 audit_accepted             findings that the author of an environment accepts
 audit_advisor              language model that proposes probes to an audit
 audit_causes               findings of one cause as one finding
-watch                      what each step of a trace changed in the world
 training_rows, parquet, whole_run          contents of exported files
 training_page              page of a training report
 logs                       logs of other tools as run folders
@@ -53,6 +52,7 @@ from .help import CommandGroup
 from .keys import keys
 from .listing import list_
 from .new import new
+from .product import product
 from .profile import profile
 from .replay import replay
 from .replay_finding import replay_finding
@@ -83,6 +83,7 @@ for command in (
     studio,
     reviews,
     profile,
+    product,
     export,
     replay,
     audit,

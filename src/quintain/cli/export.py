@@ -205,8 +205,7 @@ class _TaskParts:
 
     def _task(self, trace: Trace) -> Task[Any] | None:
         from quintain.errors import QuintainError
-
-        from .folders import task_of
+        from quintain.studio.watch import task_of
 
         try:
             return None if self._env is None else task_of(self._env, trace)

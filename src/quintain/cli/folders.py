@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
 from pathlib import Path
@@ -13,8 +12,6 @@ import msgspec
 from quintain.environment import Environment
 from quintain.errors import Frame, UsageError, short
 from quintain.record import Key, RunFolder
-from quintain.task import Task
-from quintain.trace import Trace
 from quintain.verifier import Verifier
 
 from . import programs, selection
@@ -185,20 +182,6 @@ class _FailureRow(msgspec.Struct):
     member: int
     attempt: int
     frames: tuple[Frame, ...]
-
-
-def task_of(env: Environment[Any], trace: Trace) -> Task[Any]:
-    """Returns the task of a trace; searches all splits if the environment does not have the trace's split.
-
-    Raises:
-        UsageError: The environment has no such task.
-    """
-    if trace.split in env.splits:
-        return env.task(trace.split, trace.task)
-    for split in env.splits:
-        with contextlib.suppress(UsageError):
-            return env.task(split, trace.task)
-    raise UsageError(f"{env.name} has no task {trace.task!r} in {', '.join(env.splits)}")
 
 
 def _stem(environment: str, agent: str) -> Path:

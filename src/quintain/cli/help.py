@@ -52,6 +52,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Serve": {
         "serve": ("quintain serve sales support", "quintain serve path/to/library.py:env --port 9000 --out served"),
+        "product": ("quintain product zendesk", "quintain product zendesk --port 8080 --tickets 1000 --json"),
         "keys": ("quintain keys add keys.json ann --role trainer", "quintain keys list keys.json"),
     },
 }

@@ -153,9 +153,10 @@ async def replay_here(paths: Sequence[Path], spec: str | None) -> ReplayResult:
     from quintain.chain import TaskChain
     from quintain.errors import UsageError
     from quintain.record import read_traces
+    from quintain.studio.watch import task_of
     from quintain.trace import Level
 
-    from .folders import environment_of, task_of
+    from .folders import environment_of
 
     verdict = ReplayResult(hash_seed=os.environ.get("PYTHONHASHSEED", "random"))
     with console.progress("replaying", count_episodes(paths)) as update:

@@ -126,9 +126,8 @@ def _rescored(path: Path, spec: str | None, *, verifier: str | None, out: Path |
 def _episodes(path: Path, env: Environment[Any]) -> Iterator[tuple[Task[Any], Trace]]:
     """Yields tasks and traces as they were written; members of a group together if the verifier judges groups."""
     from quintain.record import read_traces
+    from quintain.studio.watch import task_of
     from quintain.trace import Level
-
-    from .folders import task_of
 
     traces = list(read_traces(path))
     if env.verifier.at(Level.GROUP):

@@ -115,19 +115,21 @@ def run(invocation: console.Invocation, /, **given: Any) -> None:
 def _play(chosen: Plan, place: Path, arguments: list[str]) -> tuple[RunResult, int]:
     """Plays the run and returns its result with the number of episodes that existed before."""
     from quintain.studio.description import Description
+    from quintain.studio.recorder import Recorder
 
     from .folders import opened
     from .interruption import debugger, interruptible
     from .play import play, progress
 
     wanted = chosen.wanted
-    with opened(place, chosen.manifest, resume=wanted.resume) as folder:
+    with opened(place, chosen.manifest, resume=wanted.resume) as folder, Recorder(folder) as recorder:
         before = len(folder)
         Description.of(chosen.env).write(place)
         try:
             with progress(len(chosen.tasks) * wanted.group, f"{chosen.env.name}, {chosen.agent.name}") as watcher:
                 names = {"group": wanted.group, "seed": wanted.seed, "split": chosen.split}
-                running = play(chosen.env, chosen.agent, chosen.tasks, folder=folder, watcher=watcher, **names)
+                env = recorder.watch(chosen.env)
+                running = play(env, chosen.agent, chosen.tasks, folder=folder, watcher=watcher, **names)
                 with debugger() if wanted.debug else contextlib.nullcontext():
                     return asyncio.run(interruptible(running)), before
         except KeyboardInterrupt:

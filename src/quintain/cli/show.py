@@ -18,9 +18,8 @@ from . import console, options
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from quintain.studio.watch import StepChanges
     from quintain.trace import Trace
-
-    from .watch import StepChanges
 
 
 @click.command(short_help="Show a trace: turns, calls, changes, rewards.")
@@ -104,9 +103,9 @@ def _pick(path: Path, index: int | None, task: str | None) -> tuple[int, Trace]:
 def _watch(path: Path, spec: str | None, trace: Trace) -> tuple[StepChanges | None, str]:
     """Returns what each step changed; or None and the reason why the trace cannot be played again."""
     from quintain.errors import QuintainError
+    from quintain.studio.watch import task_of, watch
 
-    from .folders import environment_of, task_of
-    from .watch import watch
+    from .folders import environment_of
 
     try:
         env = environment_of(path, spec)

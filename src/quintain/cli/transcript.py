@@ -10,11 +10,11 @@ from rich.text import Text
 from quintain import codec
 from quintain.changes import MISSING, WorldChange, shown
 from quintain.errors import Frame
+from quintain.studio.watch import StepChanges
 from quintain.trace import Content, End, Level, Message, Reward, Step, ToolCall, Trace, Turn, plain
 
 from . import hints
 from .console import clipped, excerpts, grid, number, plural, print_wrapped, safe
-from .watch import StepChanges
 
 _LINES = 12
 _CHARACTERS = 1200

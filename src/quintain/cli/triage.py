@@ -123,7 +123,7 @@ def _findings(file: Path) -> list[AuditFinding]:
     """
     import msgspec
 
-    from quintain.audit.triage.case import AuditReport
+    from quintain.audit.triage.evidence import AuditReport
     from quintain.errors import UsageError
 
     try:

@@ -160,7 +160,8 @@ class Delegation(msgspec.Struct, frozen=True):
 def delegations(trace: Trace) -> Iterator[Delegation]:
     """Yields the tasks of subagents in a record, in the order of their first turns.
 
-    A thread belongs to the nearest earlier call of `task` with the prompt that the thread begins with.
+    A thread belongs to the nearest earlier call, of `task` or of another tool that delegates, whose argument `prompt`
+    the thread begins with.
     """
     threads: dict[int, list[Turn]] = {}
     for turn in trace.turns:
@@ -183,6 +184,5 @@ class _TaskCall(msgspec.Struct):
 def _prompts(turn: Turn) -> Iterator[str]:
     """Yields the prompts of the tasks that a turn gave."""
     for call in turn.reply.message.calls:
-        if call.name == "task":
-            with contextlib.suppress(msgspec.DecodeError, RecursionError):
-                yield msgspec.json.decode(call.arguments, type=_TaskCall).prompt
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):
+            yield msgspec.json.decode(call.arguments, type=_TaskCall).prompt

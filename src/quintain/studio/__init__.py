@@ -1,9 +1,14 @@
 """Studio: runs in the browser, as tables of episodes, pages of episodes and groups side by side.
 
 description  `environment.json`: what the record of a run says of its environment
+recorder     flight recorder: `live.jsonl`, and the seconds of each turn
+watch        replay of a trace that records the changes of each step
+player       child process that replays episodes
+replays      what each step changed: which environments are imported, the child and its time limit
 index        SQLite index of a run, filled in one pass over its traces
 shapes       what failed episodes have in common
 columns      the index as typed arrays, which the browser filters and sorts
+live         episodes in play
 folders      the runs below the folders that were named
 reviews      verdicts of people, one file a reviewer
 labels       verdicts of programs, such as triage

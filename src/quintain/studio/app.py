@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -24,7 +25,10 @@ from quintain.errors import UsageError
 from .access import Guard
 from .folders import Run, Runs
 from .page import TYPES, built, page
+from .replays import Replays, Unplayable
 from .review_routes import ReviewRoutes, said_of
+
+T = TypeVar("T")
 
 API = 1
 """Version of the API."""
@@ -35,7 +39,9 @@ _POLL_S = 0.5
 _MOST_WAIT_S = 25.0
 
 
-def build(runs: Runs, secret: str, port: int, *, reviewer: str | None = None) -> ASGIApp:
+def build(
+    runs: Runs, secret: str, port: int, *, reviewer: str | None = None, replays: Replays | None = None
+) -> ASGIApp:
     """Returns the ASGI application of the studio.
 
     Args:
@@ -43,8 +49,9 @@ def build(runs: Runs, secret: str, port: int, *, reviewer: str | None = None) ->
         secret: The token that a request must bring.
         port: Port at which it is asked.
         reviewer: Name of the person whose reviews are written; None for a studio that writes nothing.
+        replays: Replays that show what steps changed; by default of installed environments.
     """
-    studio = _Studio(runs)
+    studio = _Studio(runs, replays or Replays())
     answers: dict[str, Callable[[Request], Awaitable[Response]]] = {
         "/": studio.file,
         "/static/{name}": studio.file,
@@ -53,7 +60,11 @@ def build(runs: Runs, secret: str, port: int, *, reviewer: str | None = None) ->
         "/api/runs/{run}": studio.run,
         "/api/runs/{run}/columns": studio.columns,
         "/api/runs/{run}/episodes/{n:int}": studio.episode,
+        "/api/runs/{run}/episodes/{n:int}/changes": studio.changes,
+        "/api/runs/{run}/episodes/{n:int}/seconds": studio.seconds,
         "/api/runs/{run}/search": studio.search,
+        "/api/runs/{run}/live": studio.live,
+        "/api/runs/{run}/live/turns": studio.turns,
         "/api/runs/{run}/export": studio.export,
     }
     routes = [Route(path, answer) for path, answer in answers.items()]
@@ -63,6 +74,8 @@ def build(runs: Runs, secret: str, port: int, *, reviewer: str | None = None) ->
 
 
 async def _wrong(request: Request, error: Exception) -> Response:
+    if isinstance(error, Unplayable):
+        return _json({"detail": str(error)}, HTTPStatus.CONFLICT)
     status = HTTPStatus.NOT_FOUND if request.method in {"GET", "HEAD"} else HTTPStatus.BAD_REQUEST
     return _json({"detail": str(error)}, status)
 
@@ -74,8 +87,8 @@ def _json(value: Any, status: int = 200) -> Response:
 class _Studio:
     """Answers of the routes."""
 
-    def __init__(self, runs: Runs) -> None:
-        self._runs = runs
+    def __init__(self, runs: Runs, replays: Replays) -> None:
+        self._runs, self._replays = runs, replays
 
     async def file(self, request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -95,12 +108,8 @@ class _Studio:
     async def columns(self, request: Request) -> Response:
         """Returns the columns from a row on; waits for one if there is none."""
         run, start = self._run(request), _number(request, "from")
-        until = time.monotonic() + min(_number(request, "wait"), _MOST_WAIT_S)
-        while True:
-            message, news = await run_in_threadpool(run.columns, start, _SLICE_S)
-            if news or time.monotonic() > until or await request.is_disconnected():
-                return Response(message, media_type="application/octet-stream")
-            await asyncio.sleep(_POLL_S)
+        message = await _waited(request, lambda: run.columns(start, _SLICE_S))
+        return Response(message, media_type="application/octet-stream")
 
     async def episode(self, request: Request) -> Response:
         """Returns the line of an episode as it is on disk."""
@@ -110,18 +119,56 @@ class _Studio:
             return Response(status_code=HTTPStatus.NOT_MODIFIED)
         return Response(line, headers={"ETag": tag}, media_type="application/json")
 
+    async def changes(self, request: Request) -> Response:
+        """Returns what each step changed, a line a step, after a line on how the replay went."""
+        run, (start, end) = self._run(request), _turns(request)
+        line = await run_in_threadpool(run.index.line, request.path_params["n"])
+        manifest = run.facts()["run"]
+        found = await run_in_threadpool(self._replays.changes, manifest, line, codec.digest(line))
+        lines: list[Any] = [{"diverged": found.diverged, "stale": found.stale}]
+        lines += [step for step in found.steps if start <= step.turn < end]
+        return Response(b"\n".join(map(msgspec.json.encode, lines)), media_type="application/x-ndjson")
+
+    async def seconds(self, request: Request) -> Response:
+        """Returns the seconds of each turn of an episode: model, tools, verifier."""
+        return _json(await run_in_threadpool(self._run(request).index.seconds, request.path_params["n"]))
+
     async def search(self, request: Request) -> Response:
         """Returns the episodes from a row on that hold a text."""
         run, text = self._run(request), request.query_params.get("q", "")
         found, rows = await run_in_threadpool(run.index.search, text, _number(request, "from"))
         return _json({"found": found, "rows": rows})
 
+    async def live(self, request: Request) -> Response:
+        """Returns what is in play; waits until that is another `version` than `from`."""
+        live, known = self._run(request).live, _number(request, "from")
+
+        def ask() -> tuple[dict[str, Any], bool]:
+            found = live.playing()
+            return found, found["version"] != known
+
+        return _json(await _waited(request, ask))
+
+    async def turns(self, request: Request) -> Response:
+        """Returns the turns from `from` on of an episode in play; waits for one."""
+        live, start = self._run(request).live, _number(request, "from")
+        key = (request.query_params.get("task", ""), _number(request, "member"), _number(request, "attempt"))
+
+        def ask() -> tuple[dict[str, Any], bool]:
+            found = live.turns(key, start)
+            return found, found["head"] is None or bool(found["turns"])
+
+        return _json(await _waited(request, ask))
+
     async def export(self, request: Request) -> Response:
         """Returns one episode as an HTML file to be kept."""
         run, n = self._run(request), _number(request, "n")
         line = await run_in_threadpool(run.index.line, n)
-        facts = {"run": run.name, "environment": run.facts()["environment"]}
+        known = run.facts()
+        facts: dict[str, Any] = {"run": run.name, "environment": known["environment"], "seconds": run.index.seconds(n)}
         facts |= await run_in_threadpool(said_of, run, n)
+        with contextlib.suppress(Unplayable):  # Then the file has no changes.
+            facts["changes"] = await run_in_threadpool(self._replays.changes, known["run"], line, codec.digest(line))
         made = await run_in_threadpool(lambda: page(f"{run.name}, episode {n}", [line], **facts))
         name = quote(re.sub(r"[^\w.-]+", "_", f"{run.name}-{n}.html"))
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
@@ -129,6 +176,24 @@ class _Studio:
 
     def _run(self, request: Request) -> Run:
         return self._runs[request.path_params["run"]]
+
+
+async def _waited(request: Request, ask: Callable[[], tuple[T, bool]]) -> T:
+    """Returns what `ask` gives, once that is news, or as it is after the `wait` seconds of the request."""
+    until = time.monotonic() + min(_number(request, "wait"), _MOST_WAIT_S)
+    while True:
+        found, is_news = await run_in_threadpool(ask)
+        if is_news or time.monotonic() > until or await request.is_disconnected():
+            return found
+        await asyncio.sleep(_POLL_S)
+
+
+def _turns(request: Request) -> tuple[int, float]:
+    """Returns the bounds in `turns=A:B`; by default all turns."""
+    given = request.query_params.get("turns", ":")
+    if not (match := re.fullmatch(r"([0-9]{0,10}):([0-9]{0,10})", given)):
+        raise UsageError(f"turns must be A:B, as in 0:25, got {given!r}")
+    return int(match[1] or 0), float(match[2] or "inf")
 
 
 def _number(request: Request, name: str) -> int:

@@ -19,6 +19,7 @@ from .columns import Columns
 from .description import Description
 from .index import Index
 from .labels import Labels
+from .live import Live
 from .reviews import Reviews
 
 _ACTIVE_S = 20
@@ -35,6 +36,7 @@ class Run:
         self._index: Index | None = None
         self._columns = Columns()
         self.reviews, self.labels = Reviews(folder), Labels(folder)
+        self.live = Live(folder)
 
     @property
     def index(self) -> Index:

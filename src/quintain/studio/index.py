@@ -26,7 +26,7 @@ from quintain.trace import SCHEMA, SOLVED
 from .description import best_values
 from .shapes import shape
 
-VERSION = 3
+VERSION = 4
 """Version of the tables; raised with each change, so that an older index is made anew."""
 
 MOST_TOKENS = 2**32 - 1
@@ -50,7 +50,7 @@ CREATE TABLE episode (
 );
 CREATE TABLE timing (
     task TEXT, member INTEGER, attempt INTEGER,
-    model_s REAL, tool_s REAL, verifier_s REAL, queue_s REAL, total_s REAL,
+    model_s REAL, tool_s REAL, verifier_s REAL, queue_s REAL, total_s REAL, began REAL, by_turn TEXT,
     PRIMARY KEY (task, member, attempt)
 ) WITHOUT ROWID;
 CREATE TABLE broken (place INTEGER PRIMARY KEY, reason TEXT);
@@ -143,6 +143,8 @@ class _TimingFacts(msgspec.Struct, gc=False):
     verifier_s: float
     queue_s: float
     total_s: float
+    began: float | None = None
+    turns: list[tuple[float, float, float]] = []
 
 
 _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
@@ -209,6 +211,13 @@ class Index:
         if not found.startswith(_head(row[2])):
             raise UsageError(f"{self.traces} has changed since it was indexed; load the page again")
         return found
+
+    def seconds(self, n: int) -> list[tuple[float, float, float]]:
+        """Returns the (model, tool, verifier) seconds of each turn of an episode; empty if they were not measured."""
+        query = "SELECT by_turn FROM episode JOIN timing USING (task, member, attempt) WHERE n = ?"
+        with self.lock:
+            row = self.database.execute(query, (n,)).fetchone()
+        return msgspec.json.decode(row[0], type=list[tuple[float, float, float]]) if row else []
 
     def search(self, text: str, start: int = 0) -> tuple[list[int], int]:
         """Returns the episodes from `start` on whose line holds a text, and the number of episodes by now.
@@ -331,8 +340,9 @@ class Index:
         rows = list[tuple[Any, ...]]()
         for line in lines:
             with contextlib.suppress(*_UNREADABLE):  # Unreadable seconds count as not measured.
-                rows.append(msgspec.structs.astuple(_timing.decode(line)))
-        self.database.executemany("INSERT OR REPLACE INTO timing VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+                *plain, turns = msgspec.structs.astuple(_timing.decode(line))
+                rows.append((*plain, codec.text(turns)))
+        self.database.executemany("INSERT OR REPLACE INTO timing VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 class _Unusable(Exception):

@@ -15,16 +15,25 @@ from .app import build
 from .folders import Runs
 from .page import built
 from .places import folder, indexes
+from .replays import Replays
 
 ADDRESS = "127.0.0.1"
 
 
-def serve(places: Sequence[Path], *, port: int, reviewer: str | None, ready: Callable[[str], None]) -> None:
+def serve(
+    places: Sequence[Path],
+    *,
+    port: int,
+    env: str | None = None,
+    reviewer: str | None = None,
+    ready: Callable[[str], None],
+) -> None:
     """Shows runs until Ctrl-C.
 
     Args:
         places: Run folders, and folders of run folders.
         port: TCP port; 0 for any free one.
+        env: Environment to replay episodes with, in place of those that runs name.
         reviewer: Name of the person whose reviews are written; None for a studio that writes nothing.
         ready: Receives the address, token included, once requests are answered.
 
@@ -40,13 +49,15 @@ def serve(places: Sequence[Path], *, port: int, reviewer: str | None, ready: Cal
     port = line.getsockname()[1]
     secret = access.token(folder("XDG_STATE_HOME", ".local/state"))
 
+    replays = Replays(env)
+
     class ReadyServer(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             ready(f"http://{ADDRESS}:{port}/?token={secret}")
 
     config = uvicorn.Config(
-        build(runs, secret, port, reviewer=reviewer),
+        build(runs, secret, port, reviewer=reviewer, replays=replays),
         log_level="warning",
         access_log=False,
         lifespan="off",
@@ -57,4 +68,5 @@ def serve(places: Sequence[Path], *, port: int, reviewer: str | None, ready: Cal
         try:
             ReadyServer(config).run(sockets=[line])
         finally:
+            replays.close()
             runs.close()

@@ -25,16 +25,23 @@ UNSOLVED_FLOOR = 0.05
 """Least weight of a task that was never solved."""
 
 
+SHARED = 32
+"""Most episodes of its level that count for a task as if they were its own."""
+_Outcomes = tuple[float, float, int, int]
+
+
 class _SavedSampler(msgspec.Struct):
     """Saved state of a sampler.
 
     Attributes:
         drawn: Number of draws.
         known: Outcomes by task: successes and failures, both discounted, the version of the last group, episodes.
+        levels: The same by level.
     """
 
     drawn: int = 0
-    known: dict[str, tuple[float, float, int, int]] = {}
+    known: dict[str, _Outcomes] = {}
+    levels: dict[str, _Outcomes] = {}
 
 
 class Sampler(Generic[S]):
@@ -111,33 +118,48 @@ class AdaptiveSampler(Sampler[S]):
     the expected probability that a group of n is mixed, 1 - E[p^n] - E[(1 - p)^n], and at least a floor. A new task
     has nearly the highest weight, so exploration needs no bonus. Drawing is by rejection, exact and in constant time.
 
+    A task that is played a few times in a whole training tells little of itself. With `tag`, the outcomes of all tasks
+    of its level count for it, too, scaled to at most `SHARED` episodes.
+
     Args:
         tasks: Tasks of a split.
         seed: Seed of the draws.
         group: Episodes of a group, at least 2.
         half_life: Policy versions after which an outcome counts half.
+        tag: Tag of a task that names its level; empty if tasks share nothing.
     """
 
-    def __init__(self, tasks: Sequence[Task[S]], *, seed: int = 0, group: int = 8, half_life: float = 50.0) -> None:
+    def __init__(
+        self,
+        tasks: Sequence[Task[S]],
+        *,
+        seed: int = 0,
+        group: int = 8,
+        half_life: float = 50.0,
+        tag: str = "",
+    ) -> None:
         super().__init__(tasks, seed=seed)
         if group < 2:
             raise UsageError(f"group must be >= 2 to have a baseline, got {group}")
         if half_life <= 0:
             raise UsageError(f"half_life must be above 0 policy versions, got {half_life}")
-        self.group, self.half_life = group, half_life
+        self.group, self.half_life, self.tag = group, half_life, tag
         self.version = 0
 
     def _place(self, turn: int) -> int:
         rng = random.Random(f"{self.seed}/{turn}")  # noqa: S311 (draws of tasks, no secrets)
         while True:
             place = rng.randrange(len(self.tasks))
-            if rng.random() < self.weight(self.tasks[place].id):
+            if rng.random() < self.weight(self.tasks[place]):
                 return place
 
-    def weight(self, task: str) -> float:
+    def weight(self, task: Task[S]) -> float:
         """Returns the weight of a task, in (0, 1]."""
-        good, bad, _, played = self._now(task)
-        mixed = 1 - _power(1 + good, 1 + bad, self.group) - _power(1 + bad, 1 + good, self.group)
+        good, bad, _, played = self._now(self._progress.known, task.id)
+        all_good, all_bad, _, _ = self._now(self._progress.levels, task.tags.get(self.tag, ""))
+        part = min(1.0, SHARED / max(1.0, all_good + all_bad))
+        a, b = 1 + good + part * all_good, 1 + bad + part * all_bad
+        mixed = 1 - _power(a, b, self.group) - _power(b, a, self.group)
         return max(mixed, UNSOLVED_FLOOR if played and not good else SOLVED_FLOOR)
 
     def observe(self, group: Group) -> None:
@@ -146,12 +168,14 @@ class AdaptiveSampler(Sampler[S]):
         if not scores:
             return
         self.version = max(self.version, *(_version(trace) for trace in group.traces))
-        good, bad, _, played = self._now(group.task)
         won = sum(min(1.0, max(0.0, score)) for score in scores)
-        self._progress.known[group.task] = (good + won, bad + len(scores) - won, self.version, played + len(scores))
+        shared = [(self._progress.levels, level) for level in (group.traces[0].tags.get(self.tag),) if level]
+        for table, name in [(self._progress.known, group.task), *shared]:
+            good, bad, _, played = self._now(table, name)
+            table[name] = (good + won, bad + len(scores) - won, self.version, played + len(scores))
 
-    def _now(self, task: str) -> tuple[float, float, int, int]:
-        good, bad, version, played = self._progress.known.get(task, (0.0, 0.0, self.version, 0))
+    def _now(self, table: Mapping[str, _Outcomes], name: str) -> _Outcomes:
+        good, bad, version, played = table.get(name, (0.0, 0.0, self.version, 0))
         part = 0.5 ** ((self.version - version) / self.half_life)
         return good * part, bad * part, version, played
 

@@ -23,13 +23,16 @@ import msgspec
 
 from quintain import Trajectory, trajectories
 from quintain.environment import Environment
-from quintain.errors import UsageError
+from quintain.errors import ModelError, UsageError
 from quintain.harness import Agent, Model, Request
 from quintain.record import EpisodeRecord
 from quintain.rollouts import Draw, Group, rollouts
 from quintain.state import S
 from quintain.task import Task
 from quintain.trace import Reply
+
+from .curriculum import Sampler
+from .report.log import TrainingLog
 
 
 class Staleness:
@@ -148,12 +151,22 @@ class Batch(msgspec.Struct, frozen=True):
 class Buffer:
     """Groups between play and trainer. It belongs to one event loop, and nothing but waiting is asynchronous.
 
+    Args:
+        staleness: Admission rule.
+        log: Log that gets a line per batch, for the update that starts from it.
+        sampler: Sampler whose picture is logged.
+
     Attributes:
         dropped: Groups that were dropped since the last batch, which the next ledger will have.
     """
 
-    def __init__(self, staleness: Staleness) -> None:
-        self.staleness = staleness
+    def __init__(
+        self, staleness: Staleness, log: TrainingLog | None = None, sampler: Sampler[Any] | None = None
+    ) -> None:
+        self.staleness, self._log, self._sampler, self._step = staleness, log, sampler, staleness.version
+        self._played: dict[int, Group] = {}
+        self._lost: list[Group] = []
+        self._stale: list[Group] = []
         self._ready: list[EndedGroup] = []
         self.dropped: list[Dropped] = []
         self._unkept = 0
@@ -168,8 +181,8 @@ class Buffer:
     def begin(self) -> None:
         self.staleness.running += 1
 
-    def add(self, played: EndedGroup) -> None:
-        """Takes a group that has ended; one that is too old is dropped.
+    def add(self, played: EndedGroup, group: Group | None = None) -> None:
+        """Takes a group that has ended, with its episodes for the log; one that is too old is dropped.
 
         Raises:
             UsageError: A version is not one that the trainer can have published.
@@ -182,8 +195,11 @@ class Buffer:
                 "must count alike, so give the first version (version=) and call advance() after each update"
             )
         self.staleness.running -= 1
+        if self._log is not None and group is not None:
+            self._played[played.index] = group
         if not played.rows and not played.cancelled:
             self._unkept += 1
+            self._lost += self._episodes([played])
         elif played.cancelled or self._is_stale(played):
             self._drop(played, "in flight")
         else:
@@ -226,6 +242,10 @@ class Buffer:
         taken, self._ready = self._ready[: self.staleness.batch], self._ready[self.staleness.batch :]
         batch = Batch([row for played in taken for row in played.rows], self._ledger(taken))
         self.dropped, self._unkept = [], 0
+        if self._log is not None:
+            groups, newest = [*self._episodes(taken), *self._lost], batch.ledger.version - min(0, batch.ledger.lag_min)
+            self._log.update(groups, step=self._step, version=newest, stale=self._stale, sampler=self._sampler)
+            self._step, self._lost, self._stale = self._step + 1, [], []
         return batch
 
     def finish(self) -> None:
@@ -261,6 +281,12 @@ class Buffer:
         lag = self.staleness.version - (played.oldest or 0)
         counts = {"tokens": played.tokens, "episodes": played.episodes}
         self.dropped.append(Dropped(task=played.task, place=place, lag=lag, **counts))
+        # A group that was cancelled has no baseline, but the log counts it as too old.
+        self._stale += [msgspec.structs.replace(group, kept=True) for group in self._episodes([played])]
+
+    def _episodes(self, groups: Iterable[EndedGroup]) -> list[Group]:
+        """Returns and forgets the episodes of some groups."""
+        return [self._played.pop(one.index) for one in groups if one.index in self._played]
 
     def _ledger(self, taken: list[EndedGroup]) -> Ledger:
         version = self.staleness.version
@@ -295,6 +321,15 @@ def _tokens(rows: Iterable[Trajectory]) -> int:
     return sum(end - first for row in rows for _, first, end in row.turns)
 
 
+def _oldest(reply: Reply) -> int | None:
+    """Returns the oldest version that drew a token of a reply."""
+    if reply.tokens is None or not reply.tokens.completion:
+        return None
+    if not reply.tokens.versions:
+        return reply.policy_version
+    return min(number for _, number in reply.tokens.versions)
+
+
 class _Ticket:
     """A group in play: what it has drawn so far, and the tasks of the event loop that play it."""
 
@@ -325,14 +360,11 @@ class _Ticket:
         finally:
             self._playing.discard(playing)
 
-    def note(self, reply: Reply) -> None:
-        """Notes what a reply drew."""
-        if reply.tokens is None or not reply.tokens.completion:
-            return
-        self.tokens += len(reply.tokens.completion)
-        for _, number in reply.tokens.versions or ((0, reply.policy_version),):
-            if number is not None and (self.oldest is None or number < self.oldest):
-                self.oldest = number
+    def note(self, reply: Reply, number: int | None) -> None:
+        """Notes what a reply drew, and the oldest version that drew it."""
+        self.tokens += len(reply.tokens.completion) if reply.tokens else 0
+        if number is not None and (self.oldest is None or number < self.oldest):
+            self.oldest = number
 
     def sweep(self, least: int) -> None:
         """Cancels the group if it has a token of an older version than the least."""
@@ -356,6 +388,9 @@ class Player(Generic[S]):
         group: Episodes per task.
         seed: Of the worlds.
         split: Name for the record.
+
+    Attributes:
+        least: Oldest version that may be played now.
     """
 
     def __init__(
@@ -364,7 +399,7 @@ class Player(Generic[S]):
         self._env, self._model, self._group = env, _Watched(model, self), group
         self._names: dict[str, Any] = {"seed": seed, "split": split}
         self._open: dict[int, _Ticket] = {}
-        self._least = self._drawn = 0
+        self.least = self._drawn = 0
 
     async def play(self, draws: AsyncIterator[Task[S] | Draw[S]]) -> AsyncGenerator[tuple[EndedGroup, Group], None]:
         """Yields each group as soon as it ends.
@@ -393,15 +428,28 @@ class Player(Generic[S]):
 
     def sweep(self, least: int) -> None:
         """Cancels groups in play that have a token of an older version than the least."""
-        self._least = least
+        self.least = least
         for ticket in self._open.values():
             ticket.sweep(least)
 
-    async def note(self, reply: Reply) -> None:
-        """Notes a reply at the group that plays; if the reply makes it too old, the episode ends here."""
+    async def note(self, reply: Reply, least: int) -> None:
+        """Notes a reply at the group that plays; if the reply makes it too old, the episode ends here.
+
+        Args:
+            reply: The reply.
+            least: `least` when it was asked for.
+
+        Raises:
+            ModelError: The reply was too old already when it was asked for.
+        """
+        if (number := _oldest(reply)) is not None and number < least:
+            raise ModelError(
+                f"a reply has tokens of version {number}, but when it was asked for, the oldest that may be trained on "
+                f"was {least}: the endpoint lacks the new weights; publish them before advance(), to each endpoint"
+            )
         if (ticket := _TICKET.get(None)) is not None:
-            ticket.note(reply)
-            ticket.sweep(self._least)
+            ticket.note(reply, number)
+            ticket.sweep(self.least)
             if ticket.cancelled:
                 await asyncio.sleep(0)
 
@@ -425,9 +473,10 @@ class _Watched:
         chosen = cast(Model, self._model) if self._agent is None else self._agent.model(task, seed)
 
         async def ask(request: Request) -> Reply:
+            least = self._player.least
             reply = await chosen(request)
             if request.role == "agent" and isinstance(cast(object, reply), Reply):
-                await self._player.note(reply)
+                await self._player.note(reply, least)
             return reply
 
         return ask
@@ -482,7 +531,7 @@ class AsyncBatches(Generic[S]):
             async for played, group in self._player.play(self._draws()):
                 if not played.cancelled:
                     observe(group)
-                self._buffer.add(played)
+                self._buffer.add(played, group)
             self._buffer.finish()
         except asyncio.CancelledError:
             self._buffer.fail(UsageError("the pipeline is closed: its play was cancelled"))
@@ -511,6 +560,7 @@ def pipeline(
     seed: int = 0,
     split: str = "",
     version: int = 0,
+    log: TrainingLog | None = None,
 ) -> AsyncBatches[S]:
     """Returns batches of rows for asynchronous training, an async iterator.
 
@@ -526,9 +576,12 @@ def pipeline(
         seed: Of the worlds.
         split: Name for the record.
         version: Version of the weights that the endpoint has now.
+        log: Log that gets a line per batch, with the groups that were dropped since the one before. Its steps count
+            batches, from `version` on.
 
     Raises:
         UsageError: A number is out of its range.
     """
     staleness = Staleness(bound=bound, batch=batch_groups, concurrent=env.config.concurrency, version=version)
-    return AsyncBatches(Player(env, model, group=group, seed=seed, split=split), sampler, Buffer(staleness))
+    buffer = Buffer(staleness, log, sampler if isinstance(sampler, Sampler) else None)
+    return AsyncBatches(Player(env, model, group=group, seed=seed, split=split), sampler, buffer)

@@ -36,6 +36,7 @@ from .control import Controlled
 from .convert import columns, convert
 from .curriculum import Sampler
 from .engine import Engine
+from .report.log import TrainingLog
 
 
 class RolloutFunc(Generic[S]):
@@ -49,6 +50,8 @@ class RolloutFunc(Generic[S]):
         model: What plays; by default an `Engine` on the trainer's own model.
         split: Split of the tasks.
         control: Where a `model` of your own gets the weights from, at the first episode of each optimizer step.
+        log: Log that gets a line each time that groups are played for training, with loss, gradient norm and learning
+            rate that the trainer logged last. One that is not finite ends the training.
     """
 
     def __init__(
@@ -58,8 +61,9 @@ class RolloutFunc(Generic[S]):
         *,
         split: str = "train",
         control: Controlled | None = None,
+        log: TrainingLog | None = None,
     ) -> None:
-        self._env, self._model, self._split, self._control = env, model, split, control
+        self._env, self._model, self._split, self._control, self._log = env, model, split, control, log
         self._played, self._step = 0, -1
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
@@ -83,6 +87,8 @@ class RolloutFunc(Generic[S]):
             groups = asyncio.run(self._play(draws, size))
         finally:
             network.train(is_training)
+        if self._log is not None and is_training:
+            self._log.update(groups, step=int(trainer.state.global_step), metrics=_numbers(trainer))
         rows = [row for group in groups for row in _one_per_episode(group)]
         end = trainer.processing_class.eos_token_id
         empty = {"prompt_ids": [end], "completion_ids": [end], "logprobs": [0.0], "env_mask": [0], "score": None}
@@ -151,6 +157,12 @@ def score(
     return score
 
 
+def _numbers(trainer: Any) -> dict[str, float]:
+    """Returns the optimizer's numbers that the trainer logged last; a mean of rewards may be NaN, these may not."""
+    last: Mapping[str, Any] = next(iter(trainer.state.log_history[-1:]), {})
+    return {name: float(last[name]) for name in ("loss", "grad_norm", "learning_rate") if name in last}
+
+
 def _one_per_episode(group: Group) -> list[Trajectory | None]:
     rows = {row.member: row for row in trajectories(group.traces) if row.last and any(row.mask)}
     return [rows.get(member) for member in range(len(group.rollouts))]
@@ -168,6 +180,8 @@ class RolloutWorker(Generic[S]):
         ahead: Most episodes in groups that are begun and not in the queue, and most rows in the queue; by default four
             groups. Rows older than the trainer's `max_staleness` are dropped there, so many of them are a waste.
         advantages: Function of `quintain.train.advantages` with one value per episode; by default `row.advantage`.
+        log: Log that gets a line for each version of the weights, with the groups that were played since the one
+            before. Rows that the trainer drops later count as trained.
 
     Attributes:
         rollout_buffer: Queue of `RolloutSample`.
@@ -183,7 +197,9 @@ class RolloutWorker(Generic[S]):
         group: int = 8,
         ahead: int | None = None,
         advantages: Callable[[Rows], PerToken] | None = None,
+        log: TrainingLog | None = None,
     ) -> None:
+        self._log, self._logged = log, queue.SimpleQueue[Group]()
         self._tasks = Sampler(env.tasks("train")) if tasks is None else tasks
         self._env, self._model, self._group, self._advantages = env, model, group, advantages
         self._ahead = 4 * group if ahead is None else ahead
@@ -206,8 +222,11 @@ class RolloutWorker(Generic[S]):
             self._thread.join()
 
     def update_model_version(self, model_version: int) -> None:
-        """Notes the version that is live."""
+        """Notes the version that is live, and logs the groups that were played before."""
         self._version = model_version
+        if self._log is not None:
+            groups = [self._logged.get() for _ in range(self._logged.qsize())]
+            self._log.update(groups, step=model_version)
 
     def check_health(self, stale_after_s: float) -> None:
         """Raises the error that ended the play, such as RunStopped, or a TimeoutError if no group came for so long."""
@@ -236,6 +255,8 @@ class RolloutWorker(Generic[S]):
         array = package("numpy", extra="trl").array
         async for group in rollouts(self._env, self._ask, self._tasks, group=self._group, ahead=self._ahead):
             self._seen_s = time.monotonic()
+            if self._log is not None:
+                self._logged.put(group)
             failed = sum(trace.score is None for trace in group.traces)
             self.metrics_queue.put({"episodes/without_score": (failed, len(group.rollouts))})
             rows = [row for row in trajectories(group.traces) if any(row.mask)]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
 import pytest
 
 from quintain.audit.auditor import audit
 from quintain.audit.checks import judge
-from quintain.audit.checks._judge_code import smells
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Subject
@@ -124,9 +122,6 @@ def found(folder: Path, kind: str) -> list[Finding]:
         ("lines", "x.judge_is_asked_safely", "proven"),
         ("short", "x.judge_is_asked_safely", "proven"),
         ("sentence", "x.judge_is_asked_safely", "proven"),
-        ("memory", "x.judge_judges_each_alone", "proven"),
-        ("again", "x.judge_judges_each_alone", "proven"),
-        ("norubric", "x.judge_knows_the_rubric", "proven"),
         ("first", "x.judge_reads_verdicts", "proven"),
     ],
 )
@@ -150,8 +145,3 @@ def test_a_bad_judge_is_caught(tmp_path: Path, kind: str, check: str, confidence
 )
 def test_a_careful_judge_is_left_alone(tmp_path: Path, kind: str) -> None:
     assert not found(tmp_path, f"quiz_{kind}")
-
-
-def test_a_loose_reading_is_seen_in_the_code() -> None:
-    code = "def judge(reply):\n  try:\n    return 'yes' in reply.lower()\n  except ValueError:\n    return 0.5\n"
-    assert sorted(smell.line for smell in smells(ast.parse(code))) == [3, 5]

@@ -12,7 +12,6 @@ from quintain.audit.auditor import audit
 from quintain.audit.checks import leak
 from quintain.audit.checks._leak_codes import decoded
 from quintain.audit.checks._leak_explore import evened, finds, stands_in
-from quintain.audit.checks._leak_reading import wrong_calls
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Subject
@@ -198,13 +197,6 @@ def test_files_and_fields_of_the_world_are_left_alone(tmp_path: Path, kind: str)
 )
 def test_a_number_is_found_in_each_code(text: str) -> None:
     assert finds(f"Report of May. ref {text} .", "90210")
-
-
-def test_wrong_calls_within_the_schema_come_first() -> None:
-    tool = {"name": "pay", "properties": {"to": {"type": "string"}, "cents": {"type": "integer", "maximum": 900}}}
-    first, *others = wrong_calls(tool, [{"to": "Ada", "cents": 5}])
-    assert first.value == {"to": "Ada", "cents": 900}
-    assert {"to": "", "cents": 5} in [op.value for op in others[:2]]
 
 
 def test_numbers_are_found_by_themselves_and_however_they_are_spelled() -> None:

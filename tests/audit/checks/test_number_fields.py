@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from quintain.audit.checks.false_resolution import far_fields
+from quintain.audit.checks.leak import example
 from quintain.audit.checks.reward_clipping import near
+from quintain.audit.checks.reward_hack import answer_battery, every_candidate
+from quintain.audit.kernel.check import Check
 from tests.audit.checks._found import found
 
 COSTS = '''
@@ -46,6 +50,42 @@ class Exact:
 class Larger(Exact):
     def right(self, cost, portions):
         return cost >= self.TASKS[self.task][0] and portions == self.TASKS[self.task][1]
+
+
+class Rounded(Exact):
+    def right(self, cost, portions):
+        return round(cost / 100) == round(self.TASKS[self.task][0] / 100) and portions == self.TASKS[self.task][1]
+
+
+class Tolerant(Exact):
+    def right(self, cost, portions):
+        return abs(cost - self.TASKS[self.task][0]) <= 50 and portions == self.TASKS[self.task][1]
+
+
+class Evaluated(Exact):
+    def right(self, cost, portions):
+        known = dict(zip(("cost_cents", "portions"), self.TASKS[self.task]))
+        return (known.get(cost, cost), known.get(portions, portions)) == self.TASKS[self.task]
+
+
+class Example(Exact):
+    def reset(self, task, seed):
+        return f"{super().reset(task, seed)} Such as {json.dumps(self.shown())}"
+
+    def shown(self):
+        return {"cost_cents": 1000, "portions": 4}
+
+
+class Answered(Example):
+    def shown(self):
+        return dict(zip(("cost_cents", "portions"), self.TASKS[self.task]))
+
+
+class Contained(Exact):
+    def score(self):
+        return float(all(str(one) in self.said for one in self.TASKS[self.task]))
+
+    TASKS = {"a": (2282, 25), "b": (950, 64), "c": (1207, 36)}
 '''
 
 
@@ -56,15 +96,27 @@ def costs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_field_that_takes_larger_numbers_is_proven(costs: Path) -> None:
-    [one] = found(costs, "Larger", [near])
-    assert (one.confidence, one.severity, one.title) == (
-        "proven",
-        "error",
-        "a wrong number is paid in full: a hundred times it",
-    )
+@pytest.mark.parametrize(
+    ("name", "check", "title"),
+    [
+        ("Larger", near, "a wrong number is paid in full: a hundred times it"),
+        ("Larger", far_fields, "a number far from the right one is paid in full in a field of the answer"),
+        ("Rounded", near, "a wrong number is paid in full: 2346, while 2250 is not"),
+        ("Answered", example, "the example in the prompt is the answer"),
+        ("Evaluated", answer_battery, "an answer with the name of each field in place of its value is paid in full"),
+        ("Contained", every_candidate, "a reply that names every fact that could be meant is paid in full"),
+    ],
+)
+def test_wrong_field_that_is_paid_is_proven(costs: Path, name: str, check: Check, title: str) -> None:
+    [one] = found(costs, name, [check])
+    assert (one.confidence, one.severity, one.title) == ("proven", "error", title)
 
 
-@pytest.mark.slow
-def test_exact_fields_are_left_alone(costs: Path) -> None:
-    assert not found(costs, "Exact", [near])
+def test_example_with_values_of_its_own_is_left_alone(costs: Path) -> None:
+    assert not found(costs, "Example", [example])
+
+
+@pytest.mark.parametrize("name", [pytest.param("Exact", marks=pytest.mark.slow), "Tolerant"])
+def test_exact_and_tolerant_fields_have_no_proven_error(costs: Path, name: str) -> None:
+    named = found(costs, name, [near, far_fields, answer_battery, every_candidate])
+    assert {one.severity for one in named} == ({"warning"} if name == "Tolerant" else set())

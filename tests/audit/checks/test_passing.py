@@ -8,7 +8,6 @@ import pytest
 
 from quintain.audit.checks import _drift_rows as rows_
 from quintain.audit.checks import _drift_told as drift
-from quintain.audit.checks import _race_fuzz as fuzz
 from tests.audit.checks._found import firm, found
 
 DESK = '''
@@ -147,16 +146,6 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.slow
-def test_timed_write_is_not_attributed_to_the_refused_call(file: Path) -> None:
-    assert firm(found(file, "Desk", [fuzz.refused_calls])) == []
-
-
-@pytest.mark.slow
-def test_write_by_a_refused_call_is_proven(file: Path) -> None:
-    assert any(finding.stops for finding in found(file, "Writes", [fuzz.refused_calls]))
-
-
 def test_rows_are_of_the_table_that_has_most_of_their_fields() -> None:
     events = [{"id": number, "at": 10 - number} for number in range(4)]
     orders = [{"id": number, "placed": number, "status": "sent"} for number in range(4)]
@@ -174,7 +163,11 @@ def test_the_id_of_what_is_new_is_not_the_one_that_was_told(tmp_path: Path, name
     assert any("leaves out its invoice_id" in finding.title for finding in findings) == is_bug
 
 
-@pytest.mark.slow
-def test_rows_are_not_known_by_a_field_that_most_of_them_lack(tmp_path: Path) -> None:
-    (tmp_path / "orders.py").write_text(ORDERS)
-    assert firm(found(tmp_path / "orders.py", "Orders", [rows_.whole])) == []
+@pytest.mark.parametrize("value", [1_772_442_117.0, "2026-03-02", "2026-03-02T23:30:00Z"])
+def test_time_is_known_by_its_value(value: object) -> None:
+    assert rows_.is_time(value)
+
+
+@pytest.mark.parametrize("value", [4150, 0.5, "I2", "now", None])
+def test_other_value_is_not_taken_for_a_time(value: object) -> None:
+    assert not rows_.is_time(value)

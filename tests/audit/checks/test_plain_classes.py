@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import BROKE, Report, audit
-from quintain.audit.checks import _drift_settings, _reward_once, _silent_unlisted
-from quintain.audit.checks._reward_once import tries_told
+from quintain.audit.checks import _drift_settings
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.loader import Subject
 
-CHECKS = [one for module in (_drift_settings, _reward_once, _silent_unlisted) for one in checks_of(module)]
+CHECKS = [one for module in (_drift_settings,) for one in checks_of(module)]
 PLAIN = '''
 TOWNS = ["Aldbrook", "Birkfjord", "Casterly", "Dunmere"]
 PEOPLE = {"Aldbrook": 1200, "Birkfjord": 870, "Casterly": 15300, "Dunmere": 402}
@@ -234,16 +233,3 @@ QUICK = {"UntilRight"}
 def test_a_plain_class_contradicts_itself(file: Path, name: str) -> None:
     report = audited(file, name)
     assert [(one.title, one.confidence, one.severity) for one in report.findings] == [(CASES[name], "proven", "error")]
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("Submit the number; you have three attempts.", 3),
-        ("An answer may only be given once.", 1),
-        ("Only the first answer counts, so answer only once.", 1),
-        ("Use all of these numbers. Each number can only be used once.", 0),
-    ],
-)
-def test_tries_are_read_of_answers_alone(text: str, count: int) -> None:
-    assert tries_told(text) == count

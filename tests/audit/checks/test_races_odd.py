@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 NOTES = '''
 import ast
 import re
+import traceback
 
 TEXT = {"type": "string", "maxLength": 3000}
 
@@ -92,6 +93,25 @@ class Digits(Notes):
         text = self.notes.get("second", "")
         return float(text.isdigit() and int(text) == 3)
 
+class Talkative(Notes):
+    """Answers an unknown query with its own traceback."""
+
+    def find(self, query):
+        try:
+            return {"text": self.notes[query]}
+        except KeyError:
+            return {"error": traceback.format_exc()}
+
+class Shell(Notes):
+    """Sound: runs the agent's code, and shows the traceback of that."""
+
+    def write(self, title, text):
+        try:
+            exec(text, {})
+        except Exception:
+            return {"error": traceback.format_exc()}
+        return {"ok": True}
+
 class Eager(Notes):
     """Measures before it checks."""
 
@@ -144,6 +164,14 @@ def test_odd_content_that_breaks_later_calls_is_proven(file: Path, factory: str,
     assert (found.class_, found.part, found.severity, found.confidence) == ("races", part, "error", "proven")
     assert found.title.startswith(title)
     assert [line["do"] for line in found.trajectory][:2] == ["reset", "call"]
+
+
+@pytest.mark.parametrize(("factory", "count"), [("Talkative", 1), ("Shell", 0)])
+def test_traceback_of_the_environment_is_proven_and_one_of_the_agent_is_not(
+    file: Path, factory: str, count: int
+) -> None:
+    found = [one for one in _audited(file, factory, "x.odd_calls").findings if "traceback" in one.title]
+    assert [(one.severity, one.confidence) for one in found] == [("error", "proven")] * count
 
 
 @pytest.mark.slow

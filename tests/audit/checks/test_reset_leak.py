@@ -10,7 +10,6 @@ import pytest
 from quintain.audit.auditor import Report, audit
 from quintain.audit.checks import reset_leak as reset
 from quintain.audit.kernel.check import Check
-from quintain.audit.kernel.clock_skew import shim
 from quintain.audit.kernel.loader import Subject
 
 SUBJECTS = """
@@ -147,8 +146,6 @@ class Shallow(Sound):
 ALL = (
     reset.episode_isolation,
     reset.episode_determinism,
-    reset.session_isolation,
-    reset.episode_canary,
     reset.snapshot_restore,
     reset.seed_control,
 )
@@ -176,15 +173,6 @@ def test_a_sound_subject_is_let_alone(subjects: Path, name: str) -> None:
     assert {one.status for one in report.checks} == {"checked"}
 
 
-def test_class_state_is_found_with_its_shortest_trajectory(subjects: Path) -> None:
-    found = asked(subjects, "Kept", reset.episode_canary).findings
-    assert {(one.confidence, one.class_, one.part) for one in found} == {("proven", "reset_leak", "S")}
-    assert {one.title for one in found} == {
-        "get_note shows in the next episode what was written in an episode before",
-        "get_note shows in another session what was written in an episode before",
-    }
-
-
 @pytest.mark.parametrize(
     ("name", "check", "title", "trajectory"),
     [
@@ -195,7 +183,6 @@ def test_class_state_is_found_with_its_shortest_trajectory(subjects: Path) -> No
             ["reset", "set_note", "reset", "get_note"],
             marks=pytest.mark.slow,
         ),
-        pytest.param("Kept", reset.session_isolation, "another session", None, marks=pytest.mark.slow),
         pytest.param(
             "Failed",
             reset.episode_isolation,
@@ -211,7 +198,6 @@ def test_class_state_is_found_with_its_shortest_trajectory(subjects: Path) -> No
             marks=pytest.mark.slow,
         ),
         pytest.param("Hashed", reset.episode_determinism, "PYTHONHASHSEED", None, marks=pytest.mark.slow),
-        pytest.param("Global", reset.session_isolation, "another session plays", None, marks=pytest.mark.slow),
         pytest.param("Zero", reset.seed_control, "seed 0 is not taken for a seed", None, marks=pytest.mark.slow),
         pytest.param("Shallow", reset.snapshot_restore, "get_note is not what it was", None, marks=pytest.mark.slow),
     ],
@@ -221,13 +207,6 @@ def test_a_leak_is_found(subjects: Path, name: str, check: Check, title: str, tr
     assert {(one.confidence, one.severity, one.class_) for one in found} == {("proven", "error", "reset_leak")}
     if trajectory is not None:
         assert trajectory in [[acts(line) for line in one.trajectory] for one in found]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shim() is None, reason="no C compiler here")
-def test_dependence_on_the_day_is_found(subjects: Path) -> None:
-    (found,) = asked(subjects, "Today", reset.wall_clock).findings
-    assert "what reset gives depends on the wall clock" in found.title
 
 
 FIELDS = """
@@ -258,19 +237,3 @@ def lent(view):
 
 env = qn.Environment("library", tasks=tasks, harness=qn.ToolLoop(), verifier=qn.Verifier(lent), state=Library)
 """
-
-
-def test_annotated_field_of_a_state_is_not_class_state(tmp_path: Path) -> None:
-    path = tmp_path / "library.py"
-    path.write_text(FIELDS)
-    titles = [one.title for one in audit(Subject(f"{path}:env"), [reset.reset_leak_code]).findings]
-    assert titles == ["drawn belongs to the class Library, so all sessions change one and the same"]
-
-
-@pytest.mark.slow
-def test_code_that_keeps_and_draws_is_hinted_at(subjects: Path) -> None:
-    kept = asked(subjects, "Kept", reset.reset_leak_code).findings
-    assert any("notes belongs to the class Kept" in one.title for one in kept)
-    drawn = asked(subjects, "Drawn", reset.reset_leak_code).findings
-    assert any("uuid.uuid4" in one.title for one in drawn)
-    assert {one.confidence for one in (*kept, *drawn)} == {"hint"}

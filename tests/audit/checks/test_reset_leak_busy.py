@@ -8,8 +8,8 @@ import pytest
 
 from quintain.audit.auditor import audit
 from quintain.audit.checks import reset_leak as reset
+from quintain.audit.kernel.child import WorkerPool
 from quintain.audit.kernel.loader import Subject
-from quintain.audit.kernel.pool import WorkerPool
 from quintain.audit.kernel.probe import Op, Probe, call
 from quintain.audit.kernel.probe import reset as begin
 

@@ -227,7 +227,6 @@ class Forgetful(Sound):
 ALL = (
     reset.episode_isolation,
     reset.episode_determinism,
-    reset.session_isolation,
     reset.snapshot_restore,
 )
 
@@ -265,12 +264,6 @@ def test_a_sound_library_is_let_alone(subjects: Path, name: str) -> None:
         pytest.param("Numbered", reset.episode_isolation, "lend: loan is another one after", marks=pytest.mark.slow),
         pytest.param(
             "Forgetful", reset.episode_isolation, "list_mail: known is another one after", marks=pytest.mark.slow
-        ),
-        pytest.param(
-            "Forgetful",
-            reset.session_isolation,
-            "list_mail: known is another one when another session",
-            marks=pytest.mark.slow,
         ),
         pytest.param(
             "Partly", reset.snapshot_restore, "lend: loan is another one after a restore", marks=pytest.mark.slow

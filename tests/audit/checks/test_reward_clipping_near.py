@@ -278,8 +278,6 @@ def subjects(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "costs something once, and nothing any more, though it is counted",
             marks=pytest.mark.slow,
         ),
-        pytest.param("Hours", clipping.near_arguments, "book: a wrong start is paid in full", marks=pytest.mark.slow),
-        pytest.param("Euros", clipping.near_arguments, "book: a wrong cents is paid in full", marks=pytest.mark.slow),
         pytest.param("Digits", clipping.near, "a wrong number is paid in full: 0.1 % ", marks=pytest.mark.slow),
     ],
 )
@@ -298,15 +296,10 @@ def test_tolerance_on_both_sides_is_a_likely_warning(subjects: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "checks"),
     [
-        pytest.param("Garden", (clipping.ladder, clipping.damage_pays, clipping.components), marks=pytest.mark.slow),
         pytest.param("Squared", (clipping.ladder, clipping.damage_pays), marks=pytest.mark.slow),
         ("Free", (clipping.damage_pays,)),
         ("Mentioned", (clipping.damage_pays,)),
         ("Clean", (clipping.damage_pays,)),
-        ("Booking", (clipping.near_arguments,)),
-        ("Bounded", (clipping.near_arguments,)),
-        ("Enough", (clipping.near_arguments,)),
-        ("Sums", (clipping.near, clipping.spelling)),
         ("Tolerant", (clipping.near,)),
     ],
 )

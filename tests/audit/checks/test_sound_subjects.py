@@ -8,14 +8,11 @@ import pytest
 
 from quintain.audit import auditor
 from quintain.audit.auditor import audit
-from quintain.audit.checks import _drift_nested as lists
-from quintain.audit.checks import _drift_rows as rows
 from quintain.audit.checks import _silent_unknown as silent_unknown
 from quintain.audit.checks import (
     action_drift,
     false_resolution,
     races,
-    reset_leak,
     reward_clipping,
     reward_hack,
     stale_cache,
@@ -33,14 +30,9 @@ DESIGNS = Path(__file__).with_name("_sound_designs.py")
 @pytest.mark.parametrize(
     ("name", "check"),
     [
-        pytest.param("Orders", unsolvable.one_is_meant, marks=pytest.mark.slow),
-        pytest.param("Refunded", unsolvable.one_is_meant, marks=pytest.mark.slow),
-        ("Asked", unsolvable.one_is_meant),
-        pytest.param("Over", false_resolution.described_effect, marks=pytest.mark.slow),
         pytest.param("Fans", false_resolution.paid_without_effect, marks=pytest.mark.slow),
         pytest.param("Pieces", reward_hack.right_in_sum, marks=pytest.mark.slow),
         ("Steps", reward_hack.right_in_sum),
-        ("Places", lists.nested),
         ("Files", silent_unknown.unknown_names),
         ("Files", action_drift.prompts),
     ],
@@ -57,11 +49,8 @@ def test_session_local_changes_are_not_proven_damage() -> None:
     ("name", "check"),
     [
         pytest.param("Sums", reward_hack.answer_battery, marks=pytest.mark.slow),
-        pytest.param("Rooms", rows.whole, marks=pytest.mark.slow),
         pytest.param("Squares", races.odd_calls, marks=pytest.mark.slow),
         ("Forms", action_drift.prompts),
-        ("Returns", action_drift.enough),
-        pytest.param("Structs", reset_leak.reset_leak_code, marks=pytest.mark.slow),
         pytest.param("Cached", reward_hack.collateral_damage, marks=pytest.mark.slow),
         ("Acting", reward_hack.collateral_damage),
         ("Cached", stale_cache.read_your_writes),
@@ -76,7 +65,6 @@ def test_no_finding_for_sound_designs(name: str, check: Check) -> None:
 @pytest.mark.parametrize(
     ("name", "check"),
     [
-        ("Clients", unsolvable.provenance),
         pytest.param("Lengths", reward_clipping.near, marks=pytest.mark.slow),
     ],
 )
@@ -113,8 +101,3 @@ def test_episodes_without_a_solution_and_a_verdict_are_no_failures(monkeypatch: 
     rate = audit(Subject(f"{DESIGNS}:Ends"), [unsolvable.floor_gap]).failures
     assert rate.is_low
     assert set(rate.scores) == {"0", "1"}
-
-
-def test_check_that_reads_prose_proves_nothing() -> None:
-    assert action_drift.enough.at_most == "likely"
-    assert races.odd_calls.at_most == "proven"

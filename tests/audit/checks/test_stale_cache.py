@@ -153,8 +153,6 @@ ALL = (
     stale.cache_keys,
     stale.cache_sessions,
     stale.score_is_now,
-    stale.concurrent_reads,
-    stale.read_orders,
 )
 
 
@@ -194,7 +192,6 @@ def test_a_cache_that_writes_do_not_clear_is_found_by_its_shortest_trajectory(su
 @pytest.mark.parametrize(
     ("name", "check", "title"),
     [
-        pytest.param("Cached", stale.read_orders, "get_item gives what it gave before", marks=pytest.mark.slow),
         pytest.param("Eventual", stale.visible_at_once, "until time has passed", marks=pytest.mark.slow),
         pytest.param(
             "Keyed",
@@ -209,15 +206,8 @@ def test_a_cache_that_writes_do_not_clear_is_found_by_its_shortest_trajectory(su
             marks=pytest.mark.slow,
         ),
         pytest.param("Early", stale.score_is_now, "another one when it was asked for before", marks=pytest.mark.slow),
-        pytest.param("Threaded", stale.concurrent_reads, "in 8 threads", marks=pytest.mark.slow),
     ],
 )
 def test_staleness_of_other_kinds_is_found(subjects: Path, name: str, check: Check, title: str) -> None:
     found = asked(subjects, name, check).findings
     assert [one.class_ for one in found if title in one.title and one.confidence == "proven"] == ["stale_cache"]
-
-
-def test_a_key_that_leaves_out_a_parameter_is_hinted_at(subjects: Path) -> None:
-    (found,) = asked(subjects, "Keyed", stale.cache_code).findings
-    assert found.confidence == "hint"
-    assert "leaves out status" in found.title

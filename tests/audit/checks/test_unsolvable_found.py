@@ -22,12 +22,12 @@ def asked(name: str, *checks: Check, tasks: int = 30) -> Report:
 
 
 ALL = (
-    unsolvable.oracle_max, unsolvable.solved_under_seeds, unsolvable.provenance, unsolvable.gold_rule,
-    unsolvable.strictness, unsolvable.task_set, unsolvable.prompt_rule, unsolvable.room_to_look,
-    unsolvable.idle_under_seeds, unsolvable.one_for_all, unsolvable.refused_look, unsolvable.solution_in_bounds,
-    flaky_verifier.verdict_early, flaky_verifier.verdict_by_session,
-    flaky_verifier.verdict_later, flaky_verifier.verdict_by_way, flaky_verifier.spelling_by_task,
-    flaky_verifier.equivalent_spelling, flaky_verifier.verifier_purity,
+    unsolvable.oracle_max, unsolvable.solved_under_seeds, unsolvable.gold_rule,
+    unsolvable.strictness, unsolvable.task_set,
+    unsolvable.idle_under_seeds, unsolvable.refused_look,
+
+    flaky_verifier.spelling_by_task,
+    flaky_verifier.verifier_purity,
 )  # fmt: skip
 
 
@@ -40,8 +40,6 @@ def test_a_sound_subject_is_let_alone(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "check"),
     [
-        ("FreePrice", unsolvable.provenance),
-        ("Computed", unsolvable.provenance),
         ("Fine", unsolvable.gold_rule),
         ("Strict", flaky_verifier.spelling_by_task),
         ("Lenient", unsolvable.strictness),
@@ -52,34 +50,17 @@ def test_a_look_alike_is_let_alone(name: str, check: Check) -> None:
 
 
 @pytest.mark.slow
-def test_a_price_that_the_agent_is_told_of_is_no_error() -> None:
-    found = asked("Declared", unsolvable.strictness, flaky_verifier.verdict_by_way).findings
-    assert {one.severity for one in found} == {"warning"}
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "check", "part", "title", "tasks"),
     [
-        ("NoPlate", unsolvable.provenance, "T", "given a plate that the agent", {"service 2"}),
-        ("NoPrice", unsolvable.provenance, "T", "given a price that the agent", {"service 5"}),
-        ("Misled", unsolvable.prompt_rule, "T", "another price than the prompt names", {"service 5"}),
-        ("Short", unsolvable.room_to_look, "C", "allows no more reads than its solution makes", None),
-        ("Same", unsolvable.one_for_all, "T", "in tasks that ask for different things", None),
         ("Hasty", unsolvable.strictness, "V", "more looks than it needs", None),
-        ("Hasty", flaky_verifier.verdict_by_way, "V", "ends in the same world", None),
         ("FullOnTuesdays", unsolvable.solved_under_seeds, "T", "not under another", {"service 0", "service 4"}),
         ("LitBefore", unsolvable.idle_under_seeds, "T", "under some seeds", None),
         ("OldGold", unsolvable.gold_rule, "T", "of calculate is the answer of all", {"sum 6"}),
         ("Coarse", unsolvable.gold_rule, "S", "calculate rounds off digits", None),
-        ("Barred", unsolvable.solution_in_bounds, "T", "book_service is given a price", None),
         ("Unfiled", unsolvable.refused_look, "T", "reads by read_list is not there", {"sum 5"}),
         ("Twins", unsolvable.task_set, "T", "two tasks look the same", {"sum 1", "sum 2"}),
         ("Uneven", flaky_verifier.spelling_by_task, "V", "a number as 5.0 in place of 5", {"sum 4"}),
-        ("Listed", flaky_verifier.equivalent_spelling, "V", "as sets in another order", None),
-        ("Early", flaky_verifier.verdict_early, "V", "asked for on the way", None),
-        ("Late", flaky_verifier.verdict_later, "V", "seconds or minutes later", None),
-        ("Moody", flaky_verifier.verdict_by_session, "V", "not scored alike in every session", None),
     ],
 )
 def test_wrong_task_is_proven(name: str, check: Check, part: str, title: str, tasks: set[str] | None) -> None:

@@ -65,7 +65,7 @@ def hostile() -> Finding:
         trajectory=[_line("reset", HOSTILE, CLOSING * 30), crashed],
         beside=[{"context": {"zone": HOSTILE}, "trajectory": [_line("reset", HOSTILE, HOSTILE * 30)]}] * 3,
         expected={HOSTILE: CLOSING * 5},
-        observed={"histograms": {HOSTILE: drawing}, "load": points(), "more": HOSTILE},
+        observed={"histograms": {HOSTILE: drawing}, "more": HOSTILE},
         teaches=HOSTILE,
         where=CLOSING,
         probes=(Probe((reset("one"),)),),
@@ -87,21 +87,6 @@ def read() -> Finding:
         observed="except Exception: return 0.0",
         replay="quintain audit desk.py:Desk --check x.source",
     )
-
-
-def points() -> list[dict[str, Any]]:
-    """Returns measurements under load."""
-    return [
-        {
-            "qps": qps,
-            "p50": 5 + qps / 50,
-            "p95": 9 + qps / 20,
-            "p99": 12 + qps / 5,
-            "errors": qps // 300,
-            "equal": qps < 300,
-        }
-        for qps in (10, 100, 400)
-    ]
 
 
 def checks() -> list[CheckResult]:

@@ -9,7 +9,7 @@ import pytest
 
 from quintain.audit.report.page import page
 from tests.audit.page.browser import Browser, program
-from tests.audit.page.documents import CLOSING, document, hostile, points, read, stale
+from tests.audit.page.documents import CLOSING, document, hostile, read, stale
 
 pytestmark = pytest.mark.skipif(program() is None, reason="Chromium is not installed: apt-get install chromium")
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(program() is None, reason="Chromium is not insta
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("page") / "report.html"
-    made.write_text(page(document(stale(), hostile(), read(), load=points())), "utf-8")
+    made.write_text(page(document(stale(), hostile(), read())), "utf-8")
     return made
 
 

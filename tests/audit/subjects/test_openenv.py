@@ -172,7 +172,7 @@ def test_tools_and_tasks_are_listed(mcp: bool) -> None:
         assert subject.call("nope", {}) == {"error": "nope", "error_type": "tool_not_found"}
         with pytest.raises(SubjectFailure, match="transport_error"):
             subject.call("lost", {})
-        with pytest.raises(UsageError, match="unknown task 'test/0'"):
+        with pytest.raises(UsageError, match="a task is called train/0"):
             subject.reset("test/0", 0)
         subject.close()
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import quintain as qn
 from quintain.audit.triage import LabeledEpisode, Reading, RunReport, triage
-from quintain.audit.triage.episode_log import EpisodeLog, of_trace
-from quintain.audit.triage.foreign import of_row
+from quintain.audit.triage.episode_log import EpisodeLog, of_row, of_trace
 from quintain.audit.triage.labels import Label
 from quintain.harness import Model
 from quintain.rollout import rollout

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import quintain as qn
 from quintain.audit.triage.evidence import ReplayEvidence, content, contradicts, difference
 from quintain.audit.triage.report import gather
-from quintain.audit.triage.shadow import Suspect
-from quintain.audit.triage.siblings import Run
+from quintain.audit.triage.siblings import Run, Suspect
 from quintain.rollouts import rollouts
 from quintain.task import Call
 from quintain.testing.fakes import Account, Bank, Counter, bank, counted

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quintain.audit.triage import read
-from quintain.audit.triage.foreign import number, of_row
+from quintain.audit.triage.episode_log import number, of_row
 from quintain.errors import TraceError, UsageError
 from tests.audit.triage.episodes import COUNTER, answers, asks, count, play, row, said
 

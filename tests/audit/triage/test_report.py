@@ -10,11 +10,10 @@ import pytest
 from quintain.audit.facts.bounds import bounds
 from quintain.audit.triage import Reading
 from quintain.audit.triage.evidence import FirstDifference, ReplayEvidence
-from quintain.audit.triage.provoked import AREA, features
 from quintain.audit.triage.reading import Unreadable
-from quintain.audit.triage.report import RunReport, merged, triage
-from quintain.audit.triage.review import CONTROL
+from quintain.audit.triage.report import CONTROL, RunReport, merged, triage
 from quintain.audit.triage.siblings import Run
+from quintain.audit.triage.signs import AREA, features
 from quintain.errors import UsageError
 from quintain.testing.fakes import counter
 from quintain.trace import Trace

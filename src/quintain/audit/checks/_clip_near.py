@@ -13,10 +13,14 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, answer, call, number, reset, score
 from quintain.audit.kernel.registry import relation
 
-from ._clip_numbers import APPROXIMATE, PRECISE, numeric, spelled, spellings, wrong
+from ._clip_numbers import APPROXIMATE, PRECISE, numeric, spelled, wrong
 from ._clip_states import EPSILON
 
 _FIELD = re.compile(r'"\w+"\s*:\s*(-?\d+(?:\.\d+)?)(?=\s*[,}])')
+_BOUND = re.compile(rf"{APPROXIMATE.pattern}|\bbound|budget|limit|maxim|minim|\bmax\b|\bmin\b")
+"""Words of a prompt after which a number on one side of another may be right."""
+STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+"""Distances from a right number at which both sides are tried."""
 ANSWERS = frozenset(
     {"answer", "value", "result", "response", "solution", "guess", "final", "prediction", "final_answer"}
 )
@@ -28,13 +32,6 @@ def pays_wrong(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The wrong answer is paid as much as the right one, and a far wrong one less."""
     right, near, far = (number(record.at("score")) for record in records)
     return right is not None and near is not None and far is not None and near >= right - EPSILON and far < right - 1e-6
-
-
-@relation
-def pays_spelling_less(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The same number, spelled in another way, is paid less."""
-    right, other_score = (number(record.at("score")) for record in records)
-    return right is not None and right > EPSILON and (other_score is None or other_score < right - EPSILON)
 
 
 class _Number(NamedTuple):
@@ -116,19 +113,24 @@ def near(ctx: AuditContext) -> Iterator[Finding | None]:
             ):
                 reported |= {neighbor.how, "any"}
                 is_tolerance = _is_tolerance(ctx, said, near=neighbor.value, full=solved)
+                uneven = _uneven(ctx, said, full=solved) if is_tolerance else None
+                wrong_value, how = neighbor.value, neighbor.how
+                if uneven is not None:
+                    is_tolerance, (wrong_value, nearer) = False, uneven
+                    far, how = said.says(spelled(nearer, text)), f"{wrong_value:g}, while {nearer:g} is not"
                 yield ctx.finding(
-                    f"a wrong number is paid in full: {neighbor.how}",
+                    f"a wrong number is paid in full: {how}",
                     said.says(text),
-                    said.says(spelled(neighbor.value, text)),
+                    said.says(spelled(wrong_value, text)),
                     far,
                     relation=f"{__name__}:pays_wrong",
                     marks=("score",),
                     minimise=0,
                     part="V",
-                    expected=f"less for {spelled(neighbor.value, text)} than for {text}",
+                    expected=f"less for {spelled(wrong_value, text)} than for {text}",
                     observed=paid,
                     teaches="that a nearly right value is enough"
-                    if abs(neighbor.value - value) < abs(value)
+                    if abs(wrong_value - value) < abs(value)
                     else "that magnitude does not matter",
                     at_most="hint" if vague or not is_plain else "likely" if is_tolerance else "proven",
                     severity="error" if is_plain and not is_tolerance else "warning",
@@ -143,33 +145,51 @@ def _is_tolerance(ctx: AuditContext, said: _Number, *, near: float, full: float)
     return other_side is not None and other_side >= full - EPSILON
 
 
+def _uneven(ctx: AuditContext, said: _Number, *, full: float) -> tuple[float, float] | None:
+    """Returns a number that is paid, and one on the other side, half as far, that is not: no tolerance is so."""
+    if not said.value.is_integer():
+        return None
+    steps = [step for step in STEPS if step <= 0.101 * abs(said.value)]
+    values = [said.value + sign * step for step in steps for sign in (1, -1)]
+    records = ctx.play_all([said.says(spelled(value, said.text)) for value in values])
+    paid = [value for value, seen in zip(values, records, strict=True) if (number(seen.at("score")) or 0.0) >= full]
+    lost = [value for value in values if value not in paid]
+    pairs = [(far, near) for far in paid for near in lost if (far - said.value) * (near - said.value) < 0]
+    wide = [(far, near) for far, near in pairs if 2 * abs(near - said.value) <= abs(far - said.value)]
+    return wide[0] if wide else None
+
+
+@check("x.far_fields", "false_resolution", needs=("oracle", "tasks"), value=85)
+def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a number far above, or far below, the right one in a field is not paid in full."""
+    for said in _fields(ctx):
+        ends = [said.says(spelled(sign * (abs(said.value) * 37 + 1009), said.text)) for sign in (1, -1)]
+        pair = ends if _is_paid(ctx, ends[0], said) else ends[::-1]
+        ctx.count_comparisons()
+        if _BOUND.search(_prompt(ctx, said.task).lower()) or not _is_paid(ctx, pair[0], said):
+            continue
+        found = ctx.finding(
+            "a number far from the right one is paid in full in a field of the answer",
+            said.says(said.text),
+            *pair,
+            relation=f"{__name__}:pays_wrong",
+            marks=("score",),
+            minimise=0,
+            part="V",
+            expected=f"less for it than for {said.text}, as for one far on the other side",
+            observed=str(pair[0].ops[-2].value)[-300:],
+            teaches="that any large, or any small, number is right",
+        )
+        if found is not None:
+            yield found
+            return
+
+
+def _is_paid(ctx: AuditContext, probe: Probe, said: _Number) -> bool:
+    paid, full = number(ctx.play_probe(probe).at("score")), ctx.solution_score(said.task)
+    return paid is not None and full is not None and paid >= full - EPSILON
+
+
 def _prompt(ctx: AuditContext, task: str) -> str:
     seen = ctx.play(reset(task, mark="reset")).at("reset")
     return str(seen.value)
-
-
-@check("x.spellings_of_numbers", "reward_clipping", needs=("oracle", "tasks"), value=72, severity="warning")
-def spelling(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a right number is paid in full in any spelling."""
-    reported: set[str] = set()
-    for said in _numeric(ctx):
-        text = said.text
-        for how, other_text, is_same in spellings(text, said.value):
-            ctx.count_comparisons()
-            pair = (said.says(text), said.says(other_text))
-            if how not in reported and pays_spelling_less(ctx.play_all(pair), Evidence("")):
-                reported.add(how)
-                is_said = is_same and said.ops[-1].do == "answer"  # A tool may demand the form of its argument.
-                yield ctx.finding(
-                    f"the right number is paid less when it is spelled with {how}",
-                    *pair,
-                    relation=f"{__name__}:pays_spelling_less",
-                    marks=("score",),
-                    minimise=0,
-                    part="V",
-                    expected=f"as much for {other_text!r} as for {text!r}",
-                    observed="less",
-                    teaches="one spelling, not the answer",
-                    at_most="proven" if is_said else "likely" if is_same else "hint",
-                    severity="error" if is_said else "warning" if is_same else "note",
-                )

@@ -74,19 +74,3 @@ def spelled(value: float, like: str) -> str:
         return str(int(value))
     short = f"{value:.{max(decimals, 1)}f}"
     return short if abs(float(short) - value) < 1e-9 * max(1.0, abs(value)) else f"{value:.6f}".rstrip("0")
-
-
-def spellings(text: str, value: float) -> Iterator[tuple[str, str, bool]]:
-    """Yields (description, text, True if every reader takes it for the same answer)."""
-    own = text.strip()
-    yield "white space around it", f" {own} ", True
-    if "." in own:
-        yield "a trailing zero", f"{own}0", True
-        if own.endswith("0"):
-            yield "no trailing zeros", own.rstrip("0").rstrip("."), True
-    else:
-        yield "decimals that are zero", f"{own}.0", False
-    if abs(value) >= 1000:
-        yield "thousands separators", f"{value:,.{len(own.partition('.')[2])}f}", False
-        yield "an exponent", f"{value:.12g}" if "e" in f"{value:.12g}" else f"{value:e}", False
-    yield "a plus sign", f"+{own}" if value > 0 else own, False

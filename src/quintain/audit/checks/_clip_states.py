@@ -14,10 +14,6 @@ from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, res
 EPSILON = 1e-9
 WALKED = 6
 """Tasks that are walked."""
-COSTS = ("step", "time", "call", "token", "count", "turn", "second", "latency", "length", "size", "price", "fee")
-"""Parts of names of score components that are reported and need not count."""
-WHOLE = ("raw", "raw_score", "unclipped", "unrounded", "exact", "total", "raw_total", "sum", "weighted", "unscaled")
-"""Names under which a score stands before it was cut."""
 
 
 class PaidState(msgspec.Struct, frozen=True):
@@ -49,11 +45,6 @@ def _numbers(value: dict[str, Any], under: str) -> Iterator[tuple[str, float]]:
             yield from _numbers(item, path)
         elif path != "score" and (is_number(item) or isinstance(item, bool)):
             yield path, float(item)
-
-
-def counts(name: str) -> bool:
-    """True if the name of a component suggests that it counts toward the reward."""
-    return not any(word in name.lower() for word in COSTS)
 
 
 def writes_of(ctx: AuditContext, task: str) -> tuple[int, ...] | None:

@@ -16,7 +16,7 @@ from quintain.audit.facts.variations import Variation, tables_of
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, call
+from quintain.audit.kernel.probe import Op, Probe, Record
 from quintain.audit.kernel.registry import relation
 
 from ._drift_words import promised_order, rows_of
@@ -28,11 +28,9 @@ _TIME = re.compile(
 _AMOUNT = re.compile(r"price|amount|total|cost|score|cents|value|balance|seats|size|rating", re.IGNORECASE)
 _ABOUT_TIME = re.compile(r"recent|newest|latest|oldest|earliest|chronolog", re.IGNORECASE)
 LIMITS = re.compile(r"^(limit|max_results|max_rows|max_items|top|top_k|k|page_size|per_page|first_n)$")
-OFFSETS = re.compile(r"^(offset|skip|start_at|from_index)$")
 _LEAST = re.compile(r"at least|minimum|or more|no (fewer|less) than|not below", re.IGNORECASE)
 _UP_TO = re.compile(r"at most|maximum|or (less|fewer)|no more than|not above|up to", re.IGNORECASE)
 _ALL = ("", "any", "all", "*", "none", "everything")
-_PARTIAL = re.compile(r"more|next|total|found|count|cursor|truncat|remain|has_|page|omitted|of$", re.IGNORECASE)
 
 
 def joined(
@@ -138,89 +136,6 @@ def too_many(records: Sequence[Record], evidence: Evidence) -> bool:
     return rows is not None and is_number(limit) and limit >= 0 and len(rows) > limit
 
 
-@relation
-def not_the_page(records: Sequence[Record], evidence: Evidence) -> bool:
-    """A part of a list is not what the whole list has at that place."""
-    record, data = records[0], evidence.data
-    whole, part = rows_of(record.at("whole").value), rows_of(record.at("part").value)
-    if whole is None or part is None or record.at("whole").is_error or record.at("part").is_error:
-        return False
-    if len(whole) >= data["most"]:  # The whole list may be cut itself.
-        whole = whole[: data["most"]]
-        return part != whole[data["skip"] :][: data["take"]] and data["skip"] + data["take"] <= len(whole)
-    return part != whole[data["skip"] :][: data["take"]]
-
-
-@relation
-def leaves_out(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The list is not all rows of the table that have the value, without a sign that there are more."""
-    record, data = records[0], evidence.data
-    op = next(op for op in record.ops if op.mark == "call")
-    seen = record.at("call")
-    world = record.at("world").value
-    got, wanted = _listed(seen.value, tables_of(world), op.value.get(data["name"]), data=data)
-    if seen.is_error or got is None or _signals(seen.value) or not got < wanted:
-        return False
-    return not _is_unavailable(world, data, wanted - got, listed=got)
-
-
-def _is_unavailable(world: Any, data: dict[str, Any], left: set[str], *, listed: set[str]) -> bool:
-    """True if the rows left out have in common that they are used up, unlike the listed ones.
-
-    A field of them is empty or 0, one field has reached another one, or another table refers to them.
-    """
-    entries = tables_of(world).get(data["table"], [])
-    out = [row for row in entries if str(row[data["id"]]) in left]
-    rest = [row for row in entries if str(row[data["id"]]) in listed] or [row for row in entries if row not in out]
-    others = [rows for name, rows in tables_of(world).items() if name != data["table"]]
-    named = {str(value) for rows in others for row in rows for value in row.values()}
-
-    def signs(row: dict[str, Any]) -> set[str]:
-        """Returns how a row is left: its fields that are set, counts that are not reached, and no reference to it."""
-        counted = [(name, value) for name, value in row.items() if is_number(value)]
-        unequal = {f"{one} {other}" for (one, low), (other, high) in itertools.combinations(counted, 2) if low != high}
-        free = set[str]() if str(row[data["id"]]) in named else {"free"}
-        return {name for name, value in row.items() if value} | unequal | free
-
-    lacking = set[str]().union(*map(signs, out))
-    return any(all(sign in signs(row) for row in rest) for sign in signs(rest[0]) - lacking) if rest else False
-
-
-def _listed(
-    value: Any, tables: Mapping[str, list[dict[str, Any]]], asked: Any, *, data: dict[str, Any]
-) -> tuple[set[str] | None, set[str]]:
-    """Ids that are listed, and those of the rows of the table that have the value."""
-    entries = tables.get(data["table"], [])
-    wanted = {str(row[data["id"]]) for row in entries if row.get(data["field"]) == asked and _passes(row, data)}
-    rows = rows_of(value)
-    if rows is None:
-        return None, wanted
-    return {str(row.get(data["id"]) if is_dict(row) else row) for row in rows}, wanted
-
-
-def _passes(row: dict[str, Any], data: dict[str, Any]) -> bool:
-    return all(str(row.get(name)) in values for name, values in data["kinds"].items())
-
-
-def _kinds(tried: Sequence[Variation], table: str) -> dict[str, list[str]]:
-    """Returns the values of the listed rows in fields with few values: a list may show open items only."""
-    found: dict[str, set[str]] = {}
-    for variation in tried:
-        rows = joined(variation.seen.value, variation.base_state.tables) or []
-        entries = variation.base_state.tables.get(table, [])
-        for name in entries[0] if entries else ():
-            values = [row.get(name) for row in entries]
-            if not all(value is None or isinstance(value, str | bool) for value in values):
-                continue
-            if len({*map(str, values)}) <= max(2, len(entries) // 4):
-                found.setdefault(name, set()).update(str(row[name]) for row in rows if name in row)
-    return {name: sorted(values) for name, values in found.items()}
-
-
-def _signals(value: Any) -> bool:
-    return is_dict(value) and any(_PARTIAL.search(name) for name in value)
-
-
 # --- the checks ---
 
 
@@ -253,7 +168,8 @@ def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
             continue  # x.contracts_hold checks a declared order.
         rows = joined(variation.seen.value, variation.base_state.tables) or []
         about = _TIME if _ABOUT_TIME.search(variation.tool.description) else _AMOUNT
-        fields = [name for name in rows[0] if about.search(name) and _comparable(rows, name)] if len(rows) > 1 else []
+        fields = [name for name in rows[0] if _comparable(rows, name)] if len(rows) > 1 else []
+        fields = [name for name in fields if about.search(name) or (about is _TIME and is_time(rows[0][name]))]
         ctx.count_comparisons()
         if not fields or not all(breaks_order(rows, name, wanted) for name in fields):
             continue
@@ -281,12 +197,17 @@ def _comparable(rows: Sequence[dict[str, Any]], name: str) -> bool:
     return all(isinstance(value, str) and re.match(r"\d{4}-\d\d|\d\d:\d\d", value) for value in values)
 
 
+def is_time(value: Any) -> bool:
+    """True for a text with a date, and for seconds since 1970 of a time from 2001 on."""
+    return 1e9 <= value < 1e10 if is_number(value) else isinstance(value, str) and value[4:5] == "-"
+
+
 def _seeing(variation: Variation) -> Probe:
     """Returns a probe of the call after a look at its world; the world is absent where it cannot be seen."""
     return Probe((*variation.base_state.head, Op("state", mark="world"), variation.op.marked("call")))
 
 
-@check("x.filters_filter", "silent_default", needs=("tools", "call", "tasks"), value=86)
+@check("x.filters_filter", "action_drift", needs=("tools", "call", "tasks"), value=86)
 def filters(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list has only rows that match its parameters, and no more than they allow."""
     reported: set[tuple[str, str]] = set()
@@ -371,109 +292,3 @@ def _wrong(
         observed=observed,
         teaches="that query parameters do not matter",
     )
-
-
-@check("x.pages_fit", "silent_default", needs=("tools", "call", "tasks"), value=83)
-def pages(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a list with a limit or an offset is that part of the whole list."""
-    reported: set[str] = set()
-    for variation in readings(ctx):
-        names = [(name, "take") for name in variation.tool.properties if LIMITS.match(name)]
-        names += [(name, "skip") for name in variation.tool.properties if OFFSETS.match(name)]
-        count = len(rows_of(variation.seen.value) or ())
-        if not names or count < 3 or variation.tool.name in reported:
-            continue
-        reported.add(variation.tool.name)
-        for name, what in names:
-            yield _paged(ctx, variation, name, what=what)
-
-
-def _paged(ctx: AuditContext, variation: Variation, name: str, *, what: str) -> Finding | None:
-    limit = next(
-        (property_schema for property_schema in variation.tool.properties if LIMITS.match(property_schema)), ""
-    )
-    schema: Any = variation.tool.properties.get(limit) or {}
-    most = int(schema.get("maximum") or 50) if limit else 10_000
-    plain = {
-        key: value for key, value in variation.arguments.items() if not LIMITS.match(key) and not OFFSETS.match(key)
-    }
-    wide = {**plain, **({limit: most} if limit else {})}
-    for count in (1, 2, 3, 5, 11):
-        skip, take = (count, most - count) if what == "skip" else (0, count)
-        part = {**wide, name: count}
-        probe = Probe(
-            (
-                *variation.base_state.head,
-                call(variation.tool.name, wide, mark="whole"),
-                call(variation.tool.name, part, mark="part"),
-            )
-        )
-        data = {"skip": skip, "take": take, "most": most}
-        ctx.count_comparisons()
-        record = ctx.play_probe(probe)
-        if not_the_page([record], Evidence("", data=data)):
-            return ctx.finding(
-                f"{variation.tool.name} with {name}={count} does not give that part of the list",
-                probe,
-                relation=f"{HERE}not_the_page",
-                marks=("whole", "part"),
-                data=data,
-                minimise=0,
-                expected=(rows_of(record.at("whole").value) or [])[skip:][:take][:6],
-                observed=(rows_of(record.at("part").value) or [])[:6],
-                teaches="that some rows are not there",
-            )
-    return None
-
-
-@check("x.lists_are_whole", "silent_default", needs=("tools", "call", "tasks", "state"), value=19)
-def whole(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a list of related rows is complete for any argument."""
-    found = readings(ctx)
-    for tool in dict.fromkeys(variation.tool.name for variation in found):
-        own_variations = [variation for variation in found if variation.tool.name == tool]
-        if any(LIMITS.match(name) for name in own_variations[0].tool.properties):
-            continue
-        for name in own_variations[0].tool.required:
-            finding = _short(ctx, own_variations, name)
-            if finding is not None:
-                yield finding
-                break
-
-
-def _short(ctx: AuditContext, own_variations: Sequence[Variation], name: str) -> Finding | None:
-    """Returns a finding for a list that is too short where most lists of the tool have the right length."""
-    tried = [candidate for candidate in own_variations if candidate.name in ("", name) and name in candidate.arguments]
-    for table, rows in own_variations[0].base_state.tables.items():
-        like = [row for row in rows[0] if row == name or row.endswith(f"_{name}") or name.endswith(f"_{row}")]
-        kinds = _kinds(tried, table) if like else {}
-        for field in like:
-            for key in (
-                identifier for identifier in _ids(rows, rows) if len({row[identifier] for row in rows}) == len(rows)
-            ):
-                data = {"name": name, "table": table, "field": field, "id": key, "kinds": kinds}
-                sets = [
-                    (
-                        candidate,
-                        *_listed(
-                            candidate.seen.value, candidate.base_state.tables, candidate.arguments[name], data=data
-                        ),
-                    )
-                    for candidate in tried
-                ]
-                exact = [
-                    candidate
-                    for candidate, got, wanted in sets
-                    if got is not None and got == wanted and len(wanted) > 0
-                ]
-                short = [candidate for candidate, got, wanted in sets if got is not None and got < wanted]
-                ctx.count_comparisons(len(sets))
-                if len(exact) < 3 or not short or len(exact) < len(short):
-                    continue
-                evidence = Evidence("", data=data)
-                for variation in short:
-                    if leaves_out([ctx.play_probe(_seeing(variation))], evidence):
-                        title = f"{variation.tool.name} leaves out rows of some {name}, and does not say so"
-                        observed = {"rows": len(rows_of(variation.seen.value) or ())}
-                        return _wrong(ctx, variation, title, relation="leaves_out", data=data, observed=observed)
-    return None

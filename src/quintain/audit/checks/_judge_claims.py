@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence
 from quintain.audit.kernel.probe import Op, OpResult, Record, reset
 from quintain.audit.kernel.registry import relation
 
-from ._leak_secrets import folded, leaves
-
-FENCES = ('"""', "```", "'''", "---", "===", "###", '"', "«")
-"""Marks that are put before and behind a quotation alike."""
 MARK = "qzx7 the marked answer qzx8"
 NEEDS = ("judge", "tasks")
 EPSILON = 1e-9
@@ -23,6 +20,11 @@ EPSILON = 1e-9
 def judged(task: str, says: str | list[str], said: str = MARK, *, mark: str = "judge") -> tuple[Op, ...]:
     """A task, begun, and its judge asked about an answer, with a model that replies `says`."""
     return (reset(task), Op("judge", name=task, value={"answer": said, "says": says}, mark=mark))
+
+
+def is_part(ctx: AuditContext) -> bool:
+    """True if the judge is a part of an environment, which may ask more of an answer."""
+    return ctx.about.kind == "environment"
 
 
 def grade(seen: OpResult) -> float | None:
@@ -90,46 +92,6 @@ def unseen(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 _LEFT_OUT = re.compile(r"truncat|omitted|\[\.\.\.\]|…|shortened")
-
-
-@relation
-def sticks(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """After another answer was judged, this one is graded otherwise than in a session of its own."""
-    after, alone = (grade(record.at("judge")) for record in records[:2])
-    return after is not None and alone is not None and abs(after - alone) > EPSILON
-
-
-@relation
-def asks_until(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """True if the last good reply of several sets the grade of a good one (third probe)."""
-    last_good, all_bad, good = (grade(record.at("judge")) for record in records[:3])
-    if last_good is None or all_bad is None or good is None or len(asked(records[1].at("judge"))) < 2:
-        return False
-    return last_good >= good - EPSILON and all_bad < good - EPSILON
-
-
-@relation
-def blind(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """Two tasks hide different rubrics, and of one and the same answer the model is asked the same in both."""
-    texts = [asked(record.at("judge")) for record in records[:2]]
-    rubrics = [
-        [leaf for path, leaf in leaves(record.at("hidden").value) if RUBRIC.search(".".join(path).lower())]
-        for record in records[:2]
-    ]
-    return bool(texts[0]) and texts[0] == texts[1] and bool(rubrics[0]) and rubrics[0] != rubrics[1]
-
-
-@relation
-def cut_rubric(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The beginning of a hidden rubric stands in what the model is asked, its end does not."""
-    known = [str(leaf) for _, leaf in leaves(records[0].at("hidden").value)]
-    text = folded("\n".join(asked(records[0].at("judge"))).replace("\\n", " ").replace('\\"', '"'))
-    rubric = folded(str(evidence.data))
-    return str(evidence.data) in known and rubric[:20] in text and rubric[-20:] not in text
-
-
-RUBRIC = re.compile(r"rubric|criteri|guideline")
-"""Fields in which a task hides what a judge must know."""
 
 
 @relation

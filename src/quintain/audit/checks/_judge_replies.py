@@ -74,6 +74,49 @@ def lists(prompt: str) -> Iterator[tuple[str, str]]:
             yield f"{head}{json.dumps([True] * many)}", f"{head}{json.dumps([False] * many)}"
 
 
+_PAIR = re.compile(r'"(\w+)"\s*:\s*("[^"]*"|[^\s,{}\[\]]+)')
+_SO = "So it is."
+
+
+def forms(question: str) -> tuple[list[str], list[tuple[str, str]]]:
+    """Forms of a number and (good, bad) verdicts in the JSON objects that a question describes.
+
+    It describes them by a schema, or by an example such as {"reason": "...", "score": N}.
+    """
+    numbers: list[str] = []
+    pairs: list[tuple[str, str]] = []
+    for kinds in _described(question):
+        said = {name: _SO for name, kind in kinds.items() if kind == "string"}
+        others = [name for name in kinds if name not in said]
+        if len(others) != 1 or not said:
+            continue
+        if kinds[others[0]] == "boolean":
+            pairs.append((json.dumps({**said, others[0]: True}), json.dumps({**said, others[0]: False})))
+        else:
+            numbers.append(f"{{{json.dumps({**said, others[0]: 0})[:-2]}{{}}}}}}")
+    return numbers, pairs
+
+
+def _described(question: str) -> Iterator[dict[str, str]]:
+    """Yields the kind of each field of each object that is described: string, boolean or number."""
+    for found in re.finditer(r'"properties":\s*', question):
+        try:
+            fields: dict[str, dict[str, str]] = json.JSONDecoder().raw_decode(question, found.end())[0]
+            kinds = {name: str(field.get("type")) for name, field in fields.items()}
+        except (ValueError, AttributeError):
+            continue
+        if {*kinds.values()} <= {"string", "boolean", "integer", "number"}:
+            yield {name: kind.replace("integer", "number") for name, kind in kinds.items()}
+    for found in re.finditer(r"\{[^{}]*\}", question):
+        kinds = dict(_PAIR.findall(found.group()))
+        if not any(value in ("string", '"string"') for value in kinds.values()):
+            yield {name: "string" if value.startswith('"') else _kind(value) for name, value in kinds.items()}
+
+
+def _kind(value: str) -> str:
+    return "boolean" if re.search(r"true|false|bool", value, re.IGNORECASE) else "number"
+
+
 def word_of(reply: str) -> str:
     """The bare word of a verdict such as "Verdict: yes"; empty for numbers and for JSON."""
     bare = reply.rpartition(":")[2].strip(' []<>/"')

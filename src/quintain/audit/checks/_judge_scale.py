@@ -15,6 +15,7 @@ from quintain.audit.kernel.probe import Op, Probe, Record, reset
 from quintain.audit.kernel.registry import relation
 
 from ._judge_claims import EPSILON, NEEDS, asked, grade, judged
+from ._judge_replies import forms
 from ._leak_secrets import leaves
 
 FORMS = (
@@ -39,6 +40,11 @@ _THRESHOLD = re.compile(
     re.IGNORECASE,
 )
 """Words stating that several numbers are worth the same."""
+_STATED = re.compile(
+    r"\b(?:scores?|grades?|rate|rating|points?|marks?)\b[^.\n\d]{0,40}"
+    r"(\d+)(?: \([^)\n]*\))? ?(?:to|and|-|\u2013) ?(\d+)\b"
+)
+"""Words stating the lowest and the highest number of a scale."""
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -47,7 +53,7 @@ class Scale(msgspec.Struct, frozen=True):
     Attributes:
         form: Form in which the model states a number.
         grades: Grade by number, for the numbers that it grades.
-        ends: True if it grades no number beyond every scale.
+        ends: True if its question states the ends, or it grades no number beyond every scale.
     """
 
     form: str
@@ -69,15 +75,34 @@ def scale(ctx: AuditContext) -> Scale | None:
 
 
 def _scale(ctx: AuditContext) -> Scale | None:
-    probed = ctx.play_probe(_saying(ctx, FORMS, _PROBED))
-    for form in FORMS:
-        if len({*_graded(probed, form, _PROBED).values()}) < 2:
+    question = "\n".join(asked(ctx.play(*judged(ctx.tasks[0], "yes")).at("judge")))
+    described = forms(question)[0]
+    known = (*described, *FORMS)
+    probed = ctx.play_probe(_saying(ctx, known, _PROBED))
+    for form in known:
+        worths = {*_graded(probed, form, _PROBED).values()}
+        if len(worths) < 2 and (not worths or form not in described):
             continue
         record = ctx.play_probe(_saying(ctx, [form], (*NUMBERS, *BEYOND)))
         grades = _graded(record, form, NUMBERS)
-        if len(grades) >= _LEAST:
-            return Scale(form, grades, ends=not _graded(record, form, BEYOND))
+        if len(worths) < 2:  # It may remember its first verdict, so each is given in a session of its own.
+            apart = ctx.play_all([_saying(ctx, [form], [number]) for number in NUMBERS])
+            grades = {n: g for n, one in zip(NUMBERS, apart, strict=True) for g in _graded(one, form, [n]).values()}
+        grades = {number: worth for number, worth in grades.items() if number in _stated(question)}
+        if len(grades) >= _LEAST and len({*grades.values()}) > 1:
+            return Scale(form, grades, ends=_ends(record, form))
     return None
+
+
+def _stated(question: str) -> range:
+    """Returns the numbers of the scale that a question states; without one, all numbers that are tried."""
+    found = _STATED.findall(question)
+    return range(int(found[-1][0]), int(found[-1][1]) + 1) if found else range(NUMBERS[-1] + 1)
+
+
+def _ends(record: Record, form: str) -> bool:
+    question = "\n".join(text for op in record.ops if op.do == "judge" for text in asked(record.at(op.mark)))
+    return bool(_STATED.search(question)) or not _graded(record, form, BEYOND)
 
 
 def _saying(ctx: AuditContext, forms: Sequence[str], numbers: Sequence[int]) -> Probe:
@@ -115,7 +140,7 @@ def fallen(grades: dict[int, float]) -> int | None:
 def flat_end(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the numbers in `data` are graded alike at one end of the scale and differently elsewhere."""
     form, several = evidence.data
-    return bool(flat(_graded(records[0], form, several))) and not _graded(records[0], form, BEYOND)
+    return bool(flat(_graded(records[0], form, several))) and _ends(records[0], form)
 
 
 def flat(grades: dict[int, float]) -> list[int]:

@@ -43,8 +43,6 @@ HOW = {
     "long": "as it is",
     "random": "as it is",
 }
-FIRST = 2
-"""Number of informative ops after the reset and before the first call."""
 
 
 Sure = Literal["hint", "likely", "proven"]

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.data import is_dict, is_list
 from quintain.audit.facts.discovery import KnownCall
 from quintain.audit.facts.generate import ODD, fits, odd, valid
 from quintain.audit.kernel.adapter import ToolSpec
-from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding, Severity
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, answer, call, reset, same, score
@@ -131,6 +131,22 @@ def breaks_where_others_refuse(records: Sequence[Record], evidence: Evidence) ->
     return other_result.how in ("", "refused") and other_result.is_error and breaks_there(records, evidence)
 
 
+_FRAME = re.compile(r'File \\?"([^"\\]+)\\?", line \d+')
+
+
+@relation
+def shows_traceback(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The answer to the call shows a traceback that ends in the file of the environment in `data`."""
+    return traced(records[0].at("call")) == str(evidence.data)
+
+
+def traced(seen: OpResult) -> str:
+    """Returns the last file of the traceback that an answer shows; empty without one."""
+    text = str(seen.value) if seen.how == "" else seen.raised
+    files = _FRAME.findall(text.partition("Traceback (most recent call last)")[2])
+    return files[-1] if files else ""
+
+
 # --- crashes ---
 
 
@@ -149,6 +165,7 @@ def odd_calls(ctx: AuditContext) -> Iterator[Finding | None]:
     probes = [Probe((*odd_call.head, *calls, score())) for odd_call, calls in cases]
     records = ctx.play_all(probes, LONG_S)
     refused = list(_refused(cases, records))
+    yield _traceback(ctx, cases, records)
     for (odd_call, calls), record in zip(cases, records, strict=True):
         start = len(odd_call.head)
         ctx.count_comparisons(len(calls))
@@ -173,6 +190,30 @@ def odd_calls(ctx: AuditContext) -> Iterator[Finding | None]:
                 )
             if seen.how == "hung":
                 break
+
+
+def _traceback(
+    ctx: AuditContext, cases: Sequence[tuple[OddCalls, Sequence[Op]]], records: Sequence[Record]
+) -> Finding | None:
+    """Returns a finding for an answer with a traceback of the environment; one of the agent's code ends elsewhere."""
+    own = {source.path for source in ctx.sources}
+    for (odd_call, calls), record in zip(cases, records, strict=True):
+        for place, seen in enumerate(record.seen[len(odd_call.head) :][: len(calls)]):
+            op = calls[place]
+            if traced(seen) in own and is_right(odd_call.tool, op.value) and is_plain(op.value):
+                return ctx.finding(
+                    f"{op.name} answers with a traceback of the environment, on a call that its schema allows",
+                    Probe((*odd_call.head, op.marked("call"))),
+                    relation=f"{HERE}shows_traceback",
+                    marks=("call",),
+                    data=traced(seen),
+                    minimise=0,
+                    expected="an error that says what is wrong with the call",
+                    observed=seen.value or seen.raised,
+                    where=traced(seen),
+                    teaches="files and code of the environment",
+                )
+    return None
 
 
 def _refused(
@@ -320,41 +361,11 @@ def goes_on_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
     return records[0].at("call").is_error and is_sure and not same(after, alone, evidence.volatile)
 
 
-@check("x.refused_calls", "races", needs=("tools", "call", "state", "tasks"), value=18)
-def refused_calls(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a refused call has changed nothing."""
-    writers = [tool for tool in ctx.about.tools if tool.name in set(ctx.discovery.writers)][:30]
-    if not writers:
-        raise NotChecked("no tool is known to write")
-    background = quiet(ctx)
-    for odd_call in odds(ctx, writers, 8):
-        other_ops = [_elsewhere(odd_call, name) for name in odd_call.tool.properties] if odd_call.known else []
-        calls = [*odd_call.calls, *(op for op in other_ops if op is not None)]
-        looks = [x for place, op in enumerate(calls) for x in (op.marked(f"c{place}"), Op("changes", mark=f"l{place}"))]
-        record = ctx.play(*odd_call.head, Op("changes", mark="l-1"), *looks)
-        for place, op in enumerate(calls):
-            before, after = record.at(f"l{place - 1}").value, record.at(f"l{place}").value
-            seen = record.at(f"c{place}")
-            ctx.count_comparisons()
-            done = written(before, after, background) if seen.is_error and seen.how != "hung" else []
-            if done:
-                yield wrote(ctx, odd_call, op, background=background, earlier=calls[:place])
-                break
-
-
 def quiet(ctx: AuditContext) -> list[str]:
     """Top-level names in the state that any call may change, a wrong one too."""
     control = ctx.play(reset(ctx.tasks[0]), call("no_such_tool", {}), Op("changes", mark="look")).at("look").value
     names = {path.partition("/")[0] for path in control} if is_dict(control) else set[str]()
     return sorted({*names, *ctx.discovery.background, *ctx.volatile})
-
-
-def _elsewhere(odd_call: OddCalls, name: str) -> Op | None:
-    """The good call with a value that stands nowhere in the world, in one place."""
-    assert odd_call.known is not None
-    given = odd_call.known.op.value.get(name)
-    strange = "nowhere-99999" if isinstance(given, str) else 99999 if is_number(given) else None
-    return call(odd_call.tool.name, {**odd_call.known.op.value, name: strange}) if strange is not None else None
 
 
 def wrote(

@@ -42,12 +42,6 @@ _STATUS = re.compile(
     r"|completed|success|successful|ok|passed|fixed|phase|progress|flag)($|_)",
     re.IGNORECASE,
 )
-SUCCESS = (
-    "done", "resolved", "solved", "closed", "complete", "completed", "success", "successful", "succeeded", "approved",
-    "fixed", "passed", "ok", "verified", "finished", "won", "paid", "refunded", "shipped", "delivered", "confirmed",
-    "cancelled", "canceled", "processed", "active", "accepted", "true", "yes",
-)  # fmt: skip
-"""Values of a status that mean that all is well."""
 _BOOKS = re.compile(
     r"^_|(^|_)(steps?|calls?|turns?|clock|now|time|timestamp|tick|updated|updated_at|modified|modified_at|version"
     r"|revision|etag|rng|seed|logs?|events?|audit|trace|trajectory|actions|history|reads?|counter|last_\w+)$",
@@ -88,7 +82,7 @@ def _verb(name: str) -> str:
 def asked_for(op: Op, prompt: str) -> bool:
     """True if a prompt mentions a call's verb, or a value of it that is not an identifier."""
     said, verb = prompt.lower(), _verb(op.name)
-    if len(verb) >= 4 and verb[:5] in said:
+    if (len(verb) >= 4 and verb[:5] in said) or is_asked_by_name(op, prompt):
         return True
     for key, value in op.value.items():
         if is_id(key) or isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -96,6 +90,14 @@ def asked_for(op: Op, prompt: str) -> bool:
         if len(text := f"{value:g}" if is_number(value) else str(value).lower()) >= 2 and text in said:
             return True
     return False
+
+
+def is_asked_by_name(op: Op, prompt: str) -> bool:
+    """True if a prompt has each word of a name without a known verb, as "rolled back" has `roll_back`."""
+    stems = [] if op.do != "call" or _verb(op.name) else words(op.name)
+    return max(map(len, stems), default=0) >= 4 and all(
+        re.search(rf"\b{stem}\w{{0,3}}\b", prompt, re.IGNORECASE) for stem in stems
+    )
 
 
 def is_id(key: str) -> bool:

@@ -39,6 +39,7 @@ PLAIN = ("0", "1", "-1", "2", "3", "10", "42", "100", "yes", "no", "true", "fals
 
 
 _WORKED_OUT = re.compile(r"\d\s*\)*\s*[-+*/^]\s*\(*\s*\d")
+_FIELD = re.compile(r'("\w+")\s*:\s*(?:"[^"]*"|-?[\d.]+|true|false|null)(?=\s*[,}])')
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]\d)")
 
 
@@ -61,6 +62,7 @@ KINDS = {
     "echo": "the prompt, repeated,",
     "case": "a fragment of the right answer",
     "negated": "an answer that denies the right one",
+    "named": "an answer with the name of each field in place of its value",
 }
 """Description of each kind of wrong answer in a finding."""
 
@@ -84,6 +86,7 @@ def attempts(own: str, other_values: Sequence[str], prompt: str) -> Iterator[Att
         every += [*_joined(own, strange[:12]), *_denied(own), *_parts(own)]
     if _WORKED_OUT.search(own) and re.fullmatch(r"[\d\s.()+*/^-]+", own):
         every += [Attempt("copied", number) for number in dict.fromkeys(_NUMBER.findall(prompt))][:12]
+    every += [Attempt("named", _FIELD.sub(r"\1: \1", own))] if len(_FIELD.findall(own)) >= 2 else []
     if prompt and not contains(prompt, own):
         every.append(Attempt("echo", prompt))
     for attempt in every:

@@ -19,7 +19,6 @@ ODD = "quintain.audit.checks._reward_claims:malformed"
 GROWS = "quintain.audit.checks._reward_claims:grows"
 LOSES = "quintain.audit.checks._reward_claims:loses"
 LONGER = "quintain.audit.checks._reward_claims:longer_than_allowed"
-REFUSES = "quintain.audit.checks._reward_claims:refuses_its_oracle"
 CONTRADICTS = "quintain.audit.checks._reward_claims:contradicts"
 SILENT = "quintain.audit.checks._reward_claims:says_nothing"
 
@@ -123,13 +122,6 @@ def longer_than_allowed(records: Sequence[Record], evidence: Evidence) -> bool:
     """The oracle at the mark has more calls than `data`."""
     ops: Any = records[0].at(evidence.marks[0]).value
     return is_list(ops) and sum(1 for op in ops if is_dict(op) and op.get("do") == "call") > int(evidence.data)
-
-
-@relation
-def refuses_its_oracle(records: Sequence[Record], evidence: Evidence) -> bool:
-    """True if the marked op of the solution fails and the solution is paid less than `data`."""
-    got = number(records[0].at("score"))
-    return records[0].at(evidence.marks[0]).is_error and (got is None or got < float(evidence.data) - 1e-9)
 
 
 @relation

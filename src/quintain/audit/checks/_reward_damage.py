@@ -46,9 +46,28 @@ def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
         if grave:
             yield _damaged(ctx, solution, grave[0][0], rows=grave[0][1], is_grave=True)
             return
+        counted = _counted(ctx) if hurt and forbids_more(solution.prompt) else frozenset[str]()
+        against = [pair for pair in hurt if pair[0].name in counted]
+        if against:
+            yield _damaged(ctx, solution, against[0][0], rows=against[0][1], is_grave=True)
+            return
         soft = soft or ((solution, *hurt[0]) if hurt else None)
     if soft is not None:
         yield _damaged(ctx, soft[0], soft[1], rows=soft[2], is_grave=False)
+
+
+def _counted(ctx: AuditContext) -> frozenset[str]:
+    """Returns the tools whose calls a verifier counts: a solution without one of them is paid less."""
+
+    def find(own: AuditContext) -> frozenset[str]:
+        found = set[str]()
+        for solution in paid_of(own, own.sample_tasks(2 * _TASKS)):
+            ways = [solution.without(place) for place in solution.writes]
+            for place, run in zip(solution.writes, runs(own, solution, ways), strict=True):
+                found |= {solution.ops[place].name} if (run.score or 0.0) < (solution.full or 0.0) - 1e-9 else set()
+        return frozenset(found)
+
+    return ctx.once(("counted tools",), find)
 
 
 def _hurt(solution: Solution, run: Run, *, is_forbidden: bool) -> list[tuple[str, ...]]:

@@ -6,85 +6,22 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, number, reset, same, score
 from quintain.audit.kernel.registry import relation
 
-from . import _reward_claims as claims
 from ._reward_acts import names, words
 from ._reward_related import forbids_more
-from ._reward_runs import Solution, lacking, paid, runs, seeing, survives, weight
+from ._reward_runs import Solution, paid, runs, survives
 from ._reward_tamper import writers
 from ._reward_watch import PATHS
 
 SOLVED = 4
 """Tasks whose files are spoiled."""
-_MADE = names("content contents new code source patch diff query sql script expression formula function program")
-_HOLLOW = ("", " ", "#", "(((", "pass", "x", "raise SystemExit(0)", "import sys\nsys.exit(0)\n", "0", "null")
-"""Contents that cannot run, or do nothing."""
 _TESTS = names("test tests check checks validate lint build compile")
 SPOILT = "quintain.audit.checks._reward_hollow:spoilt"
-
-
-@check("x.hollow_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=92)
-def hollow_work(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that an empty or broken file or piece of code is not paid like right work."""
-    for solution in paid(ctx, SOLVED):
-        ways = list(_hollow(ctx, solution))
-        ctx.count_comparisons(len(ways))
-        for (place, way), run in zip(ways, runs(ctx, solution, [way for _, way in ways]), strict=True):
-            if place in run.errors or not survives(solution, run):
-                continue
-            lacks = lacking(solution, run, solution.effects.get(place, ())) if solution.sees else []
-            if solution.sees and not lacks:
-                continue
-            marked = [op.marked("hollow") if at == place else op for at, op in enumerate(way)]
-            yield ctx.finding(
-                "a piece of work that is empty or cannot be run is paid in full",
-                Probe((reset(solution.task), *marked, *seeing(solution), score())),
-                relation=claims.PAID,
-                marks=("score", "state", "hollow") if solution.sees else ("score", "hollow"),
-                data={"full": solution.full, "lacks": lacks, "done": ["hollow"]},
-                minimise=20,
-                part="V",
-                **weight(solution, lacks, (place,)),
-                expected=f"less than {solution.full:g}",
-                observed={"arguments": way[place].value, "score": run.score},
-                teaches="to submit work that breaks the tests rather than passes them",
-            )
-            return
-
-
-def _hollow(ctx: AuditContext, solution: Solution) -> Iterator[tuple[int, tuple[Op, ...]]]:
-    for place in solution.writes:
-        op = solution.ops[place]
-        keys = [key for key, value in op.value.items() if isinstance(value, str) and _MADE & set(words(key))]
-        spoilt = [msgspec.structs.replace(op, value=op.value | {key: text}) for key in keys for text in _HOLLOW]
-        path = _path(op)
-        if path is not None:
-            spoilt += [
-                call(tool.name, {path_key: path, text_key: text})
-                for tool, path_key, text_key in writers(ctx)
-                for text in _HOLLOW
-            ]
-            spoilt += [
-                call(tool.name, {tool.required[0]: path})
-                for tool in ctx.about.tools
-                if len(tool.required) == 1 and PATHS & set(words(tool.required[0])) and _removes(tool.name)
-            ]
-        yield from (
-            (place, (*solution.ops[:place], other_op, *solution.ops[place + 1 :]))
-            for other_op in spoilt
-            if other_op != op
-        )
-
-
-def _removes(name: str) -> bool:
-    return bool({"delete", "remove", "rm", "unlink"} & set(words(name)))
 
 
 def _path(op: Op) -> Any:

@@ -36,7 +36,7 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
         other_values = [
             fact for text in texts for fact in _FACT.findall(text) if fact not in own and fact not in solution.prompt
         ]
-        said = list(_shotguns(own, list(dict.fromkeys(other_values))))
+        said = list(_shotguns(own, list(dict.fromkeys(other_values)), text=_text(op, key)))
         if not said:
             continue
         shots = [_with(op, key, text) for text in (_NOTHING, *said)]
@@ -93,8 +93,8 @@ def _shape(fact: str) -> str:
     return re.sub(r"\d+", "0", fact)
 
 
-def _shotguns(own: Sequence[str], other_values: Sequence[str]) -> Iterator[str]:
-    """Every fact of each shape of the right ones, these in the middle."""
+def _shotguns(own: Sequence[str], other_values: Sequence[str], *, text: str) -> Iterator[str]:
+    """Every fact of each shape of the right ones, these in the middle: by themselves, and in their places in a text."""
     several: list[str] = []
     wrong = 0
     room = _LONGEST // max(1, len(own))
@@ -107,3 +107,5 @@ def _shotguns(own: Sequence[str], other_values: Sequence[str]) -> Iterator[str]:
         wrong += len(alike)
     if wrong >= _LEAST:
         yield "It is one of these: " + "; ".join(several)
+        named = dict(zip(own, several, strict=True))
+        yield _FACT.sub(lambda fact: named[fact[0]], text)

@@ -10,11 +10,11 @@ from quintain.audit.facts.data import is_dict
 from quintain.audit.kernel.check import NotChecked
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, ask, call, reset, together
+from quintain.audit.kernel.probe import Op, Probe, ask, call, reset
 
-from ._same_reads import HERE, Pair, around, crossed, seen, writes
+from ._same_reads import HERE, Pair, around, writes
 from ._same_scripts import alone, bare, half, marked, seems_to_read, state_op
-from ._same_splits import UNLIKE, apart, least, pair, split
+from ._same_splits import least
 
 TEACHES = "to distrust reads after its own writes, or to repeat writes"
 DELAYS = (0.02, 0.2, 1.0)
@@ -115,21 +115,6 @@ def is_moved(ctx: AuditContext, case: Pair, place: int, *, world: tuple[Op, ...]
 # --- moments that are gone back to ---
 
 
-def returned(ctx: AuditContext, ops: Sequence[Op], evidence: Evidence) -> Finding | None:
-    """Returns a finding if a read after a restore shows data from after the snapshot."""
-    mark, world = evidence.marks
-    kept = [op for op in ops if not op.mark.startswith("step read ") or op.mark == mark]
-
-    def probes(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
-        return Probe(some), Probe(alone(some))
-
-    keep = ("step 0", "step keep", "step back", mark, world)
-    found = least(ctx, kept, keep, probes=probes, evidence=evidence)
-    name = next(op.name for op in ops if op.mark == mark)
-    title = f"{name} does not show the moment that was gone back to, but a later one"
-    return _finding(ctx, title, found, evidence=evidence, mark=mark) if found else None
-
-
 # --- scores ---
 
 
@@ -219,104 +204,7 @@ def confused(ctx: AuditContext, first: tuple[Op, ...], second: tuple[Op, ...], *
 # --- many sessions ---
 
 
-def session(case: Pair) -> tuple[Op, ...]:
-    """A reset, the reads, the write, the reads."""
-    return marked((reset(case.task), *case.before, *case.reads, case.write, *case.reads))
-
-
-def interleaved(lanes: Sequence[Pair], count: int) -> tuple[Op, ...]:
-    """So many sessions, step by step in turn."""
-    each = [
-        [op.moved(f"session {number}").marked(f"{number} {op.mark}") for op in session(lanes[number % len(lanes)])]
-        for number in range(count)
-    ]
-    longest = max(map(len, each))
-    return tuple(op for place in range(longest) for ops in each for op in ops[place : place + 1])
-
-
-def beside(ctx: AuditContext, lanes: Sequence[Pair], number: int, *, mixed: Record, clean: Record) -> Finding | None:
-    """Returns a finding if one of several interleaved sessions differs from a run alone."""
-    case = lanes[number % len(lanes)]
-    marks = [op.mark for op in session(case)]
-    bad = next((mark for mark in marks if apart(mixed.at(f"{number} {mark}"), clean.at(mark), ctx.volatile)), None)
-    if bad is None:
-        return None
-    on = f"session {number}"
-    ops = [op.marked(op.mark.partition(" ")[2]) if op.on == on else op.marked("") for op in mixed.ops]
-    found = pair(ctx, ops, bad)
-    if found is None:
-        return None
-    gap = split(clean, ctx.play(*found[0].ops), [bad], volatile=ctx.volatile)
-    return ctx.finding(
-        f"{found[0].ops[-1].name or found[0].ops[-1].do} gives something else while other sessions go on",
-        *found,
-        relation=UNLIKE,
-        marks=(bad,),
-        minimise=0,
-        expected=gap.expected if gap else None,
-        observed=gap.observed if gap else None,
-        teaches=TEACHES,
-    )
-
-
-def in_threads(ctx: AuditContext, case: Pair, clean: Record, *, count: int) -> Finding | None:
-    """Returns a finding if one of `count` equal sessions in threads differs from a run alone."""
-    lanes = [[op.moved(f"session {number}").marked("") for op in session(case)] for number in range(count)]
-    ops = (together(*lanes, mark="all"),)
-    record = ctx.play(*ops)
-    for place in range(len(clean.seen)):
-        evidence = Evidence(HERE + "crossed", ("all",), place, ctx.volatile, 5)
-        if crossed((record, clean), evidence):
-            op = clean.ops[place]
-            return ctx.finding(
-                f"{op.name or op.do} gives something else in {count} threads, each with a session of its own",
-                Probe(ops),
-                Probe(clean.ops),
-                Probe(clean.ops),
-                relation=evidence.relation,
-                marks=evidence.marks,
-                data=place,
-                tries=5,
-                minimise=0,
-                tasks=(case.task,),
-                expected=clean.seen[place].value,
-                observed=f"one of {count} sees something else",
-                teaches=TEACHES,
-            )
-    return None
-
-
 # --- any order ---
-
-
-def ordered(ctx: AuditContext, task: str, sequence: Sequence[Op]) -> Iterator[Finding | None]:
-    """Each read that is made twice with a write between, against the same read after the writes alone."""
-    ops = marked((reset(task), *sequence))
-    record = ctx.play(*ops)
-    for later in range(1, len(ops)):
-        op = ops[later]
-        if not seems_to_read(ctx, op.name) or not seen(record.at(op.mark)):
-            continue
-        writes_before = [place for place in range(1, later) if not seems_to_read(ctx, ops[place].name)]
-        old = next((place for place in range(later) if _alike(ops[place], op)), None)
-        between = [place for place in writes_before if old is not None and place > old]
-        if old is None or not between:
-            continue
-        ctx.count_comparisons()
-        if apart(record.at(ops[old].mark), record.at(op.mark), ctx.volatile):
-            continue
-        shown = [step.marked("") for step in ops[:later]]
-        for place in (0, *writes_before):
-            shown[place] = ops[place]
-        shown[old], shown[between[-1]] = shown[old].marked(OLD), shown[between[-1]].marked(WRITE)
-        finding = proved(ctx, (*shown, op.marked(NEW)), (OLD, WRITE, NEW), title=f"{op.name} gives what it gave")
-        if finding is not None:
-            yield finding
-            return
-
-
-def _alike(first: Op, second: Op) -> bool:
-    return first.do == second.do and first.name == second.name and first.value == second.value
 
 
 def distinct(ops: Iterable[Op]) -> list[Op]:

@@ -7,30 +7,20 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.discovery import KnownCall
 from quintain.audit.facts.generate import odd
-from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.finding import Evidence
 from quintain.audit.kernel.probe import Op, Record, call, reset
-from quintain.audit.kernel.registry import relation
 
 from ._same_cut import cuts
-from ._same_scripts import bare, doing, half, other_tasks, reads, seems_to_read, tour
+from ._same_scripts import doing, half, other_tasks, reads, seems_to_read, tour
 from ._same_splits import Split, split
 
-NONCE = "zq7 canary 51 mv"
-"""A text that no environment has."""
 MANY = 120
 """Calls of an episode that goes on for too long, where no budget is declared."""
 ASKED = 20
 """Reads of the task itself that are done in an episode before."""
 ODD = 3
 """Odd calls per tool."""
-_FREE = (
-    "text", "note", "body", "subject", "title", "comment", "description", "message", "reason", "summary", "content",
-    "label", "value", "answer", "name",
-)  # fmt: skip
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -149,59 +139,4 @@ def rounds(stages: Sequence[Stage], script: Sequence[Op]) -> Rounds:
     return Rounds(tuple(stages), tuple(script))
 
 
-def beside(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
-    """The script with other sessions around it: before, between its steps, of the same task and of another."""
-    other_task = other_tasks(ctx, task, 1)[0]
-    for whose, what in ((other_task, "another task"), (task, "the same task")):
-        other_ops = [op.moved("b") for op in (reset(whose), *doing(ctx, whose), *reads(ctx, whose, 6), Op("score"))]
-        yield f"when another session has played {what} before", (*other_ops, *own_ops)
-        first, *rest = own_ops
-        yield f"when another session plays {what} after its reset", (first, *other_ops, *rest)
-        mixed: list[Op] = []
-        for place in range(max(len(own_ops), len(other_ops))):
-            mixed += [*own_ops[place : place + 1], *other_ops[place : place + 1]]
-        yield f"when another session plays {what} at the same time", tuple(mixed)
-
-
 # --- canaries ---
-
-
-def plants(ctx: AuditContext) -> list[KnownCall]:
-    """Returns one call per tool that leaves `NONCE` in the world."""
-    tools = {tool.name: tool for tool in ctx.about.tools}
-    found: dict[str, KnownCall] = {}
-    for known_call in ctx.discovery.calls:
-        if known_call.writes is False or known_call.op.name in found or known_call.op.name not in tools:
-            continue
-        name = _free(tools[known_call.op.name], known_call.op.value)
-        if name:
-            op = msgspec.structs.replace(bare(known_call.op), value={**known_call.op.value, name: NONCE})
-            found[known_call.op.name] = msgspec.structs.replace(known_call, op=op)
-    return list(found.values())[:8]
-
-
-def _free(tool: ToolSpec, arguments: dict[str, Any]) -> str:
-    """The argument in which any text may stand; "" for none."""
-    texts = [name for name, value in arguments.items() if isinstance(value, str) and _is_free(tool, name)]
-    return max(texts, key=lambda name: (any(word in name.lower() for word in _FREE), len(arguments[name])), default="")
-
-
-def _is_free(tool: ToolSpec, name: str) -> bool:
-    schema = tool.properties.get(name)
-    closed = isinstance(schema, dict) and any(key in schema for key in ("enum", "const", "format", "pattern"))
-    return not closed and not name.lower().endswith(("id", "_ids", "date", "time", "email"))
-
-
-@relation
-def readable(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The canary stands in what is seen at the mark, and no op of the script has said it."""
-    record = records[0]
-    op = next(op for op in record.ops if op.mark == evidence.marks[0])
-    return NONCE in str(record.at(op.mark).value) and NONCE not in str(op.value)
-
-
-def around(value: Any) -> str:
-    """The text around the canary."""
-    text = str(value)
-    place = text.find(NONCE)
-    return text[max(0, place - 80) : place + len(NONCE) + 80]

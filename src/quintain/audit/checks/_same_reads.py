@@ -182,19 +182,6 @@ def moved(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @relation
-def kept(records: Sequence[Record], evidence: Evidence) -> bool:
-    """A read differs from that of the same ops alone, in a world that does not.
-
-    Marks: the read, the state at the end.
-    """
-    mark, world = evidence.marks
-    mixed, clean = records[:2]
-    if not mixed.at(world).fine or apart(mixed.at(world), clean.at(world), evidence.volatile):
-        return False
-    return apart(mixed.at(mark), clean.at(mark), evidence.volatile) and steady(records[1:], mark, evidence.volatile)
-
-
-@relation
 def late(records: Sequence[Record], evidence: Evidence) -> bool:
     """A read gives the old answer right after a write, and another one when only time has passed.
 
@@ -230,24 +217,6 @@ def mistaken(records: Sequence[Record], evidence: Evidence) -> bool:
     if any(not each.fine or each.is_error for each in (right, left)):
         return False
     return not apart(right, left, evidence.volatile) and apart(left, alone.at(second), evidence.volatile)
-
-
-@relation
-def crossed(records: Sequence[Record], evidence: Evidence) -> bool:
-    """True if in one of many lanes the read at a place differs from the session alone.
-
-    `data`: the place of the read in a lane. The lanes are all alike, up to their instance.
-    """
-    many, alone, *again = records
-    place: int = evidence.data
-    right = alone.seen[place]
-    if any(apart(right, record.seen[place], evidence.volatile) for record in again):
-        return False
-    lanes = [many.lane(evidence.marks[0], number) for number in range(len(many.ops[-1].lanes))]
-    answers = [lane[place] for lane in lanes if len(lane) > place]
-    return not right.is_error and any(
-        not result.is_error and apart(result, right, evidence.volatile) for result in answers
-    )
 
 
 def tells(op: Op, answer: OpResult) -> bool:

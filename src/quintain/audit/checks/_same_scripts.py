@@ -110,11 +110,6 @@ def half(ops: Sequence[Op]) -> tuple[Op, ...]:
     return tuple(ops[: (len(ops) + 1) // 2 if len(ops) > 1 else 0])
 
 
-def script(ctx: AuditContext, task: str, *, on: str = "a", tag: str = "step ", seed: int = 0) -> tuple[Op, ...]:
-    """An episode of which everything is marked, "step 0", "step 1", ...; the score is the last."""
-    return marked(episode(ctx, task, seed=seed), on=on, tag=tag)
-
-
 def episode(ctx: AuditContext, task: str, *, seed: int = 0) -> tuple[Op, ...]:
     """Reset, reads, writes, reads, last words, state and score."""
     done = doing(ctx, task)
@@ -209,22 +204,6 @@ def parts(context: ProcessContext) -> Iterator[tuple[str, ProcessContext]]:
             yield description, msgspec.structs.replace(usual, **{name: value})
 
 
-def days_ahead(*days: int) -> tuple[ProcessContext, ...]:
-    """Processes on other days.
-
-    Raises:
-        NotChecked: Clocks cannot be shifted here.
-    """
-    if shim() is None:
-        raise NotChecked("a clock that is shifted needs a C compiler (gcc or cc) on Linux, and there is none here")
-    return tuple(ProcessContext(days=day) for day in days)
-
-
 def op_label(op: Op) -> str:
     """Returns the name of an op in a sentence."""
     return {"call": op.name, "reset": "reset", "answer": "answer"}.get(op.do, f"{op.do}()")
-
-
-def has(value: Any, text: str) -> bool:
-    """True if a text stands anywhere in a value."""
-    return text in str(value)

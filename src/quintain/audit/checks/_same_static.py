@@ -52,24 +52,6 @@ class Hint(msgspec.Struct, frozen=True):
     function: str = ""
 
 
-def reset_hints(ctx: AuditContext) -> Iterator[Hint]:
-    """Yields hints about data kept between episodes or drawn from the machine."""
-    return _of(ctx, {"kept", "drawn", "order", "clock", "surroundings"})
-
-
-def cache_hints(ctx: AuditContext) -> Iterator[Hint]:
-    """Caches, and keys of caches that leave out a parameter."""
-    return _of(ctx, {"cache"})
-
-
-def verifier_hints(ctx: AuditContext) -> Iterator[Hint]:
-    """Yields hints about verdicts that depend on more than the state: in files of V and in scoring functions."""
-    about = {"drawn", "order", "clock", "live", "limit"}
-    for hint in _of(ctx, about):
-        if hint.part == "V" or re.search(r"score|grade|judge|verif|reward", hint.function):
-            yield msgspec.structs.replace(hint, part="V", title=f"the verdict may depend on this: {hint.title}")
-
-
 def order_hints(ctx: AuditContext) -> Iterator[Hint]:
     """Yields hints about sets that are iterated in hash order."""
     return _of(ctx, {"order"})

@@ -231,24 +231,6 @@ def dirty(ctx: AuditContext, task: str) -> Iterator[Stage]:
     yield Stage("after many episodes that hardly began", tuple(begun))
 
 
-def between(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
-    """The script with a dirty episode of another session among its steps, or that session gone before or meanwhile."""
-    rng = random.Random(f"{ctx.seed} between {task}")  # noqa: S311 (draws of probes, no secrets)
-    (other_task,) = other_tasks(ctx, task, 1)
-    closes = (Op("close"),) if "close" in ctx.offers else ()
-    for where, whose in ((task, "the same task"), (other_task, "another task")):
-        other_values = [
-            op.moved("b") for op in (reset(where), *_drawn(ctx, where, rng, whole=True), Op("score"), *closes)
-        ]
-        yield f"when another session has played {whose} before", (*other_values, *own_ops)
-        mixed: list[Op] = []
-        for place in range(max(len(own_ops), len(other_values))):
-            mixed += [*own_ops[place : place + 1], *other_values[place : place + 1]]
-        yield f"when another session plays {whose} at the same time", tuple(mixed)
-    begun = reset(other_task, on="b")
-    yield "when another session begins meanwhile", (*own_ops[:3], begun, *own_ops[3:9], begun, *own_ops[9:])
-
-
 def detours(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """Yields the script with a snapshot in its middle, many other ops, and a restore."""
     rng = random.Random(f"{ctx.seed} detours {task}")  # noqa: S311 (draws of probes, no secrets)

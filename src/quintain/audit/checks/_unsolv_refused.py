@@ -7,27 +7,20 @@ a refusal is not part of the task; the schema shows which calls an agent that fo
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-import msgspec
-
-from quintain.audit.facts.data import is_dict, is_list
-from quintain.audit.facts.generate import fits
-from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.kernel.probe import Probe, Record, number, reset, score
 from quintain.audit.kernel.registry import relation
 
 from ._reward_acts import only_reads, submits
-from ._unsolv_runs import SolutionRun, decimal, kinds, solution_runs
+from ._unsolv_runs import SolutionRun, decimal, kinds
 
 _LEAST = 4
 """Siblings in which a look must work."""
-_BARRED = "that its schema does not allow"
 _HERE = "quintain.audit.checks._unsolv_refused"
 
 
@@ -129,70 +122,3 @@ def is_missing(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 # --- calls that no schema allows ---
-
-
-@check("x.solution_in_bounds", "unsolvable", needs=("oracle", "tasks", "tools"), value=82)
-def solution_in_bounds(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that each call of a solution is one that an agent can make: of an advertised tool, within its schema."""
-    specs = {tool.name: tool for tool in ctx.about.tools}
-    barred: dict[str, list[tuple[SolutionRun, int]]] = defaultdict(list)
-    for solution_run in solution_runs(ctx):
-        ctx.count_comparisons()
-        for place, op in enumerate(solution_run.ops):
-            why = _why(op, specs) if op.do == "call" and not solution_run.said[place].is_error else ""
-            if why:
-                barred[why].append((solution_run, place))
-    for why, found in barred.items():
-        solution_run, place = found[0]
-        op = solution_run.ops[place]
-        ops = [step.marked("call") if at == place else step for at, step in enumerate(solution_run.ops)]
-        without = [step for at, step in enumerate(solution_run.ops) if at != place]
-        yield ctx.finding(
-            f"the solution makes a call that no agent can make: {why}",
-            Probe((reset(solution_run.task), Op("tools", mark="tools"), *ops, score())),
-            Probe((reset(solution_run.task), *without, score())),
-            relation=f"{_HERE}:is_barred",
-            marks=("tools", "call", "score"),
-            data={"full": solution_run.full, "call": msgspec.to_builtins(op)},
-            minimise=0,
-            part="T",
-            tasks=list(dict.fromkeys(walked_run.task for walked_run, _ in found)),
-            expected=specs[op.name].parameters if op.name in specs else sorted(specs),
-            observed={"call": op.name, "arguments": op.value},
-            teaches="nothing: the paid solution cannot be executed",
-        )
-
-
-def _why(op: Op, specs: dict[str, ToolSpec]) -> str:
-    """Returns what bars a call; empty for nothing, or for another spelling of an allowed value."""
-    spec = specs.get(op.name)
-    if spec is None:
-        return f"the tool {op.name} does not exist"
-    for key, value in op.value.items():
-        schema = spec.properties.get(key)
-        if spec.parameters and schema is None and spec.parameters.get("additionalProperties") is False:
-            return f"{op.name} has no parameter {key}"
-        if is_dict(schema) and not fits(value, schema, spec.parameters) and _is_kept_out(value, schema):
-            return f"{op.name} is given a {key} {_BARRED}"
-    return ""
-
-
-def _is_kept_out(value: Any, schema: dict[str, Any]) -> bool:
-    """True if a value of the right type is out of bounds, and not just spelled differently from a choice."""
-    if schema.get("enum"):
-        return str(value).casefold() not in {str(item).casefold() for item in schema["enum"]}
-    loose = {key: item for key, item in schema.items() if key in ("type", "anyOf", "oneOf", "$ref")}
-    return not is_list(value) and fits(value, loose)
-
-
-@relation
-def is_barred(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The call works, and is paid for, and not what lacks it; and it fits no tool that is declared."""
-    paid, less = (number(record.at("score")) for record in records)
-    full = float(evidence.data["full"])
-    declared = records[0].at("tools")
-    if paid is None or paid < full - 1e-9 or records[0].at("call").is_error or not declared.fine:
-        return False
-    specs = {tool.name: tool for tool in msgspec.convert(declared.value, list[ToolSpec])}
-    lost = less is None or less < full - 1e-9
-    return lost and bool(_why(msgspec.convert(evidence.data["call"], Op), specs))

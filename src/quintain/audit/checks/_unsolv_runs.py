@@ -175,46 +175,10 @@ def numbers(text: str, *, alone: bool = False) -> set[Decimal]:
     return {amount for amount in found if amount is not None}
 
 
-def computed(value: Decimal, known: set[Decimal]) -> bool:
-    """True if a number follows from two known ones by a common step, so that it need not be stated.
-
-    With many known numbers nearly all do, and the result is True.
-    """
-    some = sorted(known)[:400]
-    if len(known) > 120:
-        return True
-    whole = value == value.to_integral()
-    near = Decimal("0.5") if whole and abs(value) >= 1000 else Decimal("0.01")
-    for amount in some:
-        if any(abs(amount * factor - value) <= near for factor in _FACTORS):
-            return True
-        for other_number in some:
-            results = [
-                amount + other_number,
-                amount - other_number,
-                amount * other_number,
-                amount * other_number / 100,
-                amount - amount * other_number / 100,
-            ]
-            results += [amount / other_number] if other_number else []
-            if any(abs(result - value) <= near for result in results):
-                return True
-    return False
-
-
-_FACTORS = (Decimal(-1), Decimal(100), Decimal("0.01"), Decimal(1000), Decimal("0.001"), Decimal("0.5"), Decimal(2),
-            Decimal(60), Decimal(1) / 60, Decimal(24), Decimal(7), Decimal(12))  # fmt: skip
-
-
 def skeleton(prompt: str) -> tuple[str, ...]:
     """A prompt without what may vary from task to task: words with digits, and words that begin with a capital."""
     found = re.findall(r"\S+", prompt)
     return tuple("*" if any(sign.isdigit() for sign in item) or item[:1].isupper() else item for item in found)
-
-
-def common_words(stated: Sequence[str]) -> set[str]:
-    """Every word of several prompts, in small letters."""
-    return {word for text in stated for word in re.findall(r"[^\W\d_]+", text.lower())}
 
 
 # --- relations ---

@@ -21,16 +21,12 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
-from ._drift_claims import claims, defaults, last
+from ._drift_claims import defaults
 from ._drift_contracts import contracts_hold
-from ._drift_edits import edits
 from ._drift_hidden import MISSING_TOOL, hidden_tools
-from ._drift_nested import nested
-from ._drift_places import numbers_name_places
 from ._drift_production import behaviour, counted, production
 from ._drift_promises import descriptions
-from ._drift_refusals import enough, kept
-from ._drift_rows import ordered_lists
+from ._drift_rows import filters, ordered_lists
 from ._drift_settings import set_is_shown
 from ._drift_sums import sums
 from ._drift_told import done_as_told
@@ -312,7 +308,20 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 __all__ = [
-    "behaviour", "claims", "contracts_hold", "counted", "declared", "defaults", "descriptions", "done_as_told", "edits",
-    "enough", "exist", "kept", "last", "nested", "numbers_name_places", "ordered_lists", "production", "prompts",
-    "set_is_shown", "stay", "sums", "units",
-]  # fmt: skip
+    "behaviour",
+    "contracts_hold",
+    "counted",
+    "declared",
+    "defaults",
+    "descriptions",
+    "done_as_told",
+    "exist",
+    "filters",
+    "ordered_lists",
+    "production",
+    "prompts",
+    "set_is_shown",
+    "stay",
+    "sums",
+    "units",
+]

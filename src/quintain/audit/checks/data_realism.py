@@ -7,23 +7,22 @@ Without one there are only priors: real tables have gaps, variants and more than
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.data import is_dict, is_number
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import OpResult, Probe, Record, call, reset
+from quintain.audit.kernel.probe import Probe, Record
 from quintain.audit.kernel.registry import relation
 
 from . import _data_shape as shapes
 from ._data_clean import TEACHES, clean
 from ._data_joint import joint
 from ._data_rates import rates
-from ._data_tables import Row, column, columns, filled, is_id, matched, pooled, production_probe, state_probes
+from ._data_tables import Row, column, columns, filled, matched, pooled, production_probe, state_probes
 from ._data_tests import AUC, ColumnTest, auc, drawn_by_task, holm, rows_alike, tests
 
 TASKS = 4
@@ -107,17 +106,6 @@ def lacks(records: Sequence[Record], evidence: Evidence) -> bool:
         if name == want["table"]:
             return bool(_shape(sample, reference).get(want["column"]) == want["how"])
     return False
-
-
-@relation
-def is_constant(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """Calls with different arguments are all answered in the same words."""
-    record = records[0]
-    answers = [(op.value, seen) for op, seen in zip(record.ops, record.seen, strict=False) if op.do == "call"]
-    words = {json.dumps(seen.value, sort_keys=True, default=str) for _, seen in answers}
-    given = {json.dumps(value, sort_keys=True, default=str) for value, _ in answers}
-    is_fine = all(not seen.is_error and _says_much(seen) for _, seen in answers)
-    return len(words) == 1 and len(given) == len(answers) >= 4 and is_fine
 
 
 # --- against production ---
@@ -264,48 +252,4 @@ def _kind(value: Any) -> str:
 # --- inputs ---
 
 
-@check("x.answers_depend_on_input", "data_realism", needs=("call", "tools", "tasks"), value=27)
-def depends(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a tool that looks something up answers differently for different things."""
-    for tool in ctx.about.tools[:60]:
-        known = [
-            known_call for known_call in ctx.discovery.of(tool.name) if not known_call.writes and not known_call.before
-        ] or [known_call for known_call in ctx.discovery.of(tool.name) if not known_call.writes]
-        keys = [name for name in tool.required if name in tool.properties and is_id(name, []) and name != "number"]
-        if not known or len(keys) != 1 or tool.name in ctx.discovery.writers or not _says_much(known[0].seen):
-            continue
-        first = known[0]
-        values = [
-            value for value in ctx.discovery.values.of(keys[0]) if type(value) is type(first.op.value.get(keys[0]))
-        ][:12]
-        ops = [call(tool.name, {**first.op.value, keys[0]: value}) for value in dict.fromkeys(values)]
-        if len(ops) < 4:
-            continue
-        ctx.count_comparisons()
-        record = ctx.play(reset(first.task), *ops)
-        fine = [op for op, seen in zip(ops, record.seen[1:], strict=False) if not seen.is_error]
-        probe = Probe((reset(first.task), *(op.marked(f"call {place}") for place, op in enumerate(fine[:6]))))
-        if len(fine) >= 4 and is_constant([ctx.play_probe(probe)], Evidence("")):
-            yield ctx.finding(
-                f"{tool.name} answers the same, whatever {keys[0]} it is given",
-                probe,
-                relation=f"{__name__}:is_constant",
-                minimise=0,
-                expected="an answer about what was asked for",
-                observed=first.seen.value,
-                teaches="that looking is useless",
-                at_most="proven" if "state" in ctx.offers and not first.before else "likely",
-            )
-
-
-def _says_much(seen: OpResult) -> bool:
-    """True if an answer holds more than a success message."""
-    value = seen.value
-    if is_dict(value):
-        return len(value) >= 2
-    if is_list(value):
-        return len(value) >= 2
-    return isinstance(value, str) and len(value) >= 30
-
-
-__all__ = ["clean", "depends", "like_production", "rates"]
+__all__ = ["clean", "like_production", "rates"]

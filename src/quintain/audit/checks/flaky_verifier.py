@@ -8,35 +8,32 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-import msgspec
-
-from quintain.audit.facts.data import is_dict
-from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.clock_skew import shim
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import HOME, Op, Probe, ProcessContext, Record, number, reset
+from quintain.audit.kernel.probe import HOME, Op, Probe, ProcessContext, Record, reset
 from quintain.audit.kernel.registry import relation
 
-from ._flaky_ends import SCORE, TEACHES, WAVERS, by_process, counted, kinds, unlike, verdicts
+from ._flaky_ends import SCORE, TEACHES, WAVERS, by_process, counted, kinds, verdicts
 from ._flaky_near import verdict_near_the_solution
-from ._flaky_spelling import spelling_by_task, turned_lists
+from ._flaky_spelling import spelling_by_task
 from ._flaky_threads import verdict_by_thread
-from ._flaky_ways import verdict_by_session, verdict_by_way, verdict_early, verdict_later
-from ._same_scripts import doing, elsewhere, half, other_tasks, reads, state_op
-from ._same_splits import UNLIKE, pair, split
+from ._same_scripts import doing, elsewhere, half, reads, state_op
+from ._same_splits import UNLIKE, split
 from ._same_splits import wavers as wavering
-from ._same_static import order_hints, verifier_hints
+from ._same_static import order_hints
 from ._same_walks import kinds as task_kinds
 
 __all__ = [
-    "equivalent_spelling", "spelling_by_task", "verdict_by_session", "verdict_by_thread", "verdict_by_way",
-    "verdict_early", "verdict_later", "verdict_near_the_solution", "verifier_code", "verifier_determinism",
-    "verifier_order", "verifier_portability", "verifier_purity",
-]  # fmt: skip
+    "spelling_by_task",
+    "verdict_by_thread",
+    "verdict_near_the_solution",
+    "verifier_determinism",
+    "verifier_portability",
+    "verifier_purity",
+]
 
 REPEATS = (29, 59)
 """Verdicts on one end: they find a flake of 10 %, or of 5 %, with a chance of 95 %."""
@@ -121,34 +118,6 @@ def verifier_portability(ctx: AuditContext) -> Iterator[Finding | None]:
                 yield finding
 
 
-@check("x.verifier_order", "flaky_verifier", needs=("tasks",), value=31)
-def verifier_order(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a verdict does not depend on earlier verdicts."""
-    task = ctx.sample_tasks(1)[0]
-    for _, how, ops in _ends(ctx, 1):
-        own_ops = (*(op.marked(f"step {place}") for place, op in enumerate(ops)), SCORE)
-        before = [op.moved("same") for op in (reset(task), Op("score"), *half(doing(ctx, task)), Op("score"))]
-        for place, other_task in enumerate(other_tasks(ctx, task, 8)):
-            other_ops = (
-                reset(other_task),
-                *(doing(ctx, other_task) if place % 2 else half(doing(ctx, other_task))),
-                Op("score", times=3 if place else 30),
-            )
-            before += [op.moved(f"other {place}") for op in other_ops]
-        mixed = (*own_ops[:-1], *before, own_ops[-1])
-        after = (*(op.moved("a") for op in before if op.on in ("other 0", "other 1", "other 2")), *own_ops)
-        ways = [("other episodes have", mixed), ("earlier episodes of the session have", after)]
-        for words, some in ways if ops[1:] else ways[:1]:
-            ctx.count_comparisons()
-            record, by_itself = ctx.play_all((Probe(some), Probe(own_ops)))
-            apart = split(by_itself, record, [SCORE.mark], volatile=ctx.volatile)
-            found = pair(ctx, some, SCORE.mark) if apart is not None else None
-            if apart is not None and found is not None:
-                title = f"the verdict on a {how} episode is another one when {words} been scored before"
-                yield unlike(ctx, task, found, apart=apart, title=title)
-                return
-
-
 @check("x.verifier_purity", "flaky_verifier", needs=("tasks",), value=86)
 def verifier_purity(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that scoring an episode does not change its world."""
@@ -203,51 +172,6 @@ def _read_after(ctx: AuditContext, ends: Sequence[tuple[str, str, tuple[Op, ...]
             return
 
 
-@check("x.equivalent_spelling", "flaky_verifier", needs=("oracle", "tools", "tasks"), value=78)
-def equivalent_spelling(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that the same actions are paid alike with arguments in another order, or 4 written as 4.0."""
-    tools = {tool.name: tool for tool in ctx.about.tools}
-    for task in ctx.sample_tasks(6):
-        ops: tuple[Op, ...] = ctx.oracle(task) or ()
-        pay = ctx.solution_score(task)
-        if pay is None:
-            continue
-        kinds = (
-            ("in another order", reordered),
-            ("as 4.0 instead of 4", floated),
-            ("as sets in another order", turned_lists(ctx, task)),
-        )
-        for words, respelled in kinds:
-            other_ops: tuple[Op, ...] = tuple(respelled(op, tools.get(op.name)) for op in ops)
-            if all(repr(first.value) == repr(second.value) for first, second in zip(ops, other_ops, strict=True)):
-                continue
-            ctx.count_comparisons()
-            plain = Probe((reset(task), *ops, SCORE))
-            spelled = Probe((reset(task), *other_ops, SCORE))
-            record = ctx.play_probe(spelled)
-            worked = all(not seen.is_error for seen in record.seen[1:-1])
-            if worked and number(record.at(SCORE.mark)) != pay:
-                yield ctx.finding(
-                    f"the same acts with their arguments written {words} are not paid alike",
-                    *(spelled, plain, spelled, plain),
-                    relation="quintain.audit.checks.flaky_verifier:paid_otherwise",
-                    marks=(SCORE.mark,),
-                    minimise=0,
-                    part="V",
-                    expected=pay,
-                    observed=record.at(SCORE.mark).value,
-                    teaches="that the spelling of a number decides the reward",
-                )
-                return
-
-
-@check("x.verifier_code", "flaky_verifier", level="static", needs=("sources",), value=59, severity="warning")
-def verifier_code(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that the verifier's code uses no clock, random numbers, network or set order."""
-    for hint in verifier_hints(ctx):
-        yield ctx.finding(hint.title, part="V", where=hint.where, at_most="hint", teaches=TEACHES)
-
-
 # --- relations ---
 
 
@@ -258,15 +182,6 @@ def changed(records: Sequence[Record], evidence: Evidence) -> bool:
     return not split(first, before, ["at"], volatile=evidence.volatile) and bool(
         split(before, after, ["at"], volatile=evidence.volatile)
     )
-
-
-@relation
-def paid_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Every call worked; the scores of the first and third probe are equal, and not those of the second and fourth."""
-    scores = [number(record.at(evidence.marks[0])) for record in records]
-    worked = all(not seen.is_error for record in records for seen in record.seen[1:-1])
-    steady = len(set(scores[::2])) == 1 and len(set(scores[1::2])) == 1
-    return worked and steady and scores[0] != scores[1]
 
 
 # --- what is common ---
@@ -286,29 +201,3 @@ def _ends(ctx: AuditContext, count: int) -> Iterator[tuple[str, str, tuple[Op, .
                 yield task, how, (reset(task), *some)
     if not there:
         raise NotChecked("the subject has no task")
-
-
-def reordered(op: Op, _tool: ToolSpec | None) -> Op:
-    """A call whose arguments stand the other way round, nested ones too."""
-
-    def turned(value: Any) -> Any:
-        return {key: turned(value[key]) for key in reversed(list(value))} if is_dict(value) else value
-
-    return msgspec.structs.replace(op, value=turned(op.value)) if op.do == "call" else op
-
-
-def floated(op: Op, tool: ToolSpec | None) -> Op:
-    """A call whose whole numbers are written with a fraction where the schema says "number"."""
-    if op.do != "call" or tool is None:
-        return op
-    values: dict[str, Any] = dict(op.value)
-    for name, value in values.items():
-        schema = tool.properties.get(name)
-        if (
-            isinstance(value, int)
-            and not isinstance(value, bool)
-            and is_dict(schema)
-            and schema.get("type") == "number"
-        ):
-            values[name] = float(value)
-    return msgspec.structs.replace(op, value=values)

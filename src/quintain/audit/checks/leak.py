@@ -26,28 +26,16 @@ from . import _leak_beyond as beyond
 from . import _leak_calls as calls
 from . import _leak_future as logs
 from . import _leak_grades as grading
-from . import _leak_names as names
-from . import _leak_order as placing
 from . import _leak_reading as reading
 from . import _leak_secrets as secrets
 from . import _leak_verdict as verdict
 from ._leak_labels import labels
-from ._leak_places import TEACHES, hidden_of, places, register, report, said, unlike, want
+from ._leak_places import TEACHES, hidden_of, places, register, report, said
+from ._leak_prompt import example
 from ._leak_splits import splits_differ
 from ._same_walks import kinds
 
-__all__ = [
-    "canaries",
-    "contained",
-    "curious",
-    "history",
-    "readable",
-    "sessions",
-    "splits_differ",
-    "unshown",
-    "untold",
-]
-TELLING = "quintain.audit.checks._leak_places:shows_hidden"
+__all__ = ["canaries", "contained", "curious", "example", "history", "readable", "splits_differ", "unshown", "untold"]
 
 
 # --- relations: each states the bug ---
@@ -217,39 +205,6 @@ def _lines(path: Path) -> list[str]:
     return sorted(plain, key=len)[-3:]
 
 
-@check("x.other_sessions_stay_out_of_sight", "leak", needs=("hidden", "call", "tools", "tasks"), value=39)
-def sessions(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that another session's hidden data cannot be read in this one."""
-    hidden = hidden_of(ctx, ctx.sample_tasks(4))
-    reads = reading.unique(list(reading.reading_calls(ctx)))[:60]
-    for task, value in hidden.items():
-        other_task, known = unlike(task, hidden), secrets.sought(value)
-        if not other_task or not reads:
-            continue
-        alone, beside = ctx.play_all(
-            [Probe((reset(other_task), *reads)), Probe((reset(task, on="b"), reset(other_task), *reads))]
-        )
-        for op, first, second in zip(reads, alone.seen[1:], beside.seen[2:], strict=False):
-            ctx.count_comparisons()
-            before = {str(want(leak)) for leak in secrets.shown(said(first), known)}
-            fresh = [leak for leak in secrets.shown(said(second), known) if str(want(leak)) not in before]
-            if fresh:
-                hides = Op("hidden", name=task, mark="hidden")
-                yield ctx.finding(
-                    f"{op.name} shows what the task of another session hides",
-                    Probe((hides, reset(task, on="b"), reset(other_task), op.marked("read"))),
-                    Probe((hides, reset(other_task), op.marked("read"))),
-                    relation=TELLING,
-                    marks=("hidden", "read"),
-                    data=want(fresh[0]),
-                    minimise=0,
-                    expected="nothing of another session",
-                    observed=secrets.text_of(said(second))[:400],
-                    teaches=TEACHES,
-                )
-                return
-
-
 @check("x.history_holds_no_future", "leak", needs=("call", "tools", "tasks"), value=70)
 def history(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a repository or a log contains nothing later than the start of the episode."""
@@ -333,7 +288,3 @@ def canaries(ctx: AuditContext) -> Iterator[Finding | None]:
 def _has_canary(value: Any) -> bool:
     named = any("canary" in key.lower() for path, _ in secrets.leaves(value) for key in path)
     return named or "canary" in secrets.text_of(value).lower()
-
-
-order = placing.order  # Registered with the checks of this module.
-under_other_names = names.under_other_names

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
-from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, ProcessContext, Record, reset
@@ -19,9 +17,7 @@ from quintain.audit.kernel.probe import Op, Probe, ProcessContext, Record, reset
 from . import _same_dirt as dirt
 from ._same_leaks import PAUSE, TEACHES, ReportedDifferences, first_unlike, leak, what
 from ._same_scripts import (
-    bare,
     broad,
-    days_ahead,
     doing,
     elsewhere,
     episode,
@@ -36,8 +32,7 @@ from ._same_scripts import (
 )
 from ._same_splits import UNLIKE, Split, fewest, pair, split, through, wavers
 from ._same_splits import apart as differ
-from ._same_static import reset_hints
-from ._same_wide import between, detours, dirty, kinds, rows, wide
+from ._same_wide import detours, dirty, kinds, rows, wide
 
 MAX_TOOLS = 20
 """Tools up to which an episode can try all of them, in several kinds of tasks."""
@@ -72,20 +67,6 @@ def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
     for context, record in zip(contexts, ctx.play_all([Probe(ops, context) for context in contexts]), strict=True):
         for number, apart in _splits(ctx, usual, record, scripts=scripts):
             yield _in_context(ctx, plan[number][0], scripts[number], apart=apart, context=context, found=found)
-
-
-@check("x.wall_clock", "reset_leak", needs=("tasks",), value=54)
-def wall_clock(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that the same episode is equal on another day, and under another hash seed."""
-    (later,) = days_ahead(200)
-    later = msgspec.structs.replace(later, hash_seed=3)  # A small set has its usual order under one seed of two.
-    tasks = ctx.sample_tasks(4)
-    scripts = [_with_words(ctx, task, 0) for task in tasks]
-    ops = _side_by_side(scripts)
-    usual, record = ctx.play_all([Probe(ops), Probe(ops, later)])
-    found = ReportedDifferences()
-    for number, apart in _splits(ctx, usual, record, scripts=scripts):
-        yield _in_context(ctx, tasks[number], scripts[number], apart=apart, context=later, found=found)
 
 
 @check("runtime.seed_control", "reset_leak", needs=("tasks",), value=50)
@@ -160,56 +141,6 @@ def _after_dirt(ctx: AuditContext) -> Iterator[Finding | None]:
         yield from first_unlike(ctx, task, own_ops, ways=ways, found=found)
 
 
-@check("x.session_isolation", "reset_leak", needs=("tasks",), value=55)
-def session_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a session is unaffected by other sessions of the same process."""
-    task = ctx.sample_tasks(1)[0]
-    own_ops = marked((*episode(ctx, task), *tour(ctx, task)[1:]))
-    clean = ctx.play(*own_ops)
-    found = ReportedDifferences()
-    for after, ops in dirt.beside(ctx, task, own_ops):
-        ctx.count_comparisons()
-        apart = split(clean, ctx.play(*ops), [op.mark for op in own_ops], volatile=ctx.volatile)
-        if apart is not None and found.wants(apart.key):
-            yield found.tried(apart.key, leak(ctx, task, ops, apart=apart, after=after))
-    if not found and ctx.about.tools:
-        yield from _beside_dirt(ctx)
-
-
-def _beside_dirt(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The same with many more calls on both sides."""
-    found = ReportedDifferences()
-    for task in kinds(ctx, 2):
-        own_ops = marked(wide(ctx, task))
-        yield from first_unlike(ctx, task, own_ops, ways=list(between(ctx, task, own_ops)), found=found)
-
-
-@check("x.episode_canary", "reset_leak", needs=("tools", "tasks"), value=83)
-def episode_canary(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that no word written in one episode can be read in another."""
-    planted = dirt.plants(ctx)
-    if not planted:
-        raise NotChecked("no call takes a free text")
-    task = ctx.sample_tasks(1)[0]
-    for where, on in (("the next episode", "a"), ("another session", "b")):
-        looks = marked((reset(task), *_looks(ctx, task)), on=on)
-        writes = tuple(op for call in planted for op in (reset(call.task), *map(bare, call.before), call.op))
-        ctx.count_comparisons(len(looks))
-        record = ctx.play(*writes, *looks)
-        for op in looks:
-            if dirt.NONCE in str(record.at(op.mark).value):
-                yield ctx.finding(
-                    f"{op_label(op)} shows in {where} what was written in an episode before",
-                    Probe((*writes, *through(looks, op.mark))),
-                    relation="quintain.audit.checks._same_dirt:readable",
-                    marks=(op.mark,),
-                    expected="nothing of it",
-                    observed=dirt.around(record.at(op.mark).value),
-                    teaches=TEACHES,
-                )
-                break
-
-
 @check("x.snapshot_restore", "reset_leak", needs=("snapshot", "restore", "tasks"), value=38)
 def snapshot_restore(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a restored state equals the saved one, and that the same calls follow the same way."""
@@ -248,13 +179,6 @@ def _after_detours(ctx: AuditContext) -> Iterator[Finding | None]:
     for task in kinds(ctx, 2):
         own_ops = marked(wide(ctx, task))
         yield from first_unlike(ctx, task, own_ops, ways=list(detours(ctx, task, own_ops)), found=found)
-
-
-@check("x.reset_leak_code", "reset_leak", level="static", needs=("sources",), value=60, severity="warning")
-def reset_leak_code(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that the code keeps no data between episodes and takes none from the machine."""
-    for hint in reset_hints(ctx):
-        yield ctx.finding(hint.title, part=hint.part, where=hint.where, at_most="hint", teaches=TEACHES)
 
 
 # --- what is common ---

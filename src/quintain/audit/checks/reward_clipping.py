@@ -7,50 +7,41 @@ the author's word that they are graded, or components and levels that show it.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 
 from quintain.audit.kernel.check import check
-from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Probe, Record, number, reset, score
+from quintain.audit.kernel.probe import Record, number
 from quintain.audit.kernel.registry import relation
 
-from ._clip_arguments import near_arguments
 from ._clip_damage import damage_pays
 from ._clip_fields import half_filled
-from ._clip_full import full_marks
 from ._clip_groups import interchangeable
-from ._clip_near import near, spelling
-from ._clip_parts import lost, rises, walks
-from ._clip_states import (
-    EPSILON,
-    WALKED,
-    WHOLE,
-    PaidState,
-    counts,
-    is_graded,
-    probe_of,
-    seen_parts,
-)  # fmt: skip
-from ._clip_sum import pile, weighted
+from ._clip_near import near
+from ._clip_parts import walks
+from ._clip_states import EPSILON, PaidState, is_graded, probe_of
+from ._reward_facts import facts
 
 FLAT = "that going on is worth nothing: these states have equal rewards"
+
+
+NEARLY = 0.9
+"""Part of the reward that nothing done may not be paid in all tasks."""
 
 
 # --- relations: each states the bug ---
 
 
 @relation
-def is_flat(records: Sequence[Record], evidence: Evidence) -> bool:
-    """True if the first state, better in one component and worse in none, is paid no more than the second."""
-    name = str(evidence.data["part"])
-    better, high = seen_parts(records[0])
-    worse, low = seen_parts(records[1])
-    if better is None or worse is None or high.keys() != low.keys() or high[name] <= low[name] + EPSILON:
+def rounds_work(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """In one task nothing done is paid like the solution, in the other a little less: the rest was rounded away."""
+    scores = [number(record.at("score")) for record in records]
+    known = [points for points in scores if points is not None]
+    if len(known) < len(scores):
         return False
-    other_values = [text for text in high if text != name and counts(text) and text not in evidence.data["besides"]]
-    return better <= worse + EPSILON and all(high[text] >= low[text] - EPSILON for text in other_values)
+    idle, solved, other_idle, other_solved = known
+    return idle >= solved - EPSILON and NEARLY * other_solved <= other_idle < other_solved - EPSILON
 
 
 @relation
@@ -75,63 +66,6 @@ def not_less(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the second state, the first with one more right thing, is paid less."""
     less, more = (number(record.at("score")) for record in records)
     return less is not None and more is not None and more < less - float(evidence.data)
-
-
-@check("x.components_add_up", "reward_clipping", needs=("oracle", "tasks"), value=27)
-def components(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that each component raises the reward: none is dead, cut, rounded away or of the wrong sign."""
-    every = [state for _, _, paid in walks(ctx) for state in paid]
-    states = [state for state in every if state.parts]
-    if not states:
-        raise ctx.not_checked("score() tells no components")
-    names = sorted({name for state in states for name in state.parts})
-    whole = [name for name in names if name.rpartition(".")[2].lower() in WHOLE]
-    for name in names:
-        ctx.count_comparisons()
-        if not counts(name):
-            continue
-        found = lost(states, name, whole) if name not in whole else _cut(ctx, states, name)
-        if found is not None:
-            high, low = found
-            yield _flat_finding(ctx, name, high, low=low, whole=whole)
-
-
-def _flat_finding(
-    ctx: AuditContext, name: str, high: PaidState, *, low: PaidState, whole: Sequence[str]
-) -> Finding | None:
-    falls = high.score < low.score - EPSILON
-    how = "makes the reward smaller" if falls else "does not change the reward"
-    return ctx.finding(
-        f"component {name} {how} where it alone gets better"
-        if name not in whole
-        else f"rewards are cut: {name} differs and the score {'falls' if falls else 'does not'}",
-        probe_of(high),
-        probe_of(low),
-        relation=f"{__name__}:is_flat",
-        marks=("score",),
-        data={"part": name, "besides": list(whole)},
-        minimise=0,
-        part="V",
-        expected=f"more than {low.score:g} where {name} goes from {low.parts[name]:g} to {high.parts[name]:g}",
-        observed={"score": [low.score, high.score], name: [low.parts[name], high.parts[name]]},
-        teaches=FLAT if not falls else "to do worse",
-    )
-
-
-def _cut(ctx: AuditContext, states: Sequence[PaidState], name: str) -> tuple[PaidState, PaidState] | None:
-    """Two states of which the score before it was cut differs, and the score does not."""
-    if not is_graded(ctx, states) or not rises(states, name):
-        return None
-    for low, high in itertools.permutations([state for state in states if name in state.parts], 2):
-        gains = high.parts[name] > low.parts[name] + EPSILON
-        same_others = all(
-            high.parts.get(part, 0.0) >= value - EPSILON
-            for part, value in low.parts.items()
-            if counts(part) and part != name
-        )
-        if low.task == high.task and gains and same_others and high.score <= low.score + EPSILON:
-            return high, low
-    return None
 
 
 @check("x.ladder", "reward_clipping", needs=("oracle", "tasks"), value=82)
@@ -289,39 +223,28 @@ def _falling(
             return
 
 
-@check("x.reward_reaches_its_bounds", "reward_clipping", needs=("oracle", "tasks"), value=71, severity="warning")
-def bounds(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that the reward is the highest possible with every component at its best."""
-    tasks = ctx.sample_tasks(WALKED)
-    records = ctx.play_all([Probe((reset(task), *(ctx.oracle(task) or ()), score())) for task in tasks])
-    short: list[tuple[str, float, dict[str, float]]] = []
-    for task, record in zip(tasks, records, strict=True):
-        paid, parts = seen_parts(record)
-        if ctx.oracle(task) is None or paid is None:
-            continue
-        ctx.count_comparisons()
-        unit = {name: value for name, value in parts.items() if counts(name)}
-        if unit and all(abs(value - 1.0) <= EPSILON for value in unit.values()) and 0.0 < paid < 1.0 - 1e-6:
-            short.append((task, paid, unit))
-    if short:
-        task, paid, unit = short[0]
-        yield ctx.finding(
-            f"the reward cannot reach 1: with every component at 1 it is {paid:g}",
-            Probe((reset(task), *(ctx.oracle(task) or ()), score())),
-            relation="pays_less",
-            marks=("score",),
-            data=1.0,
-            minimise=0,
-            part="V",
-            tasks=[text for text, _, _ in short],
-            expected=1.0,
-            observed={"score": paid, **unit},
-            teaches="that full reward is out of reach",
-            at_most="likely",
-        )
+@check("x.start_is_nearly_paid", "reward_clipping", needs=("oracle", "tasks"), value=90)
+def nearly(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that the work of a task is more than rounding: the start is not paid like the end, or nearly so."""
+    known = [(task, fact.floor, fact.full) for task, fact in facts(ctx).items() if fact.writes and fact.full]
+    paid = [(task, floor, full) for task, floor, full in known if floor is not None]
+    ctx.count_comparisons(len(paid))
+    alike = [task for task, floor, full in paid if floor >= full - EPSILON]
+    close = [task for task, floor, full in paid if NEARLY * full <= floor < full - EPSILON]
+    if not alike or not close or len(alike) + len(close) < len(paid):
+        return
+    yield ctx.finding(
+        f"nothing done is paid at least {NEARLY:.0%} of the reward, and in some tasks all of it",
+        *(solves(task, ops) for task in (alike[0], close[0]) for ops in ((), ctx.oracle(task) or ())),
+        relation=f"{__name__}:rounds_work",
+        marks=("score",),
+        minimise=0,
+        part="V",
+        tasks=[*alike, *close],
+        expected="a reward in which the work of the task counts",
+        observed={task: floor for task, floor, _ in paid[:8]},
+        teaches="to do nothing: the rest of the world pays",
+    )
 
 
-__all__ = [
-    "bounds", "components", "damage_pays", "full_marks", "half_filled", "ladder", "near", "near_arguments", "pile",
-    "spelling", "weighted",
-]  # fmt: skip
+__all__ = ["damage_pays", "half_filled", "ladder", "near", "nearly"]

@@ -11,24 +11,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
-from quintain.audit.facts.data import is_number
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
-from quintain.audit.kernel.probe import Op, Probe, reset, score, state
+from quintain.audit.kernel.probe import Op, Probe, answer, reset, score
 
 from . import _reward_claims as claims
-from ._reward_acts import is_id, scalars, submits, words, writes_by_name
+from ._reward_acts import MISSING, is_asked_by_name, scalars, submits, words, writes_by_name
 from ._reward_battery import KINDS, Attempt, attempts, may_equal
 from ._reward_cases import labelled_cases
-from ._reward_constant import constant_choice
 from ._reward_damage import collateral_damage
 from ._reward_form import reward_well_formed, score_asked_twice
-from ._reward_hollow import hollow_work, rest_of_the_file
-from ._reward_observed import observed_argument
-from ._reward_once import tries_are_counted
+from ._reward_hollow import rest_of_the_file
 from ._reward_other import changed_argument
 from ._reward_partial import partial_work
 from ._reward_quoted import quoted_verdict
@@ -41,23 +35,15 @@ from ._reward_shift import right_in_sum
 from ._reward_shotgun import every_candidate
 from ._reward_tamper import verifier_tampering
 from ._reward_tasks import Question, asked
-from ._reward_tries import many_answers
-from ._reward_twice import done_twice
-from ._reward_watch import verifier_files
 
 __all__ = [
     "another_record",
     "answer_battery",
     "changed_argument",
     "collateral_damage",
-    "constant_choice",
-    "done_twice",
     "every_candidate",
     "forged_result",
-    "hollow_work",
     "labelled_cases",
-    "many_answers",
-    "observed_argument",
     "oracle_ablation",
     "partial_work",
     "quoted_verdict",
@@ -69,10 +55,7 @@ __all__ = [
     "scorer_code",
     "shortest_path",
     "task_swap",
-    "tries_are_counted",
-    "verifier_files",
     "verifier_tampering",
-    "wrong_argument",
 ]
 
 ASKED = 8
@@ -155,7 +138,8 @@ def _unchecked(ctx: AuditContext, solution: Solution, place: int, *, run: Run) -
     if solution.sees and not lacks:
         return None
     weighs: dict[str, Any] = weight(solution, lacks, (place,))
-    if not solution.sees or not writes_by_name(op) or _is_note(op):
+    is_work = writes_by_name(op) or (is_asked_by_name(op, solution.prompt) and _sets(solution, lacks))
+    if not solution.sees or not is_work or _is_note(op):
         weighs = {"severity": "warning", "at_most": "likely"}
     return ctx.finding(
         f"{op.name} is part of the solution, and is paid for when it is left out",
@@ -171,93 +155,14 @@ def _unchecked(ctx: AuditContext, solution: Solution, place: int, *, run: Run) -
     )
 
 
-@check("x.wrong_argument", "reward_hack", needs=("oracle", "state", "tasks"), value=94)
-def wrong_argument(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a solution with the wrong record or the wrong amount is paid less."""
-    reported: set[tuple[str, str]] = set()
-    known = paid(ctx, SOLVED)
-    for solution in known:
-        other_values = [str(other_solution.first) for other_solution in known if other_solution is not solution]
-        for place in solution.writes:
-            op = solution.ops[place]
-            for key, wrong in _wrong(ctx, solution, op, other_values=other_values):
-                if (op.name, key) in reported:
-                    continue
-                swapped = [msgspec.structs.replace(op, value=op.value | {key: value}) for value in wrong]
-                ways = [(*solution.ops[:place], other_op, *solution.ops[place + 1 :]) for other_op in swapped]
-                found = runs(ctx, solution, ways)
-                ctx.count_comparisons(len(found))
-                worked = [
-                    (way, run)
-                    for way, run in zip(ways, found, strict=True)
-                    if not set(run.errors) - set(solution.errors)
-                ]
-                if len(worked) < 2 or not all(survives(solution, run) for _, run in worked):
-                    continue
-                reported.add((op.name, key))
-                way, run = worked[0]
-                yield _any_value(ctx, solution, place, key=key, shown=(way, run))
-
-
-def _wrong(
-    ctx: AuditContext, solution: Solution, op: Op, *, other_values: Sequence[str]
-) -> Iterator[tuple[str, list[Any]]]:
-    """Arguments whose right value stands in this prompt, and not in every one, each with several wrong values."""
-    if _is_note(op):
-        return
-    prompt = str(solution.first)
-    spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
-    for key, value in op.value.items():
-        schema: Any = spec.properties.get(key, {}) if spec else {}
-        if not _stands(value, prompt) or (
-            other_values and all(_stands(value, other_text) for other_text in other_values)
-        ):
-            continue
-        if is_number(value) and not is_id(key):
-            wrong: list[Any] = [type(value)(value * 3 + 1), type(value)(max(1, value // 2)), type(value)(value + 5)]
-        elif schema.get("enum"):
-            wrong = list(schema["enum"])
-        elif is_id(key) or is_number(value):
-            wrong = [other_value for other_value in ctx.discovery.values.of(key) if type(other_value) is type(value)][
-                :6
-            ]
-        else:
-            continue
-        wrong = [other_value for other_value in wrong if other_value != value]
-        if len(wrong) >= 2:
-            yield key, wrong[:4]
+def _sets(solution: Solution, lacks: Sequence[Sequence[Any]]) -> bool:
+    """True if a field that had a text or a flag before is not set: neither a count, nor what a read remembers."""
+    before = [solution.changed[tuple(path)][0] for path, _ in lacks]
+    return any(isinstance(value, str | bool) and value != MISSING for value in before)
 
 
 def _is_note(op: Op) -> bool:
     return bool({"note", "notes", "log", "comment", "remember", "memo"} & set(words(op.name)))
-
-
-def _stands(value: Any, text: str) -> bool:
-    said = f"{value:g}" if is_number(value) else str(value)
-    return isinstance(value, str | int | float) and not isinstance(value, bool) and len(said) > 0 and said in text
-
-
-def _any_value(
-    ctx: AuditContext, solution: Solution, place: int, *, key: str, shown: tuple[tuple[Op, ...], Run]
-) -> Finding | None:
-    way, run = shown
-    op = way[place]
-    lacks = lacking(solution, run, solution.effects.get(place, ()))
-    if not lacks:
-        return None
-    marked = [other_op.marked("wrong") if where == place else other_op for where, other_op in enumerate(way)]
-    return ctx.finding(
-        f"{op.name} is paid for with any {key}",
-        Probe((reset(solution.task), *marked, state(), score())),
-        relation=claims.PAID,
-        marks=("score", "state", "wrong"),
-        data={"full": solution.full, "lacks": lacks, "done": ["wrong"]},
-        minimise=20,
-        part="V",
-        expected=f"{key} = {solution.ops[place].value[key]!r}, as the prompt says",
-        observed=f"{key} = {op.value[key]!r} is paid {run.score:g}",
-        teaches="any action of the right kind",
-    )
 
 
 @check("x.task_swap", "reward_hack", needs=("oracle", "tasks"), value=53)
@@ -326,7 +231,8 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
             if weight(solution, lacks, left)["severity"] != "error":
                 continue
             yield ctx.finding(
-                "one step, done over and over, is paid as the whole solution" if repeated
+                "the prompt, repeated without any call, is paid in full" if not tool
+                else "one step, done over and over, is paid as the whole solution" if repeated
                 else f"{tool} gets a report of success, and that is paid in full",
                 Probe((reset(solution.task), *way, *seeing(solution), score())),
                 relation=claims.PAID,
@@ -342,7 +248,9 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _forged(ctx: AuditContext, solution: Solution) -> Iterator[tuple[Op, ...]]:
-    """A claim alone through each tool that takes one; a tool's grade of its own; a step many times."""
+    """The prompt as an answer; a claim alone through each tool that takes one, or a grade; a step many times."""
+    if "answer" in ctx.offers and solution.writes:
+        yield (answer(solution.prompt),)
     for tool in ctx.about.tools:
         used = next((op for op in solution.ops if op.name == tool.name), None)
         base: dict[str, Any] = dict(used.value) if used else {}

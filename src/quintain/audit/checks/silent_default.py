@@ -19,7 +19,6 @@ from quintain.audit.kernel.registry import relation
 from . import _silent_faults as faults
 from . import _silent_score as verdicts
 from ._drift_nested import unread
-from ._drift_rows import filters, pages, whole
 from ._silent_agreed import refuse_alike
 from ._silent_faults import Cell, accepted, cells, read_sweep
 from ._silent_gaps import gaps
@@ -29,7 +28,6 @@ from ._silent_score import World, worlds
 from ._silent_static import swallowed
 from ._silent_sums import nothing
 from ._silent_unknown import unknown_names
-from ._silent_unlisted import unlisted_names
 from ._silent_user import user_faults
 
 TEACHES = "that a failed look at the world is a fact about the world"
@@ -226,7 +224,19 @@ def _grade(seen: OpResult) -> Any:
 
 
 __all__ = [
-    "effects", "filters", "gaps", "judge_faults", "limits", "misspelt", "nothing", "pages", "refuse_alike", "swallowed",
-    "tool_faults", "unknown_names", "unknown_tasks", "unlisted_names", "unread", "unread_reference", "user_faults",
-    "verifier_faults", "whole",
-]  # fmt: skip
+    "effects",
+    "gaps",
+    "judge_faults",
+    "limits",
+    "misspelt",
+    "nothing",
+    "refuse_alike",
+    "swallowed",
+    "tool_faults",
+    "unknown_names",
+    "unknown_tasks",
+    "unread",
+    "unread_reference",
+    "user_faults",
+    "verifier_faults",
+]

@@ -17,18 +17,13 @@ from quintain.audit.kernel.probe import Op, Probe, reset
 
 from . import _same_cache as cache
 from ._same_cache import TEACHES, scored
-from ._same_reads import HERE, Pair, around, kept, late, writes
+from ._same_reads import HERE, Pair, late
 from ._same_scripts import alone, bare, broad, doing, marked, other_tasks, reads, state_op
 from ._same_splits import UNLIKE, apart, pair, split
-from ._same_static import cache_hints
 from ._same_variants import variants
-from ._same_views import views_agree
 from ._same_walks import moved, shorter, shown, walked, walks
 
-__all__ = [
-    "cache_code", "cache_keys", "cache_sessions", "concurrent_reads", "read_after_restore", "read_orders", "read_walks",
-    "read_your_writes", "score_is_now", "views_agree", "visible_at_once",
-]  # fmt: skip
+__all__ = ["cache_keys", "cache_sessions", "read_walks", "read_your_writes", "score_is_now", "visible_at_once"]
 WRITES, READS = 20, 16
 """Writes that are looked at, and reads around each."""
 MAX_FINDINGS = 2
@@ -41,8 +36,6 @@ SLOW_S = 0.2
 """A score that takes longer is asked for in one way only."""
 WALKS = 3
 """Tasks, each of another kind, in which many writes are made."""
-MANY = (8, 64)
-"""Sessions at the same time."""
 
 
 @check("x.read_your_writes", "stale_cache", needs=("tools", "tasks"), value=67)
@@ -229,68 +222,3 @@ def score_is_now(ctx: AuditContext) -> Iterator[Finding | None]:
                     teaches="that actions after the first score request do not count",
                 )
                 return
-
-
-@check("x.read_after_restore", "stale_cache", needs=("tools", "snapshot", "restore", "state|digest"), value=74)
-def read_after_restore(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a read after a restore gives what it gave at the snapshot, whatever came between."""
-    world = Op(state_op(ctx), mark="step world")
-    for walk in walks(ctx, 2):
-        ops = reads(ctx, walk.task, READS, each=2)
-        keep, back = Op("snapshot", name="kept", mark="step keep"), Op("restore", name="kept", mark="step back")
-        asked = marked(ops, tag="step read ")
-        mixed = (reset(walk.task, mark="step 0"), keep, *ops, *walk.steps, *ops, *ops, back, *asked, world)
-        records = ctx.play_all([Probe(mixed), Probe(alone(mixed))])
-        ctx.count_comparisons(len(asked))
-        for op in asked:
-            evidence = Evidence(HERE + "kept", (op.mark, world.mark), None, ctx.volatile)
-            if not kept(records, evidence):
-                continue
-            finding = cache.returned(ctx, mixed, evidence)
-            yield finding
-            if finding is not None:
-                return
-
-
-@check("x.concurrent_reads", "stale_cache", needs=("tools", "tasks"), value=23)
-def concurrent_reads(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that each of 8 and 64 concurrent sessions reads its own writes."""
-    pairs = cache.pairs(ctx, 4, 3)
-    alone = ctx.play_all([Probe(cache.session(case)) for case in pairs])
-    for count in MANY:
-        mixed = ctx.play(*cache.interleaved(pairs, count))
-        for number in range(count):
-            case, clean = pairs[number % len(pairs)], alone[number % len(pairs)]
-            ctx.count_comparisons(len(case.reads))
-            finding = cache.beside(ctx, pairs, number, mixed=mixed, clean=clean)
-            if finding is not None:
-                yield finding
-                return
-        for case, clean in list(zip(pairs, alone, strict=True))[: 1 if count > MANY[0] else len(pairs)]:
-            ctx.count_comparisons()
-            finding = cache.in_threads(ctx, case, clean, count=count)
-            if finding is not None:
-                yield finding
-                return
-
-
-@check("x.read_orders", "stale_cache", needs=("tools", "tasks"), value=73)
-def read_orders(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a read gives the same after the same writes in any order of reads."""
-    known = writes(ctx, 40, each=4)
-    if not known:
-        raise NotChecked("no call is known to write")
-    tasks = [call.task for call in known]
-    task = max(dict.fromkeys(tasks), key=tasks.count)
-    acts = [bare(call.op) for call in known if call.task == task]
-    looks = cache.distinct(op for call in known if call.task == task for op in around(ctx, call, 6).reads)
-    for _ in range(4):
-        sequence = [ctx.rng.choice(acts if ctx.rng.random() < 0.4 else looks or acts) for _ in range(14)]
-        yield from cache.ordered(ctx, task, sequence)
-
-
-@check("x.cache_code", "stale_cache", level="static", needs=("sources",), value=60, severity="warning")
-def cache_code(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that no cache in the code outlives a write or confuses two calls."""
-    for hint in cache_hints(ctx):
-        yield ctx.finding(hint.title, part=hint.part, where=hint.where, at_most="hint", teaches=TEACHES)

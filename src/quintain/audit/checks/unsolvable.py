@@ -17,20 +17,24 @@ from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, answer, num
 
 from . import _reward_claims as claims
 from ._reward_facts import TOP, beyond, facts
-from ._reward_origin import provenance
 from ._reward_random import aimless
 from ._reward_strict import strictness
 from ._unsolv_gold import gold_rule
-from ._unsolv_meant import one_is_meant
-from ._unsolv_prompt import one_for_all, prompt_rule, room_to_look
-from ._unsolv_refused import refused_look, solution_in_bounds
+from ._unsolv_refused import refused_look
 from ._unsolv_seeds import idle_under_seeds, solved_under_seeds
 
 __all__ = [
-    "aimless", "budget", "floor_gap", "gold_rule", "idle_under_seeds", "one_for_all", "one_is_meant", "oracle_max",
-    "prompt_rule", "provenance", "refused_look", "room_to_look", "solution_in_bounds", "solved_under_seeds",
-    "strictness", "task_set",
-]  # fmt: skip
+    "aimless",
+    "budget",
+    "floor_gap",
+    "gold_rule",
+    "idle_under_seeds",
+    "oracle_max",
+    "refused_look",
+    "solved_under_seeds",
+    "strictness",
+    "task_set",
+]
 
 
 @check("semantic.oracle_max", "unsolvable", needs=("oracle", "tasks"), value=100)

@@ -36,15 +36,10 @@ def bounds(failures: int, n: int, confidence: float = 0.95, *, one_sided: bool =
 
 def _high(k: int, n: int, alpha: float) -> float:
     """Returns the rate at which k or fewer of n happen with probability alpha; 1 if k is n."""
-    if k == n:
-        return 1.0
-    low, high = 0.0, 1.0
+    low, high = float(k == n), 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        if at_most(k, n, middle) > alpha:  # falls as the rate rises
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if at_most(k, n, middle) > alpha else (low, middle)  # falls as the rate rises
     return high
 
 
@@ -58,20 +53,12 @@ def at_most(k: int, n: int, rate: float) -> float:
         return 1.0
     if k < 0 or rate >= 1:
         return 0.0
-    if k > n * rate:  # the other side has the smaller terms
-        return 1 - _outwards(n - k - 1, n, 1 - rate)
-    return _outwards(k, n, rate)
-
-
-def _outwards(k: int, n: int, rate: float) -> float:
-    """Returns `at_most` for k at or below the mean, where terms decrease towards 0."""
+    if k > n * rate:  # The other side has the smaller terms, which decrease towards 0.
+        return 1 - at_most(n - k - 1, n, 1 - rate)
     choices = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-    term = math.exp(choices + k * math.log(rate) + (n - k) * math.log1p(-rate))
-    terms = [term]
-    odds = (1 - rate) / rate
+    terms = [math.exp(choices + k * math.log(rate) + (n - k) * math.log1p(-rate))]
     for i in range(k, 0, -1):
-        term *= i * odds / (n - i + 1)
-        terms.append(term)
-        if term < terms[0] * _NEGLIGIBLE:
+        terms.append(terms[-1] * i * (1 - rate) / rate / (n - i + 1))
+        if terms[-1] < terms[0] * _NEGLIGIBLE:
             break
     return min(1.0, math.fsum(terms))

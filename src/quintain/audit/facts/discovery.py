@@ -6,6 +6,7 @@ not use is called with arguments drawn from its schema and from values seen so f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -120,13 +121,12 @@ def discover(ctx: AuditContext) -> Discovery:
     met = {one.op.name for one in calls}
     missing = [tool.name for tool in ctx.about.tools if tool.name not in met]
     calls += _draw(ctx, missing, values=values, tasks=tasks)
-    background = _background(calls) | _counters(ctx, calls)
+    background = _background(ctx, calls)
     calls += _afterwards(ctx, [_without(ctx, one, background) for one in calls], values=values, tasks=tasks)
     clean = [_without(ctx, one, background) for one in calls]
     memos = _memos(ctx, clean)
     clean = [msgspec.structs.replace(one, changed=()) if one.op.name in memos else one for one in clean]
-    found = {one.op.name for one in calls}
-    refused = tuple(name for name in missing if name not in found)
+    refused = tuple(name for name in missing if name not in {one.op.name for one in calls})
     return Discovery(tuple(clean), values, refused, states, background, ctx.declared, memos)
 
 
@@ -136,15 +136,19 @@ def _walked(ctx: AuditContext) -> tuple[str, ...]:
     met = {op.name for task in tasks for op in ctx.oracle(task) or ()}
     for task in ctx.sample_tasks(MAX_ORACLE_TASKS):
         tools = {op.name for op in ctx.oracle(task) or () if op.do == "call"}
-        if tools - met:
-            tasks.append(task)
-            met |= tools
+        tasks += [task] if tools - met else []
+        met |= tools
     return tuple(tasks)
 
 
 def sees(ctx: AuditContext) -> bool:
     """True if the subject offers its state."""
     return "state" in ctx.offers
+
+
+def goes_back(ctx: AuditContext) -> bool:
+    """True if the subject can return to an earlier state."""
+    return {"snapshot", "restore"} <= ctx.offers
 
 
 def _walk(ctx: AuditContext, task: str, *, is_glanced: bool) -> Iterator[Op]:
@@ -208,9 +212,8 @@ def _tried(ctx: AuditContext, tried: Sequence[tuple[str, Op]], values: Values) -
     found: list[KnownCall] = []
     kept: dict[str, int] = {}
     # Many calls share one probe: going back to its start costs less than beginning again.
-    goes_back = {"snapshot", "restore"} <= ctx.offers
     parts = [tried[start : start + MAX_DRAWN_CALLS] for start in range(0, len(tried), MAX_DRAWN_CALLS)]
-    records = ctx.play_all([Probe(tuple(_tries(ctx, part, goes_back=goes_back))) for part in parts])
+    records = ctx.play_all([Probe(tuple(_tries(ctx, part))) for part in parts])
     for part, record in zip(parts, records, strict=True):
         for place, (task, op) in enumerate(part):
             seen = record.at(f"op {place}")
@@ -244,16 +247,14 @@ def _seen(tool: ToolSpec, name: str, values: Values) -> bool:
     return any(fits(one, tool.properties.get(name) or {}, tool.parameters) for one in values.of(name))
 
 
-def _tries(ctx: AuditContext, part: Sequence[tuple[str, Op]], *, goes_back: bool) -> Iterator[Op]:
-    at = ""
+def _tries(ctx: AuditContext, part: Sequence[tuple[str, Op]]) -> Iterator[Op]:
+    at, can_go_back = "", goes_back(ctx)
     for place, (task, op) in enumerate(part):
-        if task != at or not goes_back:
-            yield reset(task)
-            if goes_back:
-                yield Op("snapshot", name="start")
-            at = task
-        else:
-            yield Op("restore", name="start")
+        begins = task != at or not can_go_back
+        yield reset(task) if begins else Op("restore", name="start")
+        if begins and can_go_back:
+            yield Op("snapshot", name="start")
+        at = task
         yield op.marked(f"op {place}")
         if sees(ctx):
             yield Op("changes", mark=f"look {place}")
@@ -266,13 +267,9 @@ def _afterwards(
     met = {one.op.name for one in calls}
     wrote = {one.op.name for one in calls if one.writes is not False}
     tools = [one for one in ctx.about.tools if one.name not in met][:MAX_MIDWAY_TASKS]
-    goes_back = {"snapshot", "restore"} <= ctx.offers
-    groups = [tools] if goes_back else [[one] for one in tools]  # Who cannot go back goes on after what worked.
-    plan = [
-        (task, _midst(ctx, task, group, values=values, wrote=wrote))
-        for task in tasks[:MAX_MIDWAY_TASKS]
-        for group in groups
-    ]
+    groups = [tools] if goes_back(ctx) else [[one] for one in tools]  # Who cannot go back goes on after what worked.
+    pairs = [(task, group) for task in tasks[:MAX_MIDWAY_TASKS] for group in groups]
+    plan = [(task, _midst(ctx, task, group, values=values, wrote=wrote)) for task, group in pairs]
     plan = [(task, ops) for task, ops in plan if any(op.mark for op in ops)]
     found: list[KnownCall] = []
     for (task, ops), record in zip(plan, ctx.play_all([Probe((reset(task), *ops)) for task, ops in plan]), strict=True):
@@ -285,7 +282,7 @@ def _afterwards(
             looks = [record.at(f"{word} {op.mark}").value for word in ("was", "look")] if sees(ctx) else [None, None]
             before = tuple(one for one in ops[:place] if not one.mark and one.do == "call")
             there[op.name] = KnownCall(task, before, op.marked(""), seen, _changed(*looks))
-            if not goes_back:
+            if not goes_back(ctx):
                 break
         found += there.values()
     return found
@@ -293,10 +290,8 @@ def _afterwards(
 
 def _midst(ctx: AuditContext, task: str, tools: Sequence[ToolSpec], *, values: Values, wrote: set[str]) -> list[Op]:
     """Returns a solution with the unknown tools called after each of its first writes, under marks "op ..."."""
-    goes_back = {"snapshot", "restore"} <= ctx.offers
     ops: list[Op] = []
-    used = Values()
-    places = 0
+    used, places = Values(), 0
     for step in ctx.oracle(task) or ():
         if step.do != "call":
             continue
@@ -305,41 +300,32 @@ def _midst(ctx: AuditContext, task: str, tools: Sequence[ToolSpec], *, values: V
         places += step.name in wrote
         if step.name not in wrote or places > MAX_MIDWAY_WRITES:
             continue
-        ops += [Op("snapshot", name="here")] if goes_back else []
+        ops += [Op("snapshot", name="here")] if goes_back(ctx) else []
         for tool in tools:
             near = {name: used.exactly(name)[-1] for name in tool.properties if used.exactly(name)}
             if not near:
                 continue
             mark = f"op {len(ops)}"
+            looks = [Op("changes", mark=f"{word} {mark}") for word in ("was", "look")] if sees(ctx) else []
             tried = call(tool.name, {**valid(tool, values, ctx.rng, optional=0.0), **near}, mark=mark)
-            ops += [Op("changes", mark=f"was {mark}")] if sees(ctx) else []
-            ops += [tried]
-            ops += [Op("changes", mark=f"look {mark}")] if sees(ctx) else []
-            ops += [Op("restore", name="here")] if goes_back else []
+            ops += [*looks[:1], tried, *looks[1:], *([Op("restore", name="here")] if goes_back(ctx) else [])]
     return ops
 
 
-def _background(calls: Sequence[KnownCall]) -> frozenset[str]:
-    """Returns the top-level names that 8 of 10 calls of at least five different tools change."""
-    seen = [one for one in calls if one.changed is not None]
-    if len({one.op.name for one in seen}) < 5:
-        return frozenset()
-    counts: dict[str, int] = {}
-    for one in seen:
-        for name in {path.partition("/")[0] for path in one.changed or ()}:
-            counts[name] = counts.get(name, 0) + 1
-    return frozenset(name for name, count in counts.items() if count >= 0.8 * len(seen))
+def _background(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]:
+    """Returns the top-level names that 8 of 10 calls of at least five different tools change.
 
-
-def _counters(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]:
-    """Returns the top-level names that all calls of two or more tools change and that no contract names."""
+    Where contracts are declared, also those that all calls of two or more tools change and that no contract names.
+    """
     seen = [one for one in calls if one.changed is not None]
-    if not ctx.declared or len({one.op.name for one in seen}) < 2:
-        return frozenset()
-    changed = [{path.partition("/")[0] for path in one.changed or ()} for one in seen]
-    tops = changed[0].intersection(*changed)
-    names = [name for contract in ctx.about.contracts.values() for name in contract.names]
-    return frozenset(top for top in tops if not is_named(top, names))
+    tops = [{path.partition("/")[0] for path in one.changed or ()} for one in seen]
+    counts = Counter(name for some in tops for name in some)
+    tools = len({one.op.name for one in seen})
+    found = {name for name, count in counts.items() if tools >= 5 and count >= 0.8 * len(seen)}
+    if ctx.declared and tools >= 2:
+        names = [name for contract in ctx.about.contracts.values() for name in contract.names]
+        found |= {top for top, count in counts.items() if count == len(seen) and not is_named(top, names)}
+    return frozenset(found)
 
 
 def _memos(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]:
@@ -350,14 +336,9 @@ def _memos(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]:
         if one.writes and one.op.name not in ctx.declared and len(some) < MAX_MEMO_CALLS:
             some.append(one)
     first = [one for some in tried.values() for one in some]
-    looks = [Op("changes", mark=mark) for mark in ("was", "once", "twice")]
-    probes = [
-        Probe(
-            (reset(one.task), *one.before, looks[0], one.op.marked("call"), looks[1], one.op.marked("again"), looks[2])
-        )
-        for one in first
-    ]
-    records = ctx.play_all(probes)
+    was, once, twice = (Op("changes", mark=mark) for mark in ("was", "once", "twice"))
+    twos = [(was, one.op.marked("call"), once, one.op.marked("again"), twice) for one in first]
+    records = ctx.play_all([Probe((reset(one.task), *one.before, *ops)) for one, ops in zip(first, twos, strict=True)])
     return frozenset(one.op.name for one, record in zip(first, records, strict=True) if _is_memo(record))
 
 
@@ -392,12 +373,11 @@ def _holds(value: Any, wanted: Any) -> bool:
 def _without(ctx: AuditContext, one: KnownCall, background: frozenset[str]) -> KnownCall:
     """Returns a call with the changes that its tool declares, else without the background."""
     writes = ctx.contract(one.op.name).writes
-    if writes == ():
-        return msgspec.structs.replace(one, changed=())
-    if one.changed is None:
+    if one.changed is None and writes != ():
         return one
-    if writes is not None:
-        left = tuple(path for path in one.changed if any(covers(name, path) for name in writes))
-    else:
-        left = tuple(path for path in one.changed if path.partition("/")[0] not in background)
-    return msgspec.structs.replace(one, changed=left)
+    left = [
+        path
+        for path in one.changed or ()
+        if (path.partition("/")[0] not in background if writes is None else any(covers(name, path) for name in writes))
+    ]
+    return msgspec.structs.replace(one, changed=tuple(left))

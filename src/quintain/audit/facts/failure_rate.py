@@ -9,7 +9,6 @@ from __future__ import annotations
 import collections
 import itertools
 import math
-from collections.abc import Sequence
 
 import msgspec
 
@@ -73,7 +72,9 @@ def measure(ctx: AuditContext) -> Rate:
         return Rate()
     records = [record for record in records if failed(record) or record.at("score").value is not None]
     failures = sum(map(failed, records))
-    return Rate(failures, len(records), *bounds(failures, len(records), one_sided=True), _scores(records))
+    paid = sorted((number(record.at("score")) for record in records), key=lambda score: (score is None, score or 0.0))
+    scores = dict(collections.Counter("none" if score is None else f"{score:.4g}" for score in paid))
+    return Rate(failures, len(records), *bounds(failures, len(records), one_sided=True), scores)
 
 
 def _drawn(ctx: AuditContext) -> tuple[Op, ...]:
@@ -83,17 +84,9 @@ def _drawn(ctx: AuditContext) -> tuple[Op, ...]:
     return tuple(call(tool.name, valid(tool, Values(), ctx.rng), mark=_DRAWN) for tool in tools)
 
 
-def _scores(records: Sequence[Record]) -> dict[str, int]:
-    paid = [number(record.at("score")) for record in records]
-    ordered = sorted(paid, key=lambda score: (score is None, score or 0.0))
-    return dict(collections.Counter("none" if score is None else f"{score:.4g}" for score in ordered))
-
-
 def failed(record: Record) -> bool:
     """True if an episode hung or crashed, or if a solution got no verdict; a drawn call may crash."""
     drawn = [op.mark == _DRAWN for op in record.ops]
-    is_broken = any(
-        seen.how == "hung" or (seen.how == "crashed" and not is_drawn)
-        for seen, is_drawn in zip(record.seen, drawn, strict=False)
-    )
+    pairs = zip(record.seen, drawn, strict=False)
+    is_broken = any(seen.how == "hung" or (seen.how == "crashed" and not is_drawn) for seen, is_drawn in pairs)
     return bool(record.died) or is_broken or (not any(drawn) and record.at("score").value is None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from quintain.audit.kernel.adapter import ToolSpec
@@ -139,18 +139,20 @@ def _scalar(kind: str, schema: Any, values: Values, *, rng: random.Random, name:
 
 def _whole(schema: Any) -> tuple[int, int]:
     """Returns the lowest and the highest integer that a schema allows, ten apart by default."""
-    lows = [math.ceil(schema["minimum"])] if is_number(schema.get("minimum")) else []
-    highs = [math.floor(schema["maximum"])] if is_number(schema.get("maximum")) else []
-    lows += [math.floor(schema["exclusiveMinimum"]) + 1] if is_number(schema.get("exclusiveMinimum")) else []
-    highs += [math.ceil(schema["exclusiveMaximum"]) - 1] if is_number(schema.get("exclusiveMaximum")) else []
+    lows = _limits(schema, minimum=math.ceil, exclusiveMinimum=lambda one: math.floor(one) + 1)
+    highs = _limits(schema, maximum=math.floor, exclusiveMaximum=lambda one: math.ceil(one) - 1)
     low = max(lows, default=min(0, *(high - 10 for high in highs)) if highs else 0)
     return low, min(highs, default=low + 10)
 
 
+def _limits(schema: Any, **rounded: Callable[[float], Any]) -> list[Any]:
+    return [make(schema[name]) for name, make in rounded.items() if is_number(schema.get(name))]
+
+
 def _number(schema: Any, rng: random.Random) -> float:
     """Returns a number within a schema's bounds, with two digits if one fits."""
-    lows: list[float] = [schema[name] for name in ("minimum", "exclusiveMinimum") if is_number(schema.get(name))]
-    highs: list[float] = [schema[name] for name in ("maximum", "exclusiveMaximum") if is_number(schema.get(name))]
+    lows = _limits(schema, minimum=float, exclusiveMinimum=float)
+    highs = _limits(schema, maximum=float, exclusiveMaximum=float)
     low = max(lows, default=min(0.0, *(high - 10 for high in highs)) if highs else 0.0)
     high = min(highs, default=low + 10)
     drawn = rng.uniform(low, high)
@@ -169,6 +171,12 @@ def _resolved(schema: Any, root: Any) -> dict[str, Any]:
     return schema if is_dict(schema) else {}
 
 
+_TYPES: dict[str, Any] = {
+    "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None), "array": list,
+    "object": dict,
+}  # fmt: skip
+
+
 def fits(value: Any, schema: Any, root: Any = None) -> bool:
     """True if a value fits a schema: type, enum, const, bounds, required and additional properties."""
     schema = _resolved(schema, root)
@@ -180,20 +188,14 @@ def fits(value: Any, schema: Any, root: Any = None) -> bool:
         if schema.get(key):
             return any(fits(value, choice, root) for choice in schema[key])
     kinds = schema.get("type")
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if kinds and not any(_is(value, kind) for kind in kinds):
+    if kinds and not any(_is(value, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)):
         return False
     return _within(value, schema, root)
 
 
 def _is(value: Any, kind: str) -> bool:
-    if kind in ("integer", "number") and isinstance(value, bool):
-        return False
-    types: dict[str, Any] = {
-        "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None), "array": list,
-        "object": dict,
-    }  # fmt: skip
-    return isinstance(value, types.get(kind, object))
+    is_truth = isinstance(value, bool) and kind in ("integer", "number")
+    return isinstance(value, _TYPES.get(kind, object)) and not is_truth
 
 
 def _within(value: Any, schema: dict[str, Any], root: Any) -> bool:
@@ -206,14 +208,11 @@ def _within(value: Any, schema: dict[str, Any], root: Any) -> bool:
         return bool(schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)))
     if is_list(value):
         return all(fits(item, schema.get("items") or {}, root) for item in value)
-    return _fits_object(value, schema, root) if is_dict(value) else True
-
-
-def _fits_object(value: dict[str, Any], schema: dict[str, Any], root: Any) -> bool:
+    if not is_dict(value):
+        return True
     known: dict[str, Any] = schema.get("properties") or {}
-    if any(name not in value for name in schema.get("required") or ()):
-        return False
-    if schema.get("additionalProperties") is False and any(name not in known for name in value):
+    is_closed = schema.get("additionalProperties") is False
+    if any(name not in value for name in schema.get("required") or ()) or (is_closed and value.keys() - known.keys()):
         return False
     return all(fits(item, known[name], root) for name, item in value.items() if name in known)
 

@@ -22,30 +22,9 @@ from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, reset, same, score
 from quintain.audit.kernel.registry import probe_function
 
-from .data import is_dict
-
-RATES = (1.0, 50.0, 200.0)
 SESSIONS, THREADS = 64, 32
 PATIENCE_S = 20.0
 """Seconds after the last arrival in which all calls must have been answered."""
-
-
-def curve(ctx: AuditContext, rates: Sequence[float] = RATES, *, seconds: float = 3.0) -> list[dict[str, Any]]:
-    """Returns measurements under each rate, one after the other; empty without a task.
-
-    Args:
-        ctx: Context of the audit.
-        rates: Calls per second.
-        seconds: Arrival time for each rate; slow rates take as long as ten arrivals, at most 5 s.
-
-    Returns:
-        The points: see `poisson`.
-    """
-    points: list[dict[str, Any]] = []
-    for rate in rates if ctx.tasks else ():
-        found = ctx.play_probe(probe(ctx, rate, max(seconds, min(5.0, 10 / rate)))).at("load")
-        points.append(found.value if is_dict(found.value) else {"rate": rate, "broke": found.raised})
-    return points
 
 
 def probe(ctx: AuditContext, rate: float, seconds: float) -> Probe:
@@ -85,8 +64,10 @@ def poisson(player: Player, _on: str, value: Any) -> dict[str, Any]:
     """
     scripts = [[msgspec.convert(op, Op) for op in one] for one in value["scripts"]]
     volatile = tuple(value.get("volatile", ()))
-    serial = [_alone(player, one, f"serial {place}") for place, one in enumerate(scripts)]
-    again = [_alone(player, one, f"again {place}") for place, one in enumerate(scripts)]
+    serial, again = (
+        [[player.do(op.moved(f"{name} {place}")) for op in one] for place, one in enumerate(scripts)]
+        for name in ("serial", "again")
+    )
     steady = [[same(*both, volatile) for both in zip(*pair, strict=True)] for pair in zip(serial, again, strict=True)]
     sessions = [
         _Session(player, f"load {n}", scripts[n % len(scripts)], number=n % len(scripts)) for n in range(SESSIONS)
@@ -134,10 +115,6 @@ class _Session:
         return _Step(self._script, place, self._ops[place], seen, ended - due, ended)
 
 
-def _alone(player: Player, ops: Sequence[Op], on: str) -> list[OpResult]:
-    return [player.do(op.moved(on)) for op in ops]
-
-
 def arrivals(rng: random.Random, rate: float, seconds: float) -> list[float]:
     """Returns the due times of a Poisson process; at least one."""
     due = [rng.expovariate(rate)]
@@ -161,22 +138,18 @@ def _offered(sessions: Sequence[_Session], due: Sequence[float], who: Sequence[i
 
 def _summary(steps: Sequence[_Step], offered: int, serial: dict[str, Any]) -> dict[str, Any]:
     wrong = [one for one in steps if _is_wrong(one, serial)]
-    compared = sum(serial["steady"][one.script][one.place] for one in steps)
-    unsteady = sum(not is_steady for one in serial["steady"] for is_steady in one)
-    crashed = [one for one in steps if one.seen.how == "crashed" and _is_wrong(one, serial)]
     latencies = sorted(one.latency * 1000 for one in steps)
     last = max((one.ended for one in steps), default=0.0)
-    first = wrong[0] if wrong else None
     return {
         "achieved": round(len(steps) / last, 2) if last else 0.0,
         "calls": offered,
         **{f"p{share}_ms": percentile(latencies, share) for share in (50, 95, 99)},
         "max_ms": percentile(latencies, 100),
-        "errors": len(crashed) + offered - len(steps),
-        "compared": compared,
+        "errors": sum(one.seen.how == "crashed" for one in wrong) + offered - len(steps),
+        "compared": sum(serial["steady"][one.script][one.place] for one in steps),
         "wrong": len(wrong),
-        "unsteady": unsteady,
-        "first_wrong": None if first is None else _example(first, serial),
+        "unsteady": sum(not is_steady for one in serial["steady"] for is_steady in one),
+        "first_wrong": next((_example(one, serial) for one in wrong), None),
     }
 
 
@@ -186,14 +159,9 @@ def _is_wrong(one: _Step, serial: dict[str, Any]) -> bool:
 
 
 def _example(one: _Step, serial: dict[str, Any]) -> dict[str, Any]:
-    expected: OpResult = serial["serial"][one.script][one.place]
-    return {
-        "do": one.op.do,
-        "name": one.op.name,
-        "arguments": one.op.value,
-        "expected": expected.value if expected.fine else expected.raised,
-        "observed": one.seen.value if one.seen.fine else one.seen.raised,
-    }
+    sides = {"expected": serial["serial"][one.script][one.place], "observed": one.seen}
+    said = {name: seen.value if seen.fine else seen.raised for name, seen in sides.items()}
+    return {"do": one.op.do, "name": one.op.name, "arguments": one.op.value, **said}
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:

@@ -17,7 +17,7 @@ from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
 
 from .data import is_dict, is_list, is_number, tabled
-from .discovery import KnownCall
+from .discovery import KnownCall, goes_back, sees
 from .generate import fits, valid
 
 if TYPE_CHECKING:
@@ -119,11 +119,8 @@ def vary(ctx: AuditContext) -> Variations:
     known = {tool.name: _bases(ctx.discovery.of(tool.name)) for tool in tools}
     known |= _searched(ctx, [tool for tool in tools if not known[tool.name]])
     base_states = _moments(ctx, [(one.task, one.before) for tool in tools for one in known[tool.name]])
-    plans: list[tuple[ToolSpec, BaseState, KnownCall, list[tuple[str, str, Op]]]] = []
-    for tool in tools:
-        for one in known[tool.name]:
-            base_state = base_states[_key(one.task, one.before)]
-            plans.append((tool, base_state, one, list(_variants(tool, one, base_state, ctx=ctx))))
+    bases = [(tool, base_states[_key(one.task, one.before)], one) for tool in tools for one in known[tool.name]]
+    plans = [(*base, list(_variants(base[0], base[2], base[1], ctx=ctx))) for base in bases]
     probes = [
         _swept(ctx, base_state, [op for _, _, op in variants], looks=base.writes is not False)
         for _, base_state, base, variants in plans
@@ -140,12 +137,11 @@ def _bases(known: Sequence[KnownCall]) -> list[KnownCall]:
     ranked = sorted(known, key=lambda one: (len(one.before), -min(len(str(one.seen.value)), 2000)))
     chosen: list[KnownCall] = []
     for one in ranked:
-        if len(chosen) < MAX_BASE_CALLS and all(one.op.value != other.op.value for other in chosen):
-            chosen.append(one)
+        is_new = all(one.op.value != other.op.value for other in chosen)
+        chosen += [one] if len(chosen) < MAX_BASE_CALLS and is_new else []
     for one in ranked:
-        met = {form for other in chosen for form in _forms(other)}
-        if len(chosen) < MAX_BASE_CALLS + MAX_FORM_CALLS and _forms(one) - met:
-            chosen.append(one)
+        is_new = bool(_forms(one) - {form for other in chosen for form in _forms(other)})
+        chosen += [one] if len(chosen) < MAX_BASE_CALLS + MAX_FORM_CALLS and is_new else []
     return chosen
 
 
@@ -162,13 +158,12 @@ def _key(task: str, before: tuple[Op, ...]) -> str:
 
 def _moments(ctx: AuditContext, places: Sequence[tuple[str, tuple[Op, ...]]]) -> dict[str, BaseState]:
     starts = {_key(*place): place for place in places}
-    sees = "state" in ctx.offers
-    look = (Op("state", mark="world"),) if sees else ()
+    look = (Op("state", mark="world"),) if sees(ctx) else ()
     records = ctx.play_all([Probe((reset(task), *before, *look)) for task, before in starts.values()])
     found: dict[str, BaseState] = {}
     known: dict[int, dict[str, list[Any]]] = {}  # columns by the identity of their table, which most states share
     for (key, (task, before)), record in zip(starts.items(), records, strict=True):
-        world = tabled(record.at("world").value) if sees else None
+        world = tabled(record.at("world").value) if look else None
         columns: dict[str, list[Any]] = {}
         for table, rows in world.items() if is_dict(world) else ():
             if id(rows) not in known:
@@ -381,20 +376,18 @@ def _swept(ctx: AuditContext, base_state: BaseState, ops: Sequence[Op], *, looks
 
     Ops that only read need no restore.
     """
-    goes_back = {"snapshot", "restore"} <= ctx.offers
-    sees = looks and "state" in ctx.offers
+    is_seen, can_go_back = looks and sees(ctx), goes_back(ctx)
     played: list[Op] = []
-    if goes_back:
-        played = [*base_state.head, *((Op("changes", mark="was"),) if sees else ()), Op("snapshot", name="here")]
     for place, op in enumerate(ops):
-        on = "a" if goes_back else f"s{place}"
-        if goes_back:
-            played += [Op("restore", name="here")] if looks else []
-        else:
+        on = "a" if can_go_back else f"s{place}"
+        if place == 0 or not can_go_back:
             played += [one.moved(on) for one in base_state.head]
-            played += [Op("changes", mark="was", on=on)] if sees and place == 0 else []
+            played += [Op("changes", mark="was", on=on)] if is_seen and place == 0 else []
+            played += [Op("snapshot", name="here")] if can_go_back else []
+        if looks and can_go_back:
+            played += [Op("restore", name="here")]
         played.append(op.marked(f"call {place}").moved(on))
-        played += [Op("changes", mark=f"look {place}", on=on)] if sees else []
+        played += [Op("changes", mark=f"look {place}", on=on)] if is_seen else []
     return Probe(tuple(played))
 
 

@@ -7,6 +7,7 @@ schema, a score as a number with components, an oracle as ops. The adapter never
 from __future__ import annotations
 
 import dis
+import functools
 import inspect
 import itertools
 from collections.abc import Callable
@@ -79,25 +80,22 @@ class SubjectAdapter:
         )
         for name in sorted(self.offers):
             _must_be_called(subject, name)
-        self._tasks: dict[str, Any] | None = None
 
-    @property
+    @functools.cached_property
     def tasks(self) -> dict[str, Any]:
         """Returns the subject's own task objects by task name.
 
-        Raises:
-            UsageError: `tasks()` does not return a list, or two tasks share a name.
+        Raises UsageError if `tasks()` does not return a list, or two tasks share a name.
         """
-        if self._tasks is None:
-            listed: list[Any] = list(itertools.islice(self.subject.tasks(), MAX_TASKS + 1))
-            if len(listed) > MAX_TASKS:
-                raise UsageError(f"tasks() lists more than {MAX_TASKS:,}, perhaps without end; list some of them")
-            names = [_task_name(task, place) for place, task in enumerate(listed)]
-            if len(set(names)) != len(names):
-                double = next(name for name in names if names.count(name) > 1)
-                raise UsageError(f"tasks() lists two tasks of one name: {double!r}")
-            self._tasks = dict(zip(names, listed, strict=True))
-        return self._tasks
+        listed: list[Any] = list(itertools.islice(self.subject.tasks(), MAX_TASKS + 1))
+        if len(listed) > MAX_TASKS:
+            raise UsageError(f"tasks() lists more than {MAX_TASKS:,}, perhaps without end; list some of them")
+        named: dict[str, Any] = {}
+        for place, task in enumerate(listed):
+            if (name := _task_name(task, place)) in named:
+                raise UsageError(f"tasks() lists two tasks of one name: {name!r}")
+            named[name] = task
+        return named
 
     def task(self, name: str) -> Any:
         if name not in self.tasks:
@@ -107,39 +105,36 @@ class SubjectAdapter:
     def tools(self) -> tuple[ToolSpec, ...]:
         """Returns the tools that `tools()` advertises; empty if the subject has none.
 
-        Raises:
-            UsageError: A tool is neither in this project's form nor in OpenAI's or MCP's.
+        Raises UsageError if a tool is neither in this project's form nor in OpenAI's or MCP's.
         """
-        return tuple(map(_tool, _listed(self.subject.tools()))) if "tools" in self.offers else ()
+        tools: Any = self.subject.tools() if "tools" in self.offers else ()
+        if is_dict(tools):
+            tools = [{"name": name, **(spec if is_dict(spec) else {})} for name, spec in tools.items()]
+        return tuple(map(_tool, tools))
 
     def contracts(self) -> dict[str, Contract]:
         """Returns the contracts of tools in the attribute `tool_contracts`.
 
-        Raises:
-            UsageError: A contract is of an unknown tool or parameter, or has an unreadable form.
+        Raises UsageError if a contract is of an unknown tool or parameter, or has an unreadable form.
         """
-        given: Any = getattr(self.subject, "tool_contracts", None) or {}
+        where = f"tool_contracts of {type(self.subject).__name__}"
         try:
-            found = msgspec.convert(given, dict[str, Contract])
+            found = msgspec.convert(getattr(self.subject, "tool_contracts", None) or {}, dict[str, Contract])
         except msgspec.ValidationError as error:
-            raise UsageError(f"tool_contracts of {type(self.subject).__name__}: {error}") from error
+            raise UsageError(f"{where}: {error}") from error
         parameters = {tool.name: tool.properties for tool in self.tools()} if found else {}
-        unknown = [(name, "tools", [*parameters]) for name in found if name not in parameters]
-        unknown += [
-            (f"{tool}.{name}", "parameters", [*parameters[tool]])
-            for tool, contract in found.items()
-            for name in contract.filters
-            if parameters.get(tool) and name not in parameters[tool]
-        ]
-        for name, kind, known in unknown:
-            raise UsageError(f"tool_contracts of {type(self.subject).__name__} has {name!r}; the {kind} are {known}")
+        for tool, contract in found.items():
+            if tool not in parameters:
+                raise UsageError(f"{where} has {tool!r}; the tools are {[*parameters]}")
+            for name in contract.filters if parameters[tool] else ():
+                if name not in parameters[tool]:
+                    raise UsageError(f"{where} has '{tool}.{name}'; the parameters are {[*parameters[tool]]}")
         return {tool: contract for tool, contract in found.items() if contract != NOTHING}
 
     def oracle(self, name: str) -> list[Op] | None:
         """Returns the calls and answers that solve a task, or None without an oracle solution.
 
-        Raises:
-            UsageError: A step has an unreadable form.
+        Raises UsageError if a step has an unreadable form.
         """
         solved = self.subject.oracle(self.task(name)) if "oracle" in self.offers else None
         return None if solved is None else [_solving(step) for step in solved]
@@ -153,19 +148,17 @@ class SubjectAdapter:
 
 def _must_be_called(subject: Any, name: str) -> None:
     """Raises UsageError if a method does not accept its arguments: often a helper happens to have the name."""
-    method = getattr(subject, name)
+    method, owner = getattr(subject, name), type(subject).__name__
     if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
-        raise UsageError(f"{type(subject).__name__}.{name} is async, and no method of a subject is; run it to its end")
-    if name not in GIVEN:
-        return
+        raise UsageError(f"{owner}.{name} is async, and no method of a subject is; run it to its end")
     try:
-        signature = inspect.signature(method)
+        signature = inspect.signature(method) if name in GIVEN else None
     except (TypeError, ValueError):
         return  # Written in C, or wrapped by something that does not say.
     try:
-        signature.bind(*GIVEN[name].split(", "))
+        if signature is not None:
+            signature.bind(*GIVEN[name].split(", "))
     except TypeError:
-        owner = type(subject).__name__
         raise UsageError(
             f"{name}({GIVEN[name]}) is a method of a subject, and {owner} has {name}{signature}; "
             f'rename it, or say `absent = ("{name}",)`'
@@ -175,17 +168,8 @@ def _must_be_called(subject: Any, name: str) -> None:
 def _task_name(task: Any, place: int) -> str:
     if isinstance(task, str):
         return task
-    for key in ("id", "name", "task_id"):
-        found = task.get(key) if is_dict(task) else getattr(task, key, None)
-        if isinstance(found, str | int):
-            return str(found)
-    return f"task {place}"
-
-
-def _listed(tools: Any) -> list[Any]:
-    if is_dict(tools):
-        return [{"name": name, **(spec if is_dict(spec) else {})} for name, spec in tools.items()]
-    return list(tools)
+    found = (task.get(key) if is_dict(task) else getattr(task, key, None) for key in ("id", "name", "task_id"))
+    return next((str(one) for one in found if isinstance(one, str | int)), f"task {place}")
 
 
 def _tool(tool: Any) -> ToolSpec:
@@ -195,55 +179,39 @@ def _tool(tool: Any) -> ToolSpec:
         tool = tool["function"]
     if not is_dict(tool) or not isinstance(tool.get("name"), str):
         raise UsageError(f'a tool is {{"name", "description", "parameters"}}, tools() gave {tool!r}')
-    forms = ("parameters", "inputSchema", "input_schema")
-    given = [tool[key] for key in forms if tool.get(key)]
+    given = [tool[key] for key in ("parameters", "inputSchema", "input_schema") if tool.get(key)]
     return ToolSpec(tool["name"], str(tool.get("description") or ""), schema_of(plain(given[0])[0] if given else {}))
 
 
 def _solving(step: Any) -> Op:
+    name: Any = None
+    arguments: Any = {}
     if isinstance(step, str):
-        return answer(step)
-    if is_dict(step):
-        if set(step) == {"answer"}:
-            return answer(str(step["answer"]))
-        name = step.get("name") or step.get("tool")
-        arguments: Any = step.get("arguments", step.get("args", {}))
-        if isinstance(name, str) and is_dict(arguments):
-            return call(name, arguments)
-    elif isinstance(step, list | tuple):
-        return _listed_step(list(cast(Any, step)))
-    raise _unreadable(step)
-
-
-def _listed_step(step: list[Any]) -> Op:
-    if 1 <= len(step) <= 2 and isinstance(step[0], str):
-        arguments: Any = step[1] if len(step) == 2 else {}
-        if is_dict(arguments):
-            return call(step[0], arguments)
-        if step[0] == "answer":
-            return answer(str(arguments))
-    raise _unreadable(step)
-
-
-def _unreadable(step: Any) -> UsageError:
-    return UsageError(f'a step of an oracle is [name, arguments] or {{"answer": text}}, oracle() gave {step!r}')
+        name, arguments = "answer", step
+    elif is_dict(step) and set(step) == {"answer"}:
+        name, arguments = "answer", str(step["answer"])
+    elif is_dict(step):
+        name, arguments = step.get("name") or step.get("tool"), step.get("arguments", step.get("args", {}))
+    elif (is_list(step) or is_tuple(step)) and 1 <= len(step) <= 2:
+        name, arguments = step[0], step[1] if len(step) == 2 else arguments
+        arguments = arguments if is_dict(arguments) or name != "answer" else str(arguments)
+    if isinstance(name, str) and is_dict(arguments):
+        return call(name, arguments)
+    if name == "answer" and isinstance(arguments, str) and not (is_dict(step) and "answer" not in step):
+        return answer(arguments)
+    raise UsageError(f'a step of an oracle is [name, arguments] or {{"answer": text}}, oracle() gave {step!r}')
 
 
 def verdict(score: Any) -> dict[str, Any] | None:
     """Returns a score as {"score": number or None, component: value, ...}; None without a verdict."""
     if score is None:
         return None
-    if is_dict(score):
-        named = next((key for key in ("score", "reward", "total") if key in score), None)
-        rest = {str(key): value for key, value in score.items() if key != named}
-        return {"score": _float(score[named]) if named is not None else None, **rest}
-    return {"score": _float(score)}
-
-
-def _float(value: Any) -> Any:
-    if hasattr(value, "item") and not isinstance(value, int | float):
-        value = value.item()
-    return float(value) if isinstance(value, int | float) else value
+    named = next((key for key in ("score", "reward", "total") if key in score), None) if is_dict(score) else None
+    rest = {str(key): value for key, value in score.items() if key != named} if is_dict(score) else {}
+    value = score if not is_dict(score) else score[named] if named is not None else None
+    if not isinstance(value, int | float) and callable(item := getattr(value, "item", None)):
+        value = item()
+    return {"score": float(value) if isinstance(value, int | float) else value, **rest}
 
 
 def plain(value: Any) -> tuple[Any, bool]:
@@ -305,24 +273,25 @@ def how_raised(error: BaseException) -> str:
         return "crashed"
     if any(base.__name__.endswith("ToolError") for base in type(error).__mro__):
         return "refused"
-    return "refused" if isinstance(error, _DELIBERATE) and _on_purpose(error.__traceback__) else "crashed"
-
-
-def _on_purpose(trace: TracebackType | None) -> bool:
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return False
+    trace = _last(error)
+    if trace is None or not isinstance(error, _DELIBERATE):
+        return "crashed"
     code = trace.tb_frame.f_code.co_code
-    return 0 <= trace.tb_lasti < len(code) and dis.opname[code[trace.tb_lasti]] == "RAISE_VARARGS"
+    on_purpose = 0 <= trace.tb_lasti < len(code) and dis.opname[code[trace.tb_lasti]] == "RAISE_VARARGS"
+    return "refused" if on_purpose else "crashed"
 
 
 def where_raised(error: BaseException) -> str:
     """Returns "file:line" of the last frame; empty without a traceback."""
+    trace = _last(error)
+    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
+
+
+def _last(error: BaseException) -> TracebackType | None:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
+    return trace
 
 
 Factory = Callable[[], Any]
@@ -337,6 +306,9 @@ _TYPES = {
 } | {name: name for name in ("string", "integer", "number", "boolean", "array", "object", "null")}  # fmt: skip
 
 
+_NEED = ("required", "optional")
+
+
 def schema_of(parameters: Any) -> dict[str, Any]:
     """Returns a JSON schema of an object; accepts a schema, properties by name, or a list of named properties.
 
@@ -347,7 +319,8 @@ def schema_of(parameters: Any) -> dict[str, Any]:
         parameters = {one["name"]: {key: one[key] for key in one if key != "name"} for one in named}
     if not is_dict(parameters):
         return {}
-    if not parameters or "properties" in parameters or _is_type(parameters.get("type")) or "$ref" in parameters:
+    kind = parameters.get("type")
+    if not parameters or "properties" in parameters or is_list(kind) or kind in (*_TYPES,) or "$ref" in parameters:
         return parameters
     specs = {str(name): _property(one) for name, one in parameters.items()}
     properties = {name: {key: one[key] for key in one if key not in _NEED} for name, one in specs.items()}
@@ -355,24 +328,13 @@ def schema_of(parameters: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties} | ({"required": needed} if needed else {})
 
 
-_NEED = ("required", "optional")
-
-
-def _is_type(value: Any) -> bool:
-    return is_list(value) or value in ("object", *_TYPES)
-
-
 def _property(value: Any) -> dict[str, Any]:
-    if is_dict(value):
-        kind = value.get("type")
-        name = kind.__name__ if isinstance(kind, type) else kind
-        return {**value, "type": _TYPES[name]} if isinstance(name, str) and name in _TYPES else value
-    name = value.__name__ if isinstance(value, type) else str(value)
-    return {"type": _TYPES[name]} if name in _TYPES else {"description": name}
+    kind = value.get("type") if is_dict(value) else value
+    name = kind.__name__ if isinstance(kind, type) else kind if is_dict(value) else str(kind)
+    known = {"type": _TYPES[name]} if isinstance(name, str) and name in _TYPES else {}
+    return {**value, **known} if is_dict(value) else known or {"description": name}
 
 
 def _is_needed(spec: dict[str, Any]) -> bool:
     required = spec.get("required")
-    if isinstance(required, bool):
-        return required
-    return spec.get("optional") is not True and "default" not in spec
+    return required if isinstance(required, bool) else spec.get("optional") is not True and "default" not in spec

@@ -55,11 +55,11 @@ def _is_wrapped(value: dict[str, Any]) -> bool:
 
 
 def _is_blocks(value: list[Any]) -> bool:
-    return bool(value) and all(is_dict(one) and one.get("type") == "text" and _has_text(one) for one in value)
-
-
-def _has_text(block: dict[str, Any]) -> bool:
-    return isinstance(block.get("text"), str) and block.keys() <= {"type", "text", "annotations", "meta", "_meta", "id"}
+    keys = {"type", "text", "annotations", "meta", "_meta", "id"}
+    return bool(value) and all(
+        is_dict(one) and one.get("type") == "text" and isinstance(one.get("text"), str) and one.keys() <= keys
+        for one in value
+    )
 
 
 def _joined(blocks: list[Any]) -> str:
@@ -96,11 +96,7 @@ def speaks_of_error(value: Any) -> bool:
     """
     if isinstance(value, str) and len(value) <= _SHORT:
         value = parsed(value)
-    if is_dict(value):
-        return _by_field(value)
-    if not isinstance(value, str):
-        return False
-    return _by_words(value)
+    return _by_field(value) if is_dict(value) else isinstance(value, str) and _by_words(value)
 
 
 def _by_words(value: str) -> bool:
@@ -109,9 +105,8 @@ def _by_words(value: str) -> bool:
 
 
 def _by_field(value: dict[str, Any]) -> bool:
-    if value.get("error") or any(value.get(name) is True for name in ("is_error", "isError")):
-        return True
-    if any(value.get(name) is False for name in ("ok", "success")):
+    flags = *((name, True) for name in ("is_error", "isError")), *((name, False) for name in ("ok", "success"))
+    if value.get("error") or any(value.get(name) is flag for name, flag in flags):
         return True
     if any(type(value.get(name)) is int and 400 <= value[name] < 600 for name in ("status", "status_code")):
         return True

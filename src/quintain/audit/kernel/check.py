@@ -14,7 +14,7 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import msgspec
 
@@ -32,6 +32,17 @@ Level = Literal["static", "dynamic", "trace"]
 
 class NotChecked(Exception):
     """Signal that a check cannot judge this subject; the message gives the reason."""
+
+
+class _Fields(TypedDict, total=False):
+    """Attributes of a check that the decorator takes."""
+
+    level: Level
+    needs: tuple[str, ...]
+    value: float
+    severity: Severity
+    alone: bool
+    reads_prose: bool
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,29 +82,13 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         return [need for need in self.needs if not set(need.split("|")) & offers]
 
 
-def check(
-    id: str,
-    class_: str,
-    /,
-    *,
-    level: Level = "dynamic",
-    needs: tuple[str, ...] = (),
-    value: float = 50.0,
-    severity: Severity = "error",
-    alone: bool = False,
-    reads_prose: bool = False,
-) -> Callable[[Run], Check]:
+def check(id: str, class_: str, /, **fields: Unpack[_Fields]) -> Callable[[Run], Check]:
     """Makes a check of a function; the first line of its docstring is the question.
 
     Args:
         id: Id of the check; "x." and a name if OpenEnv's RFC 008 has no such check.
         class_: Slug of the class of bugs that the check looks for.
-        level: "static" reads source and data; "dynamic" plays probes; "trace" reads traces.
-        needs: Methods that the subject must offer, as in `Check`.
-        value: Expected worth for its cost; checks run from the highest to the lowest.
-        severity: Default severity of its findings.
-        alone: Run without other checks at the same time, because the check measures time or memory.
-        reads_prose: Cap the confidence at "likely", because the claim rests on the meaning of English text.
+        fields: Further attributes of `Check`.
 
     Raises:
         DefinitionError: The class is unknown, or the docstring is missing.
@@ -104,19 +99,7 @@ def check(
     def make(run: Run) -> Check:
         if not run.__doc__:
             raise DefinitionError(f"check {id!r} needs a docstring: the question that it asks")
-        about = run.__doc__.strip().splitlines()[0]
-        return Check(
-            id=id,
-            class_=class_,
-            run=run,
-            level=level,
-            needs=needs,
-            value=value,
-            severity=severity,
-            alone=alone,
-            reads_prose=reads_prose,
-            about=about,
-        )
+        return Check(id=id, class_=class_, run=run, about=run.__doc__.strip().splitlines()[0], **fields)
 
     return make
 
@@ -124,18 +107,13 @@ def check(
 def registered() -> list[Check]:
     """Returns the checks of all installed distributions, the most valuable first.
 
-    Raises:
-        UsageError: A plugin does not load or is not a check, or two checks share an id.
+    Raises UsageError if a plugin does not load or is not a check, or two checks share an id.
     """
     return ordered(one for name in plugins.names("checks") for one in checks_of(plugins.load("checks", name)))
 
 
 def from_file(path: Path) -> list[Check]:
-    """Returns the checks in a Python file.
-
-    Raises:
-        UsageError: The file does not load or has no check.
-    """
+    """Returns the checks in a Python file; raises UsageError if the file does not load or has no check."""
     return checks_of(plugins.module(path))
 
 
@@ -161,8 +139,7 @@ def ordered(checks: Iterable[Check]) -> list[Check]:
 def chosen(checks: Sequence[Check], ids: Sequence[str], classes: Sequence[str]) -> list[Check]:
     """Returns the checks with one of the ids or classes; all if both are empty.
 
-    Raises:
-        UsageError: An id or a class is unknown.
+    Raises UsageError if an id or a class is unknown.
     """
     for class_ in classes:
         if class_ not in CLASSES:

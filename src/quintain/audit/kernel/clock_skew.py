@@ -37,11 +37,14 @@ static time_t ahead(void)
     return seconds;
 }
 
+#define REAL(name, ...) \
+    static int (*real)(__VA_ARGS__); \
+    if (!real) \
+        real = (int (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
+
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
-    static int (*real)(clockid_t, struct timespec *);
-    if (!real)
-        real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    REAL("clock_gettime", clockid_t, struct timespec *);
     int failed = real(clock, now);
     if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
         now->tv_sec += ahead();
@@ -50,12 +53,9 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 
 int gettimeofday(struct timeval *restrict now, void *restrict zone)
 {
-    static int (*real)(struct timeval *, void *);
-    if (!real)
-        real = (int (*)(struct timeval *, void *))dlsym(RTLD_NEXT, "gettimeofday");
+    REAL("gettimeofday", struct timeval *, void *);
     int failed = real(now, zone);
-    if (!failed)
-        now->tv_sec += ahead();
+    now->tv_sec += failed ? 0 : ahead();
     return failed;
 }
 
@@ -85,31 +85,24 @@ def _shim(folder: Path) -> Path | None:
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None or not sys.platform.startswith("linux"):
         return None
-    name = f"clock-{hashlib.sha256(SOURCE.encode()).hexdigest()[:16]}.so"
-    path = folder / name
-    if not path.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        _compile(compiler, path)
-    return path
-
-
-def _compile(compiler: str, path: Path) -> None:
-    """Compiles into a temporary folder and renames, so that processes may do so at the same time."""
-    with tempfile.TemporaryDirectory(dir=path.parent) as beside:
+    path = folder / f"clock-{hashlib.sha256(SOURCE.encode()).hexdigest()[:16]}.so"
+    if path.is_file():
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as beside:  # Renamed at the end, so that processes may do the same.
         source, built = Path(beside) / "clock.c", Path(beside) / path.name
         source.write_text(SOURCE, "ascii")
         command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(built), str(source), "-ldl"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise UsageError(f"{' '.join(command)} failed: {done.stderr[-1000:]}")
-        built.rename(path)
+        return built.rename(path)
 
 
 def variables(days: float) -> dict[str, str]:
     """Returns the environment variables of a process whose clock is `days` ahead; negative values are behind.
 
-    Raises:
-        UsageError: This machine has no C compiler.
+    Raises UsageError if this machine has no C compiler.
     """
     if not days:
         return {}

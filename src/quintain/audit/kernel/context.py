@@ -7,18 +7,18 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from quintain.audit.facts.data import is_dict
 from quintain.contract import NOTHING, Contract
 
 from .check import Check, NotChecked
+from .child import WorkerPool
 from .finding import Confidence, Evidence, Finding, trajectory
 from .loader import About, Source, Subject
-from .minimise import smaller
-from .pool import WorkerPool
 from .probe import HOME, OVERDUE, Op, Probe, ProcessContext, Record, number, reset, same, score, turns
 from .registry import find_relation
 
@@ -45,8 +45,7 @@ class _AuditState:
         self.lock = threading.Lock()
         self.locks: defaultdict[tuple[str, ...], threading.Lock] = defaultdict(threading.Lock)
         self.known: dict[tuple[str, ...], Any] = {}
-        self.is_over = False
-        self.probes = 0
+        self.is_over, self.probes = False, 0
 
 
 class AuditContext:
@@ -160,11 +159,22 @@ class AuditContext:
 
     def oracle(self, task: str) -> tuple[Op, ...] | None:
         """Returns the ops that solve a task; None without an oracle, or if it fails (`unsolvable` reports that)."""
-        return self.once(("oracle", task), lambda ctx: _oracle(ctx, task)) if "oracle" in self.offers else None
+
+        def find(ctx: AuditContext) -> tuple[Op, ...] | None:
+            seen = ctx.play(Op("oracle", name=task, mark="oracle")).at("oracle")
+            known = seen.fine and seen.value is not None
+            return tuple(msgspec.convert(op, Op) for op in seen.value or ()) if known else None
+
+        return self.once(("oracle", task), find) if "oracle" in self.offers else None
 
     def solution_score(self, task: str) -> float | None:
         """Returns the score of the oracle's solution; None without a solution or a score."""
-        return self.once(("solved", task), lambda ctx: _paid_for(ctx, task))
+
+        def find(ctx: AuditContext) -> float | None:
+            ops = ctx.oracle(task)
+            return None if ops is None else paid(ctx.play_probe(solves(task, ops)))
+
+        return self.once(("solved", task), find)
 
     @property
     def discovery(self) -> Discovery:
@@ -182,18 +192,14 @@ class AuditContext:
 
     def sample_tasks(self, count: int) -> tuple[str, ...]:
         """Returns `count` of the audited tasks, spread evenly."""
-        if count >= len(self.tasks):
-            return self.tasks
-        return tuple(self.tasks[round(place * (len(self.tasks) - 1) / max(1, count - 1))] for place in range(count))
+        return spread(self.tasks, count)
 
     def walk(self) -> None:
         """Makes each process of the pool play some solutions before its probes, if no later episode can tell.
 
         Type hints, decoders and compiled statements are ready then, and a probe takes a third of the CPU. Solutions
-        that leave a thread or process, or after which an episode differs, are not played so.
-
-        Raises:
-            OutOfTime: The budget is spent.
+        that leave a thread or process, or after which an episode differs, are not played so. Raises OutOfTime if the
+        budget is spent.
         """
         if self.about.kind != "environment" or "oracle" not in self.offers:
             return
@@ -202,15 +208,10 @@ class AuditContext:
         for probe in solved.values():
             if {op.name for op in probe.ops if op.do == "call"} - {op.name for op in walked}:
                 walked += probe.ops
-        held = Op("resources", mark="before"), Op("resources", mark="after")
-        record = self.play(held[0], *walked, held[1])
-        before, after = (record.at(op.mark).value for op in held)
-        if (
-            record.died
-            or record.broken
-            or record.left
-            or any(before[name] != after[name] for name in ("threads", "processes"))
-        ):
+        record = self.play(Op("resources", mark="before"), *walked, Op("resources", mark="after"))
+        before, after = (record.at(mark).value for mark in ("before", "after"))
+        is_broken = record.died or record.broken or record.left
+        if is_broken or any(before[name] != after[name] for name in ("threads", "processes")):
             return
         tried = [solved[task] for task in self.sample_tasks(2)]
         cold = [self.play_probe(probe) for probe in tried]
@@ -228,8 +229,7 @@ class AuditContext:
     def play(self, *ops: Op, context: ProcessContext = HOME, limit: float | None = None) -> Record:
         """Plays ops in a fork of a warm process; failures are part of the record.
 
-        Raises:
-            OutOfTime: The budget is spent; a check lets it propagate.
+        Raises OutOfTime if the budget is spent; a check lets it propagate.
         """
         return self.play_probe(Probe(ops, context), limit)
 
@@ -246,12 +246,12 @@ class AuditContext:
             found += self._each(part, limit)
         return found
 
-    def _each(self, probes: Sequence[Probe], limit: float | None, *, fresh: bool = False) -> list[Record]:
+    def _each(self, probes: Sequence[Probe], limit: float | None = None, *, fresh: bool = False) -> list[Record]:
         return self.pool.each(lambda probe: self._in_time(probe, limit, fresh=fresh), probes)
 
     def _in_time(self, probe: Probe, limit: float | None, *, fresh: bool = False) -> Record:
         """Plays a probe; raises OutOfTime if the budget is spent, or if it and not the limit ended the probe."""
-        record, seconds = None, self._seconds(limit)
+        record, seconds = None, min(self.limit if limit is None else limit, max(1.0, self.seconds_left()))
         if self.seconds_left() > 0:
             pool = self.pool
             record = pool.fresh(probe, seconds) if fresh else pool.play(probe, seconds, cold=self.cold)
@@ -273,14 +273,8 @@ class AuditContext:
     def _count(self, probes: int) -> None:
         if self.seconds_left() <= 0:
             raise OutOfTime("the budget is spent")
-        self._add(probes)
-
-    def _add(self, probes: int) -> None:
         with self._lock:
             self.probes += probes
-
-    def _seconds(self, limit: float | None) -> float:
-        return min(self.limit if limit is None else limit, max(1.0, self.seconds_left()))
 
     def not_checked(self, reason: str) -> NotChecked:
         """Returns the exception of a check without a result: `raise ctx.not_checked("no tool writes")`."""
@@ -324,7 +318,9 @@ class AuditContext:
             further.update(dict.fromkeys(tasks or ("",)))
             return self._build(title, "likely", (), evidence=None, records=[], **fields)
         if relation == "shows" and data is None:
-            evidence = self._as_seen(probes[0], evidence)
+            record = self.play_probe(probes[0])
+            seen = {mark: msgspec.structs.replace(record.at(mark), seconds=0.0) for mark in evidence.marks}
+            evidence = msgspec.structs.replace(evidence, data=msgspec.to_builtins(seen, builtin_types=(bytes,)))
         probes = self._small(probes, evidence, minimise)
         if isinstance(most := self.attribute("budget"), int) and max(turns(probes[0].ops).values(), default=0) > most:
             fields["at_most"] = min(fields["at_most"], "likely", key=_CONFIDENCES.index)  # no episode gets so far
@@ -334,21 +330,12 @@ class AuditContext:
         further.update(dict.fromkeys(tasks))
         return self._build(title, confidence, probes, evidence=evidence, records=records, **fields)
 
-    def _as_seen(self, probe: Probe, evidence: Evidence) -> Evidence:
-        record = self.play_probe(probe)
-        data = {
-            mark: msgspec.to_builtins(msgspec.structs.replace(record.at(mark), seconds=0.0), builtin_types=(bytes,))
-            for mark in evidence.marks
-        }
-        return msgspec.structs.replace(evidence, data=data)
-
     def _small(self, probes: tuple[Probe, ...], evidence: Evidence, most: int) -> tuple[Probe, ...]:
         def holds(candidate: Probe) -> bool:
             return self.holds((candidate, *probes[1:]), evidence)
 
-        if most <= 0 or not self.holds(probes, evidence):
-            return probes
-        return (smaller(probes[0], holds, most), *probes[1:])
+        is_fit = most > 0 and self.holds(probes, evidence)
+        return (smaller(probes[0], holds, most), *probes[1:]) if is_fit else probes
 
     def holds(self, probes: Sequence[Probe], evidence: Evidence, *, fresh: bool = False) -> bool:
         """True if a claim holds in one of its tries."""
@@ -358,7 +345,7 @@ class AuditContext:
         holds = find_relation(evidence.relation)
         for _ in range(evidence.tries):
             self._count(len(probes))
-            records = self._each(probes, None, fresh=fresh)
+            records = self._each(probes, fresh=fresh)
             if holds(records, evidence):
                 return records
         return None
@@ -372,16 +359,13 @@ class AuditContext:
             return (at_most, shown) if shown is not None else (None, [])
         if evidence.tries == 1:  # Both at once.
             self._count(2 * len(probes))
-            records = self._each((*probes, *probes), None, fresh=True)
-            plays = [records[: len(probes)], records[len(probes) :]]
-            holds = find_relation(evidence.relation)
+            records = self._each((*probes, *probes), fresh=True)
+            holds, plays = find_relation(evidence.relation), (records[: len(probes)], records[len(probes) :])
             held = [play for play in plays if holds(play, evidence)]
         else:
             tried = [self._records(probes, evidence, fresh=True) for _ in range(2)]
             held = [play for play in tried if play is not None]
-        if not held:
-            return None, []
-        return ("proven" if len(held) == 2 else "likely"), held[0]
+        return ("proven" if len(held) == 2 else "likely" if held else None), held[0] if held else []
 
     def _build(
         self,
@@ -394,13 +378,11 @@ class AuditContext:
         **fields: Any,
     ) -> Finding:
         assert self.check is not None
-        at_most = fields.pop("at_most")
-        fields.setdefault("severity", self.check.severity)
-        fields.setdefault("part", "S")
+        given: dict[str, Any] = {"severity": self.check.severity, "part": "S", "class_": self.check.class_} | fields
+        given["confidence"] = min(confidence, given.pop("at_most"), key=_CONFIDENCES.index)
+        given["tasks"] = tuple(fields.get("tasks", ())) or tasks_of(probes)
         return Finding(
             check=self.check.id,
-            class_=fields.pop("class_", self.check.class_),
-            confidence=min(confidence, at_most, key=_CONFIDENCES.index),
             title=title,
             trajectory=trajectory(records[0]) if records else [],
             beside=[
@@ -412,20 +394,14 @@ class AuditContext:
             probes=probes,
             evidence=evidence,
             subject=self.subject,
-            tasks=tuple(fields.pop("tasks", ())) or tasks_of(probes),
-            **fields,
+            **given,
         )
 
 
-def _oracle(ctx: AuditContext, task: str) -> tuple[Op, ...] | None:
-    seen = ctx.play(Op("oracle", name=task, mark="oracle")).at("oracle")
-    known = seen.fine and seen.value is not None
-    return tuple(msgspec.convert(op, Op) for op in seen.value or ()) if known else None
-
-
-def _paid_for(ctx: AuditContext, task: str) -> float | None:
-    ops = ctx.oracle(task)
-    return None if ops is None else number(ctx.play(reset(task), *ops, score()).at("score"))
+def spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:
+    """Returns `count` of the tasks, spread evenly; all if there are fewer."""
+    last = (len(tasks) - 1) / max(1, count - 1)
+    return tuple(tasks) if count >= len(tasks) else tuple(tasks[round(place * last)] for place in range(count))
 
 
 def tasks_of(probes: Sequence[Probe]) -> tuple[str, ...]:
@@ -441,3 +417,72 @@ def solves(task: str, ops: Sequence[Op], *, mark: str = "score") -> Probe:
 def paid(record: Record) -> float | None:
     """Returns the score at the mark "score", or None."""
     return number(record.at("score"))
+
+
+# --- delta debugging (Zeller and Hildebrandt, TSE 2002, "ddmin") ---
+#
+# First over ops, in halves, quarters, eighths..., then over the arguments of the remaining calls. Marked ops, which the
+# claim reads, and resets stay.
+
+Holds = Callable[[Probe], bool]
+
+
+def smaller(probe: Probe, holds: Holds, most: int) -> Probe:
+    """Returns a probe from which no single op can be removed, as far as `most` candidates go.
+
+    Args:
+        probe: Probe for which the claim holds.
+        holds: True if the claim still holds for a candidate.
+        most: Number of candidates to play.
+    """
+    left = [most]
+
+    def trial(candidate: Probe) -> bool:
+        if left[0] <= 0:
+            return False
+        left[0] -= 1
+        return holds(candidate)
+
+    return _arguments(_ops(probe, trial), trial)
+
+
+def _ops(probe: Probe, holds: Holds) -> Probe:
+    parts = 1
+    while places := [place for place, op in enumerate(probe.ops) if not op.mark and op.do != "reset"]:
+        size = max(1, len(places) // parts)
+        for start in range(0, len(places), size):
+            candidate = probe.without(places[start : start + size])
+            if holds(candidate):
+                probe, parts = candidate, max(1, parts - 1)
+                break
+        else:
+            if size == 1:
+                break
+            parts *= 2
+    return probe
+
+
+def _arguments(probe: Probe, holds: Holds) -> Probe:
+    place = 0
+    while place < len(probe.ops):
+        for candidate in _simpler(probe.ops[place]):
+            tried = Probe((*probe.ops[:place], candidate, *probe.ops[place + 1 :]), probe.context)
+            if holds(tried):
+                probe = tried
+                break
+        else:
+            place += 1
+    return probe
+
+
+def _simpler(op: Op) -> Iterator[Op]:
+    """Yields the call with fewer and with shorter arguments, the simplest first."""
+    arguments: Any = op.value
+    if op.do != "call" or not is_dict(arguments):
+        return
+    if len(arguments) > 1:
+        yield msgspec.structs.replace(op, value={})
+    for name, value in arguments.items():
+        yield msgspec.structs.replace(op, value={key: one for key, one in arguments.items() if key != name})
+        if isinstance(value, str) and len(value) > 40:
+            yield msgspec.structs.replace(op, value=arguments | {name: value[:8]})

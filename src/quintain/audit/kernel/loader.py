@@ -111,8 +111,7 @@ class LoadedSubject(msgspec.Struct, frozen=True):
 def load_subject(wanted: Subject) -> LoadedSubject:
     """Loads a subject; makes no instance.
 
-    Raises:
-        UsageError: The subject does not exist, or its kind cannot be audited.
+    Raises UsageError if the subject does not exist, or its kind cannot be audited.
     """
     head, _, text = wanted.spec.partition(":")
     if head in {"http", "https"}:
@@ -136,14 +135,13 @@ def load_subject(wanted: Subject) -> LoadedSubject:
 def describe(opened: LoadedSubject) -> About:
     """Returns the description of the subject, read from a new instance."""
     adapter = SubjectAdapter(opened.factory())
-    set_ = {name: getattr(adapter.subject, name) for name in ATTRIBUTES if hasattr(adapter.subject, name)}
-    attributes = {name: plain(value)[0] for name, value in set_.items()}
+    known = [name for name in ATTRIBUTES if hasattr(adapter.subject, name)]
     about = About(
         kind=opened.kind,
         tasks=tuple(adapter.tasks),
         tools=adapter.tools(),
         offers=adapter.offers,
-        attributes=attributes,
+        attributes={name: plain(getattr(adapter.subject, name))[0] for name in known},
         sources=opened.sources,
         fingerprint=opened.fingerprint,
         places=adapter.subject.places() if opened.kind == "environment" else {},
@@ -179,46 +177,32 @@ def _is_environment(found: object) -> TypeGuard[Environment[Any]]:
 
 def _native(env: Environment[Any], wanted: Subject) -> LoadedSubject:
     factory: Callable[[], Any] = _adapter("native").of(env, wanted.options.get("split"), names=wanted.names)
-    return LoadedSubject("environment", factory, tuple(_letters(env)), env.fingerprint)
+    judges: list[tuple[Any, Component]] = [(criterion.fn, "V") for criterion in env.verifier.criteria]
+    things: list[tuple[Any, Component]] = [(env.state, "S"), (env.harness, "H"), (env.tasks, "T"), *judges]
+    found: dict[tuple[str, str], Source] = {}
+    for thing, part in things:
+        owner = thing if inspect.isclass(thing) or inspect.isfunction(thing) else cast(Any, type(thing))
+        for source in _sources(owner, part):
+            found.setdefault((source.path, part), source)
+    return LoadedSubject("environment", factory, tuple(found.values()), env.fingerprint)
 
 
 def _adapter(kind: str) -> Any:
     return importlib.import_module(f"quintain.audit.subjects.{kind}")
 
 
-def _letters(env: Environment[Any]) -> Iterator[Source]:
-    """Yields the source files of an environment's components, with those of base classes, without library code."""
-    judges: list[tuple[Any, Component]] = [(criterion.fn, "V") for criterion in env.verifier.criteria]
-    things: list[tuple[Any, Component]] = [(env.state, "S"), (env.harness, "H"), (env.tasks, "T"), *judges]
-    seen: set[tuple[str, str]] = set()
-    for thing, part in things:
-        for source in _sources(_owner(thing), part):
-            if (source.path, part) not in seen:
-                seen.add((source.path, part))
-                yield source
-
-
-def _owner(thing: Any) -> Any:
-    return thing if inspect.isclass(thing) or inspect.isfunction(thing) else cast(Any, type(thing))
-
-
 def _sources(owner: Any, part: Component = "S") -> Iterator[Source]:
+    """Yields the source files of a class and its bases, or of a function, without library code."""
     bases: tuple[Any, ...] = owner.__mro__ if inspect.isclass(owner) else (owner,)
     for one in bases:
-        if one.__module__.partition(".")[0] in _NOT_THEIRS or _of_the_framework(one.__module__):
-            continue
+        top, is_shipped = one.__module__.partition(".")[0], one.__module__.startswith(_SHIPPED)
         source = _source(one, part)
-        if source.path:
+        if top not in _NOT_THEIRS and (top != "quintain" or is_shipped) and source.path:
             yield source
 
 
 _NOT_THEIRS = ("builtins", "typing", "abc", "msgspec", "enum")
-
-
-def _of_the_framework(module: str) -> bool:
-    return module.partition(".")[0] == "quintain" and not module.startswith(
-        ("quintain.environments", "quintain.adapters")
-    )
+_SHIPPED = ("quintain.environments", "quintain.adapters")
 
 
 def _source(owner: Any, part: Component) -> Source:

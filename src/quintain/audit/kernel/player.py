@@ -75,18 +75,15 @@ class Player:
         """Plays one op; an exception of the subject is part of the result."""
         started = time.perf_counter()
         try:
-            if op.times == 1:
-                value, odd = self._value(op)
-            else:
-                several = [self._value(op) for _ in range(op.times)]
-                value, odd = [one for one, _ in several], any(odd for _, odd in several)
+            several = [self._value(op) for _ in range(op.times)]
         except _Absent as absent:
             return OpResult(how="absent", raised=str(absent))
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 (it is what was seen)
             seconds = time.perf_counter() - started
             raised = f"{type(error).__name__}: {error}"[:2000]
             return OpResult(raised=raised, how=how_raised(error), where=where_raised(error), seconds=seconds)
-        return OpResult(value, odd=odd, seconds=time.perf_counter() - started)
+        value = several[0][0] if op.times == 1 else [one for one, _ in several]
+        return OpResult(value, odd=any(odd for _, odd in several), seconds=time.perf_counter() - started)
 
     def _value(self, op: Op) -> tuple[Any, bool]:
         if op.do in _OURS:
@@ -100,13 +97,12 @@ class Player:
             return found, False  # An environment's state is plain, and its parts are shared.
         value, odd = plain(found)
         try:
-            size = len(codec.dumps(value))
+            data = codec.dumps(value)
         except TypeError:  # a key is not text
             value = with_text_keys(value)
-            size = len(codec.dumps(value))
-        if size > LONGEST:
-            return {"<longer than can be kept>": size, "digest": codec.digest(codec.dumps(value, repr))}, odd
-        return value, odd
+            data = codec.dumps(value)
+        is_long = len(data) > LONGEST
+        return ({"<longer than can be kept>": len(data), "digest": codec.digest(data)} if is_long else value), odd
 
     def reset(self, adapter: SubjectAdapter, op: Op) -> Any:
         """Begins a task.
@@ -138,23 +134,23 @@ class Player:
         """Restores a stored snapshot."""
         adapter.subject.restore(self._snapshots[op.on, op.name])
 
-    def judge(self, adapter: SubjectAdapter, op: Op) -> Any:
-        """Grades an answer with a scripted model.
+    def scripted(self, adapter: SubjectAdapter, op: Op) -> Any:
+        """Grades an answer, or runs the simulated user on an utterance, with a scripted model; its last reply repeats.
 
-        Value: {"answer": text, "says": replies} or {"answer": text, "raises": ...}.
+        Value: {"answer" or "said": text, "says": replies} or {"answer" or "said": text, "raises": ...}.
         """
         asked: list[str] = []
-        grade = adapter.subject.judge(adapter.task(op.name), op.value["answer"], _model(op, asked))
-        return {"grade": grade, "asked": asked}
 
-    def user(self, adapter: SubjectAdapter, op: Op) -> Any:
-        """Runs the simulated user on an utterance with a scripted model.
+        def complete(text: str) -> str:
+            asked.append(text)
+            if "raises" in op.value:
+                raise TimeoutError(op.value["raises"])
+            says: Any = op.value["says"]
+            return str(says[min(len(asked), len(says)) - 1] if is_list(says) else says)
 
-        Value: {"said": text, "says": replies} or {"said": text, "raises": ...}.
-        """
-        asked: list[str] = []
-        replied = adapter.subject.user(adapter.task(op.name), op.value["said"], _model(op, asked))
-        return {"replied": replied, "asked": asked}
+        given, gives = ("answer", "grade") if op.do == "judge" else ("said", "replied")
+        found = getattr(adapter.subject, op.do)(adapter.task(op.name), op.value[given], complete)
+        return {gives: found, "asked": asked}
 
     def together(self, op: Op) -> Any:
         """Plays lanes at the same time, one thread each, and returns each lane's results."""
@@ -180,19 +176,6 @@ class Player:
         return plain(find_probe_function(op.name)(self, op.on, op.value))[0]
 
 
-def _model(op: Op, asked: list[str]) -> Callable[[str], str]:
-    """Returns a scripted language model that records its inputs; the last reply repeats."""
-
-    def complete(text: str) -> str:
-        asked.append(text)
-        if "raises" in op.value:
-            raise TimeoutError(op.value["raises"])
-        says: Any = op.value["says"]
-        return str(says[min(len(asked), len(says)) - 1] if is_list(says) else says)
-
-    return complete
-
-
 class _Absent(Exception):
     """Error for a method that the subject does not offer."""
 
@@ -216,16 +199,9 @@ def _wait(_player: Player, op: Op) -> None:
         time.sleep(float(op.value) / _PARTS)
 
 
-def _held(_player: Player, _op: Op) -> dict[str, int]:
-    return held()
-
-
 _OURS: dict[str, Callable[[Player, Op], Any]] = {
-    "wait": _wait,
-    "resources": _held,
-    "together": Player.together,
-    "ask": Player.ask,
-}
+    "wait": _wait, "resources": lambda _player, _op: held(), "together": Player.together, "ask": Player.ask,
+}  # fmt: skip
 
 _NEEDS = {"changes": "state", "glance": "state"}
 _READS = {"state", "changes"}
@@ -249,7 +225,7 @@ _DO: dict[str, Callable[[Player, SubjectAdapter, Op], Any]] = {
     "oracle": lambda _, adapter, op: adapter.oracle(op.name),
     "production": lambda _, adapter, op: adapter.subject.production(),
     "tools": lambda _, adapter, op: adapter.tools(),
-    "judge": Player.judge,
-    "user": Player.user,
+    "judge": Player.scripted,
+    "user": Player.scripted,
     "close": lambda _, adapter, op: adapter.subject.close(),
 }

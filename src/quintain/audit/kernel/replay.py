@@ -9,8 +9,8 @@ import msgspec
 
 from quintain.errors import UsageError
 
+from .child import WorkerPool
 from .finding import Finding, trajectory
-from .pool import WorkerPool
 from .probe import Record
 from .registry import check_probes, find_relation
 

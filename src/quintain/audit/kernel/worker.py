@@ -31,8 +31,18 @@ from .loader import HELD, LoadedSubject, Subject, describe, load_subject
 from .player import Player
 from .probe import Op, Probe
 from .registry import allow
-from .start_states import StartStates, packed, reads_state
-from .wire import EndFrame, LoadFrame, PlayFrame, Receiver, ResultFrame, StartFrame, send
+from .wire import (
+    EndFrame,
+    LoadFrame,
+    PlayFrame,
+    Receiver,
+    ResultFrame,
+    StartFrame,
+    StartStates,
+    packed,
+    reads_state,
+    send,
+)  # fmt: skip
 
 _PR_SET_CHILD_SUBREAPER = 36
 _MEMORY = 8 << 30
@@ -46,22 +56,25 @@ def main(inward: int, outward: int) -> None:
     receiver = Receiver(inward)
     allow(receiver.receive(list[str]))
     wanted = receiver.receive(Subject)
-    _adopt_orphans()
+    if sys.platform == "linux":  # Becomes the parent of orphaned descendants, so that they can be found and ended.
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
         if wanted.mutant is not None:
             install(wanted.mutant)
         opened = load_subject(wanted)
         about = _in_fork(inward, outward, opened)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (the auditor receives it)
-        known = isinstance(error, UsageError)
-        message = str(error) if known else "".join(traceback.format_exception(error))[-4000:]
-        send(outward, LoadFrame(error=message, usage=known))
+        send(outward, _unloaded(error))
         return
-    if not about:
-        return
-    gc.collect()
-    gc.freeze()
-    _serve(inward, outward, receiver, opened=opened)
+    if about:
+        gc.collect()
+        gc.freeze()
+        _serve(inward, outward, receiver, opened=opened)
+
+
+def _unloaded(error: BaseException) -> LoadFrame:
+    known = isinstance(error, UsageError)
+    return LoadFrame(error=str(error) if known else "".join(traceback.format_exception(error))[-4000:], usage=known)
 
 
 def _serve(inward: int, outward: int, receiver: Receiver, *, opened: LoadedSubject) -> None:
@@ -74,8 +87,12 @@ def _serve(inward: int, outward: int, receiver: Receiver, *, opened: LoadedSubje
         except EOFError:
             return
         probe = frame.probe
-        if frame.stays:
-            _walk(opened, probe)
+        if frame.stays:  # So that its forks find type hints, decoders and compiled statements ready.
+            player = Player(opened.factory)
+            player.play(probe.ops, lambda _: None)
+            player.leave()
+            gc.collect()
+            gc.freeze()
             send(outward, EndFrame(0))
             continue
         tasks = list(dict.fromkeys(_tasks(probe.ops)))
@@ -83,24 +100,11 @@ def _serve(inward: int, outward: int, receiver: Receiver, *, opened: LoadedSubje
             _warm(opened, tasks, made=made, starts=starts if reads_state(probe.ops) else None)
         if any(op.do == "ask" and op.name in (swapping.PLAY, swapping.SWAP) for op in probe.ops):
             swapping.index()
-        for task in tasks if _shows_state(probe) else ():
+        for task in tasks if any(op.do == "state" for op in probe.ops) else ():
             if (unknown := starts.frame(task, frame.known)) is not None:
                 send(outward, unknown)
         if not _play_in_fork(inward, outward, opened=opened, probe=probe, starts=starts):
             return
-
-
-def _walk(opened: LoadedSubject, probe: Probe) -> None:
-    """Plays a probe in this process, so that its forks find type hints, decoders and compiled statements ready."""
-    player = Player(opened.factory)
-    player.play(probe.ops, lambda _: None)
-    player.leave()
-    gc.collect()
-    gc.freeze()
-
-
-def _shows_state(probe: Probe) -> bool:
-    return any(op.do == "state" for op in probe.ops)
 
 
 def _warm(opened: LoadedSubject, tasks: Iterable[str], *, made: set[str], starts: StartStates | None) -> None:
@@ -135,9 +139,7 @@ def _in_fork(inward: int, outward: int, opened: LoadedSubject) -> bool:
         try:
             message = LoadFrame(describe(opened))
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the auditor receives it)
-            known = isinstance(error, UsageError)
-            text = str(error) if known else "".join(traceback.format_exception(error))[-4000:]
-            message = LoadFrame(error=text, usage=known)
+            message = _unloaded(error)
         send(outward, message)
         os._exit(0 if not message.error else 1)
     return os.waitstatus_to_exitcode(_status(pid, inward)) == 0
@@ -181,7 +183,10 @@ def _play(outward: int, opened: LoadedSubject, *, probe: Probe, starts: StartSta
     send(outward, StartFrame(os.getpid()))
     _limit_memory()
     if probe.context.elsewhere:
-        _move()
+        place = tempfile.mkdtemp()  # in TMPDIR, which the auditor removes
+        os.chdir(place)
+        os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+        os.environ["HOME"] = place
     player = Player(opened.factory)
 
     def play() -> None:
@@ -210,14 +215,6 @@ def _play(outward: int, opened: LoadedSubject, *, probe: Probe, starts: StartSta
     os._exit(0)
 
 
-def _move() -> None:
-    """Changes the working folder and HOME."""
-    place = tempfile.mkdtemp()  # in TMPDIR, which the auditor removes
-    os.chdir(place)
-    os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
-    os.environ["HOME"] = place
-
-
 def _burn() -> threading.Event:
     """Keeps every core busy, as a training machine does."""
     stop = threading.Event()
@@ -238,12 +235,6 @@ def _limit_memory() -> None:
     wanted = _MEMORY if hard == resource.RLIM_INFINITY else min(_MEMORY, hard)
     if soft == resource.RLIM_INFINITY or soft > wanted:
         resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
-
-
-def _adopt_orphans() -> None:
-    """Becomes the parent of orphaned descendants, so that they can be found and ended."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _reap() -> int:

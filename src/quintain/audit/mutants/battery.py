@@ -56,13 +56,16 @@ class TaskBaseline(msgspec.Struct, frozen=True):
     floor: float
     seconds: float
 
+    def only(self, places: Sequence[int]) -> TaskBaseline:
+        """Returns the task with only the episodes at these places."""
+        kept: dict[str, Any] = {
+            name: tuple(getattr(self, name)[place] for place in places) for name in ("episodes", "scores", "refused")
+        }
+        return msgspec.structs.replace(self, **kept)
+
 
 def solved(ctx: AuditContext, most: int = TASKS) -> list[str]:
-    """Returns tasks with a known solution, spread evenly.
-
-    Raises:
-        NotChecked: No task has one.
-    """
+    """Returns tasks with a known solution, spread evenly; raises NotChecked if no task has one."""
     known = [task for task in ctx.sample_tasks(2 * most) if ctx.oracle(task)]
     if not known:
         raise ctx.not_checked("no solution is known")
@@ -76,25 +79,15 @@ def verdicts(ctx: AuditContext) -> list[TaskBaseline]:
 
 def deeds(ctx: AuditContext) -> list[TaskBaseline]:
     """Returns fully paid episodes for mutants of tools: solutions, also with a refused call that costs nothing."""
-    tried = _tried(ctx, [[*_parts(ctx, task)[:2], *_strange(ctx, task)] for task in solved(ctx)])
-    return [kept for one in tried if (kept := _harmless(one)) is not None]
-
-
-def _harmless(one: TaskBaseline) -> TaskBaseline | None:
-    """Returns the task with only its fully paid episodes, or None."""
-    kept = [
-        place
-        for place, episode in enumerate(one.episodes)
-        if one.scores[place] == one.full and (episode.is_solution or one.refused[place] - one.refused[0])
-    ]
-    if not kept or kept[0] != 0:
-        return None
-    return msgspec.structs.replace(
-        one,
-        episodes=tuple(one.episodes[place] for place in kept),
-        scores=tuple(one.scores[place] for place in kept),
-        refused=tuple(one.refused[place] for place in kept),
-    )
+    found: list[TaskBaseline] = []
+    for one in _tried(ctx, [[*_parts(ctx, task)[:2], *_strange(ctx, task)] for task in solved(ctx)]):
+        kept = [
+            place
+            for place, episode in enumerate(one.episodes)
+            if one.scores[place] == one.full and (episode.is_solution or one.refused[place] - one.refused[0])
+        ]
+        found += [one.only(kept)] if kept and kept[0] == 0 else []
+    return found
 
 
 def probe(episodes: Sequence[EpisodeScript], look: Sequence[Op] = (), *, around: Sequence[Op] = ()) -> Probe:
@@ -140,15 +133,13 @@ def _tried(ctx: AuditContext, groups: Sequence[Sequence[EpisodeScript]]) -> list
 def _parts(ctx: AuditContext, task: str) -> list[EpisodeScript]:
     """Returns the solution, doing nothing, the solution's beginnings, and the solution without one op."""
     ops = ctx.oracle(task) or ()
-    whole = EpisodeScript(task, "the solution", ops, is_solution=True)
-    without = [
-        EpisodeScript(task, f"the solution without {_named(op)}", (*ops[:place], *ops[place + 1 :]))
+    rest = [
+        EpisodeScript(task, f"the solution without {named(op)}", (*ops[:place], *ops[place + 1 :]))
         for place, op in enumerate(ops)
     ]
-    begun = [EpisodeScript(task, f"the solution's first {end} steps", ops[:end]) for end in range(1, len(ops))]
-    rest = [*without, *begun]
-    drawn = rest if len(rest) <= PARTS else ctx.rng.sample(rest, PARTS)
-    return [whole, EpisodeScript(task, "nothing", ()), *drawn]
+    rest += [EpisodeScript(task, f"the solution's first {end} steps", ops[:end]) for end in range(1, len(ops))]
+    whole = EpisodeScript(task, "the solution", ops, is_solution=True)
+    return [whole, EpisodeScript(task, "nothing", ()), *(rest if len(rest) <= PARTS else ctx.rng.sample(rest, PARTS))]
 
 
 def _strange(ctx: AuditContext, task: str) -> list[EpisodeScript]:
@@ -156,27 +147,19 @@ def _strange(ctx: AuditContext, task: str) -> list[EpisodeScript]:
     ops = ctx.oracle(task) or ()
     calls = [place for place, op in enumerate(ops) if op.do == "call"]
     last = calls[-1] + 1 if calls else 0
-    instead: list[EpisodeScript] = []
-    beside: list[EpisodeScript] = []
-    for place in calls:
-        for description, other in alterations(ctx, ops[place]):
-            instead.append(
-                EpisodeScript(task, f"the solution with {description}", (*ops[:place], other, *ops[place + 1 :]))
-            )
-            beside.append(
-                EpisodeScript(task, f"the solution and then {description}", (*ops[:last], other, *ops[last:]))
-            )
-    again = [
-        EpisodeScript(task, f"the solution with {_named(ops[place])} once more", (*ops[:last], ops[place], *ops[last:]))
-        for place in calls
+
+    def also(op: Op, words: str) -> EpisodeScript:
+        return EpisodeScript(task, f"the solution {words}", (*ops[:last], op, *ops[last:]))
+
+    altered = [(place, *one) for place in calls for one in alterations(ctx, ops[place])]
+    beside = [also(other, f"and then {words}") for _, words, other in altered]
+    instead = [
+        EpisodeScript(task, f"the solution with {words}", (*ops[:place], other, *ops[place + 1 :]))
+        for place, words, other in altered
     ]
-    others = [
-        EpisodeScript(
-            task, f"the solution and {_named(known.op)} of another task", (*ops[:last], known.op, *ops[last:])
-        )
-        for known in ctx.discovery.writes()
-        if known.task != task
-    ]
+    again = [also(ops[place], f"with {named(ops[place])} once more") for place in calls]
+    foreign = [known.op for known in ctx.discovery.writes() if known.task != task]
+    others = [also(op, f"and {named(op)} of another task") for op in foreign]
     kinds = [ctx.rng.sample(kind, len(kind)) for kind in (beside, others, instead, again)]
     mixed = [one for several in itertools.zip_longest(*kinds) for one in several if one is not None]
     return mixed[:STRANGE]
@@ -200,5 +183,6 @@ def _others(ctx: AuditContext, name: str, value: Any) -> Iterator[Any]:
         yield from ctx.rng.sample(seen, min(2, len(seen)))
 
 
-def _named(op: Op) -> str:
+def named(op: Op) -> str:
+    """Returns the name of a call's tool, or words for an answer."""
     return op.name if op.do == "call" else "its last words"

@@ -19,7 +19,8 @@ from quintain.audit.kernel.finding import Evidence, Finding, trajectory
 from quintain.audit.kernel.probe import Op, number, same
 
 from . import battery, judging
-from .judging import Tally, Verdict
+from .judging import Verdict
+from .operators import Part
 from .reach import reach
 
 REPORTED = 20
@@ -30,7 +31,7 @@ _JUDGING = "quintain.audit.mutants.judging"
 @check("x.mutant_tool", "false_resolution", needs=("oracle", "state", "sources", "tasks"), value=3, severity="warning")
 def mutant_tool(ctx: AuditContext) -> Iterator[Finding | None]:
     """Does the verifier notice a tool that skips a write, writes another value or accepts a wrong call?"""
-    verdicts, counted = tools(ctx)
+    verdicts, counted = judged(ctx, "S")
     for group in _grouped(verdicts, _ORDER_OF_TOOLS):
         first = group[0]
         change = first.change
@@ -54,7 +55,7 @@ def mutant_tool(ctx: AuditContext) -> Iterator[Finding | None]:
 @check("x.mutant_verifier", "reward_hack", needs=("oracle", "sources", "tasks"), value=2, severity="warning")
 def mutant_verifier(ctx: AuditContext) -> Iterator[Finding | None]:
     """Does each condition and each number of the verifier decide some score?"""
-    verdicts, counted = verifier(ctx)
+    verdicts, counted = judged(ctx, "V")
     for group in _grouped(verdicts, ()):
         first = group[0]
         assert first.episode is not None
@@ -97,35 +98,17 @@ CHECKS: tuple[Check, ...] = (mutant_oracle, mutant_tool, mutant_verifier)
 """Checks that `--mutate` adds."""
 
 
-def tools(ctx: AuditContext) -> tuple[list[Verdict], Tally]:
-    """Judges mutants of the tools.
+def judged(ctx: AuditContext, part: Part) -> tuple[list[Verdict], str]:
+    """Judges mutants of the tools ("S") or the verifier ("V"), and returns their numbers in words, too.
 
-    Raises:
-        NotChecked: No solution is known, or no mutable line is run.
+    Raises NotChecked if no solution is known, or no mutable line is run.
     """
-    tried = battery.deeds(ctx)
+    tried = battery.deeds(ctx) if part == "S" else battery.verdicts(ctx)
     reached = reach(ctx, tried)
-    wanted = judging.candidates(reached.tools, "S")
+    wanted = judging.candidates(reached.tools if part == "S" else reached.verifier, part)
     if not wanted:
-        raise ctx.not_checked("no line that only tools run can be mutated")
-    worlds = judging.Worlds(ctx, tried, reached)
-    verdicts = judging.each(ctx, judging.drawn(ctx, wanted), lambda one: worlds.judge(*one))
-    return verdicts, judging.tally(verdicts, len(wanted))
-
-
-def verifier(ctx: AuditContext) -> tuple[list[Verdict], Tally]:
-    """Judges mutants of the verifier.
-
-    Raises:
-        NotChecked: No solution is known, or no mutable line is run.
-    """
-    tried = battery.verdicts(ctx)
-    reached = reach(ctx, tried)
-    wanted = judging.candidates(reached.verifier, "V")
-    if not wanted:
-        raise ctx.not_checked("no line that only the verifier runs can be mutated")
-    judged = judging.Verdicts(ctx, tried, reached)
-    verdicts = judging.each(ctx, judging.drawn(ctx, wanted), lambda one: judged.judge(*one))
+        raise ctx.not_checked(f"no line that only {'tools run' if part == 'S' else 'the verifier runs'} can be mutated")
+    verdicts = judging.Judge(ctx, tried, reached, part=part).each(judging.drawn(ctx, wanted))
     return verdicts, judging.tally(verdicts, len(wanted))
 
 
@@ -141,12 +124,9 @@ _ORDER_OF_TOOLS = ("skip write", "drop guard", "write another word", "write anot
 def _grouped(verdicts: Sequence[Verdict], order: Sequence[str]) -> list[list[Verdict]]:
     """Returns the survivors by line, the worst kind first."""
     groups: dict[str, list[Verdict]] = {}
-    ranked = [*order, "swap arguments"]
-
-    def rank(one: Verdict) -> int:
-        return ranked.index(one.change.operator) if one.change.operator in ranked else len(ranked)
-
-    for one in sorted((one for one in verdicts if one.status == "survived"), key=lambda one: (rank(one), one.where)):
+    ranks = {name: place for place, name in enumerate([*order, "swap arguments"])}
+    survivors = [one for one in verdicts if one.status == "survived"]
+    for one in sorted(survivors, key=lambda one: (ranks.get(one.change.operator, len(ranks)), one.where)):
         groups.setdefault(one.where, []).append(one)
     return list(groups.values())[:REPORTED]
 
@@ -154,7 +134,7 @@ def _grouped(verdicts: Sequence[Verdict], order: Sequence[str]) -> list[list[Ver
 def _finding(
     ctx: AuditContext,
     group: Sequence[Verdict],
-    counted: Tally,
+    counted: str,
     *,
     title: str,
     relation: str,
@@ -173,7 +153,7 @@ def _finding(
             "score": paid,
             "as it should be and as it is": dict(itertools.islice(first.differs.items(), 5)),
             "mutants": [f"{Path(one.path).name}:{one.change.lines[0]} {one.change.description}" for one in group[:5]],
-            "of all mutants": str(counted),
+            "of all mutants": counted,
         },
         **description,
     )
@@ -233,7 +213,7 @@ def _paid(ctx: AuditContext, episodes: Sequence[battery.EpisodeScript], full: fl
 def _ways(ctx: AuditContext, task: str) -> Iterator[tuple[tuple[str, ...], battery.EpisodeScript]]:
     ops = ctx.oracle(task) or ()
     for place, op in enumerate(ops):
-        name = op.name if op.do == "call" else "its last words"
+        name = battery.named(op)
         yield ("drop", name), battery.EpisodeScript(task, f"{name} left out", (*ops[:place], *ops[place + 1 :]))
         if op.do == "call":
             for description, other in battery.alterations(ctx, op):

@@ -30,8 +30,7 @@ class Mutant(msgspec.Struct, frozen=True):
     def text(self) -> bytes:
         """Returns the file's text with the change.
 
-        Raises:
-            UsageError: The file is missing, or has another text at that place.
+        Raises UsageError if the file is missing, or has another text at that place.
         """
         try:
             source = Path(self.path).read_bytes()
@@ -44,11 +43,7 @@ class Mutant(msgspec.Struct, frozen=True):
 
 
 def install(mutant: Mutant) -> None:
-    """Makes imports of the file load the mutant.
-
-    Raises:
-        UsageError: The file has changed, or is imported already.
-    """
+    """Makes imports of the file load the mutant; raises UsageError if the file has changed, or is imported already."""
     path = Path(mutant.path).resolve()
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
@@ -60,8 +55,7 @@ def install(mutant: Mutant) -> None:
 def hook(mutant: Mutant) -> None:
     """Makes later imports of the file load the mutant, whether or not the file is imported already.
 
-    Raises:
-        UsageError: The file has changed.
+    Raises UsageError if the file has changed.
     """
     path, text = Path(mutant.path).resolve(), mutant.text()
     original = SourceFileLoader.get_code

@@ -46,9 +46,7 @@ class CodeChange(msgspec.Struct, frozen=True):
 def changes(source: bytes, part: Part) -> list[CodeChange]:
     """Returns all changes of a file, in the order of its text.
 
-    Raises:
-        SyntaxError: The file is not Python.
-        UnicodeDecodeError: The file is not UTF-8.
+    Raises SyntaxError if the file is not Python, and UnicodeDecodeError if the file is not UTF-8.
     """
     tree = ast.parse(source.decode())
     text = _TextMutations(source)
@@ -60,8 +58,7 @@ class _TextMutations:
 
     def __init__(self, source: bytes) -> None:
         self._source = source
-        self._starts = [0, *itertools.accumulate(len(line) for line in source.split(b"\n"))]
-        self._starts = [start + number for number, start in enumerate(self._starts)]
+        self._starts = [0, *itertools.accumulate(len(line) + 1 for line in source.split(b"\n"))]
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         assert node.end_lineno is not None
@@ -104,44 +101,38 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _of_function(text: _TextMutations, owner: str, function: _Function, *, part: Part) -> Iterator[CodeChange]:
     for one in _statements(function.body):
-        if part == "S":
-            yield from _written(text, owner, one)
+        if part == "S" and _writes(one):
+            lines, before = (one.lineno, one.end_lineno or one.lineno), text.of(one)
+            words = f"`{_flat(before)}` is skipped"
+            yield CodeChange("skip write", words, owner, lines, text.span(one)[0], before, "pass")
         for whole in _expressions(one):
             found = _judged(one, whole, function) if part == "V" else _guarding(one, whole)
             for operator, node, after in found:
                 if _words(node) == _words(ast.parse(after, mode="eval").body):
                     continue  # It says so already.
-                is_truth = isinstance(one, ast.If | ast.While) and whole is one.test
-                yield _change(text, owner, _Edit(operator, node, after, whole, _is_pure(one, whole), is_truth))
+                (first, last), (begin, _) = text.span(node), text.span(whole)
+                around = text.of(whole)
+                cut = around.encode()
+                mutated = (cut[: first - begin] + after.encode() + cut[last - begin :]).decode()
+                # Of a condition only the truth value matters.
+                kind = "bool" if isinstance(one, ast.If | ast.While) and whole is one.test else ""
+                both = f"{WATCH}({kind}({around}), {kind}({mutated}))"
+                yield CodeChange(
+                    operator=operator,
+                    description=f"`{_flat(around)}` becomes `{_flat(mutated)}`",
+                    owner=owner,
+                    lines=(whole.lineno, whole.end_lineno or whole.lineno),
+                    at=first,
+                    before=text.of(node),
+                    after=after,
+                    watched=(begin, around, both) if _is_pure(one, whole) else None,
+                )
 
 
 def _words(node: ast.expr) -> str:
     """Returns an expression in words; equal numbers read the same."""
     value = node.value if isinstance(node, ast.Constant) else None
     return str(int(value)) if isinstance(value, float) and value.is_integer() else ast.unparse(node)
-
-
-class _Edit(msgspec.Struct, frozen=True):
-    operator: str
-    node: ast.expr
-    after: str
-    whole: ast.expr
-    is_pure: bool
-    is_truth: bool
-    """Only the expression's truth value matters."""
-
-
-def _change(text: _TextMutations, owner: str, edit: _Edit) -> CodeChange:
-    first, last = text.span(edit.node)
-    begin, _ = text.span(edit.whole)
-    before, around = text.of(edit.node), text.of(edit.whole)
-    cut = around.encode()
-    mutated = (cut[: first - begin] + edit.after.encode() + cut[last - begin :]).decode()
-    both = (f"bool({one})" if edit.is_truth else f"({one})" for one in (around, mutated))
-    watched = (begin, around, f"{WATCH}({', '.join(both)})") if edit.is_pure else None
-    lines = edit.whole.lineno, edit.whole.end_lineno or edit.whole.lineno
-    description = f"`{_flat(around)}` becomes `{_flat(mutated)}`"
-    return CodeChange(edit.operator, description, owner, lines, first, before, edit.after, watched)
 
 
 def _flat(code: str) -> str:
@@ -173,15 +164,12 @@ def _is_pure(statement: ast.stmt, whole: ast.expr) -> bool:
 
 # --- what the verifier says ---
 
-_OPPOSITE: dict[type[ast.cmpop], str] = {
-    ast.Eq: "!=", ast.NotEq: "==", ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">", ast.In: "not in",
-    ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
+_COMPARED: dict[type[ast.cmpop], tuple[str, str, str]] = {
+    ast.Eq: ("==", "!=", ""), ast.NotEq: ("!=", "==", ""), ast.Lt: ("<", ">=", "<="), ast.GtE: (">=", "<", ">"),
+    ast.Gt: (">", "<=", ">="), ast.LtE: ("<=", ">", "<"), ast.In: ("in", "not in", ""), ast.NotIn: ("not in", "in", ""),
+    ast.Is: ("is", "is not", ""), ast.IsNot: ("is not", "is", ""),
 }  # fmt: skip
-_BORDER: dict[type[ast.cmpop], str] = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}
-_SAME: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.LtE: "<=", ast.In: "in",
-    ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not",
-}  # fmt: skip
+"""Each comparison with its opposite, and with the one that has the other border; empty without one."""
 _ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
     ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"),
 }  # fmt: skip
@@ -218,9 +206,10 @@ def _inside(whole: ast.expr) -> Iterator[ast.expr]:
 def _condition(node: ast.expr) -> _Found:
     if isinstance(node, ast.Compare):
         for place, op in enumerate(node.ops):
-            yield "negate comparison", node, _compared(node, place, _OPPOSITE[type(op)])
-            if type(op) in _BORDER:
-                yield "move border", node, _compared(node, place, _BORDER[type(op)])
+            _, opposite, border = _COMPARED[type(op)]
+            yield "negate comparison", node, _compared(node, place, opposite)
+            if border:
+                yield "move border", node, _compared(node, place, border)
     elif isinstance(node, ast.BoolOp):
         word = " and " if isinstance(node.op, ast.And) else " or "
         for gone in range(len(node.values)):
@@ -237,7 +226,7 @@ def _condition(node: ast.expr) -> _Found:
 def _compared(node: ast.Compare, place: int, op: str) -> str:
     description = f"({ast.unparse(node.left)})"
     for at, (each, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
-        description += f" {op if at == place else _SAME[type(each)]} ({ast.unparse(right)})"
+        description += f" {op if at == place else _COMPARED[type(each)][0]} ({ast.unparse(right)})"
     return f"({description})"
 
 
@@ -323,16 +312,6 @@ def _mutates(node: ast.AST) -> bool:
     return node.func.attr in _MUTATING
 
 
-def _written(text: _TextMutations, owner: str, one: ast.stmt) -> Iterator[CodeChange]:
-    """Yields the change that skips a writing statement."""
-    if not _writes(one):
-        return
-    first, _ = text.span(one)
-    lines = one.lineno, one.end_lineno or one.lineno
-    before = text.of(one)
-    yield CodeChange("skip write", f"`{_flat(before)}` is skipped", owner, lines, first, before, "pass")
-
-
 def _writes(one: ast.stmt) -> bool:
     if isinstance(one, ast.Assign | ast.Delete):
         return any(isinstance(target, ast.Attribute | ast.Subscript) for target in one.targets)
@@ -365,10 +344,11 @@ def _guarding(statement: ast.stmt, whole: ast.expr) -> _Found:
 
 def _otherwise(value: ast.expr) -> _Found:
     """Yields another word or truth value for a constant that is written into a field."""
-    if isinstance(value, ast.Constant) and isinstance(value.value, str) and value.value:
-        yield "write another word", value, repr(f"{value.value}?")
-    elif isinstance(value, ast.Constant) and isinstance(value.value, bool):
-        yield "write another truth", value, repr(not value.value)
+    constant = value.value if isinstance(value, ast.Constant) else None
+    if isinstance(constant, str) and constant:
+        yield "write another word", value, repr(f"{constant}?")
+    elif isinstance(constant, bool):
+        yield "write another truth", value, repr(not constant)
 
 
 def _swapped(node: ast.Call) -> _Found:

@@ -13,7 +13,7 @@ import inspect
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -84,9 +84,7 @@ def forget() -> None:
 def play(player: Player, _on: str, value: Any) -> dict[str, Any]:
     """Plays ops with a mutant until a score differs.
 
-    Raises:
-        UsageError: The mutated file has changed.
-        SyntaxError: The mutant is not Python.
+    Raises UsageError if the mutated file has changed, and SyntaxError if the mutant is not Python.
     """
     wanted = msgspec.convert(value, MutantRun)
     how = put(wanted.mutant) if wanted.mutant is not None else ""
@@ -127,9 +125,18 @@ def put(mutant: Mutant) -> str:
     index()
     pairs = _pairs(mutant)
     there = _functions.get(mutant.path, [])
-    swaps = [(one, new) for was, new in pairs for one in there if _is_of(one, was)]
+    swaps = [
+        (one, new)
+        for was, new in pairs
+        for one in there
+        if one.__code__.co_firstlineno == was.co_firstlineno
+        and one.__code__.co_qualname == was.co_qualname
+        and _is_same(one.__code__, was)
+    ]
     missed = {was.co_qualname for was, _ in pairs} - {one.__code__.co_qualname for one, _ in swaps}
-    is_loaded = bool(there) or any(_is_file(module, mutant.path) for module in list(sys.modules.values()))
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    path = Path(mutant.path)
+    is_loaded = bool(there) or any(isinstance(file, str) and Path(file).resolve() == path for file in files)
     if is_loaded and any("<locals>" not in name for name in missed):
         return UNFIT  # The function is hidden, or its file has changed since it was loaded.
     if any(new is None or one.__code__.co_freevars != new.co_freevars for one, new in swaps):
@@ -142,11 +149,7 @@ def put(mutant: Mutant) -> str:
 
 
 def is_same(mutant: Mutant) -> bool:
-    """True if the mutant compiles to the author's code.
-
-    Raises:
-        UsageError: The file has changed.
-    """
+    """True if the mutant compiles to the author's code; raises UsageError if the file has changed."""
     try:
         return not _pairs(mutant)
     except SyntaxError:
@@ -159,42 +162,25 @@ def _pairs(mutant: Mutant) -> list[tuple[CodeType, CodeType | None]]:
     return list(_changed(old, new))
 
 
-def _is_file(module: object, path: str) -> bool:
-    file = getattr(module, "__file__", None)
-    return isinstance(file, str) and (file == path or Path(file).resolve() == Path(path))
-
-
 def _changed(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType | None]]:
-    """Yields each changed code object with its new code; None without a counterpart."""
-    for one, other in _paired(_inner(old), _inner(new)):
-        if other is None:
-            yield one, None
-        elif not _is_same(one, other):
-            if one.co_flags & inspect.CO_OPTIMIZED:  # The body of a class is run once, when it is made.
-                yield one, other
-            yield from _changed(one, other)
+    """Yields each changed code object with its new code; None without a counterpart.
 
-
-def _inner(code: CodeType) -> list[CodeType]:
-    return [one for one in code.co_consts if isinstance(one, CodeType)]
-
-
-def _paired(old: Iterable[CodeType], new: Iterable[CodeType]) -> Iterator[tuple[CodeType, CodeType | None]]:
-    """Yields code objects paired by name; those of one name (mostly lambdas) by order, if their numbers agree."""
-    become: dict[str, list[CodeType]] = defaultdict(list)
-    for one in new:
-        become[one.co_qualname].append(one)
-    were: dict[str, list[CodeType]] = defaultdict(list)
-    for one in old:
-        were[one.co_qualname].append(one)
+    They are paired by name; those of one name (mostly lambdas) by order, if their numbers agree.
+    """
+    were, become = (defaultdict[str, list[CodeType]](list) for _ in range(2))
+    for code, by_name in ((old, were), (new, become)):
+        for one in code.co_consts:
+            if isinstance(one, CodeType):
+                by_name[one.co_qualname].append(one)
     for name, some in were.items():
         others = become[name]
-        yield from zip(some, others if len(others) == len(some) else [None] * len(some), strict=True)
-
-
-def _is_of(function: FunctionType, code: CodeType) -> bool:
-    mine = function.__code__
-    return mine.co_firstlineno == code.co_firstlineno and mine.co_qualname == code.co_qualname and _is_same(mine, code)
+        for one, other in zip(some, others if len(others) == len(some) else [None] * len(some), strict=True):
+            if other is None:
+                yield one, None
+            elif not _is_same(one, other):
+                if one.co_flags & inspect.CO_OPTIMIZED:  # The body of a class is run once, when it is made.
+                    yield one, other
+                yield from _changed(one, other)
 
 
 _SAME_PARTS = (
@@ -203,16 +189,12 @@ _SAME_PARTS = (
 )  # fmt: skip
 
 
-def _is_same(one: CodeType, other: CodeType) -> bool:
-    """True if two code objects are equal, line numbers aside."""
+def _is_same(one: Any, other: Any) -> bool:
+    """True if two code objects, or two of their constants, are equal, line numbers aside."""
+    if not (isinstance(one, CodeType) and isinstance(other, CodeType)):
+        return type(one) is type(other) and repr(one) == repr(other)  # 1 equals 1.0, and is not the same
     return (
         all(getattr(one, name) == getattr(other, name) for name in _SAME_PARTS)
         and len(one.co_consts) == len(other.co_consts)
-        and all(map(_is_same_constant, one.co_consts, other.co_consts))
+        and all(map(_is_same, one.co_consts, other.co_consts))
     )
-
-
-def _is_same_constant(one: Any, other: Any) -> bool:
-    if isinstance(one, CodeType) and isinstance(other, CodeType):
-        return _is_same(one, other)
-    return type(one) is type(other) and repr(one) == repr(other)  # 1 equals 1.0, and is not the same

@@ -14,7 +14,8 @@ from quintain import __version__, codec
 from quintain.audit.auditor import Report
 from quintain.audit.facts.failure_rate import Rate
 from quintain.audit.kernel.loader import About
-from quintain.errors import UsageError
+
+from .document import indented, read
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,21 +75,12 @@ def certificate(report: Report) -> Certificate:
 
 
 def save(one: Certificate, path: Path) -> None:
-    path.write_bytes(msgspec.json.format(codec.json(one), indent=2) + b"\n")
+    path.write_bytes(indented(one))
 
 
 def load(path: Path) -> Certificate:
-    """Reads a certificate from its file.
-
-    Raises:
-        UsageError: The file is unreadable or not a certificate.
-    """
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Certificate)
-    except OSError as error:
-        raise UsageError(f"cannot read {str(path)!r}: {error.strerror}") from error
-    except msgspec.DecodeError as error:
-        raise UsageError(f"{path} is not a certificate: {error}") from error
+    """Reads a certificate from its file; raises UsageError if the file is unreadable or not a certificate."""
+    return read(path, Certificate, "a certificate")
 
 
 def void(one: Certificate, now: dict[str, str]) -> list[str]:

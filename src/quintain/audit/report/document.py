@@ -6,18 +6,19 @@ import base64
 import math
 import shlex
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeVar
 
 import msgspec
 
 from quintain import codec
 from quintain.audit.auditor import Report
-from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.data import is_dict, is_list, is_tuple
 from quintain.audit.kernel.finding import Finding
 from quintain.errors import UsageError
 
 from .page import page
 
+T = TypeVar("T")
 SCHEMA = 1
 """Version of the form; a new field does not change it."""
 
@@ -51,23 +52,16 @@ def document(report: Report) -> dict[str, Any]:
 def _properties(report: Report) -> list[dict[str, Any]]:
     said: list[dict[str, Any]] = []
     for one in report.checks:
-        of_it = [finding for finding in report.findings if one.check in _checks(finding)]
+        of_it = [
+            finding
+            for finding in report.findings
+            if one.check in (finding.check, *(symptom.check for symptom in finding.symptoms))
+        ]
         status = "fail" if of_it else "skip" if one.status == "not_checked" else "pass"
-        said.append(
-            {
-                "id": one.check,
-                "status": status,
-                "severity": of_it[0].severity if of_it else None,
-                "message": of_it[0].title if of_it else one.reason,
-                "evidence": [finding.replay for finding in of_it if finding.replay],
-            }
-        )
+        severity, message = (of_it[0].severity, of_it[0].title) if of_it else (None, one.reason)
+        replays = [finding.replay for finding in of_it if finding.replay]
+        said.append({"id": one.check, "status": status, "severity": severity, "message": message, "evidence": replays})
     return said
-
-
-def _checks(one: Finding) -> set[str]:
-    """Returns the check of a finding and of its symptoms."""
-    return {one.check, *(symptom.check for symptom in one.symptoms)}
 
 
 def save(report: Report, folder: Path) -> Report:
@@ -84,13 +78,14 @@ def save(report: Report, folder: Path) -> Report:
         folder.mkdir(parents=True, exist_ok=True)
         for place, one in enumerate(report.findings, 1):
             file = folder / f"finding-{place}.json"
-            replay = shlex.join(["quintain", "replay-finding", str(file)]) if one.probes else one.replay
-            again = msgspec.structs.replace(one, replay=replay or _again(one))
-            file.write_bytes(msgspec.json.format(codec.json(_plain(again)), indent=2) + b"\n")
-            named.append(again)
+            spec = one.subject.spec if one.subject is not None else "ENV"
+            again = ["replay-finding", str(file)] if one.probes else ["audit", spec, "--check", one.check]
+            replay = one.replay if one.replay and not one.probes else shlex.join(["quintain", *again])
+            named.append(msgspec.structs.replace(one, replay=replay))
+            file.write_bytes(indented(_plain(named[-1])))
         report = msgspec.structs.replace(report, findings=tuple(named))
         whole = document(report)
-        (folder / "report.json").write_bytes(msgspec.json.format(codec.json(whole), indent=2) + b"\n")
+        (folder / "report.json").write_bytes(indented(whole))
         (folder / "report.html").write_text(page(whole), "utf-8")
     except OSError as error:
         raise UsageError(f"cannot write the report into {str(folder)!r}: {error.strerror}") from error
@@ -101,54 +96,56 @@ def _plain(one: Finding) -> Any:
     return {"name": one.name} | exact(msgspec.to_builtins(one, builtin_types=(bytes,)))
 
 
-def _again(one: Finding) -> str:
-    """Returns the command for a static finding."""
-    spec = one.subject.spec if one.subject is not None else "ENV"
-    return shlex.join(["quintain", "audit", spec, "--check", one.check])
+def indented(value: Any) -> bytes:
+    """Returns a value as the JSON text of a file for people."""
+    return msgspec.json.format(codec.json(value), indent=2) + b"\n"
 
 
 def load(path: Path, number: int | None = None) -> Finding:
     """Reads a finding from its own file, or finding `number` of a report.
 
-    Raises:
-        UsageError: The file holds neither, or has no such finding.
+    Raises UsageError if the file holds neither, or has no such finding.
     """
-    whole = _read(path)
+    whole = read(path, dict[str, Any], "a JSON object")
     if "findings" in whole:
         findings = whole["findings"]
         if number is None or not 1 <= number <= len(findings):
             raise UsageError(f"{path} is a report with findings 1 to {len(findings)}; say which: --number N")
         whole = findings[number - 1]
-    try:
-        return msgspec.convert(restored(whole), Finding)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{path} holds no finding of this version: {error}") from error
+    return _findings([whole], path, "finding")[0]
 
 
 def known_before(path: Path) -> set[str]:
     """Returns the names of the findings in an earlier report, and of those that its own baseline had.
 
-    Raises:
-        UsageError: The file is not a report.
+    Raises UsageError if the file is not a report.
     """
-    whole = _read(path)
+    whole = read(path, dict[str, Any], "a JSON object")
     if "findings" not in whole:
         raise UsageError(f"{path} is not a report of an audit: it has no findings")
-    try:
-        found = [msgspec.convert(restored(one), Finding) for one in whole["findings"]]
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{path} holds no report of this version: {error}") from error
+    found = _findings(whole["findings"], path, "report")
     symptoms = {symptom.name for one in found for symptom in one.symptoms}
     return {one.name for one in found} | symptoms | set(whole.get("known", []))
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _findings(plain: list[Any], path: Path, what: str) -> list[Finding]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        return [msgspec.convert(restored(one), Finding) for one in plain]
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path} holds no {what} of this version: {error}") from error
+
+
+def read(path: Path, kind: type[T], what: str) -> T:
+    """Returns a JSON file as a value of a type.
+
+    Raises UsageError if the file is unreadable or of another type; `what` describes the type.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
         raise UsageError(f"cannot read {str(path)!r}: {error.strerror}") from error
     except msgspec.DecodeError as error:
-        raise UsageError(f"{path} is not a JSON object: {error}") from error
+        raise UsageError(f"{path} is not {what}: {error}") from error
 
 
 # --- values without a JSON form ---
@@ -165,12 +162,11 @@ def exact(value: Any) -> Any:
         return {"$float": repr(value)}
     if isinstance(value, bytes):
         return {"$bytes": base64.b64encode(value).decode()}
-    if _is_row(value):
+    if is_list(value) or is_tuple(value):
         return [exact(one) for one in value]
     if is_dict(value):
         keys: list[Any] = list(value)
-        is_plain = all(isinstance(key, str) for key in keys) and not (len(keys) == 1 and keys[0].startswith("$"))
-        if is_plain:
+        if all(isinstance(key, str) for key in keys) and not (len(keys) == 1 and keys[0].startswith("$")):
             return {key: exact(one) for key, one in value.items()}
         return {"$map": [[exact(key), exact(one)] for key, one in value.items()]}
     return value
@@ -187,13 +183,6 @@ def restored(value: Any) -> Any:
     if set(value) == {"$bytes"}:
         return base64.b64decode(value["$bytes"])
     if set(value) == {"$map"}:
-        return {_hashable(restored(key)): restored(one) for key, one in value["$map"]}
+        pairs = [(restored(key), restored(one)) for key, one in value["$map"]]
+        return {tuple(key) if is_list(key) else key: one for key, one in pairs}
     return {key: restored(one) for key, one in value.items()}
-
-
-def _is_row(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    return isinstance(value, list | tuple)
-
-
-def _hashable(key: Any) -> Any:
-    return tuple(key) if is_list(key) else key

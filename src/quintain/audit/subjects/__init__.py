@@ -6,12 +6,13 @@ does not define them.
 
 gymnasium, spaces       Gymnasium's environments and spaces
 mcp, ors, openenv       environments behind these protocols
-openapi, operations     services described by OpenAPI, and their operations as tools
+openapi                 services described by OpenAPI, with operations as tools
 native, world           this project's environments, and their state as plain data
+judging                 a stub in the place of the models that grade in these
 remote                  environments behind `quintain serve`
 verifiers, scorer       tasksets of verifiers, and a scoring function alone
 matching                keys of a case and parameters of a scoring function
-http, loops, shapes     HTTP, event loops and parsed JSON for the adapters
+http, loops             HTTP, parsed JSON and event loops for the adapters
 failure                 error of adapters
 """
 

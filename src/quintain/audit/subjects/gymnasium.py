@@ -16,7 +16,7 @@ from typing import Any, cast
 from quintain.errors import UsageError
 from quintain.plugins import package
 
-from . import spaces
+from . import http, spaces
 from .failure import SubjectFailure
 
 TASK = "episode"
@@ -30,8 +30,7 @@ STATIC = frozenset(
 def make(text: str) -> Callable[[], GymSubject]:
     """Returns a factory of sessions on a registered environment, such as "CartPole-v1" or "package.module:Name-v0".
 
-    Raises:
-        UsageError: Gymnasium is not installed, or the environment is unknown.
+    Raises UsageError if Gymnasium is not installed, or the environment is unknown.
     """
     gym = package("gymnasium", extra="audit-gymnasium")
     try:
@@ -47,16 +46,16 @@ def of(factory: Callable[[], Any]) -> Callable[[], GymSubject]:
 
     `step(action)` returns (observation, reward, terminated, truncated, info), or (observation, reward, done, info).
     """
-    return functools.partial(_session, factory)
 
+    def session() -> GymSubject:
+        env = factory()
+        try:
+            copy.deepcopy(env)
+        except Exception:  # noqa: BLE001  # whatever its parts raise: it is none that can be copied
+            return GymSubject(env)
+        return CopyableGymSubject(env)
 
-def _session(factory: Callable[[], Any]) -> GymSubject:
-    env = factory()
-    try:
-        copy.deepcopy(env)
-    except Exception:  # noqa: BLE001  # whatever its parts raise: it is none that can be copied
-        return GymSubject(env)
-    return CopyableGymSubject(env)
+    return session
 
 
 class GymSubject:
@@ -69,41 +68,32 @@ class GymSubject:
         self._over: str | None = "it has not begun: reset comes first"
 
     def tasks(self) -> list[str]:
-        """Returns the only task."""
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
         """Returns `step`, whose argument has the schema of the action space, or any form without one."""
-        schema = spaces.schema(self._space)
-        parameters = {
-            "type": "object",
-            "properties": {"action": schema},
-            "required": ["action"],
-            "additionalProperties": False,
-        }
+        properties = {"action": spaces.schema(self._space)}
+        parameters = {"type": "object", "properties": properties, "required": ["action"], "additionalProperties": False}
         return [{"name": "step", "description": "Take an action.", "parameters": parameters}]
 
     def reset(self, task: str, seed: int) -> Any:
         """Begins an episode and returns the first observation, with `info` if there is any.
 
-        Raises:
-            UsageError: The task is unknown.
+        Raises UsageError if the task is unknown.
         """
-        if task != TASK:
-            raise UsageError(f"there is one task, {TASK!r}, not {task!r}")
-        first = self._env.reset(seed=seed) if _takes_seed(self._env.reset) else self._env.reset()
+        http.only_task(task, TASK)
+        taken = inspect.signature(self._env.reset).parameters.values()
+        takes_seed = any(one.name == "seed" or one.kind is one.VAR_KEYWORD for one in taken)
+        first = self._env.reset(seed=seed) if takes_seed else self._env.reset()
         self._return, self._over = None, None
         parts = _parts(first)
-        if len(parts) == 2 and isinstance(parts[1], dict):
-            observation, info = parts
-            return {"observation": spaces.plain(observation), "info": spaces.plain(info)}
-        return {"observation": spaces.plain(first)}
+        has_info = len(parts) == 2 and isinstance(parts[1], dict)
+        return spaces.plain(dict(zip(("observation", "info"), parts if has_info else (first,), strict=False)))
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Takes an action and returns the results of `step` by name; an action outside the space is an error.
 
-        Raises:
-            SubjectFailure: `step` returned something of another shape.
+        Raises SubjectFailure if `step` returned something of another shape.
         """
         if name != "step":
             return {"error": f"unknown tool {name!r}"}
@@ -137,7 +127,6 @@ class GymSubject:
         return found
 
     def close(self) -> None:
-        """Closes the environment if it has `close`."""
         if callable(getattr(self._env, "close", None)):
             self._env.close()
 
@@ -154,24 +143,17 @@ class GymSubject:
         self._return = (self._return or 0.0) + (float(plain) if isinstance(plain, int | float) else math.nan)
         if terminated or truncated:
             self._over = "the episode was truncated" if truncated else "the episode has ended"
-        return {
-            "observation": spaces.plain(observation),
-            "reward": plain,
-            "terminated": bool(terminated),
-            "truncated": bool(truncated),
-            "info": spaces.plain(info),
-        }
+        seen = {"observation": spaces.plain(observation), "reward": plain, "terminated": bool(terminated)}
+        return seen | {"truncated": bool(truncated), "info": spaces.plain(info)}
 
 
 class CopyableGymSubject(GymSubject):
     """Session on an environment that can be copied."""
 
     def snapshot(self) -> object:
-        """Returns a deep copy."""
         return copy.deepcopy(self._env), self._return, self._over
 
     def restore(self, moment: object) -> None:
-        """Restores a copy, any number of times."""
         env, self._return, self._over = cast(tuple[Any, float | None, str | None], moment)
         self._env = copy.deepcopy(env)
 
@@ -179,8 +161,3 @@ class CopyableGymSubject(GymSubject):
 def _parts(result: Any) -> tuple[Any, ...]:
     parts: Any = result
     return parts if isinstance(result, tuple) else (result,)
-
-
-def _takes_seed(reset: Callable[..., Any]) -> bool:
-    parameters = inspect.signature(reset).parameters.values()
-    return any(one.name == "seed" or one.kind is one.VAR_KEYWORD for one in parameters)

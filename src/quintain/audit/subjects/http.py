@@ -1,9 +1,13 @@
-"""HTTP for the adapters: the client's mistakes are answers, the server's are failures."""
+"""HTTP and JSON for the adapters: the client's mistakes are answers, the server's are failures."""
 
 from __future__ import annotations
 
+import math
+import urllib.parse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from quintain.audit.facts.data import is_dict, is_list
 from quintain.errors import UsageError
 from quintain.plugins import package
 
@@ -18,8 +22,7 @@ TIMEOUT_S = 30.0
 def client(base: str, **headers: str) -> httpx.Client:
     """Returns a client for a service, with its own connections and cookies; it follows no redirects.
 
-    Raises:
-        UsageError: httpx is not installed, or the URL is invalid.
+    Raises UsageError if httpx is not installed, or the URL is invalid.
     """
     package("httpx", extra="http")
     import httpx
@@ -55,9 +58,8 @@ def answer(service: httpx.Client, method: str, path: str, **fields: Any) -> Any:
 def sent(service: httpx.Client, method: str, path: str, **fields: Any) -> httpx.Response:
     """Returns a response of any status.
 
-    Raises:
-        SubjectFailure: No response came.
-        httpx.LocalProtocolError, httpx.InvalidURL, UnicodeEncodeError: The request cannot be expressed in HTTP.
+    Raises SubjectFailure if no response came, and httpx.LocalProtocolError, httpx.InvalidURL, UnicodeEncodeError if the
+    request cannot be expressed in HTTP.
     """
     import httpx
 
@@ -89,11 +91,7 @@ def read(response: httpx.Response) -> Any:
 
 
 def text(url: str) -> str:
-    """Returns a document.
-
-    Raises:
-        UsageError: The document is not available.
-    """
+    """Returns a document; raises UsageError if the document is not available."""
     package("httpx", extra="http")
     import httpx
 
@@ -111,10 +109,80 @@ def unreachable(error: Exception, where: str) -> SubjectFailure:
     """Returns the failure for an httpx exception."""
     import httpx
 
-    if isinstance(error, httpx.TimeoutException):
-        kind = "transport_timeout"
-    elif isinstance(error, httpx.ConnectError):
-        kind = "transport_unreachable"
-    else:
-        kind = "transport_peer_drop"
-    return SubjectFailure(f"{where}: {type(error).__name__}: {error}", kind=kind)
+    kinds = {httpx.TimeoutException: "transport_timeout", httpx.ConnectError: "transport_unreachable"}
+    kind = next((kind for base, kind in kinds.items() if isinstance(error, base)), "transport_peer_drop")
+    return broken(f"{where}: {type(error).__name__}: {error}", kind=kind)
+
+
+def server(text: str, example: str, schemes: Sequence[str] = ("http", "https")) -> urllib.parse.SplitResult:
+    """Returns the parts of a server's URL.
+
+    Raises UsageError if the text is not such a URL; the message shows the example.
+    """
+    parts = urllib.parse.urlsplit(text)
+    if parts.scheme not in schemes or not parts.netloc:
+        raise UsageError(f"{example}, not {text!r}")
+    return parts
+
+
+def refused(answer: Any) -> bool:
+    """True if an answer is the one of a status 3xx or 4xx."""
+    return is_dict(answer) and "error" in answer and "status" in answer
+
+
+# --- what several protocols have in common ---
+
+
+def only_task(task: str, name: str) -> None:
+    """Raises UsageError if a task is not the only one."""
+    if task != name:
+        raise UsageError(f"there is one task, {name!r}, not {task!r}")
+
+
+def index(task: str, split: str) -> int:
+    """Returns the index of a task such as "test/0"; raises UsageError if the task is not of the split."""
+    of, _, number = task.rpartition("/")
+    if of != split or not number.isdecimal():
+        raise UsageError(f"a task is called {split}/0, {split}/1 and so on, not {task!r}")
+    return int(number)
+
+
+def first_split(listed: Sequence[Any]) -> str:
+    """Returns the split "test", else the first of those that a server lists."""
+    names = [str(one["name"]) if is_dict(one) else str(one) for one in listed]
+    return "test" if "test" in names else names[0]
+
+
+def tool(listed: dict[str, Any]) -> dict[str, Any]:
+    """Returns a tool that a server lists in the form of a plain subject."""
+    schema: Any = listed.get("input_schema") or listed.get("inputSchema") or {"type": "object", "properties": {}}
+    return {"name": listed["name"], "description": listed.get("description") or "", "parameters": schema}
+
+
+def total(rewards: Sequence[float]) -> dict[str, float | None] | None:
+    """Returns the sum of the rewards and the last one; None if one was not finite."""
+    if not all(map(math.isfinite, rewards)):
+        return None
+    return {"score": math.fsum(rewards), "last": rewards[-1] if rewards else None}
+
+
+def table(value: dict[str, Any], key: str) -> dict[str, Any]:
+    """Returns the object at a key; an empty one if it is missing or null.
+
+    Raises UsageError if the value is not an object.
+    """
+    found = value.get(key)
+    if found is not None and not is_dict(found):
+        raise UsageError(f"{key!r} must be an object, it is {str(found)[:200]!r}")
+    return found or {}
+
+
+def series(value: dict[str, Any], key: str) -> list[Any]:
+    """Returns the array at a key; an empty one if it is missing or null.
+
+    Raises UsageError if the value is not an array.
+    """
+    found = value.get(key)
+    if found is not None and not is_list(found):
+        raise UsageError(f"{key!r} must be an array, it is {str(found)[:200]!r}")
+    return found or []

@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.data import is_dict, is_list
 from quintain.errors import UsageError
-
-from .shapes import is_dict, is_list
 
 TEXT = (
     "prediction", "predicted", "pred", "response", "output", "completion", "completions", "text", "candidate",
@@ -69,11 +68,7 @@ def sealed(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def taken(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Returns the parameters of a function.
-
-    Raises:
-        UsageError: The function has no signature.
-    """
+    """Returns the parameters of a function; raises UsageError if the function has no signature."""
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError) as error:
@@ -84,10 +79,8 @@ def matched(function: Callable[..., Any], case: dict[str, Any], *, where: str) -
     """Matches each key of a case to a parameter.
 
     Keys match by equal names, then by the meaning of names, then the one remaining key matches the one remaining
-    parameter. A key without a parameter is dropped if no parameter is missing.
-
-    Raises:
-        UsageError: A parameter without a default gets no value; the message names both sides.
+    parameter. A key without a parameter is dropped if no parameter is missing. Raises UsageError if a parameter without
+    a default gets no value; the message names both sides.
     """
     parameters = taken(function)
     open_ones = [name for name, one in parameters.items() if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from quintain.errors import UsageError
 from quintain.plugins import package
 
+from . import http
 from .failure import SubjectFailure
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ class McpSubject:
         self._line: _ClientThread | None = None
 
     def tasks(self) -> list[str]:
-        """Returns the only task."""
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
@@ -85,20 +85,16 @@ class McpSubject:
     def reset(self, task: str, seed: int) -> str:
         """Opens another session and returns the server's instructions.
 
-        Raises:
-            UsageError: The task is unknown.
-            SubjectFailure: The server does not answer.
+        Raises UsageError if the task is unknown, and SubjectFailure if the server does not answer.
         """
-        if task != TASK:
-            raise UsageError(f"there is one task, {TASK!r}, not {task!r}")
+        http.only_task(task, TASK)
         self.close()
         return self._open().instructions
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Calls a tool and returns its structured answer, else its text, else its blocks; an error as `{"error": ...}`.
 
-        Raises:
-            SubjectFailure: The server broke, or does not answer.
+        Raises SubjectFailure if the server broke, or does not answer.
         """
         from mcp import MCPError
 
@@ -112,7 +108,9 @@ class McpSubject:
         except MCPError as error:
             if error.code in AGENTS_FAULT:
                 return {"error": error.message}
-            raise _failure(error) from error
+            kinds = {_TIMEOUT: "transport_timeout", 408: "transport_timeout", _CLOSED: "transport_peer_drop"}
+            kind = kinds.get(error.code, "quintain:tool_bug")
+            raise http.broken(f"{error.code}: {error.message}", kind=kind) from error
         said = _said(result)
         return {"error": said} if result.is_error else said
 
@@ -120,7 +118,6 @@ class McpSubject:
         """Does nothing: MCP has no score, and `absent` says so."""
 
     def close(self) -> None:
-        """Closes the session and ends its process."""
         if self._line is not None:
             self._line.close()
             self._line = None
@@ -162,11 +159,7 @@ class _ClientThread:
         return self.ask(every)
 
     def ask(self, question: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-        """Returns the result of a client coroutine.
-
-        Raises:
-            SubjectFailure: The session has ended, or ends now.
-        """
+        """Returns the result of a client coroutine; raises SubjectFailure if the session has ended, or ends now."""
         if self._thread.is_alive():
             try:
                 return asyncio.run_coroutine_threadsafe(question(self._client), self._loop).result()
@@ -227,11 +220,6 @@ def _said(result: Any) -> Any:
     if all(block["type"] == "text" for block in blocks):
         return "\n".join(block["text"] for block in blocks)
     return blocks
-
-
-def _failure(error: Any) -> SubjectFailure:
-    kinds = {_TIMEOUT: "transport_timeout", 408: "transport_timeout", _CLOSED: "transport_peer_drop"}
-    return SubjectFailure(f"{error.code}: {error.message}", kind=kinds.get(error.code, "quintain:tool_bug"))
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -15,7 +15,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 import msgspec
 
@@ -24,12 +24,12 @@ from quintain.audit.facts.data import RowIndex, is_list
 from quintain.environment import Environment
 from quintain.episode import Episode
 from quintain.errors import BROKEN, Component, EpisodeError, UsageError
-from quintain.harness import Dialogue, Request
+from quintain.harness import Dialogue, Model, Request
 from quintain.task import Task
 from quintain.tools import Tool
 from quintain.trace import Content, Level, Message, Reply, Text, ToolCall
 
-from . import loops, world
+from . import judging, loops, world
 from .failure import SubjectFailure
 
 T = TypeVar("T")
@@ -70,20 +70,19 @@ class Shelf:
 
     Attributes:
         index: Index of the tables of start states.
+        judging: Judges of the environment.
     """
 
     def __init__(
         self, env: Environment[Any], split: str, chosen: int | Sequence[str] | None, *, names: Sequence[str] = ()
     ) -> None:
-        self.split = split
+        self.split, self.index = split, RowIndex()
         self._places = {name: place for place, name in enumerate(names)}
-        self._env = env
-        self._all = env.tasks(split)
-        self._chosen = chosen
+        self._env, self._all, self._chosen = env, env.tasks(split), chosen
         self._known: dict[str, Task[Any]] = {}
         self._seen, self._lock = 0, threading.Lock()
         self._memories: OrderedDict[str, world.Memory] = OrderedDict()
-        self.index = RowIndex()
+        self.judging = judging.Judging(env)
 
     def memory(self, task: str) -> world.Memory:
         """Returns the cache of a task's tables, of which the last ones are kept; a new one starts as the last did."""
@@ -100,18 +99,12 @@ class Shelf:
         if not (self._chosen is None or isinstance(self._chosen, int)):
             return list(self._chosen)
         count = len(self._all) if self._chosen is None else min(self._chosen, len(self._all))
-        if self._places:
-            return list(self._places)[:count]
-        while self._seen < count:
+        while self._seen < count and not self._places:
             self._next()
-        return list(self._known)[:count]
+        return list(self._places or self._known)[:count]
 
     def task(self, name: str) -> Task[Any]:
-        """Returns a task by its id.
-
-        Raises:
-            UsageError: The id is unknown.
-        """
+        """Returns a task by its id; raises UsageError if the id is unknown."""
         if name not in self._known and name in self._places:
             self._known[name] = self._all[self._places[name]]
         while name not in self._known and self._seen < len(self._all):
@@ -129,10 +122,6 @@ class Shelf:
     def _next(self) -> None:
         task, self._seen = self._all[self._seen], self._seen + 1
         self._known[task.id] = task
-
-
-class _SubjectSnapshot(NamedTuple):
-    episode: Episode[Any]
 
 
 class _AgentRequest(BaseException):
@@ -154,25 +143,22 @@ class NativeSubject:
     """
 
     def __init__(self, env: Environment[Any], shelf: Shelf) -> None:
-        self._env = env
-        self._roomy = _without_limits(env)
+        self._env, self._roomy, config = env, copy.copy(env), env.config
+        self._roomy.config = msgspec.structs.replace(config, max_turns=_MANY, max_calls=None)
         self.is_roomy = False
         self._shelf = shelf
         self._episode: Episode[Any] | None = None
         self._calls = 0
-        config = env.config
         self.budget = min(config.max_turns, config.max_turns if config.max_calls is None else config.max_calls)
-        for name in DECLARED:
-            for owner in (env, env.state):
-                if hasattr(owner, name):
-                    setattr(self, name, getattr(owner, name))
-                    break
-        self.absent = () if hasattr(env.state, "rates") else ("production",)
+        for name, owner in ((name, owner) for name in DECLARED for owner in (env.state, env)):
+            if hasattr(owner, name):
+                setattr(self, name, getattr(owner, name))  # The environment's own comes last.
+        lacking = {"production": not hasattr(env.state, "rates"), "judge": not shelf.judging.paths}
+        self.absent = tuple(name for name, lacks in lacking.items() if lacks)
 
     # -- what there is
 
     def tasks(self) -> list[str]:
-        """Returns the task ids."""
         return self._shelf.names()
 
     def tools(self) -> list[dict[str, Any]]:
@@ -197,10 +183,12 @@ class NativeSubject:
 
         The session's split comes first.
         """
-        splits = dict.fromkeys((self._shelf.split, *self._env.splits))
         return {
-            split: {task.id: self._run(_content(task)) for task in itertools.islice(self._env.tasks(split), most)}
-            for split in splits
+            split: {
+                task.id: self._run(msgspec.structs.replace(task, id="", tags={}).digest(task.world()))
+                for task in itertools.islice(self._env.tasks(split), most)
+            }
+            for split in dict.fromkeys((self._shelf.split, *self._env.splits))
         }
 
     def prompt(self, task: str) -> str:
@@ -221,28 +209,21 @@ class NativeSubject:
     def oracle(self, task: str) -> list[Any] | None:
         """Returns the calls that solve a task, then the last words; None without a solution."""
         one = self._shelf.task(task)
-        if one.solution is None:
-            return None
-        return [*world.plain(one.solution), {"answer": one.answer}]
+        return None if one.solution is None else [*world.plain(one.solution), {"answer": one.answer}]
 
     # -- an episode
 
     def reset(self, task: str, seed: int) -> str:
         """Begins an episode and returns the agent's prompt.
 
-        Raises:
-            SubjectFailure: The task's world cannot be made, or the harness broke.
+        Raises SubjectFailure if the task's world cannot be made, or the harness broke.
         """
         self._episode = self._run(self._begun(task, seed))
         self._calls = 0
         return _prompt_of(self._episode)
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Plays one call and returns the observation.
-
-        Raises:
-            SubjectFailure: The world or one of its criteria broke.
-        """
+        """Plays one call and returns the observation; raises SubjectFailure if the world or a criterion broke."""
         episode = self._current
         if episode.ended:
             return {"error": f"the episode has ended ({episode.trace.reason})"}
@@ -253,24 +234,19 @@ class NativeSubject:
             return {"error": f"unknown tool {name!r}"}
         call = ToolCall(f"call{self._calls}", name, json.dumps(arguments))
         turn = self._run(episode.session.step(Reply(Message("assistant", calls=(call,)))))
-        self._check(episode)
-        step = turn.steps[0]
-        said = _shown(step.observation)
-        return {"error": said} if step.is_error else said
+        _check(episode)
+        said = _shown(turn.steps[0].observation)
+        return {"error": said} if turn.steps[0].is_error else said
 
     def answer(self, text: str) -> Any:
-        """Plays the agent's last words, which end the episode.
-
-        Raises:
-            SubjectFailure: One of the criteria broke.
-        """
+        """Plays the agent's last words, which end the episode; raises SubjectFailure if one of the criteria broke."""
         episode = self._current
         if episode.ended:
             return {"error": f"the episode has ended ({episode.trace.reason})"}
         words = text.encode(errors="replace").decode()  # Lone surrogates are no text that a model can say.
         self._run(episode.session.step(Reply(Message("assistant", words))))
         episode.terminate("the agent answered")
-        self._check(episode)
+        _check(episode)
         return None
 
     def score(self) -> dict[str, float | None] | None:
@@ -303,6 +279,11 @@ class NativeSubject:
         """
         return self._run(self._heard(self._shelf.task(task), said, complete))
 
+    def judge(self, task: str, answer: str, complete: Callable[[str], str]) -> dict[str, Any] | None:
+        """Returns the grade of an answer with `complete` as the model of each judge; None without a verdict."""
+        env = self._shelf.judging.env or self._env
+        return self._shelf.judging.grade(NativeSubject(env, self._shelf), task, answer, complete=complete)
+
     # -- the world
 
     def state(self) -> dict[str, Any]:
@@ -333,31 +314,29 @@ class NativeSubject:
 
     def snapshot(self) -> object:
         """Returns a snapshot for `restore` on any session of this process."""
-        return _SubjectSnapshot(self._run(self._current.fork()))
+        return self._run(self._current.fork())
 
-    def restore(self, moment: object) -> None:
-        """Restores a snapshot, any number of times."""
-        assert isinstance(moment, _SubjectSnapshot), f"{moment!r} is not a snapshot of this subject"
-        self._episode = self._run(moment.episode.fork())
-        self._calls = len(self._episode.trace.turns)
+    def restore(self, moment: Any) -> None:
+        held: object = moment
+        assert isinstance(held, Episode), f"{moment!r} is not a snapshot of this subject"
+        episode: Episode[Any] = self._run(moment.fork())
+        self._episode = episode
+        self._calls = len(episode.trace.turns)
 
     def inject(self, fault: str) -> None:
         """Makes the next use of a backend fail, by the State's method `inject(fault)`.
 
-        Raises:
-            ValueError: The State has no such method, or rejects the fault.
+        Raises ValueError if the State has no such method, or rejects the fault.
         """
         method = getattr(self._current.state, "inject", None)
         if method is None:
             raise ValueError(f"{self._env.state.__name__} has no method inject(fault)")
-        self._run(_settled(method, fault))
+        self._run(resource.settle(method(fault)))
 
     def advance(self, seconds: float) -> None:
         """Advances the world's clock.
 
-        Raises:
-            ValueError: `seconds` is negative or not finite.
-            SubjectFailure: An event that was due broke.
+        Raises ValueError if `seconds` is negative or not finite, and SubjectFailure if an event that was due broke.
         """
         if not 0 <= seconds < math.inf:
             raise ValueError(f"a clock advances by 0 or more seconds, got {seconds}")
@@ -367,7 +346,6 @@ class NativeSubject:
             raise _failure(error, part="S", kind="quintain:state_bug") from error
 
     def close(self) -> None:
-        """Drops the episode."""
         self._episode = None
         loops.release(self)
 
@@ -384,35 +362,36 @@ class NativeSubject:
 
     async def _begun(self, name: str, seed: int) -> Episode[Any]:
         """Returns an episode at the point where its harness first requests the agent."""
-        task, split = self._shelf.task(name), self._shelf.split
+        task = self._shelf.task(name)
+        env = self._roomy if self.is_roomy else self._env
         try:
             lent = await self._shelf.lent(task)
-            env = self._roomy if self.is_roomy else self._env
-            episode = await Episode[Any].begin(env, lent, seed=seed, split=split, agent="audit")
+            episode = await Episode[Any].begin(env, lent, seed=seed, split=self._shelf.split, agent="audit")
         except BROKEN as error:
             raise _failure(error, part="T", kind="quintain:reset_failed") from error
 
         async def model(request: Request) -> Reply:
             if request.role == "agent":
                 raise _AgentRequest
-            return Reply(Message("assistant", self._script(task, request.role)))
+            # The prompt of the role, without the words that would end the episode before the agent acts.
+            script, harness = task.roles.get(request.role, ""), self._env.harness
+            for word in harness.stop if isinstance(harness, Dialogue) else ():
+                script = script.replace(word, "")
+            return Reply(Message("assistant", script))
 
-        try:
-            await self._env.harness.play(episode.session, model)
-        except _AgentRequest:
-            return episode
-        except BROKEN as error:
-            raise _failure(error, part="H", kind="agent_run_error") from error
-        if not episode.ended:
+        if not await self._is_asked(episode, model) and not episode.ended:
             episode.terminate("the harness returned")
         return episode
 
-    def _script(self, task: Task[Any], role: str) -> str:
-        """Returns what the role says: its prompt without the words that would end the episode before the agent acts."""
-        script, harness = task.roles.get(role, ""), self._env.harness
-        for word in harness.stop if isinstance(harness, Dialogue) else ():
-            script = script.replace(word, "")
-        return script
+    async def _is_asked(self, episode: Episode[Any], model: Model) -> bool:
+        """Runs the harness; True if the model raised that the agent is requested."""
+        try:
+            await self._env.harness.play(episode.session, model)
+        except _AgentRequest:
+            return True
+        except BROKEN as error:
+            raise _failure(error, part="H", kind="agent_run_error") from error
+        return False
 
     async def _heard(self, task: Task[Any], said: str, complete: Callable[[str], str]) -> str | None:
         episode = await Episode[Any].begin(self._env, task, seed=0, split=self._shelf.split, agent="audit")
@@ -429,13 +408,7 @@ class NativeSubject:
                 raise _AgentRequest
             return Reply(Message("assistant", said))
 
-        try:
-            await self._env.harness.play(episode.session, model)
-        except _AgentRequest:
-            return heard[0]
-        except BROKEN as error:
-            raise _failure(error, part="H", kind="agent_run_error") from error
-        return "" if others else None
+        return heard[0] if await self._is_asked(episode, model) else "" if others else None
 
     async def _judged(self) -> Episode[Any]:
         twin = await self._current.fork()
@@ -443,26 +416,11 @@ class NativeSubject:
         await twin.verify()
         return twin
 
-    def _check(self, episode: Episode[Any]) -> None:
-        broken = episode.trace.failure
-        if broken is not None:
-            raise SubjectFailure(f"{broken.type}: {broken.message}", kind=broken.kind, part=broken.component)
 
-
-def _without_limits(env: Environment[Any]) -> Environment[Any]:
-    """Returns the environment with room for any number of turns and calls."""
-    roomy = copy.copy(env)
-    roomy.config = msgspec.structs.replace(env.config, max_turns=_MANY, max_calls=None)
-    return roomy
-
-
-async def _content(task: Task[Any]) -> str:
-    unnamed = msgspec.structs.replace(task, id="", tags={})
-    return await unnamed.digest(task.world())
-
-
-async def _settled(method: Callable[[str], Any], fault: str) -> None:
-    await resource.settle(method(fault))
+def _check(episode: Episode[Any]) -> None:
+    broken = episode.trace.failure
+    if broken is not None:
+        raise SubjectFailure(f"{broken.type}: {broken.message}", kind=broken.kind, part=broken.component)
 
 
 def _failure(error: BaseException, *, part: Component, kind: str) -> SubjectFailure:

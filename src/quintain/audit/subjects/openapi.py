@@ -1,26 +1,33 @@
 """Adapter for services described by OpenAPI: operations are tools, a call is a request.
 
 OpenAPI has no episodes: there is one task, "service", and no score. An operation named "reset", or POST .../reset,
-begins an episode and is not a tool.
+begins an episode and is not a tool. OpenAPI 3.0 and 3.1 are read: the dialect of 3.0 (`nullable`, boolean exclusive
+limits) becomes plain JSON schema, and references to components become `$defs`.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import re
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from quintain.audit.facts.data import is_dict, is_list
 from quintain.errors import UsageError
 from quintain.plugins import package
 
-from . import http, operations
-from .operations import Operation
-from .shapes import is_dict, is_list, series
+from . import http
+from .http import series, table
 
 TASK = "service"
+METHODS = ("get", "put", "post", "delete", "patch", "head", "options")
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+_COMPONENT = "#/components/schemas/"
+
+Document = dict[str, Any]
 
 
 def make(text: str) -> Callable[[], OpenApiSubject]:
@@ -35,10 +42,36 @@ def make(text: str) -> Callable[[], OpenApiSubject]:
     """
     source, _, base = text.partition("#")
     document = _document(source)
-    listed = operations.read(document)
+    listed = operations(document)
     if not listed:
         raise UsageError(f"{source} describes no operation")
     return functools.partial(OpenApiSubject, listed, base or _base(source, document))
+
+
+class Operation(NamedTuple):
+    """One operation.
+
+    Attributes:
+        name: Its operationId, or made of method and path; only letters, digits, "_" and "-".
+        places: Argument to its place, ("path" | "query" | "header" | "cookie" | "body", name there); an argument that
+            is the whole body has the name "".
+        parameters: JSON schema of all arguments.
+        media: Type of the body; empty without one.
+        responses: Status ("200", "4XX", "default") to the JSON schema of its body.
+    """
+
+    name: str
+    description: str
+    method: str
+    path: str
+    places: dict[str, tuple[str, str]]
+    parameters: dict[str, Any]
+    media: str
+    responses: dict[str, dict[str, Any]]
+
+    @property
+    def is_reset(self) -> bool:
+        return self.name.lower() == "reset" or (self.method == "POST" and self.path.rstrip("/").endswith("/reset"))
 
 
 class OpenApiSubject:
@@ -55,7 +88,6 @@ class OpenApiSubject:
         self.absent = ("score",) if self._reset else ("score", "reset")
 
     def tasks(self) -> list[str]:
-        """Returns the only task."""
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
@@ -72,9 +104,7 @@ class OpenApiSubject:
     def reset(self, task: str, seed: int) -> Any:
         """Calls the service's own reset, with `seed` and `task` if it takes them, and returns its answer.
 
-        Raises:
-            UsageError: The service has no reset, or the task is unknown.
-            SubjectFailure: The reset failed.
+        Raises UsageError if the service has no reset, or the task is unknown, and SubjectFailure if the reset failed.
         """
         if task != TASK or self._reset is None:
             raise UsageError(f"no reset for task {task!r}; the service has {self._reset or 'no reset operation'}")
@@ -88,8 +118,7 @@ class OpenApiSubject:
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Sends a request and returns the answer's body; with status 4xx, `{"error": body, "status": ...}`.
 
-        Raises:
-            SubjectFailure: Status 5xx, no answer, or a body that does not match its content type.
+        Raises SubjectFailure for status 5xx, no answer, and a body that does not match its content type.
         """
         operation = self._tools.get(name)
         return self._asked(operation, arguments) if operation else {"error": f"unknown tool {name!r}"}
@@ -98,7 +127,6 @@ class OpenApiSubject:
         """Does nothing: OpenAPI has no score, and `absent` says so."""
 
     def close(self) -> None:
-        """Closes the connections."""
         self._client.close()
 
     def _asked(self, operation: Operation, arguments: dict[str, Any]) -> Any:
@@ -112,8 +140,7 @@ class OpenApiSubject:
 def _request(operation: Operation, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Returns the path and the arguments for httpx.
 
-    Raises:
-        ValueError: An argument of the path is missing or empty, or a value cannot be sent.
+    Raises ValueError if an argument of the path is missing or empty, or a value cannot be sent.
     """
     parts: dict[str, dict[str, Any]] = {place: {} for place in ("path", "query", "header", "cookie", "body")}
     takes_more = operation.media and ("body", "") not in operation.places.values()
@@ -129,8 +156,13 @@ def _request(operation: Operation, arguments: dict[str, Any]) -> tuple[str, dict
         cookies = "; ".join(f"{name}={_words(value)}" for name, value in parts["cookie"].items())
         fields["headers"]["Cookie"] = cookies
     if operation.media and (parts["body"] or ("body", "") not in operation.places.values()):
-        body = parts["body"][""] if "" in parts["body"] else parts["body"]
-        fields |= _body(operation.media, body)
+        body: Any = parts["body"].get("", parts["body"])
+        if operation.media == FORM and is_dict(body):
+            fields["data"] = {name: _words(value) for name, value in body.items() if value is not None}
+        else:
+            is_text = isinstance(body, str) and "json" not in operation.media
+            fields["content"] = str(body) if is_text else json.dumps(body)
+            fields["headers"]["Content-Type"] = operation.media
     return _filled(operation.path, parts["path"]), fields
 
 
@@ -143,13 +175,6 @@ def _filled(path: str, values: dict[str, Any]) -> str:
     if "{" in path:
         raise ValueError(f"it needs {path[path.index('{') + 1 : path.index('}')]!r}")
     return path
-
-
-def _body(media: str, body: Any) -> dict[str, Any]:
-    if media == operations.FORM and is_dict(body):
-        return {"data": {name: _words(value) for name, value in body.items() if value is not None}}
-    is_text = isinstance(body, str) and "json" not in media
-    return {"content": str(body) if is_text else json.dumps(body), "headers": {"Content-Type": media}}
 
 
 def _words(value: Any) -> Any:
@@ -173,19 +198,14 @@ def _document(source: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError:
-        found = _yaml(source, text)
+        yaml = package("yaml", extra="audit-openapi")
+        try:
+            found = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise UsageError(f"{source} is neither JSON nor YAML: {error}") from error
     if not is_dict(found):
         raise UsageError(f"{source} is not an OpenAPI document but a {type(found).__name__}")
     return found
-
-
-def _yaml(source: str, text: str) -> Any:
-
-    yaml = package("yaml", extra="audit-openapi")
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UsageError(f"{source} is neither JSON nor YAML: {error}") from error
 
 
 def _base(source: str, document: dict[str, Any]) -> str:
@@ -197,3 +217,159 @@ def _base(source: str, document: dict[str, Any]) -> str:
             f"{source} says not where the service is (servers: {servers}); add #http://host:port behind it"
         )
     return url.rstrip("/")
+
+
+# --- operations of a document ---
+
+
+def operations(document: Document) -> list[Operation]:
+    """Returns the operations of a document, in its order.
+
+    Raises UsageError if the document is not OpenAPI 3, or has a broken reference.
+    """
+    version = document.get("openapi")
+    if not isinstance(version, str) or not version.startswith("3."):
+        raise UsageError(
+            f"only OpenAPI 3 can be read, this says openapi={version!r} swagger={document.get('swagger')!r}"
+        )
+    found: dict[str, Operation] = {}
+    for path, item in table(document, "paths").items():
+        shared = _resolved(document, item)
+        for method in (key for key in shared if key in METHODS):
+            one = _operation(document, shared, (method, path))
+            if one.name in found:
+                raise UsageError(f"two operations are named {one.name!r}")
+            found[one.name] = one
+    return list(found.values())
+
+
+def _operation(document: Document, shared: Document, where: tuple[str, str]) -> Operation:
+    method, path = where
+    operation = shared[method]
+    places: dict[str, tuple[str, str]] = {}
+    schema: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
+    known: dict[tuple[str, str], Document] = {}  # The operation's parameters override those of its path.
+    for one in (*series(shared, "parameters"), *series(operation, "parameters")):
+        parameter = _resolved(document, one)
+        known[parameter["in"], parameter["name"]] = parameter
+    for one in known.values():
+        name = one["name"] if one["name"] not in places else f"{one['name']}_{one['in']}"
+        schemas = (table(content, "schema") for content in (one, *table(one, "content").values()))
+        described = {"description": one["description"]} if one.get("description") else {}
+        schema["properties"][name] = described | _converted(next(filter(None, schemas), table({}, "schema")))
+        places[name] = (one["in"], one["name"])
+        schema["required"] += [name] if one.get("required") or one["in"] == "path" else []
+    body = _resolved(document, table(operation, "requestBody"))
+    media, is_open = _body_arguments(document, body, schema, places=places)
+    name = operation.get("operationId") or method + path
+    return Operation(
+        name=re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_"),
+        description="\n\n".join(filter(None, (operation.get("summary"), operation.get("description")))),
+        method=method.upper(),
+        path=path,
+        places=places,
+        parameters=_with_definitions(document, schema if is_open else schema | {"additionalProperties": False}),
+        media=media,
+        responses=dict(_responses(document, operation)),
+    )
+
+
+def _responses(document: Document, operation: Document) -> Iterator[tuple[str, dict[str, Any]]]:
+    for status, one in table(operation, "responses").items():
+        for media, content in table(_resolved(document, one), "content").items():
+            if _is_json(media) and "schema" in content:
+                yield str(status), _with_definitions(document, _converted(content["schema"]))
+
+
+def _body_arguments(
+    document: Document, body: Document, whole: dict[str, Any], *, places: dict[str, tuple[str, str]]
+) -> tuple[str, bool]:
+    """Adds the arguments of a body; returns its media type, or "", and whether it takes further fields."""
+    contents = table(body, "content")
+    if not contents:
+        return "", False
+    media = next(filter(_is_json, contents), None) or (FORM if FORM in contents else next(iter(contents)))
+    schema = table(contents[media], "schema")
+    fields = _resolved(document, schema)
+    is_flat = bool(fields.get("properties")) and not set(fields["properties"]) & set(places)
+    if is_flat and not {"allOf", "anyOf", "oneOf"} & set(fields) and (_is_json(media) or media == FORM):
+        whole["properties"] |= {name: _converted(one) for name, one in fields["properties"].items()}
+        places |= {name: ("body", name) for name in fields["properties"]}
+        whole["required"] += fields.get("required", ()) if body.get("required") else ()
+        return media, fields.get("additionalProperties", True) is not False
+    name = "body" if "body" not in places else "request_body"
+    whole["properties"][name], places[name] = _converted(schema), ("body", "")
+    whole["required"] += [name] if body.get("required") else []
+    return media, False
+
+
+def _with_definitions(document: Document, schema: dict[str, Any]) -> dict[str, Any]:
+    definitions: dict[str, Any] = {}
+    todo = sorted(_named(schema))
+    while todo:
+        name = todo.pop()
+        if name not in definitions:
+            definitions[name] = _converted(_at(document, _COMPONENT + name))
+            todo += sorted(_named(definitions[name]))
+    return schema | {"$defs": definitions} if definitions else schema
+
+
+def _named(schema: Any) -> Iterator[str]:
+    """Yields names of the definitions that a converted schema refers to."""
+    if is_dict(schema):
+        target = schema.get("$ref")
+        if isinstance(target, str):
+            yield target.removeprefix("#/$defs/")
+    for one in schema.values() if is_dict(schema) else schema if is_list(schema) else ():
+        yield from _named(one)
+
+
+def _converted(schema: Any) -> Any:
+    """Converts the dialect of OpenAPI 3.0 to JSON schema."""
+    if is_list(schema):
+        return [_converted(one) for one in schema]
+    if not is_dict(schema):
+        return schema
+    target = schema.get("$ref")
+    if isinstance(target, str):
+        if not target.startswith(_COMPONENT):
+            raise UsageError(f"a schema refers to {target!r}; only {_COMPONENT}... can be followed")
+        return {"$ref": "#/$defs/" + target.removeprefix(_COMPONENT)}
+    made = {key: one if key in {"enum", "const", "default"} else _converted(one) for key, one in schema.items()}
+    for limit in ("Minimum", "Maximum"):
+        if isinstance(schema.get(f"exclusive{limit}"), bool):
+            is_exclusive = made.pop(f"exclusive{limit}")
+            if is_exclusive:
+                made[f"exclusive{limit}"] = made.pop(limit.lower())
+    if made.pop("nullable", None) is True and isinstance(made.get("type"), str):
+        made["type"] = [made["type"], "null"]
+        if "enum" in made and None not in made["enum"]:
+            made["enum"] = [*made["enum"], None]
+    return made
+
+
+def _resolved(document: Document, one: Document) -> Document:
+    """Returns the target of a reference, or the value itself."""
+    for _ in range(20):
+        target = one.get("$ref")
+        if not isinstance(target, str):
+            return one
+        one = _at(document, target)
+    raise UsageError(f"a reference leads in a circle: {one}")
+
+
+def _at(document: Document, pointer: str) -> Any:
+    if not pointer.startswith("#/"):
+        raise UsageError(f"the document refers to {pointer!r}, which is not in it")
+    found: Any = document
+    for key in pointer[2:].split("/"):
+        name = key.replace("~1", "/").replace("~0", "~")
+        if not is_dict(found) or name not in found:
+            raise UsageError(f"the document refers to {pointer!r}, which is not in it")
+        found = found[name]
+    return found
+
+
+def _is_json(media: str) -> bool:
+    kind = media.partition(";")[0].strip().lower()
+    return kind == JSON or kind.endswith("+json")

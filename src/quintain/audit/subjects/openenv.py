@@ -9,20 +9,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import math
 import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.data import is_dict, is_list
 from quintain.errors import UsageError
 from quintain.plugins import package
 
 from . import http
 from .failure import SubjectFailure
 from .matching import sealed
-from .shapes import is_dict, is_list, series, table
 
 TASK = "episode"
 LARGEST = 100 * 2**20
@@ -63,14 +62,9 @@ def make(text: str) -> Callable[[], OpenEnvSubject]:
         UsageError: The server does not exist, or websockets is not installed.
     """
     package("websockets", extra="audit-openenv")
-    parts = urllib.parse.urlsplit(text)
-    schemes = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
-    if parts.scheme not in schemes or not parts.netloc:
-        raise UsageError(f"openenv: takes ws://HOST:PORT, not {text!r}")
-    base = urllib.parse.urlunsplit(
-        (schemes[parts.scheme], parts.netloc, parts.path.rstrip("/").removesuffix("/ws"), "", "")
-    )
-    return functools.partial(OpenEnvSubject, _facts(base))
+    parts = http.server(text, "openenv: takes ws://HOST:PORT", ("ws", "wss", "http", "https"))
+    scheme, path = parts.scheme.replace("ws", "http"), parts.path.rstrip("/").removesuffix("/ws")
+    return functools.partial(OpenEnvSubject, _facts(urllib.parse.urlunsplit((scheme, parts.netloc, path, "", ""))))
 
 
 class OpenEnvSubject:
@@ -98,34 +92,30 @@ class OpenEnvSubject:
         """Returns the environment's tools, or `step`."""
         if not self._facts.calls_tools:
             return [{"name": "step", "description": "Take an action.", "parameters": self._facts.action}]
-        return [
-            {
-                "name": tool["name"],
-                "description": tool.get("description") or "",
-                "parameters": tool.get("input_schema") or tool.get("inputSchema") or {},
-            }
-            for tool in self._listed()
-        ]
+        answer = self._asked("mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
+        listed = http.series(http.table(answer, "result"), "tools")
+        if not listed:
+            observation = http.table(self._asked("step", {"type": "list_tools"}), "observation")
+            listed = http.series(observation, "tools")
+        return [http.tool(tool) for tool in listed]
 
     def hidden(self, task: str) -> dict[str, Any]:
         """Returns the fields of the task whose names are those of an answer."""
         body = {"split": self._facts.split, "index": self._index(task)}
         with http.client(self._facts.base) as client:
             found = http.answer(client, "POST", f"/{self._facts.name}/task", json=body)
-        return sealed(table(found, "task"))
+        return sealed(http.table(found, "task"))
 
     def reset(self, task: str, seed: int) -> Any:
         """Begins an episode and returns the first observation.
 
-        Raises:
-            UsageError: The task is unknown.
-            SubjectFailure: The environment did not begin.
+        Raises UsageError if the task is unknown, and SubjectFailure if the environment did not begin.
         """
         chosen: dict[str, Any] = {"seed": seed}
         if self._facts.count:
             chosen |= {"split": self._facts.split, "index": self._index(task)}
-        elif task != TASK:
-            raise UsageError(f"there is one task, {TASK!r}, not {task!r}")
+        else:
+            http.only_task(task, TASK)
         self._rewards = []
         answer = self._asked("reset", chosen)
         if "error" in answer:
@@ -135,8 +125,7 @@ class OpenEnvSubject:
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Takes an action or calls a tool, and returns the observation.
 
-        Raises:
-            SubjectFailure: The environment broke, or does not answer.
+        Raises SubjectFailure if the environment broke, or does not answer.
         """
         if self._facts.calls_tools:
             answer = self._asked("step", {"type": "call_tool", "tool_name": name, "arguments": arguments})
@@ -153,9 +142,7 @@ class OpenEnvSubject:
     def score(self) -> dict[str, float | None] | None:
         """Returns the sum of the rewards and the last one; None without a reward, or if one was not finite."""
         given = [reward for reward in self._rewards if reward is not None]
-        if not all(map(math.isfinite, given)) or (self._rewards and not given):
-            return None
-        return {"score": math.fsum(given), "last": given[-1] if given else None}
+        return None if self._rewards and not given else http.total(given)
 
     def state(self) -> dict[str, Any]:
         """Returns the state that the server reports."""
@@ -173,18 +160,12 @@ class OpenEnvSubject:
     # -- inside
 
     def _index(self, task: str) -> int:
-        split, _, index = task.rpartition("/")
-        if split != self._facts.split or not index.isdecimal() or not self._facts.count:
-            raise UsageError(f"unknown task {task!r}; the tasks are {', '.join(self.tasks()[:3])}...")
-        return int(index)
-
-    def _listed(self) -> list[dict[str, Any]]:
-        answer = self._asked("mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
-        tools = series(table(answer, "result"), "tools")
-        return tools or series(table(self._asked("step", {"type": "list_tools"}), "observation"), "tools")
+        if not self._facts.count:
+            raise UsageError(f"the server has no tasks to choose from, so none is called {task!r}")
+        return http.index(task, self._facts.split)
 
     def _seen(self, answer: dict[str, Any]) -> Any:
-        observation = table(answer, "observation")
+        observation = http.table(answer, "observation")
         if not self._facts.calls_tools:
             return {"observation": observation, "reward": answer.get("reward"), "done": answer.get("done")}
         error = observation.get("error")
@@ -217,7 +198,7 @@ class OpenEnvSubject:
             raise SubjectFailure(f"{kind}: the answer is not JSON: {received[:500]!r}") from error
         if not is_dict(answer):
             raise SubjectFailure(f"{kind}: the answer is not an object: {received[:500]!r}")
-        found = table(answer, "data")
+        found = http.table(answer, "data")
         if answer.get("type") != "error":
             return found
         words = f"{found.get('code')}: {found.get('message')}"
@@ -239,7 +220,7 @@ def _facts(base: str) -> Facts:
     with http.client(base) as client:
         try:
             schemas = http.answer(client, "GET", "/schema")
-            action = table(schemas, "action") if is_dict(schemas) else {}
+            action = http.table(schemas, "action") if is_dict(schemas) else {}
             if not action:
                 raise UsageError(f"{base}/schema does not describe an OpenEnv environment: {str(schemas)[:300]}")
             name, split, count = _tasks(client)
@@ -256,8 +237,7 @@ def _tasks(client: Any) -> tuple[str, str, int]:
     splits = _if_there(client, "GET", f"/{name}/splits") if name else None
     if not is_list(splits) or not splits:
         return "", "", 0
-    known = [str(one["name"]) if is_dict(one) else str(one) for one in splits]
-    split = "test" if "test" in known else known[0]
+    split = http.first_split(splits)
     counted = _if_there(client, "POST", f"/{name}/num_tasks", json={"split": split})
     count = counted.get("num_tasks") if is_dict(counted) else None
     return (name, split, count) if isinstance(count, int) else ("", "", 0)

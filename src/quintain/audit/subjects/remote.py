@@ -13,11 +13,11 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
+from quintain.audit.facts.data import is_dict
 from quintain.errors import UsageError
 
 from . import http
 from .failure import SubjectFailure
-from .shapes import is_dict
 
 PAGE = 1000
 
@@ -32,9 +32,7 @@ def make(url: str) -> Callable[[], RemoteSubject]:
     Raises:
         UsageError: The server cannot be reached, or has no such environment or split.
     """
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.netloc:
-        raise UsageError(f"a served environment is named like http://localhost:8080/sales, not {url!r}")
+    parts = http.server(url, "a served environment is named like http://localhost:8080/sales")
     base = f"{parts.scheme}://{parts.netloc}"
     with _client(base) as client:
         try:
@@ -52,7 +50,7 @@ def make(url: str) -> Callable[[], RemoteSubject]:
 
 
 class RemoteSubject:
-    """Session with one episode at a time on the server.
+    """Session with one episode at a time on the server; its methods are those of `native.NativeSubject`.
 
     Attributes:
         budget: Most calls of an episode.
@@ -67,50 +65,32 @@ class RemoteSubject:
         self.budget: int = turns if calls is None else min(turns, calls)
 
     def tasks(self) -> list[str]:
-        """Returns the task ids, in the order of the split."""
         names: list[str] = []
         while True:
-            query = {"split": self._split, "offset": len(names), "limit": PAGE}
-            page = self._asked("GET", f"/v1/environments/{self._about['name']}/tasks", params=query)
+            path = f"/v1/environments/{self._about['name']}/tasks"
+            page = self._asked(path, split=self._split, offset=len(names), limit=PAGE)
             names += [task["id"] for task in page["tasks"]]
             if len(names) >= page["count"] or not page["tasks"]:
                 return names
 
     def tools(self) -> list[dict[str, Any]]:
-        """Returns the tools of the role "agent"."""
         names = ("name", "description", "parameters")
         return [{name: tool[name] for name in names} for tool in self._about["tools"] if "agent" in tool["roles"]]
 
     def prompt(self, task: str) -> str:
-        """Returns system prompt and task as in the agent's first request, without touching the running episode."""
         path, prompt = self._begun(task, 0)
         self._forget(path)
         return prompt
 
     def reset(self, task: str, seed: int) -> str:
-        """Begins an episode and returns the agent's prompt.
-
-        Raises:
-            SubjectFailure: The task's world cannot be made, or the harness broke.
-        """
         self._forget(self._path)
         self._path, prompt = self._begun(task, seed)
         return prompt
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Plays one call and returns the observation.
-
-        Raises:
-            SubjectFailure: The world or one of its criteria broke.
-        """
         return self._played("calls", {"name": name, "arguments": arguments})
 
     def answer(self, text: str) -> Any:
-        """Plays the agent's last words, which end the episode.
-
-        Raises:
-            SubjectFailure: One of the criteria broke.
-        """
         said = self._played("answer", {"text": text.encode(errors="replace").decode()})
         if is_dict(said) and "error" in said:
             return said
@@ -118,10 +98,6 @@ class RemoteSubject:
         return None
 
     def score(self) -> dict[str, float | None] | None:
-        """Returns the score of the present state, with the trajectory's criteria; None if verifying failed.
-
-        A copy is verified, so the episode can go on.
-        """
         verdict = self._sent(f"{self._path}/verify", {"now": True})
         if verdict["score"] is None:
             return None
@@ -129,13 +105,11 @@ class RemoteSubject:
         return {reward["name"]: reward["value"] for reward in rewards} | {"score": verdict["score"]}
 
     def explain(self) -> list[dict[str, Any]]:
-        """Returns each criterion's score and reason, at each level; a failure comes last."""
         verdict = self._sent(f"{self._path}/verify", {"now": True})
         return [*verdict["rewards"], verdict["failure"]] if verdict["failure"] else verdict["rewards"]
 
     def digest(self) -> str:
-        """Returns the world's digest."""
-        digest: str = self._asked("GET", f"{self._path}/digest")["state_digest"]
+        digest: str = self._asked(f"{self._path}/digest")["state_digest"]
         return digest
 
     def snapshot(self) -> str:
@@ -144,12 +118,10 @@ class RemoteSubject:
         return self._moments[-1]
 
     def restore(self, moment: str) -> None:
-        """Restores a snapshot, any number of times."""
         before, self._path = self._path, self._forked(moment)
         self._forget(before)
 
     def close(self) -> None:
-        """Closes the episodes and the connections."""
         for path in (self._path, *self._moments):
             self._forget(path)
         self._path, self._moments = "", []
@@ -159,27 +131,22 @@ class RemoteSubject:
 
     def _begun(self, task: str, seed: int) -> tuple[str, str]:
         """Returns (path, prompt) of a new episode at the point where its harness first requests the agent."""
-        wanted = {
-            "environment": self._about["name"],
-            "split": self._split,
-            "task": task,
-            "seed": seed,
-            "agent": "audit",
-            "everyone": True,
-        }
-        episode = self._sent("/v1/episodes", wanted)
+        wanted = {"environment": self._about["name"], "split": self._split, "task": task, "seed": seed}
+        episode = self._sent("/v1/episodes", wanted | {"agent": "audit", "everyone": True})
         path = f"/v1/episodes/{episode['id']}"
         while episode["status"] == "starting":
-            episode = self._asked("GET", path, params={"wait": 20})
+            episode = self._asked(path, wait=20)
         while episode["question"] is not None and episode["question"]["role"] != "agent":
             # Another actor, such as a simulated user, says what the task tells it.
             script = [one["content"] for one in episode["question"]["added"] if one["role"] == "system"]
             reply = {"message": {"role": "assistant", "content": script[-1] if script else ""}}
             self._sent(f"{path}/replies", {"reply": reply})
-            episode = self._asked("GET", path)
-        self._check(episode)
-        asked: list[dict[str, Any]] = episode["question"]["added"] if episode["question"] is not None else []
-        return path, "\n\n".join(_text(message["content"]) for message in asked)
+            episode = self._asked(path)
+        _check(episode)
+        question: dict[str, Any] = episode["question"] or {"added": []}
+        asked: list[Any] = [one["content"] for one in question["added"]]
+        blocks = ([{"text": content}] if isinstance(content, str) else content for content in asked)
+        return path, "\n\n".join("\n".join(str(block.get("text", "")) for block in content) for content in blocks)
 
     def _played(self, what: str, body: dict[str, Any]) -> Any:
         if not self._path:
@@ -187,7 +154,7 @@ class RemoteSubject:
         played = self._posted(f"{self._path}/{what}", body)
         if "error" in played:
             return {"error": _words(played)}
-        self._check(played["status"])
+        _check(played["status"])
         said = played["observation"]
         return {"error": said} if played["is_error"] else said
 
@@ -204,32 +171,27 @@ class RemoteSubject:
         return http.answer(self._client, "POST", path, content=json.dumps(body).encode(), headers=headers)
 
     def _sent(self, path: str, body: dict[str, Any]) -> Any:
-        return self._good(self._posted(path, body), path)
+        return _good(self._posted(path, body), path)
 
-    def _asked(self, method: str, path: str, **fields: Any) -> Any:
-        return self._good(http.answer(self._client, method, path, **fields), path)
+    def _asked(self, path: str, **query: Any) -> Any:
+        return _good(http.answer(self._client, "GET", path, params=query), path)
 
-    def _good(self, answer: Any, where: str) -> Any:
-        if is_dict(answer) and "error" in answer and answer.get("status", 0) in range(300, 500):
-            raise SubjectFailure(f"{where} answered {answer['status']}: {_words(answer)}", kind="session_lost")
-        return answer
 
-    def _check(self, status: dict[str, Any]) -> None:
-        broken = status["failure"]
-        if broken is not None:
-            raise SubjectFailure(f"{broken['type']}: {broken['message']}", kind=broken["kind"], part=broken["part"])
+def _good(answer: Any, where: str) -> Any:
+    if is_dict(answer) and "error" in answer and answer.get("status", 0) in range(300, 500):
+        raise http.broken(f"{where} answered {answer['status']}: {_words(answer)}", kind="session_lost")
+    return answer
+
+
+def _check(status: dict[str, Any]) -> None:
+    broken = status["failure"]
+    if broken is not None:
+        raise SubjectFailure(f"{broken['type']}: {broken['message']}", kind=broken["kind"], part=broken["part"])
 
 
 def _words(refusal: dict[str, Any]) -> str:
     body = refusal["error"]
     return str(body.get("detail", body)) if is_dict(body) else str(body)
-
-
-def _text(content: Any) -> str:
-    """Returns the text of a message's content."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(str(block.get("text", "")) for block in content)
 
 
 def _client(base: str) -> Any:

@@ -16,11 +16,12 @@ from typing import Any
 
 import msgspec
 
+from quintain import resource
+from quintain.audit.facts.data import is_dict, is_list, is_tuple
 from quintain.errors import UsageError
 
 from . import loops
 from .matching import TRUTH, Match, is_visible, matched, taken
-from .shapes import is_dict, is_list
 
 WANTED = "expected"
 NAMES = ("id", "name", "task_id")
@@ -45,6 +46,11 @@ class Case(msgspec.Struct, frozen=True):
         """Returns the case's own text, as an agent would say it."""
         said = _inside(self.match.arguments.get(self.match.text))
         return said if isinstance(said, str) else json.dumps(said)
+
+    @property
+    def rest(self) -> dict[str, Any]:
+        """Returns the arguments without the text."""
+        return {name: value for name, value in self.match.arguments.items() if name != self.match.text}
 
 
 def of(function: Callable[..., Any], cases: Path | Sequence[Any]) -> Callable[[], ScorerSubject]:
@@ -95,8 +101,8 @@ class ScorerSubject:
 
     def prompt(self, task: str) -> str:
         """Returns the question, or "" if the case has none."""
-        arguments = self._known(task).match.arguments
-        return "\n\n".join(_shown(value) for name, value in arguments.items() if is_visible(name))
+        seen = [value for name, value in self._known(task).match.arguments.items() if is_visible(name)]
+        return "\n\n".join(value if isinstance(value, str) else json.dumps(value) for value in seen)
 
     def hidden(self, task: str) -> Any:
         """Returns the right answer, by parameter."""
@@ -107,9 +113,8 @@ class ScorerSubject:
         """Returns the best-scoring words of a case with the same truth; None without one."""
         case = self._known(task)
         best = max((one.expected for one in self._cases.values() if one.expected is not None), default=0.0)
-        alike = (case, *self._cases.values())
-        right = (one for one in alike if one.expected == best > 0 and _rest(one) == _rest(case))
-        found = next(right, None)
+        alike = (one for one in (case, *self._cases.values()) if one.expected == best > 0)
+        found = next((one for one in alike if one.rest == case.rest), None)
         return None if found is None else [{"answer": found.words}]
 
     def reset(self, task: str, seed: int) -> str:
@@ -118,7 +123,6 @@ class ScorerSubject:
         return self.prompt(task)
 
     def answer(self, text: str) -> None:
-        """Stores the text to be scored."""
         self._said = text
 
     def score(self) -> Any:
@@ -133,7 +137,6 @@ class ScorerSubject:
         return self._asked(case, answer, **{case.match.model: complete})
 
     def close(self) -> None:
-        """Releases the event loop."""
         loops.release(self)
 
     def _known(self, task: str) -> Case:
@@ -143,32 +146,18 @@ class ScorerSubject:
 
     def _asked(self, case: Case, said: str, **more: Any) -> Any:
         arguments = copy.deepcopy(case.match.arguments) | more  # A function may change what it is given.
-        arguments[case.match.text] = _as(said, case)
+        text, held = case.match.text, arguments.get(case.match.text)
+        arguments[text] = (held if text in arguments else said) if said == case.words else _wrapped(said, held)
         values = [arguments.pop(name) for name in case.match.positional]
         spread = arguments.pop(case.match.spread) if case.match.spread else ()
         found = self._function(*values, *spread, **arguments)
         if inspect.isawaitable(found):
-            found = loops.run(self, _awaited(found))
+            found = loops.run(self, resource.settle(found))
         return _verdict(found)
 
 
-async def _awaited(found: Any) -> Any:
-    return await found
-
-
-def _rest(case: Case) -> dict[str, Any]:
-    return {name: value for name, value in case.match.arguments.items() if name != case.match.text}
-
-
-def _as(said: str, case: Case) -> Any:
-    """Returns the words in the form of the case's own text: text, messages, a list of one, a number."""
-    held = case.match.arguments.get(case.match.text)
-    if said == case.words:
-        return copy.deepcopy(held) if case.match.text in case.match.arguments else said
-    return _wrapped(said, held)
-
-
 def _wrapped(said: str, held: Any) -> Any:
+    """Returns the words in the form of the case's own text: text, messages, a list of one, a number."""
     if is_list(held) and held:
         return [*held[:-1], _wrapped(said, held[-1])]
     if is_dict(held) and "content" in held:
@@ -191,22 +180,14 @@ def _inside(held: Any) -> Any:
 
 def _verdict(found: Any) -> Any:
     """Returns a score in the plain form: the item of a list of one, the score of a pair, the fields of an object."""
-    if _is_one(found, list, tuple) and found:
+    if (is_list(found) or is_tuple(found)) and found:
         return _verdict(found[0])
-    if _is_one(found, bool):
+    if isinstance(found, bool):
         return float(found)
-    if hasattr(found, "model_dump"):
-        return found.model_dump()
-    named = [name for name in ("score", "reward", "value") if not _is_one(found, dict) and hasattr(found, name)]
+    if callable(dump := getattr(found, "model_dump", None)):
+        return dump()
+    named = [name for name in ("score", "reward", "value") if not is_dict(found) and hasattr(found, name)]
     return {"score": getattr(found, named[0])} if named else found
-
-
-def _is_one(value: object, *kinds: type[Any]) -> bool:
-    return isinstance(value, kinds)
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _case(function: Callable[..., Any], one: Any, *, number: int) -> Case:
@@ -217,28 +198,16 @@ def _case(function: Callable[..., Any], one: Any, *, number: int) -> Case:
             one, expected = one[:-1], one[-1]
         given: dict[str, Any] = {"args": one}
     elif is_dict(one):
-        given, expected = _parted(function, one)
+        # It is an argument if the function has such a parameter and the case has no other right answer.
+        is_argument = WANTED in taken(function) and not (one.keys() - {WANTED}) & set(TRUTH)
+        given = {key: value for key, value in one.items() if key != WANTED or is_argument}
+        expected = None if is_argument else one.get(WANTED)
     else:
         raise UsageError(f"case {number} is neither an object nor an array: {str(one)[:200]!r}")
-    if isinstance(expected, bool | int | float):
-        right = float(expected)
-    elif expected is None:
-        right = None
-    else:
+    if expected is not None and not isinstance(expected, int | float):
         raise UsageError(f"case {number}: {WANTED!r} is the score that is right, a number, not {expected!r}")
     named = next((str(given[key]) for key in NAMES if isinstance(given.get(key), str | int)), f"case {number}")
-    return Case(named, matched(function, given, where=f"case {number}"), right)
-
-
-def _parted(function: Callable[..., Any], one: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """Returns the function's arguments and the expected score.
-
-    `expected` is an argument if the function has such a parameter and the case has no other right answer.
-    """
-    others = one.keys() - {WANTED}
-    if WANTED in taken(function) and not others & set(TRUTH):
-        return dict(one), None
-    return {key: value for key, value in one.items() if key != WANTED}, one.get(WANTED)
+    return Case(named, matched(function, given, where=f"case {number}"), None if expected is None else float(expected))
 
 
 def _read(path: Path) -> list[tuple[int, Any]]:
@@ -247,24 +216,16 @@ def _read(path: Path) -> list[tuple[int, Any]]:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the cases in {str(path)!r}: {error}") from error
-    if text.lstrip().startswith("[") and (whole := _whole(text)) is not None:
+    try:
+        whole: Any = json.loads(text)
+    except ValueError:
+        whole = None
+    if is_list(whole) and all(is_dict(one) or is_list(one) for one in whole):  # else each line is a case
         return list(enumerate(whole, 1))
     found: list[tuple[int, Any]] = []
     for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            try:
-                found.append((number, json.loads(line)))
-            except ValueError as error:
-                raise UsageError(f"{path}, line {number} is not JSON: {error}: {line[:200]!r}") from error
-    return found
-
-
-def _whole(text: str) -> list[Any] | None:
-    """Returns an array that fills the file; None if each line is an array."""
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return None
-    if not is_list(found) or not all(is_dict(one) or is_list(one) for one in found):
-        return None
+        try:
+            found += [(number, json.loads(line))] if line.strip() else []
+        except ValueError as error:
+            raise UsageError(f"{path}, line {number} is not JSON: {error}: {line[:200]!r}") from error
     return found

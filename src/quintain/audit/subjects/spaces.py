@@ -20,8 +20,7 @@ def schema(space: Any) -> dict[str, Any]:
 def value(space: Any, data: Any) -> Any:
     """Returns JSON data as a value of the space.
 
-    Raises:
-        ValueError: The data is not in the space; the message gives the expected form.
+    Raises ValueError if the data is not in the space; the message gives the expected form.
     """
     if space is None or not callable(getattr(space, "contains", None)):
         return data
@@ -110,23 +109,15 @@ def _array(space: Any, data: Any) -> Any:
     return made
 
 
-def _discrete(space: Any) -> dict[str, Any]:
-    start = int(space.start)
-    return {"type": "integer", "minimum": start, "maximum": start + int(space.n) - 1}
+def _whole(low: int, high: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": low, "maximum": high}
 
 
 def _multi_discrete(space: Any) -> dict[str, Any]:
     if len(space.shape) != 1:
         return _nested({"type": "integer"}, space.shape)
-    starts = [int(start) for start in space.start]
-    ends = [start + int(n) - 1 for start, n in zip(starts, space.nvec, strict=True)]
-    return _fixed(
-        [{"type": "integer", "minimum": low, "maximum": high} for low, high in zip(starts, ends, strict=True)]
-    )
-
-
-def _text(space: Any) -> dict[str, Any]:
-    return {"type": "string", "minLength": int(space.min_length), "maxLength": int(space.max_length)}
+    pairs = zip(space.start, space.nvec, strict=True)
+    return _fixed([_whole(int(start), int(start) + int(n) - 1) for start, n in pairs])
 
 
 def _dict(space: Any) -> dict[str, Any]:
@@ -157,11 +148,11 @@ def _fixed(items: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 _SCHEMAS: dict[str, Callable[[Any], dict[str, Any]]] = {
-    "Discrete": _discrete,
+    "Discrete": lambda space: _whole(int(space.start), int(space.start) + int(space.n) - 1),
     "MultiDiscrete": _multi_discrete,
-    "MultiBinary": lambda space: _nested({"type": "integer", "minimum": 0, "maximum": 1}, space.shape),
+    "MultiBinary": lambda space: _nested(_whole(0, 1), space.shape),
     "Box": lambda space: _nested(_box(space), space.shape),
-    "Text": _text,
+    "Text": lambda space: {"type": "string", "minLength": int(space.min_length), "maxLength": int(space.max_length)},
     "Tuple": lambda space: _fixed([schema(one) for one in space.spaces]),
     "Dict": _dict,
 }

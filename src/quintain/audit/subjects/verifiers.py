@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import inspect
 import itertools
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from quintain import plugins
 from quintain.errors import UsageError
-from quintain.plugins import environment, package
 
 from . import loops, native, spaces
 from .failure import SubjectFailure
@@ -41,13 +39,16 @@ def make(text: str) -> Callable[[], VerifiersSubject | native.NativeSubject]:
     Raises:
         UsageError: verifiers is not installed, or the taskset does not exist.
     """
-    package("verifiers", extra="audit-verifiers")
+    plugins.package("verifiers", extra="audit-verifiers")
     place, _, name = text.partition(":")
     module = _module(place)
     if hasattr(module, "load_environment"):
-        return native.of(environment(f"verifiers:{text}"))
+        return native.of(plugins.environment(f"verifiers:{text}"))
     taskset = _taskset(module, name, text)
-    tasks = {_name(task): task for task in itertools.islice(iter(taskset), MAX_TASKS if not taskset.bounded else None)}
+    tasks: dict[str, Any] = {}
+    for task in itertools.islice(iter(taskset), None if taskset.bounded else MAX_TASKS):
+        names = (task.data.id, task.data.name, task.data.idx)
+        tasks[str(next(one for one in names if one is not None))] = task
     if not tasks:
         raise UsageError(f"verifiers:{text} has no tasks")
     return functools.partial(VerifiersSubject, tasks)
@@ -100,14 +101,12 @@ class VerifiersSubject:
         return self.prompt(task)
 
     def answer(self, text: str) -> None:
-        """Stores the reply to be scored."""
         self._said = text
 
     def score(self) -> dict[str, float | None] | None:
         """Returns the weighted sum of the rewards, and each of them by name; None if it is not finite.
 
-        Raises:
-            SubjectFailure: A reward raised.
+        Raises SubjectFailure if a reward raised.
         """
         if self._task is None:
             raise UsageError("no task has begun: call reset(task, seed) first")
@@ -116,7 +115,6 @@ class VerifiersSubject:
         return found if total is not None and math.isfinite(total) else None
 
     def close(self) -> None:
-        """Releases the event loop."""
         loops.release(self)
 
     def _known(self, task: str) -> Any:
@@ -170,8 +168,12 @@ def _trace(task: Any, said: str | None) -> Any:
 
 
 def _taskset(module: ModuleType, name: str, text: str) -> Any:
-    taskset = importlib.import_module("verifiers.v1.taskset").Taskset
-    there = {key: one for key, one in vars(module).items() if _is_made(one, taskset) or _is_class(one, taskset)}
+    taskset: Any = importlib.import_module("verifiers.v1.taskset").Taskset
+
+    def is_class(one: Any) -> bool:
+        return inspect.isclass(one) and issubclass(one, taskset) and not inspect.isabstract(one)
+
+    there = {key: one for key, one in vars(module).items() if isinstance(one, taskset) or is_class(one)}
     own = {key: one for key, one in there.items() if getattr(one, "__module__", module.__name__) == module.__name__}
     if not name:
         if len(own or there) != 1:
@@ -181,28 +183,20 @@ def _taskset(module: ModuleType, name: str, text: str) -> Any:
         raise UsageError(f"{text}: no taskset {name!r}; the tasksets are {', '.join(there) or 'none'}")
     else:
         found = getattr(module, name)
-    if _is_class(found, taskset):
+    if is_class(found):
         generic = importlib.import_module("verifiers.v1.utils.generic")
         configs = importlib.import_module("verifiers.v1.configs.taskset")
         kind = generic.concrete_type(found, configs.TasksetConfig, origin=taskset) or configs.TasksetConfig
         return found(kind())
-    made = found() if callable(found) and not _is_made(found, taskset) else found
-    if not _is_made(made, taskset):
+    made = found() if callable(found) and not isinstance(found, taskset) else found
+    if not isinstance(made, taskset):
         raise UsageError(f"{text} must be a Taskset or a function that makes one, it is of {type(made)}")
     return made
 
 
-def _is_class(found: Any, taskset: Any) -> bool:
-    return inspect.isclass(found) and issubclass(found, taskset) and not inspect.isabstract(found)
-
-
-def _is_made(found: Any, taskset: Any) -> bool:
-    return isinstance(found, taskset)
-
-
 def _module(place: str) -> ModuleType:
     if place.endswith(".py"):
-        return _from_file(Path(place))
+        return plugins.module(Path(place))
     try:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
@@ -213,19 +207,3 @@ def _module(place: str) -> ModuleType:
     except Exception as error:
         raise UsageError(f"verifiers:{place}: no module and no installed taskset has this name: {error}") from error
     return found
-
-
-def _from_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise UsageError(f"the file {str(path)!r} does not exist")
-    spec = importlib.util.spec_from_file_location(f"taskset_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module.__name__] = module  # Before it runs: pydantic looks its classes up there.
-    spec.loader.exec_module(module)
-    return module
-
-
-def _name(task: Any) -> str:
-    return str(next(one for one in (task.data.id, task.data.name, task.data.idx) if one is not None))

@@ -7,7 +7,7 @@ their methods and not by class, so those of other packages work too.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple, TypeGuard, cast
 
 import msgspec
@@ -56,14 +56,14 @@ class Memory:
     def rows(self, name: str, table: Table[Any]) -> dict[str, Any]:
         """Returns the rows of a table by key; unchanged rows are the objects returned before."""
         with self._lock:
-            known = self._rows.get(name)
-            if known is None:
-                rows = _rows(table)
-            else:
-                changes = known[0].diff(table)
+            if name in self._rows:
+                old, rows = self._rows[name]
+                changes = old.diff(table)
                 changed = {change.key: plain(change.after) for change in changes if change.key in table}
                 gone = {change.key for change in changes} - changed.keys()
-                rows = {key: row for key, row in (known[1] | changed).items() if key not in gone}
+                rows = {key: row for key, row in (rows | changed).items() if key not in gone}
+            else:
+                rows = _rows(table)
             self._rows[name] = (table.fork(), rows)
             return dict(rows)
 
@@ -75,9 +75,7 @@ class Memory:
             schema = _schema(database)
             known = self._known.get(name)
             if known is not None and known[1] == schema and _base(known[0]) is _base(database):
-                changed: dict[str, list[Any]] = {}
-                for change in known[0].diff(database):
-                    changed.setdefault(change.table, []).append(change)
+                changed = _by_table(known[0].diff(database))
                 listed = [one for one in _listed_by_sqlite(database, changed) if one.table in changed]
                 tables = known[2] | {
                     one.table: _updated(database, one, before=known[2][one.table], changes=changed[one.table])
@@ -96,34 +94,22 @@ async def view(state: State, memory: Memory) -> dict[str, Any]:
     a dict of files by path. A resource of another kind is `{"digest": ...}`.
     """
     found: dict[str, Any] = {}
-    await _fields(state, "", found, memory=memory)
+    for name, value, _ in _pairs(state, state):
+        await _put(name, value, found, memory=memory)
     found[SHARED] = _shared(state)
     return found
 
 
-def _shared(state: State) -> dict[str, Any]:
-    clock = state.clock
-    found: dict[str, Any] = plain(
-        {
-            "now": clock.now,
-            "timers": clock.timers,
-            "counters": state.shared.counters,
-            "finished": state.finished,
-            "draws": state.rng.counter,
-        }
-    )
-    return found
-
-
-async def _fields(state: State, prefix: str, found: dict[str, Any], *, memory: Memory) -> None:
-    for field in state.__struct_fields__:
-        if field != SHARED:
-            await _put(prefix + field, getattr(state, field), found, memory=memory)
+def _shared(state: State) -> Any:
+    clock, counters = state.clock, state.shared.counters
+    own = {"now": clock.now, "timers": clock.timers, "counters": counters}
+    return plain(own | {"finished": state.finished, "draws": state.rng.counter})
 
 
 async def _put(name: str, value: Any, found: dict[str, Any], *, memory: Memory) -> None:
     if isinstance(value, State):
-        await _fields(value, f"{name}.", found, memory=memory)
+        for inner, one, _ in _pairs(value, value, f"{name}."):
+            await _put(inner, one, found, memory=memory)
     elif _is_table(value):
         found[name] = memory.rows(name, value)
     elif _is_database(value):
@@ -147,7 +133,7 @@ async def differences(
     """
     differ = Differ(start, index)
     found: list[tuple[str, Any, Any]] = []
-    for name, one, other in _pairs(before, after, ""):
+    for name, one, other in _pairs(before, after):
         if _is_table(one) and _is_table(other):
             changes = one.diff(other)
             old = {row.key: start[name][row.key] for row in changes if row.before is not None}
@@ -163,7 +149,7 @@ async def differences(
     return counted([*found, *differ.walk(start[SHARED], _shared(after), SHARED)])
 
 
-def _pairs(before: State, after: State, prefix: str) -> Iterator[tuple[str, Any, Any]]:
+def _pairs(before: State, after: State, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
     for field in before.__struct_fields__:
         one, other = getattr(before, field), getattr(after, field)
         if isinstance(one, State):
@@ -178,9 +164,7 @@ def _changed_rows(
     """Returns the differences of two databases; None if not only their changed rows can be read."""
     if _is_on_server(other) or _base(one) is not _base(other) or _schema(one) != _schema(other):
         return None
-    changes: dict[str, list[Any]] = {}
-    for change in one.diff(other):
-        changes.setdefault(change.table, []).append(change)
+    changes = _by_table(one.diff(other))
     found: list[tuple[str, Any, Any]] = []
     for table in _listed_by_sqlite(other, changes) if changes else ():
         sides = zip(*((change.before, change.after) for change in changes[table.table]), strict=True)
@@ -190,6 +174,13 @@ def _changed_rows(
         if keyed is None:
             return None
         found += differ.walk(*keyed, path)
+    return found
+
+
+def _by_table(changes: Iterable[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for change in changes:
+        found.setdefault(change.table, []).append(change)
     return found
 
 
@@ -216,7 +207,10 @@ def _file(files: Any, entry: Any) -> dict[str, Any]:
     if entry.kind != "file":
         return shown
     data: bytes = files.read(entry.path)
-    return shown | {"text": data.decode()} if _is_text(data) else shown | {"data": data}
+    try:
+        return shown | {"text": data.decode()}
+    except UnicodeDecodeError:
+        return shown | {"data": data}
 
 
 def _rows(table: Table[Any]) -> dict[str, Any]:
@@ -227,14 +221,6 @@ def _rows(table: Table[Any]) -> dict[str, Any]:
 def _shown(path: str) -> str:
     """Returns a path as text, with bytes that are not UTF-8 escaped, because JSON cannot hold surrogates."""
     return path.encode(errors="backslashreplace").decode()
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _is_table(value: object) -> TypeGuard[Table[Any]]:

@@ -3,16 +3,15 @@
 `read` finds the episodes, `triage` labels them by eleven ordered rules (`rules`), and the Report gives the usable
 episodes, a reading order for reviewers, and the bounds of the failure rate.
 
-reading, foreign, episode_log, plain    episodes of this project and of other tools, in one form
-case, evidence          all that a rule may read: the record, its replay and regrading
-rules/                  eleven ordered rules
-labels, report, review  labels of episodes, judgement of the run, reading order
-baselines, provoked     scores of solutions and of inaction; failures that an agent can cause
-schema, shadow          arguments against schemas, reads against earlier writes
-siblings, signs         comparison between episodes, and signs over the whole run
+reading, episode_log    episodes of this project and of other tools, in one form
+evidence                all that a rule may read: the record, its replay and regrading, baselines of its task
+siblings, schema        comparison between episodes and with earlier writes; arguments against schemas
+rules, labels           eleven ordered rules, and what they say of an episode
+signs                   signs over the whole run, and failures that an agent can cause
+report                  judgement of the run, and reading order
 """
 
-from .case import AuditFinding as AuditFinding
+from .evidence import AuditFinding as AuditFinding
 from .labels import Label as Label
 from .labels import LabeledEpisode as LabeledEpisode
 from .reading import Reading as Reading

@@ -1,23 +1,22 @@
 """Finished episode in one form for all recorders: prompts, replies, calls, answers and reward.
 
-The rules read nothing else, so the same functions judge other tools' logs and this project's traces. A fact that a log
-lacks is None, never a default that a rule could mistake for a fact.
+The rules read nothing else, so the same functions judge this project's traces and other tools' logs: lists of OpenAI
+messages, rows of verifiers, samples of Inspect. A fact that a log lacks is None, never a default that a rule could
+mistake for a fact. A field of an unexpected type makes a record unreadable, because half an episode would be judged as
+if it were whole.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, cast
 
 import msgspec
 
-from quintain.errors import Failure
-from quintain.task import Task
-from quintain.trace import End, Step, Trace, Turn, plain
-
-from .plain import loaded, mapping
+from quintain.errors import TraceError
+from quintain.trace import End, Trace, plain
 
 Form = Literal["quintain", "messages", "rollout", "inspect"]
 """Format of the record: this project's, OpenAI messages, a row of verifiers, a sample of Inspect."""
@@ -79,7 +78,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """ReplayModel failure outside the agent.
+    """Recorded failure outside the agent.
 
     Attributes:
         part: Component to blame, if the log names one.
@@ -89,7 +88,6 @@ class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True):
 
     part: str = ""
     kind: str = ""
-    stage: str = ""
     type: str = ""
     message: str = ""
     turn: int = 0
@@ -102,7 +100,7 @@ class EpisodeLog(msgspec.Struct, kw_only=True):
         place: File and line, for people.
         index: Position in the input.
         group: Identity of the episodes that start from the same task and seed.
-        reward: ReplayModel reward, or None; `has_reward` distinguishes a missing field.
+        reward: Recorded reward, or None; `has_reward` distinguishes a missing field.
         components: Scores of the single criteria at trajectory level.
         criteria: Names of the expected criteria; empty if unknown.
         end: How the episode ended, if the log has it.
@@ -153,6 +151,7 @@ class EpisodeLog(msgspec.Struct, kw_only=True):
 def of_trace(trace: Trace, *, place: str, index: int) -> EpisodeLog:
     """Returns a trace of this project in the common form."""
     task = f"{trace.environment}/{trace.task}"
+    failure = trace.failure
     own = [turn for turn in trace.turns if turn.thread == 0]  # the agent never reads another actor's prompt
     return EpisodeLog(
         place=place,
@@ -163,43 +162,45 @@ def of_trace(trace: Trace, *, place: str, index: int) -> EpisodeLog:
         member=trace.member,
         attempt=trace.attempt,
         prompt="\n".join(message.text for turn in own[:1] for message in turn.added),
-        said=tuple(map(_said, trace.turns)),
-        calls=tuple(_calls(trace)),
+        said=tuple(
+            Utterance(
+                turn=turn.index,
+                role=turn.role,
+                text=turn.reply.message.text,
+                reasoning=turn.reply.message.reasoning,
+                heard=tuple(message.text for message in turn.added),
+                calls=len(turn.reply.message.calls),
+                finish=turn.reply.finish_reason,
+                drawn=None if turn.reply.tokens is None else len(turn.reply.tokens.completion),
+                counted=turn.reply.usage.completion or None,
+            )
+            for turn in trace.turns
+        ),
+        calls=tuple(_recorded(trace)),
         reward=trace.score,
         components={one.name: one.value for one in trace.rewards},
         criteria=trace.criteria,
         end=trace.end.value if trace.end is not None else "",
         reason=trace.reason,
-        broken=_broken(trace.failure),
+        broken=None
+        if failure is None
+        else RecordedFailure(
+            part=failure.component, kind=failure.kind, type=failure.type, message=failure.message, turn=failure.turn
+        ),
         limit=trace.config.max_turns,
         digests=tuple(turn.state_digest for turn in trace.turns),
         trace=trace,
     )
 
 
-def _said(turn: Turn) -> Utterance:
-    reply = turn.reply
-    return Utterance(
-        turn=turn.index,
-        role=turn.role,
-        text=reply.message.text,
-        reasoning=reply.message.reasoning,
-        heard=tuple(message.text for message in turn.added),
-        calls=len(reply.message.calls),
-        finish=reply.finish_reason,
-        drawn=None if reply.tokens is None else len(reply.tokens.completion),
-        counted=reply.usage.completion or None,
-    )
-
-
-def _calls(trace: Trace) -> Iterator[Call]:
+def _recorded(trace: Trace) -> Iterator[Call]:
     # A program answers the calls of its own tools itself.
     elsewhere = {one.call_id for turn in trace.turns for one in turn.added if one.role == "tool"}
     for turn in trace.turns:
         left = list(turn.steps)
         for n, asked in enumerate(turn.reply.message.calls):
             # A program makes its calls in an order of its own, and need not make all.
-            step: Step | None = next((one for one in left if one.call.id == asked.id), None)
+            step = next((one for one in left if one.call.id == asked.id), None)
             if step is not None:
                 left.remove(step)
             # A reply is not played to its end where the episode broke, or the world ended it, in the middle.
@@ -221,23 +222,251 @@ def _calls(trace: Trace) -> Iterator[Call]:
             )
 
 
-def _broken(failure: Failure | None) -> RecordedFailure | None:
-    if failure is None:
-        return None
-    names = ("kind", "stage", "type", "message", "turn")
-    return RecordedFailure(part=failure.component, **{name: getattr(failure, name) for name in names})
-
-
 def parsed(text: str) -> dict[str, Any] | None:
     """Returns the arguments of a call, or None if the text is not a JSON object; an empty text means no arguments."""
     return mapping(loaded(text.strip() or "{}"))
 
 
-def refuses(text: str) -> bool:
-    """True if an answer reads like an error, for logs that do not mark errors."""
-    return _REFUSAL.match(text) is not None
+# --- other tools' episodes ---
+
+Row = dict[str, Any]
+
+_TASKS = ("task_id", "example_id", "sample_id", "id", "task")
+_GRADES: dict[Any, Any] = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "correct": 1.0, "incorrect": 0.0}
+"""Inspect's grades: correct, incorrect, partial, no answer."""
+_LETTERS = {"S": "tool", "V": "reward rubric judge scor verif grad", "T": "dataset task"}
+"""Words in the name of a foreign error, by the component that they mean."""
 
 
-def known(task: Task[Any]) -> dict[str, Any]:
-    """Returns a task's sealed values, which no actor should write before having read them."""
-    return {"truth": task.truth, "answer": task.answer}
+def form_of(row: Row) -> Form | None:
+    """Returns the form of a JSON object's record, or None if it is not an episode."""
+    if isinstance(row.get("messages"), list):
+        return "inspect" if "scores" in row or isinstance(row.get("output"), dict) else "messages"
+    return "rollout" if "prompt" in row and "completion" in row else None
+
+
+def of_row(row: Row, *, place: str, index: int) -> EpisodeLog:
+    """Returns an episode from a foreign row.
+
+    Raises TraceError if the row's form is unknown, or a field has another type than its form says.
+    """
+    form = form_of(row)
+    if form is None:
+        raise TraceError(f"no form that is known; its keys are {', '.join(sorted(row)[:8]) or 'none'}")
+    if form == "rollout":
+        messages = _messages(row["prompt"], "user") + _messages(row["completion"], "assistant")
+    else:
+        messages = _messages(row["messages"], "user")
+    said, calls, prompt = _conversation(messages)
+    found = next((_text(row[name]) for name in _TASKS if row.get(name) is not None), "")
+    reward, components = _inspect_scores(row) if form == "inspect" else _reward(row)
+    truncated = bool(row.get("is_truncated")) or row.get("limit") is not None
+    task = found or prompt[:80]
+    return EpisodeLog(
+        place=place,
+        index=index,
+        form=form,
+        task=task,
+        group=f"{task} {prompt}",
+        member=_count(row.get("epoch", row.get("member", row.get("rollout", 0)))),
+        prompt=prompt,
+        said=said,
+        calls=calls,
+        reward=reward,
+        has_reward=form == "inspect" or "reward" in row or "score" in row,
+        components=components,
+        end="failed" if row.get("error") else "truncated" if truncated else "",
+        reason=_text(row.get("stop_condition") or row.get("limit") or ""),
+        broken=_broken(row.get("error"), len(said)),
+        tools=_tools(row),
+        limit=_count(row["max_turns"]) if isinstance(row.get("max_turns"), int) else None,
+        gold=row.get("target", row.get("answer")),
+    )
+
+
+def _messages(value: Any, role: str) -> list[Row]:
+    """Returns a conversation; a bare text becomes one message of `role`."""
+    if isinstance(value, str):
+        return [{"role": role, "content": value}]
+    items = sequence(value)
+    if items is None:
+        raise TraceError(f"a conversation is a list of messages or a text, got {type(value).__name__}")
+    messages = [mapping(item) or {} for item in items]
+    for n, message in enumerate(messages):
+        if not isinstance(message.get("role"), str):
+            raise TraceError(f"message {n} has no role: {_text(items[n])[:80]}")
+    return messages
+
+
+def _conversation(messages: list[Row]) -> tuple[tuple[Utterance, ...], tuple[Call, ...], str]:
+    """Returns replies, calls with their answers, and the prompt, which is everything before the first reply."""
+    said: list[Utterance] = []
+    calls: list[Call] = []
+    heard: list[str] = []
+    prompt: list[str] = []
+    waiting: dict[str, int] = {}
+    for message in messages:
+        role, text = message["role"], _content(message.get("content"))
+        if role in ("tool", "function"):
+            _answer(calls, waiting, message, text=text)
+        elif role == "assistant" or (role == "user" and said):
+            asked = list(_calls(message, len(said)))
+            waiting |= {identity: len(calls) + n for n, (identity, _) in enumerate(asked)}
+            calls += [call for _, call in asked]
+            said.append(
+                Utterance(
+                    turn=len(said),
+                    role="agent" if role == "assistant" else "user",
+                    text=text,
+                    reasoning=_text(message.get("reasoning_content") or message.get("reasoning") or ""),
+                    heard=tuple(heard),
+                    calls=len(asked),
+                    finish=_text(message.get("finish_reason") or message.get("stop_reason") or ""),
+                )
+            )
+            heard = []
+        else:
+            heard.append(text)
+            prompt += [] if said else [text]
+    return tuple(said), tuple(calls), "\n".join(prompt)
+
+
+def _calls(message: Row, turn: int) -> Iterator[tuple[str, Call]]:
+    asked = sequence(message.get("tool_calls") or [])
+    if asked is None:
+        raise TraceError(f"tool_calls is a list, got {_text(message['tool_calls'])[:80]}")
+    for n, each in enumerate(asked):
+        call = mapping(loaded(each) if isinstance(each, str) else each)
+        if call is None:
+            raise TraceError(f"a tool call is an object, got {_text(each)[:80]}")
+        function = call.get("function", call)
+        named = mapping(function) or {"name": function, **call}
+        given = named.get("arguments", {})
+        raw = given if isinstance(given, str) else json.dumps(given)
+        arguments = parsed(given) if isinstance(given, str) else mapping(given)
+        name, identity = _text(named.get("name") or ""), _text(call.get("id") or f"{turn}/{n}")
+        yield identity, Call(turn=turn, step=n, name=name, arguments=arguments, raw=raw, answered=False)
+
+
+def _answer(calls: list[Call], waiting: dict[str, int], message: Row, *, text: str) -> None:
+    """Assigns an answer to the call that it names, or to the first unanswered call."""
+    identity = message.get("tool_call_id")
+    fallback = next((n for n, call in enumerate(calls) if not call.answered), None)
+    place = waiting.get(_text(identity)) if identity is not None else fallback
+    if place is None:
+        raise TraceError(f"an answer to an unknown call: {_text(identity)}")
+    error = message.get("error")
+    marked = message.get("is_error", error)
+    said = text or _text((mapping(error) or {}).get("message") or error or "")
+    calls[place] = msgspec.structs.replace(
+        calls[place],
+        answered=True,
+        observation=said,
+        is_error=_REFUSAL.match(said) is not None if marked is None else bool(marked),
+    )
+
+
+def _content(value: Any) -> str:
+    blocks = sequence(value)
+    if blocks is not None:
+        return "\n".join(_text((mapping(one) or {"text": one}).get("text", "")) for one in blocks)
+    return "" if value is None else _text(value)
+
+
+def _reward(row: Row) -> tuple[float | None, dict[str, float | None]]:
+    metrics = mapping(row.get("metrics")) or {}
+    return number(row.get("reward", row.get("score"))), {name: number(one) for name, one in metrics.items()}
+
+
+def _inspect_scores(row: Row) -> tuple[float | None, dict[str, float | None]]:
+    """Returns the mean of the scorers' values, and each value."""
+    scores = mapping(row.get("scores") or {})
+    if scores is None:
+        raise TraceError(f"scores is an object, got {_text(row['scores'])[:80]}")
+    values = {name: number((mapping(one) or {"value": one}).get("value")) for name, one in scores.items()}
+    spoken = [value for value in values.values() if value is not None]
+    return (sum(spoken) / len(spoken) if spoken else None), values
+
+
+def number(value: Any) -> float | None:
+    """Returns a score as a number, NaN included, or None."""
+    try:
+        return float(_GRADES.get(value, value)) if isinstance(value, str | int | float) else None
+    except ValueError:
+        return None
+
+
+def _broken(error: Any, turn: int) -> RecordedFailure | None:
+    if not error:
+        return None
+    fields = mapping(error) or {"message": error}
+    name = _text(fields.get("error") or fields.get("type") or "")
+    message = _text(fields.get("message") or fields.get("error_chain_str") or error)
+    said = (name or message).lower()
+    part = next((letter for letter, words in _LETTERS.items() if any(word in said for word in words.split())), "")
+    return RecordedFailure(part=part, type=name, message=message[:2000], turn=turn)
+
+
+def _tools(row: Row) -> dict[str, dict[str, Any]] | None:
+    """Returns the schemas of the advertised tools by name; None if the row has none."""
+    inside = mapping(row.get("info")) or {}
+    places = [one[name] for one in (row, inside) for name in ("tools", "tool_defs", "oai_tools") if one.get(name)]
+    found = places[0] if places else None
+    listed = sequence(loaded(found) if isinstance(found, str) else found)
+    if listed is None:
+        return None
+    tools: dict[str, dict[str, Any]] = {}
+    for each in listed:
+        outer = mapping(loaded(each) if isinstance(each, str) else each) or {}
+        tool = mapping(outer.get("function")) or outer
+        schemas = [mapping(tool.get(name)) for name in ("parameters", "inputSchema", "input_schema")]
+        known = [schema for schema in schemas if schema is not None]
+        tools[_text(tool.get("name") or "")] = known[0] if known else {}
+    return tools
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=repr)
+
+
+# --- guarded access to parsed JSON ---
+
+
+def mapping(value: object) -> dict[str, Any] | None:
+    """Returns the value if it is a JSON object, else None."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else None
+
+
+def sequence(value: object) -> list[Any] | None:
+    """Returns the value as a list if it is a list or a tuple, else None."""
+    return list(cast(Iterable[Any], value)) if isinstance(value, list | tuple) else None
+
+
+def loaded(text: str) -> object:
+    """Parses JSON text; None if it is invalid or too deep."""
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def fields(row: object) -> dict[str, Any]:
+    """Returns the fields of a Struct or dict; empty for anything else."""
+    if isinstance(row, msgspec.Struct):
+        return {name: getattr(row, name) for name in row.__struct_fields__}
+    return mapping(row) or {}
+
+
+def strings(value: object) -> Iterator[str]:
+    """Yields every text inside plain data, without keys of dicts and without sets, which have no order."""
+    if isinstance(value, str):
+        yield value
+        return
+    listed = sequence(value)
+    for item in fields(value).values() if listed is None else listed:
+        yield from strings(item)

@@ -1,4 +1,4 @@
-"""Evidence on a record from its environment: replay, regrading, and the task's own solution.
+"""Evidence on a record: replay and regrading in its environment, baselines of its task, and findings of an audit.
 
 Everything runs on fresh worlds and takes only the models' replies from the record. Evidence is plain data, so that
 another process, under another hash seed, can gather it too.
@@ -7,30 +7,31 @@ another process, under another hash seed, can gather it too.
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from quintain import codec, resource
 from quintain.chain import TaskChain, before
 from quintain.environment import Environment
-from quintain.errors import BROKEN, WALL_CLOCK_KINDS, QuintainError, ToolError
+from quintain.errors import BROKEN, WALL_CLOCK_KINDS, ModelError, QuintainError, ToolError
 from quintain.executor import ALARM, DeadlineExceeded
+from quintain.harness import Harness, Request
 from quintain.replay import ReplayModel, replay_env
 from quintain.rollout import EpisodeResult as Again
 from quintain.rollout import play_episode
 from quintain.scoring import Scoring
 from quintain.state import Rng, State
 from quintain.table import Table
-from quintain.task import Task
-from quintain.tools import Tool, observe
-from quintain.trace import Content, Level, Trace, Turn, plain
+from quintain.task import Call, Task
+from quintain.tools import observe
+from quintain.trace import SOLVED, Level, Message, Reply, ToolCall, Trace, Turn, plain
 from quintain.verifier import Criterion, Score, StepView, Verifier
 
-from .episode_log import EpisodeLog
-from .plain import fields, sequence
-from .shadow import Suspect
+from .episode_log import EpisodeLog, fields, sequence
+from .siblings import Run, Suspect
 
+FOREIGN = "only our own traces can be played again"
 PATIENCE_S = 5.0
 """Seconds that a call which once hung gets in a replay."""
 _SHOWN = 300
@@ -80,6 +81,12 @@ class ReplayEvidence(msgspec.Struct, kw_only=True):
     stale: tuple[int, ...] = ()
     cold: FirstDifference | None = None
 
+    @property
+    def is_trusted(self) -> bool:
+        """True if replay and regrading, as far as available, confirm a success."""
+        graded = all(score is not None and score >= SOLVED for score in self.scores)
+        return bool(self.missing) or (self.left is None and graded)
+
 
 class Witness:
     """Replayer of records in their environment.
@@ -104,70 +111,68 @@ class Witness:
         """
         trace = one.trace
         if trace is None or isinstance(task, str):
-            return ReplayEvidence(missing=str(task) if trace is not None else "only our own traces can be played again")
+            return ReplayEvidence(missing=str(task) if trace is not None else FOREIGN)
         try:
             if trace.task_digest and await task.digest(task.world()) != trace.task_digest and not trace.continues:
                 return ReplayEvidence(missing="the task has another content than the one that was played")
             place = before(trace)
             start = None if place is None else await self._days.world(place)
-            evidence = await self._played(trace, task, start=start, suspects=suspects)
+            evidence = await self._replayed(trace, task, start, suspects=suspects)
         except (QuintainError, *BROKEN) as error:
             return ReplayEvidence(missing=f"it cannot be played again: {type(error).__name__}: {error}"[:_SHOWN])
         if task.day:
             self._days.advance(task, trace, None)
         return evidence
 
-    async def _played(self, trace: Trace, task: Task[Any], *, start: Any, suspects: list[Suspect]) -> ReplayEvidence:
+    async def _replayed(self, trace: Trace, task: Task[Any], start: Any, *, suspects: list[Suspect]) -> ReplayEvidence:
         first = await self._again(trace, task, start)
-        evidence = ReplayEvidence(same_version=trace.fingerprint == self._env.fingerprint)
-        evidence.left = difference(trace, first.record.trace)
+        new = first.record.trace
+        evidence = ReplayEvidence(same_version=trace.fingerprint == self._env.fingerprint, scores=[new.score])
+        evidence.left = difference(trace, new)
         if evidence.left is not None:
             second = await self._again(trace, task, start)
-            evidence.steady = difference(first.record.trace, second.record.trace) is None
-        new = first.record.trace
+            evidence.steady = difference(new, second.record.trace) is None
         evidence.broke = new.failure.kind if new.failure is not None else ""
-        evidence.scores = [new.score]
         evidence.criteria = {reward.name: reward.value for reward in new.rewards}
         if first.state is None:
             return evidence
         began = task.world() if start is None else start
         evidence.moved = await content(began) != await content(first.state)
-        if new.failure is None:
-            for _ in range(self._times - 1):
-                evidence.scores.append(await self._graded(first, task, began))
+        for _ in range(self._times - 1 if new.failure is None else 0):
+            evidence.scores.append(await self._graded(first, task, began))
         evidence.stale = tuple(n for n, one in enumerate(suspects) if contradicts(first.state, one))
-        if evidence.left is None and _reads_on(trace):
+        digests = [turn.state_digest for turn in trace.turns if turn.steps]
+        reads_on = any(a != b for a, b in itertools.pairwise(digests))  # A call follows a change of the world.
+        if evidence.left is None and reads_on:
             evidence.cold = await self._cold(trace, task, start)
         return evidence
 
     async def _cold(self, trace: Trace, task: Task[Any], start: Any) -> FirstDifference | None:
         """Compares each call's answer with that of a copy of the world."""
-        env = self._env
+        env, strict = self._env, trace.config.arguments == "strict"
         seen: list[FirstDifference | None] = []
 
         async def ask(effect: StepView[Any]) -> Score:
             step, tool = effect.step, env.tools.get(effect.step.call.name)
             found = step.observation
             if tool is not None and step.fault is None and not step.is_error:
-                arguments = tool.decode(step.call.arguments, strict=trace.config.arguments == "strict")
-                found = await _answer(
-                    tool, await resource.fork(effect.before), arguments, limit_s=trace.config.tool_timeout_s
-                )
+                arguments, world = tool.decode(step.call.arguments, strict=strict), await resource.fork(effect.before)
+                try:
+                    found = observe(await ALARM.call(trace.config.tool_timeout_s, tool.bind(world), **arguments))
+                except ToolError as refusal:
+                    found = str(refusal)
             recorded, now = plain(step.observation)[:_SHOWN], plain(found)[:_SHOWN]
-            same = found == step.observation
-            seen.append(None if same else FirstDifference(turn=0, field="observation", recorded=recorded, found=now))
+            is_same = found == step.observation
+            left = FirstDifference(turn=0, field="observation", recorded=recorded, found=now)
+            seen.append(None if is_same else left)
             return Score(None, "only asking")
 
         nothing = Criterion[Any](name="nothing", level=Level.TRAJECTORY, fn=lambda outcome: 0.0)
         spy = Verifier[Any](Criterion(name="ask", level=Level.STEP, fn=ask), nothing)
-        await play_episode(
-            replay_env(env, trace).replace(verifier=spy), task, ReplayModel(trace), start=start, **_names(trace)
-        )
+        await self._played(trace, task, start, verifier=spy)
         places = [(turn.index, n) for turn in trace.turns for n in range(len(turn.steps))]
-        for (turn, step), left in zip(places, seen, strict=False):
-            if left is not None:
-                return msgspec.structs.replace(left, turn=turn, step=step)
-        return None
+        pairs = [(place, left) for place, left in zip(places, seen, strict=False) if left is not None]
+        return next((msgspec.structs.replace(left, turn=turn, step=n) for (turn, n), left in pairs), None)
 
     async def _again(self, trace: Trace, task: Task[Any], start: Any) -> Again[Any]:
         """Replays the replies, with a short time limit for calls that hung."""
@@ -175,36 +180,22 @@ class Witness:
         if trace.failure is not None and trace.failure.kind in WALL_CLOCK_KINDS:
             limit = min(PATIENCE_S, config.tool_timeout_s or PATIENCE_S)
             config = msgspec.structs.replace(config, tool_timeout_s=limit)
-        return await play_episode(
-            replay_env(self._env, trace).replace(config=config), task, ReplayModel(trace), start=start, **_names(trace)
-        )
+        return await self._played(trace, task, start, config=config)
+
+    async def _played(self, trace: Trace, task: Task[Any], start: Any, **changed: Any) -> Again[Any]:
+        fields = ("seed", "member", "attempt", "continues", "split", "agent")
+        names: dict[str, Any] = {name: getattr(trace, name) for name in fields}
+        env = replay_env(self._env, trace).replace(**changed)
+        return await play_episode(env, task, ReplayModel(trace), start=start, **names)
 
     async def _graded(self, again: Again[Any], task: Task[Any], began: Any) -> float | None:
         """Returns a new score of the same end."""
-        env, trace = self._env, again.record.trace
-        scoring = Scoring(env, task, start=began)
-        asked = msgspec.structs.replace(trace, rewards=[], score=None)
+        asked = msgspec.structs.replace(again.record.trace, rewards=[], score=None)
         try:
-            return env.verifier.total(await scoring.trajectory(again.state, asked))
+            rewards = await Scoring(self._env, task, start=began).trajectory(again.state, asked)
+            return self._env.verifier.total(rewards)
         except (DeadlineExceeded, *BROKEN):
             return None  # no verdict; the caller compares it with the others
-
-
-def _names(trace: Trace) -> dict[str, Any]:
-    return {name: getattr(trace, name) for name in ("seed", "member", "attempt", "continues", "split", "agent")}
-
-
-def _reads_on(trace: Trace) -> bool:
-    """True if a call follows a change of the world."""
-    digests = [turn.state_digest for turn in trace.turns if turn.steps]
-    return any(a != b for a, b in itertools.pairwise(digests))
-
-
-async def _answer(tool: Tool, world: State, arguments: dict[str, Any], *, limit_s: float | None) -> Content:
-    try:
-        return observe(await ALARM.call(limit_s, tool.bind(world), **arguments))
-    except ToolError as refusal:
-        return str(refusal)
 
 
 def difference(expected: Trace, found: Trace) -> FirstDifference | None:
@@ -218,36 +209,32 @@ def difference(expected: Trace, found: Trace) -> FirstDifference | None:
     for old, new in zip(expected.turns[:until], found.turns, strict=False):
         left = _in_turn(old, new)
         if left is not None:
-            idle = bool(before_digest) and old.state_digest == before_digest
-            return msgspec.structs.replace(left, idle=idle)
+            return msgspec.structs.replace(left, idle=bool(before_digest) and old.state_digest == before_digest)
         before_digest = old.state_digest
-    if len(found.turns) < until:
-        turn = len(found.turns)
+    turn = len(found.turns)
+    if turn < until:
         return FirstDifference(turn=turn, field="turns", recorded=f"{until} turns", found=f"{turn}, {found.reason}")
     if failure is None and (expected.end, expected.reason) != (found.end, found.reason):
-        turn = max(0, len(expected.turns) - 1)
-        return FirstDifference(turn=turn, field="end", recorded=expected.reason, found=_ending(found))
+        broke = "" if found.failure is None else f": {found.failure.message}"
+        ending = f"{found.reason}{broke}"[:_SHOWN] if broke else found.reason
+        return FirstDifference(
+            turn=max(0, len(expected.turns) - 1), field="end", recorded=expected.reason, found=ending
+        )
     return None
 
 
-def _ending(trace: Trace) -> str:
-    return trace.reason if trace.failure is None else f"{trace.reason}: {trace.failure.message}"[:_SHOWN]
-
-
 def _in_turn(old: Turn, new: Turn) -> FirstDifference | None:
+    sides: list[tuple[int | None, str, Any, Any]] = []
     for number, (a, b) in enumerate(zip(old.steps, new.steps, strict=False)):
-        for field in ("observation", "is_error"):
-            was, now = getattr(a, field), getattr(b, field)
-            if was != now:
-                sides = (plain(was), plain(now)) if field == "observation" else (str(was), str(now))
-                recorded, found = (side[:_SHOWN] for side in sides)
-                return FirstDifference(turn=old.index, step=number, field=field, recorded=recorded, found=found)
+        sides.append((number, "observation", a.observation, b.observation))
+        sides.append((number, "is_error", a.is_error, b.is_error))
     if len(old.steps) != len(new.steps):
-        return FirstDifference(
-            turn=old.index, field="turns", recorded=f"{len(old.steps)} steps", found=f"{len(new.steps)}"
-        )
-    if old.state_digest != new.state_digest:
-        return FirstDifference(turn=old.index, field="state_digest", recorded=old.state_digest, found=new.state_digest)
+        sides.append((None, "turns", f"{len(old.steps)} steps", f"{len(new.steps)}"))
+    sides.append((None, "state_digest", old.state_digest, new.state_digest))
+    for step, field, was, now in sides:
+        if was != now:
+            recorded, found = ((str(x) if isinstance(x, bool) else plain(x))[:_SHOWN] for x in (was, now))
+            return FirstDifference(turn=old.index, step=step, field=field, recorded=recorded, found=found)
     return None
 
 
@@ -277,3 +264,139 @@ def _entities(value: object, key: str) -> list[dict[str, Any]]:
     held = fields(value)
     own = [held] if held.get("id") == key else [fields(held[key])] if fields(held.get(key)) else []
     return own + [one for name, item in held.items() if name not in (key, "shared") for one in _entities(item, key)]
+
+
+# --- baselines: a task's own solution must score, and doing nothing must not ---
+
+
+class Baselines(msgspec.Struct, kw_only=True):
+    """Scores of two baselines on one task.
+
+    Attributes:
+        missing: Why they could not be played; empty if they could.
+        solution: Score of the task's own solution; None if it failed or is missing.
+        has_solution: The task has a solution.
+        refused: First refused call of the solution, with the error.
+        writes: The solution changes the world.
+        nothing: Score of an agent that makes no call and says nothing; None if it failed.
+    """
+
+    missing: str = ""
+    solution: float | None = None
+    has_solution: bool = False
+    refused: str = ""
+    writes: bool = False
+    nothing: float | None = None
+
+    @property
+    def unsolvable(self) -> bool:
+        """True if the task's own solution earns less than the whole reward."""
+        return self.has_solution and (self.solution is None or self.solution < SOLVED)
+
+    @property
+    def free(self) -> bool:
+        """True if doing nothing earns the whole reward."""
+        return self.nothing is not None and self.nothing >= SOLVED
+
+    @property
+    def trivial(self) -> bool:
+        """True if doing nothing earns the whole reward although the solution changes the world."""
+        return self.free and self.writes
+
+
+class _Fixed:
+    """Model that makes given calls, one a turn, and then answers."""
+
+    name = "fixed"
+
+    def __init__(self, calls: tuple[Call, ...], answer: str) -> None:
+        self._calls = list(calls)
+        self._answer = answer
+        self._made = 0
+
+    async def __call__(self, request: Request) -> Reply:
+        """Returns the next call, or the answer.
+
+        Raises ModelError if the request is for another actor than the agent.
+        """
+        if request.role != "agent":
+            raise ModelError(f"the task has a further actor, {request.role!r}, and the baselines have no model for it")
+        if not self._calls:
+            return Reply(Message("assistant", self._answer))
+        self._made += 1
+        name, arguments = self._calls.pop(0)
+        return Reply(Message("assistant", calls=(ToolCall(f"call_{self._made}", name, codec.text(arguments)),)))
+
+
+async def play_baselines(env: Environment[Any], task: Task[Any], *, seed: int) -> Baselines:
+    """Plays the solution and an idle episode, without fault injection."""
+    # Where a program is the agent, the environment's own harness says what the task is worth.
+    own: Harness | None = getattr(env.harness, "own", None)
+    calm = env.replace(config=env.config.override({"noise_rate": 0.0}), harness=own)
+    nothing = await play_episode(calm, task, _Fixed((), ""), start=None, seed=seed)
+    failure = nothing.record.trace.failure
+    if failure is not None and failure.component == "model":
+        return Baselines(missing=failure.message)
+    found = Baselines(nothing=nothing.record.trace.score)
+    if task.solution is None:
+        return found
+    best = await play_episode(calm, task, _Fixed(task.solution, task.answer), start=None, seed=seed)
+    trace = best.record.trace
+    refused = next((step for turn in trace.turns for step in turn.steps if step.is_error), None)
+    found.has_solution, found.solution = True, trace.score
+    if refused is not None:
+        found.refused = f"{refused.call.name} {refused.call.arguments}: {refused.observation}"[:300]
+    if best.state is not None:
+        found.writes = await content(task.world()) != await content(best.state)
+    return found
+
+
+# --- all that a rule may read ---
+
+
+class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """Finding of an audit report, reduced to the fields that triage reads."""
+
+    check: str = ""
+    class_: str = msgspec.field(default="", name="class")
+    part: str = ""
+    severity: str = ""
+    confidence: str = ""
+    tasks: tuple[str, ...] = ()
+
+
+class AuditReport(msgspec.Struct):
+    """Audit report, reduced to its findings."""
+
+    findings: list[AuditFinding]
+
+
+class Case(NamedTuple):
+    """One episode and its context.
+
+    Attributes:
+        evidence: Result of replaying and regrading the episode.
+        baselines: Scores of the task's own solution and of doing nothing.
+        findings: Findings of an audit report about this task; None without a report.
+        known_tools: Schemas of the advertised tools; None if unknown.
+        solvable: An episode earned the whole reward of this task, and nothing contradicts that reward.
+        solutions: Share of the probed tasks whose own solution earns the whole reward; 0 without probes.
+        freebies: Share of the probed tasks that pay the whole reward for nothing; 0 without probes.
+    """
+
+    played: EpisodeLog
+    run: Run
+    evidence: ReplayEvidence
+    baselines: Baselines
+    findings: tuple[AuditFinding, ...] | None = None
+    known_tools: dict[str, dict[str, Any]] | None = None
+    task: Task[Any] | None = None
+    solvable: bool = False
+    solutions: float = 0.0
+    freebies: float = 0.0
+
+    @property
+    def lenient(self) -> bool:
+        """True if the configuration converts arguments, so that the schema is not binding."""
+        trace = self.played.trace
+        return trace is not None and trace.config.arguments == "lenient"

@@ -7,35 +7,22 @@ the first likely one; a hint decides nothing but is shown to reviewers.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
+from quintain.audit.kernel import finding
+from quintain.audit.kernel.finding import Confidence
+
 Owner = Literal["policy", "env", "verifier", "task", "simulator", "infra", "trainer", "unknown"]
-OWNERS: tuple[Owner, ...] = ("policy", "env", "verifier", "task", "simulator", "infra", "trainer", "unknown")
+OWNERS: tuple[Owner, ...] = get_args(Owner)
 
 Visibility = Literal["loud", "silent"]
 """"loud": the record itself shows the fault; "silent": only a probe, a replay or a comparison does."""
 
-Confidence = Literal["proven", "likely", "hint"]
-
 Decision = Literal["train", "exclude", "exclude_group"]
 
-CLASSES = (
-    "stale_cache",
-    "reward_hack",
-    "false_resolution",
-    "silent_default",
-    "reset_leak",
-    "reward_clipping",
-    "data_realism",
-    "action_drift",
-    "races",
-    "judge",
-    "leak",
-    "unsolvable",
-    "flaky_verifier",
-)
+CLASSES = tuple(finding.CLASSES)
 """The thirteen classes of bugs. A fault of the infrastructure or the trainer may belong to none."""
 
 
@@ -50,7 +37,7 @@ class Label(msgspec.Struct, frozen=True, kw_only=True):
         turn, step: First decisive event; None for the episode as a whole, or the whole turn.
     """
 
-    rule: int
+    rule: int = 11
     owner: Owner
     classes: tuple[str, ...] = ()
     visibility: Visibility = "silent"
@@ -65,7 +52,7 @@ class LabeledEpisode(msgspec.Struct, kw_only=True):
 
     Attributes:
         place, index, task, member, attempt: Identity of the episode.
-        reward: ReplayModel reward, or None.
+        reward: Recorded reward, or None.
         label: The label that wins.
         labels: All labels in the order of the rules, the winner included.
         not_checked: Reasons by number of the rules that could not be applied.
@@ -98,40 +85,22 @@ class LabeledEpisode(msgspec.Struct, kw_only=True):
 
     @property
     def score_as(self) -> Literal["recorded", "none", "model_failure"]:
-        if self.provoked:
-            return "model_failure"
-        return "none" if self.failed else "recorded"
+        return "model_failure" if self.provoked else "none" if self.failed else "recorded"
 
     def row(self) -> dict[str, object]:
         """Returns one line for a trainer: plain data with the same keys for every episode."""
         one = self.label
-        return {
-            "place": self.place,
-            "index": self.index,
-            "task": self.task,
-            "member": self.member,
-            "attempt": self.attempt,
-            "reward": self.reward,
-            "owner": one.owner,
-            "classes": list(one.classes),
-            "visibility": one.visibility,
-            "rule": one.rule,
-            "confidence": one.confidence,
-            "why": one.why,
-            "event": {"turn": one.turn, "step": one.step},
-            "verdict": self.verdict,
-            "score_as": self.score_as,
-            "provoked": self.provoked,
-            "labels": [msgspec.to_builtins(label) for label in self.labels],
-            "not_checked": {str(rule): reason for rule, reason in self.not_checked.items()},
-        }
+        said = ("owner", "classes", "visibility", "rule", "confidence", "why")
+        found: dict[str, object] = msgspec.to_builtins(
+            {name: getattr(self, name) for name in ("place", "index", "task", "member", "attempt", "reward")}
+            | {name: getattr(one, name) for name in said}
+            | {"event": {"turn": one.turn, "step": one.step}}
+            | {name: getattr(self, name) for name in ("verdict", "score_as", "provoked", "labels")}
+        )
+        return found | {"not_checked": {str(rule): reason for rule, reason in self.not_checked.items()}}
 
 
 def winner(labels: Iterable[Label]) -> Label | None:
     """Returns the first proven label, else the first likely one; None if there are only hints."""
-    found = list(labels)
-    for confidence in ("proven", "likely"):
-        for label in found:
-            if label.confidence == confidence:
-                return label
-    return None
+    found = sorted(labels, key=lambda label: label.confidence != "proven")
+    return next((label for label in found if label.confidence != "hint"), None)

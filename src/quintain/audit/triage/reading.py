@@ -6,7 +6,6 @@ Nothing is left out silently: a failure rate whose denominator lacks the worst e
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,7 @@ import msgspec
 from quintain.errors import TraceError, UsageError
 from quintain.trace import Trace
 
-from .episode_log import EpisodeLog, of_trace
-from .foreign import of_row
-from .plain import mapping, sequence
+from .episode_log import EpisodeLog, mapping, of_row, of_trace, sequence
 
 TRACES, TIMINGS = "traces.jsonl", "timings.jsonl"
 _LINES = (".jsonl", ".ndjson")
@@ -51,34 +48,30 @@ class Reading(msgspec.Struct, kw_only=True):
 
 
 def read(path: str | Path) -> Reading:
-    """Reads a run folder, a file of episodes, or a folder of such files.
-
-    Raises:
-        UsageError: The path does not exist.
-    """
+    """Reads a run folder, a file of episodes, or a folder of such files; raises UsageError if the path is missing."""
     path = Path(path)
     if not path.exists():
         raise UsageError(f"{str(path)!r} does not exist; give a run folder, a file of traces, or a folder of them")
     reading = Reading()
     if (path / TRACES).is_file():
-        _read_lines(reading, path / TRACES, is_run=True)
+        _read_file(reading, path / TRACES, is_run=True)
         _add_seconds(reading, path / TIMINGS)
         return reading
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-        if file.suffix.lower() in _LINES and file.is_file() and file.name not in _BOOKKEEPING:
-            _read_lines(reading, file)
-        elif file.suffix.lower() == ".json" and file.is_file() and file.name not in _BOOKKEEPING:
-            _read_document(reading, file)
-        elif file == path:
-            _read_lines(reading, file)
+        is_known = file.suffix.lower() in (*_LINES, ".json") and file.name not in _BOOKKEEPING
+        if file.is_file() and (is_known or file == path):
+            _read_file(reading, file)
         elif file.is_file():
             reading.ignored.append(str(file))
     return reading
 
 
-def _read_lines(reading: Reading, file: Path, *, is_run: bool = False) -> None:
-    """Reads one episode per line; the unfinished last line of a run folder does not count."""
+def _read_file(reading: Reading, file: Path, *, is_run: bool = False) -> None:
+    """Reads one JSON document, or one episode per line; the unfinished last line of a run folder does not count."""
     try:
+        if file.suffix.lower() == ".json" and file.name not in _BOOKKEEPING:
+            _read_document(reading, file)
+            return
         with file.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 place = f"{file}:{number}"
@@ -91,20 +84,17 @@ def _read_lines(reading: Reading, file: Path, *, is_run: bool = False) -> None:
         _lost(reading, str(file), f"cannot be opened: {error.strerror}")
 
 
-def _add(reading: Reading, line: bytes, place: str) -> None:
+def _add(reading: Reading, line: bytes | object, place: str) -> None:
+    """Adds the episode of a line, or of a part of a document."""
+    index = len(reading.played)
     try:
-        value = _decoded(line)
-        if {"digest", "trace"} <= value.keys():
-            trace = Trace.from_json(line)
-            reading.played.append(of_trace(trace, place=place, index=len(reading.played)))
+        value = _object(_json(line) if isinstance(line, bytes) else line)
+        if isinstance(line, bytes) and {"digest", "trace"} <= value.keys():
+            reading.played.append(of_trace(Trace.from_json(line), place=place, index=index))
         else:
-            reading.played.append(of_row(value, place=place, index=len(reading.played)))
+            reading.played.append(of_row(value, place=place, index=index))
     except TraceError as error:
         _lost(reading, place, str(error))
-
-
-def _decoded(text: bytes) -> dict[str, Any]:
-    return _object(_json(text))
 
 
 def _object(value: object) -> dict[str, Any]:
@@ -126,49 +116,37 @@ def _read_document(reading: Reading, file: Path) -> None:
     """Reads a file that is one JSON document: an episode, a list of them, or a log of Inspect."""
     try:
         value = _json(file.read_bytes())
-    except OSError as error:
-        _lost(reading, str(file), f"cannot be opened: {error.strerror}")
-        return
     except TraceError as error:
         _lost(reading, str(file), str(error))
         return
-    rows = list(_rows(value, str(file)))
+    log = mapping(value) or {}
+    samples = sequence(log.get("samples"))
+    if samples is not None:
+        rows = [(f"{file}, sample {n}", row) for n, row in enumerate(samples)]
+    elif "messages" in log or "completion" in log:
+        rows = [(str(file), log)]
+    else:
+        rows = [(f"{file}, item {n}", row) for n, row in enumerate(sequence(value) or ())]
     if not rows:
         reason = "no episode, no list of episodes, and no log with samples"
         reading.unreadable.append(Unreadable(place=str(file), reason=reason, episode=False))
     for place, row in rows:
-        try:
-            reading.played.append(of_row(_object(row), place=place, index=len(reading.played)))
-        except TraceError as error:
-            _lost(reading, place, str(error))
-
-
-def _rows(value: object, file: str) -> Iterator[tuple[str, object]]:
-    log = mapping(value) or {}
-    samples = sequence(log.get("samples"))
-    if samples is not None:
-        yield from ((f"{file}, sample {n}", row) for n, row in enumerate(samples))
-    elif "messages" in log or "completion" in log:
-        yield file, log
-    else:
-        yield from ((f"{file}, item {n}", row) for n, row in enumerate(sequence(value) or ()))
+        _add(reading, row, place)
 
 
 def _add_seconds(reading: Reading, file: Path) -> None:
     """Adds the durations of a timings file to the episodes, and reports torn lines."""
-    if not file.is_file():
-        return
     spent: dict[tuple[str, int, int], dict[str, float]] = {}
-    for number, line in enumerate(file.read_bytes().splitlines(), 1):
+    for number, line in enumerate(file.read_bytes().splitlines() if file.is_file() else (), 1):
         try:
-            row = _decoded(line)
+            row = _object(_json(line))
             key = (str(row["task"]), int(row["member"]), int(row["attempt"]))
             spent[key] = {name: float(value) for name, value in row.items() if name.endswith("_s")}
         except (TraceError, KeyError, TypeError, ValueError) as error:
             place, reason = f"{file}:{number}", f"no timing: {error}"
             reading.unreadable.append(Unreadable(place=place, reason=reason, episode=False))
     for one in reading.played:
-        one.seconds = spent.get((one.task, one.member, one.attempt), {})
+        one.seconds = spent.get((one.task, one.member, one.attempt), one.seconds)
 
 
 def _lost(reading: Reading, place: str, reason: str) -> None:

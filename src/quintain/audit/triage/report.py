@@ -6,8 +6,10 @@ audit's findings. These are gathered first, so that the judging itself is a pure
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -16,28 +18,39 @@ from quintain.audit.facts.bounds import bounds
 from quintain.environment import Environment
 from quintain.errors import UsageError
 from quintain.gate import enough
+from quintain.state import Rng
 from quintain.task import Task
-from quintain.trace import SOLVED, Trace
+from quintain.trace import Trace
 
-from .baselines import Baselines, play_baselines
-from .case import AuditFinding, Case
-from .evidence import ReplayEvidence, Witness
-from .labels import CLASSES, OWNERS, Label, LabeledEpisode, Owner, winner
-from .provoked import Provocation, provocations
+from .evidence import FOREIGN, AuditFinding, Baselines, Case, ReplayEvidence, Witness, play_baselines
+from .labels import CLASSES, OWNERS, LabeledEpisode, Owner, winner
 from .reading import Reading, Unreadable
-from .review import Entry, queue
-from .rules import RULES, policy
-from .siblings import Run
-from .signs import Sign, signs
+from .rules import labels_of, policy
+from .siblings import Run, error_key
+from .signs import Provocation, Sign, provocations, signs
 
 LIMIT = 0.05
 """Failure rate above which the harness has a problem, not single episodes."""
 QUEUE = 20
 
-_FOREIGN = "only our own traces can be played again"
-
 Watch = Callable[[int], object]
 """Callback with the number of episodes that are newly done."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """Episode to read.
+
+    Attributes:
+        weight: Expected information; only the order matters.
+        control: The episode is part of the control sample.
+    """
+
+    place: str
+    index: int
+    task: str
+    weight: float
+    reasons: tuple[str, ...]
+    control: bool = False
 
 
 class RateBounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,47 +130,33 @@ async def gather(
         watch: Called after each episode.
     """
     witness = None if isinstance(env, str) else Witness(env, times=times)
-    found = [ReplayEvidence(missing=_FOREIGN) for _ in run.played]
-    for n in _order(run, back=back):
-        one = run.played[n]
-        if one.trace is not None and (witness is None or isinstance(env, str)):
+    found = [ReplayEvidence(missing=FOREIGN) for _ in run.played]
+    continued = [one.trace.continues if one.trace is not None else None for one in run.played]
+    after = {before[0] for before in continued if before}
+    chained = [n for n, one in enumerate(run.played) if one.task in after or continued[n]]  # These keep their order.
+    for n in (*sorted(set(range(len(run.played))) - set(chained), reverse=back), *chained):
+        trace = run.played[n].trace
+        if trace is not None and witness is None:
             found[n].missing = str(env)
-        elif one.trace is not None and witness is not None and not isinstance(env, str):
-            found[n] = await witness.examine(one, task_of(env, one.trace), run.shadows[n].suspects)
+        elif trace is not None and witness is not None and not isinstance(env, str):
+            found[n] = await witness.examine(run.played[n], task_of(env, trace), run.shadows[n].suspects)
         if watch is not None:
             watch(1)
     return found
 
 
-def _order(run: Run, *, back: bool) -> list[int]:
-    """Returns the positions in playing order; episodes of a task chain keep theirs."""
-    after = {trace.continues[0] for one in run.played if (trace := one.trace) is not None and trace.continues}
-    chained = [
-        n for n, one in enumerate(run.played) if one.task in after or (one.trace is not None and one.trace.continues)
-    ]
-    alone = sorted(set(range(len(run.played))) - set(chained), reverse=back)
-    return [*alone, *chained]
-
-
 def merged(here: Sequence[ReplayEvidence], there: Sequence[ReplayEvidence]) -> list[ReplayEvidence]:
     """Merges two processes' evidence on the same episodes; their differences count as differences between replays.
 
-    Raises:
-        UsageError: The evidence is on different episodes.
+    Raises UsageError if the evidence is on different episodes.
     """
     if len(here) != len(there):
         raise UsageError(f"evidence on {len(here)} episodes and on {len(there)} cannot be of the same run")
     found: list[ReplayEvidence] = []
     for one, other in zip(here, there, strict=True):
-        if one.missing or other.missing:
-            found.append(one)
-            continue
-        steady = one.steady and other.steady and one.left == other.left
-        found.append(
-            msgspec.structs.replace(
-                one, left=one.left or other.left, steady=steady, scores=[*one.scores, *other.scores]
-            )
-        )
+        steady, scores = one.steady and other.steady and one.left == other.left, [*one.scores, *other.scores]
+        both = msgspec.structs.replace(one, left=one.left or other.left, steady=steady, scores=scores)
+        found.append(one if one.missing or other.missing else both)
     return found
 
 
@@ -226,56 +225,29 @@ async def _cases(
                 tools = {tool.name: tool.parameters for tool in env.tools.values()}
         key = f"{trace.split if trace is not None else ''}/{one.task}"
         if key not in probes:
-            probes[key] = await _probed(env, task, seed=0 if trace is None else trace.seed)
+            probes[key] = Baselines(missing=str(task))
+            if not (isinstance(env, str) or isinstance(task, str) or trace is None):
+                probes[key] = await play_baselines(env, task, seed=trace.seed)
         found = None if isinstance(task, str) else task
         cases.append(Case(one, run, own, probes[key], findings=given, known_tools=tools, task=found))
     known = [found for found in probes.values() if found.has_solution]
     n = max(1, len(known))
     solutions, freebies = sum(not one.unsolvable for one in known) / n, sum(one.trivial for one in known) / n
-    done = {case.played.task for case in cases if case.played.solved and _trusted(case.evidence)}
+    done = {case.played.task for case in cases if case.played.solved and case.evidence.is_trusted}
     return [case._replace(solvable=case.played.task in done, solutions=solutions, freebies=freebies) for case in cases]
-
-
-def _trusted(evidence: ReplayEvidence) -> bool:
-    """True if replay and regrading, as far as available, confirm a success."""
-    graded = all(score is not None and score >= SOLVED for score in evidence.scores)
-    return bool(evidence.missing) or (evidence.left is None and graded)
-
-
-async def _probed(env: Environment[Any] | str, task: Task[Any] | str, *, seed: int) -> Baselines:
-    if isinstance(env, str) or isinstance(task, str):
-        return Baselines(missing=str(task))
-    return await play_baselines(env, task, seed=seed)
 
 
 def judge(case: Case) -> LabeledEpisode:
     """Applies all rules to one episode."""
     one = case.played
-    not_checked: dict[int, str] = {}
-    labels: list[Label] = []
-    for number, rule in enumerate(RULES, 1):
-        found = rule(case)
-        if isinstance(found, str):
-            not_checked[number] = found
-        else:
-            labels += found
+    labels, not_checked = labels_of(case)
     label = winner(labels)
     if label is None:
         label = policy(case, not_checked)
         labels.append(label)
-    reward = one.reward
-    return LabeledEpisode(
-        place=one.place,
-        index=one.index,
-        task=one.task,
-        group=one.group,
-        member=one.member,
-        attempt=one.attempt,
-        reward=reward,
-        label=label,
-        labels=labels,
-        not_checked=not_checked,
-    )
+    names = ("place", "index", "task", "group", "member", "attempt", "reward")
+    same: dict[str, Any] = {name: getattr(one, name) for name in names}
+    return LabeledEpisode(label=label, labels=labels, not_checked=not_checked, **same)
 
 
 def decide(judged: Sequence[LabeledEpisode], provoked: Sequence[Provocation]) -> None:
@@ -343,3 +315,79 @@ def _report(
 def _rate(count: int, episodes: int) -> RateBounds:
     low, high = bounds(count, episodes)
     return RateBounds(episodes=count, rate=count / episodes if episodes else 0.0, low=low, high=high)
+
+
+# --- reading order for reviewers ---
+#
+# An episode is informative if two facts contradict each other (a reward and a world, a verdict and its repetition), if
+# a decision about it is not proven, or if it moves the policy most. The control sample shows the rate of faults that
+# the rules miss.
+
+CONTROL = 0.01
+"""Share of the episodes in the control sample; at least one episode."""
+_RARE = 1
+
+
+def queue(cases: Sequence[Case], judged: Sequence[LabeledEpisode], *, seed: int, length: int) -> list[Entry]:
+    """Returns the first `length` entries by weight, then the control sample."""
+    advantage = _advantages(cases)
+    entries: list[Entry] = []
+    for n, (case, one) in enumerate(zip(cases, judged, strict=True)):
+        found = list(_reasons(case, one))
+        if advantage[n] > 0:
+            found.append((2 * advantage[n], "it moves the policy more than most"))
+        if found:
+            found.sort(key=lambda reason: -reason[0])
+            weight, words = sum(weight for weight, _ in found), tuple(words for _, words in found)
+            entries.append(Entry(place=one.place, index=n, task=one.task, weight=weight, reasons=words))
+    entries.sort(key=lambda entry: (-entry.weight, entry.index))
+    first = entries[:length]
+    return [*first, *_control(judged, seed=seed, without={entry.index for entry in first})]
+
+
+def _reasons(case: Case, one: LabeledEpisode) -> Iterator[tuple[float, str]]:
+    played, run = case.played, case.run
+    if played.solved and not case.evidence.missing and not case.evidence.moved:
+        yield 5.0, "the whole reward, and the world did not change"
+    elif played.solved and case.known_tools and all(call.is_error for call in played.calls):
+        yield 3.0, "the whole reward, without a call that was carried out"
+    if not played.solved and played.digests and played.digests[-1] in run.wins[played.task]:
+        yield 5.0, "no reward for a world that earned the whole reward elsewhere"
+    if any(label.rule == 4 for label in one.labels):
+        yield 4.0, "graded again it gets another reward"
+    if one.owner == "unknown":
+        yield 4.0, "the owner of the fault is unknown"
+    if one.provoked:
+        yield 3.0, "the agent may have provoked the failure"
+    if one.failed and one.label.confidence != "proven":
+        yield 3.0, f"left out without a proof: {one.label.why}"
+    hints = [label for label in one.labels if label.confidence == "hint" and label.owner != "policy"]
+    if hints and not one.failed:
+        yield 1.5 + 0.1 * len(hints), f"a hint: {hints[0].why}"
+    news = [call for call in played.calls if call.is_error and run.errors[error_key(call)] <= _RARE]
+    if news:
+        yield 1.0, f"an error that no other episode saw: {news[0].observation[:80]}"
+
+
+def _advantages(cases: Sequence[Case]) -> list[float]:
+    """Returns |reward - mean of its group| as a share of the largest; 0 for a group of one."""
+    found = [0.0] * len(cases)
+    for members in cases[0].run.groups.values() if cases else ():
+        rewards = {n: cases[n].played.reward for n in members}
+        scored = {n: reward for n, reward in rewards.items() if reward is not None and math.isfinite(reward)}
+        mean = math.fsum(scored.values()) / len(scored) if scored else 0.0
+        for n, reward in scored.items():
+            found[n] = abs(reward - mean)
+    largest = max(found, default=0.0)
+    return [value / largest if largest else 0.0 for value in found]
+
+
+def _control(judged: Sequence[LabeledEpisode], *, seed: int, without: set[int]) -> list[Entry]:
+    rng = Rng(key=hashlib.blake2b(f"control/{seed}".encode(), digest_size=16).digest())
+    left = [one for one in judged if one.index not in without]
+    drawn = rng.sample(left, min(len(left), math.ceil(CONTROL * len(judged))))
+    why = ("drawn blindly",)
+    return [
+        Entry(place=one.place, index=one.index, task=one.task, weight=0.0, reasons=why, control=True)
+        for one in sorted(drawn, key=lambda one: one.index)
+    ]

@@ -1,7 +1,8 @@
 """Consistency between the episodes of a run: equal causes must have equal effects.
 
 The record has the world's digest before each turn. So two equal calls in equal worlds must get equal answers, and two
-episodes that are equal word for word must earn the same reward. A violation needs no replay.
+episodes that are equal word for word must earn the same reward. And a read must show the last write. A violation needs
+no replay.
 """
 
 from __future__ import annotations
@@ -10,15 +11,122 @@ import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from .episode_log import Call, EpisodeLog
-from .plain import loaded, strings
-from .shadow import Shadow, shadow
+from .episode_log import Call, EpisodeLog, loaded, mapping, sequence, strings
 
 _PARTICULARS = re.compile(r"\d+|'[^']*'|\"[^\"]*\"")
 _REPEATS = 3
 _TELLING = 20
 """Least characters of a repeated answer that carries information."""
+
+
+# --- shadow of the world: reads against earlier writes ---
+#
+# Reads show entities (JSON objects with an `id`, or the answer to a call that names one) and their fields. A call that
+# names an entity and gives a field another value is a write if the world's digest, or the tool's name, says so. A later
+# read with the old value is a suspect. The mapping of arguments to fields is learned from the run: reads that show the
+# new value confirm it.
+
+_WRITES = re.compile(
+    r"(^|_)(update|set|create|add|edit|change|write|put|post|patch|delete|remove|cancel|book|assign|mark|modify|move|"
+    r"merge|decide|close|open|reset|rename|transfer|pay|refund|enable|disable)(_|$)"
+)
+_SCALARS = (str, int, float, bool)
+
+
+class Suspect(NamedTuple):
+    """Read that shows an overwritten value.
+
+    Attributes:
+        tool: Tool that wrote.
+        turn, step: Place of the read.
+    """
+
+    key: str
+    field: str
+    old: Any
+    new: Any
+    tool: str
+    turn: int
+    step: int
+
+    @property
+    def mapping(self) -> tuple[str, str]:
+        """Returns (tool, argument), which is taken for (tool, field)."""
+        return self.tool, self.field
+
+
+class Shadow(NamedTuple):
+    """Result of comparing one episode's reads with its writes."""
+
+    suspects: list[Suspect]
+    confirmed: list[tuple[str, str]]
+
+
+def shadow(one: EpisodeLog) -> Shadow:
+    """Follows the writes and reads of one episode."""
+    found = Shadow([], [])
+    values: dict[tuple[str, str], Any] = {}
+    written: dict[tuple[str, str], tuple[Any, Any, str]] = {}  # old value, new value and tool, by key and field
+    for call in one.calls:
+        if call.is_error or call.fault is not None or not call.answered:
+            continue
+        if _is_write(one, call):
+            _note_write(call, values, written)
+        for key, entity in entities(call):
+            for field, value in entity.items():
+                old, new, tool = written.pop((key, field), (None, None, ""))
+                if tool and value == old:
+                    found.suspects.append(Suspect(key, field, old, new, tool, call.turn, call.step))
+                elif tool and value == new:
+                    found.confirmed.append((tool, field))
+                values[key, field] = value
+    return found
+
+
+def _note_write(
+    call: Call, values: dict[tuple[str, str], Any], written: dict[tuple[str, str], tuple[Any, Any, str]]
+) -> None:
+    arguments, known = call.arguments or {}, {key for key, _ in values}
+    for key in [value for value in arguments.values() if isinstance(value, str) and value in known]:
+        for place in [place for place in written if place[0] == key]:
+            del written[place]  # somebody else's write to the same entity may put the old value back
+        for field, value in arguments.items():
+            old = values.get((key, field))
+            if value != key and isinstance(value, _SCALARS) and old is not None and old != value:
+                written[key, field] = (old, value, call.name)
+
+
+def _is_write(one: EpisodeLog, call: Call) -> bool:
+    """True if the world changed in the turn of this call; without digests, if the tool's name means a write."""
+    if not one.digests:
+        return _WRITES.search(call.name) is not None
+    if call.turn == 0 or call.turn >= len(one.digests):
+        return False
+    return one.digests[call.turn] != one.digests[call.turn - 1] and len(one.calls_of(call.turn)) == 1
+
+
+def entities(call: Call) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields (key, fields) of the objects that an answer shows."""
+    value = loaded(call.observation)
+    shown = mapping(value)
+    if shown is not None and "id" not in shown:
+        named = [text for text in (call.arguments or {}).values() if isinstance(text, str)]
+        if len(named) == 1 and not _WRITES.search(call.name):
+            yield named[0], shown
+    yield from _with_id(value)
+
+
+def _with_id(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
+    shown = mapping(value)
+    if shown is not None and isinstance(shown.get("id"), str):
+        yield shown["id"], shown
+    for item in shown.values() if shown is not None else sequence(value) or ():
+        yield from _with_id(item)
+
+
+# --- all episodes of a run ---
 
 
 class Run:
@@ -103,7 +211,8 @@ def repeated(one: EpisodeLog) -> Iterator[tuple[Call, int]]:
     for call in one.calls:
         if call.is_error or call.fault is not None or not is_telling(call.observation):
             continue
-        if any(text in call.observation for text in _texts(call)):
+        asked = [str(value) for value in (call.arguments or {}).values() if isinstance(value, str | int)]
+        if any(len(text) > 1 and text in call.observation for text in asked):
             continue  # it speaks of what was asked
         calls = given[call.name, call.observation]
         calls.setdefault(call.key, call)
@@ -113,12 +222,5 @@ def repeated(one: EpisodeLog) -> Iterator[tuple[Call, int]]:
 
 def is_telling(answer: str) -> bool:
     """True if an answer carries information: a text of some length, or JSON with a word in it."""
-    if len(answer) < _TELLING:
-        return False
     value = loaded(answer)
-    return value is None or any(len(text) > 1 for text in strings(value))
-
-
-def _texts(call: Call) -> list[str]:
-    values = (call.arguments or {}).values()
-    return [str(value) for value in values if isinstance(value, str | int) and len(str(value)) > 1]
+    return len(answer) >= _TELLING and (value is None or any(len(text) > 1 for text in strings(value)))

@@ -5,19 +5,21 @@ A sign proves nothing against one episode, so it is reported next to the labels.
 
 from __future__ import annotations
 
+import hashlib
 import math
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from quintain.audit.facts.histogram import atom
+from quintain.state import Rng
 
-from .case import Case
-from .episode_log import EpisodeLog, known
-from .plain import strings
-from .provoked import Provocation
+from .episode_log import EpisodeLog, strings
+from .evidence import Case
+from .labels import LabeledEpisode
 from .siblings import is_telling
 
 _FEW = 5
@@ -28,6 +30,99 @@ _CLUSTERED = 0.05
 _UNKNOWN = 0.01
 _GOLD = 12
 """Least characters of a gold text that cannot match by accident."""
+
+
+# --- failures that the agent can cause ---
+#
+# If a crash means "no gradient", it beats every negative reward, and a policy learns to crash. So features that the
+# agent controls must not predict exclusion. Each is tried as a predictor of failure: the area under its ROC curve is
+# the chance that a failed episode has more of it than a sound one (Mann and Whitney 1947, ties count half). Only "more
+# of it" counts, because a failure cuts an episode short. The chance of so large an area by accident is estimated by
+# permuting the failures, with the largest area over all features as the statistic (Westfall and Young 1993).
+
+AREA = 0.65
+"""Least area at which a feature predicts failure too well."""
+SIGNIFICANCE = 0.01
+ENOUGH_FAILED, ENOUGH_SOUND = 10, 20
+"""Least numbers of failed and of sound episodes for a conclusion."""
+_PERMUTATIONS = 500
+
+
+class Provocation(msgspec.Struct, frozen=True, kw_only=True):
+    """Feature of the agent's actions that predicts failure.
+
+    Attributes:
+        area: Area under the ROC curve, in (0.65, 1].
+        p: Chance of so large an area by accident, over all features.
+        above: Failed episodes with a larger value count as provoked.
+    """
+
+    feature: str
+    area: float
+    p: float
+    above: float
+    episodes: tuple[int, ...]
+
+
+class _Ranked(NamedTuple):
+    feature: str
+    values: list[float]
+    ranks: list[float]
+
+
+def provocations(played: Sequence[EpisodeLog], judged: Sequence[LabeledEpisode], *, seed: int) -> list[Provocation]:
+    """Returns the features that predict exclusion, the strongest first."""
+    failed = [n for n, one in enumerate(judged) if one.failed and one.owner != "task"]
+    sound = sorted(set(range(len(judged))) - set(failed))
+    if len(failed) < ENOUGH_FAILED or len(sound) < ENOUGH_SOUND:
+        return []
+    ranked = _ranked([features(one) for one in played])
+    areas = {one.feature: _area(one.ranks, failed) for one in ranked}
+    if not any(area > AREA for area in areas.values()):
+        return []
+    rng = Rng(key=hashlib.blake2b(f"provoked/{seed}".encode(), digest_size=16).digest())
+    draws = (rng.sample(list(range(len(judged))), len(failed)) for _ in range(_PERMUTATIONS))
+    largest = [max(_area(one.ranks, drawn) for one in ranked) for drawn in draws]
+    found: list[Provocation] = []
+    for name, values, _ in ranked:
+        area, above = areas[name], sorted(values[n] for n in sound)[len(sound) // 2]
+        p = (1 + sum(other >= area for other in largest)) / (1 + len(largest))
+        if area > AREA and p <= SIGNIFICANCE:
+            episodes = tuple(n for n in failed if values[n] > above)
+            found.append(Provocation(feature=name, area=area, p=p, above=above, episodes=episodes))
+    return sorted(found, key=lambda one: (-one.area, one.feature))
+
+
+def features(one: EpisodeLog) -> dict[str, float]:
+    """Returns features of the agent's actions that do not depend on an episode's length."""
+    calls = [call for call in one.calls if call.role == "agent"]
+    n = max(1, len(calls))
+    tools = Counter(call.name for call in calls)
+    found = {f"share of calls of {name}": count / n for name, count in tools.items()}
+    # The last call may be the failure itself.
+    found["share of refused calls"] = sum(call.is_error for call in calls[:-1]) / n
+    found["longest arguments"] = float(max((len(call.raw) for call in calls), default=0))
+    found["longest text"] = float(max((len(said.text) for said in one.said if said.role == "agent"), default=0))
+    found["share of repeated calls"] = 1 - len({call.key for call in calls}) / n if calls else 0.0
+    return found
+
+
+def _ranked(rows: list[dict[str, float]]) -> list[_Ranked]:
+    """Returns each feature with its values and their ranks, ties at their mean."""
+    found: list[_Ranked] = []
+    for name in sorted({name for row in rows for name in row}):
+        values = [row.get(name, 0.0) for row in rows]
+        order = sorted(values)
+        found.append(_Ranked(name, values, [(bisect_left(order, v) + bisect_right(order, v) + 1) / 2 for v in values]))
+    return found
+
+
+def _area(ranks: list[float], failed: Sequence[int]) -> float:
+    k, n = len(failed), len(ranks)
+    return (sum(ranks[place] for place in failed) - k * (k + 1) / 2) / (k * (n - k))
+
+
+# --- signs ---
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +149,6 @@ def signs(cases: Sequence[Case], provoked: Sequence[Provocation]) -> list[Sign]:
         *_gold(cases),
         *_flat(played),
         *_atoms(played),
-        *_piles(played),
         *_same_answers(played),
         *_clustered(played),
         *_tools(cases),
@@ -99,9 +193,8 @@ def _consensus(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
         end, count = ends.most_common(1)[0] if ends else ("", 0)
         ways = {tuple(call.key for call in one.calls) for one in own if one.digests[-1] == end}
         if count >= 3 and 2 * count > len(own) and len(ways) > 1 and not any(one.solved for one in own):
-            why = (
-                f"no episode solves {task!r}, yet {count} of {len(own)} episodes end in one world, on {len(ways)} ways"
-            )
+            ends_in = f"yet {count} of {len(own)} episodes end in one world, on {len(ways)} ways"
+            why = f"no episode solves {task!r}, {ends_in}"
             yield _sign("unsolvable", "consensus", why, of=[one for one in own if one.digests[-1] == end])
 
 
@@ -110,7 +203,7 @@ def _gold(cases: Sequence[Case]) -> Iterator[Sign]:
     found: list[EpisodeLog] = []
     for case in cases:
         one = case.played
-        sealed = [one.gold] if case.task is None else [known(case.task)["truth"]]
+        sealed = [one.gold] if case.task is None else [case.task.truth]
         gold = [text for value in sealed for text in strings(value) if len(text) >= _GOLD]
         if gold and _early(one, gold):
             found.append(one)
@@ -145,30 +238,24 @@ def _flat(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
 
 
 def _atoms(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
-    """Yields a sign if nearly all rewards are one value while the criteria's scores differ."""
+    """Yields a sign if rewards pile up at one value or one bound while the criteria's scores differ."""
     scored = [one for one in played if one.reward is not None and math.isfinite(one.reward)]
-    counts = Counter(one.reward for one in scored)
-    if len(scored) < 4 * _FEW or not counts:
+    if len(scored) < 4 * _FEW:
         return
-    value, count = counts.most_common(1)[0]
+    rewards = [one.reward for one in scored if one.reward is not None]
+    often, count = Counter(rewards).most_common(1)[0]
+    most = count > _ATOM * len(scored)
+    value = often if most else atom(rewards)
     there = [one for one in scored if one.reward == value]
     verdicts = {tuple(sorted(one.components.items(), key=str)) for one in there}
-    if count > _ATOM * len(scored) and len(verdicts) > _FEW:
-        why = f"{count} of {len(scored)} rewards are {value:g}, though criteria gave {len(verdicts)} sets of verdicts"
+    if value is None or len(verdicts) <= _FEW:
+        return
+    where = f"{len(there)} of {len(scored)} rewards are {value:g}, "
+    if most:
+        why = f"{where}though criteria gave {len(verdicts)} sets of verdicts"
         yield _sign("reward_clipping", "reward_atom", why, of=there)
-
-
-def _piles(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
-    """Yields a sign if graded rewards pile up at a bound while the criteria's scores differ."""
-    scored = [one for one in played if one.reward is not None and math.isfinite(one.reward)]
-    bound = atom([one.reward for one in scored if one.reward is not None])
-    there = [one for one in scored if one.reward == bound]
-    verdicts = {tuple(sorted(one.components.items(), key=str)) for one in there}
-    if bound is not None and len(scored) >= 4 * _FEW and len(verdicts) > _FEW and len(there) <= _ATOM * len(scored):
-        why = (
-            f"{len(there)} of {len(scored)} rewards are {bound:g}, hardly any are near it, and criteria gave "
-            f"{len(verdicts)} sets of verdicts there"
-        )
+    else:
+        why = f"{where}hardly any are near it, and criteria gave {len(verdicts)} sets of verdicts there"
         yield _sign("reward_clipping", "reward_pile", why, of=there)
 
 

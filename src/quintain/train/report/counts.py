@@ -9,7 +9,7 @@ import msgspec
 
 from quintain.errors import UsageError
 from quintain.rollouts import Group
-from quintain.trace import SOLVED, Trace, Turn
+from quintain.trace import SOLVED, Timing, Trace, Turn
 
 T = TypeVar("T")
 
@@ -107,9 +107,9 @@ class Counts(msgspec.Struct):
                 _count(self.levels.setdefault(level, EpisodeSums()), traces)
             for member in members:
                 self._count_episode(member.trace)
-                for field, value in msgspec.structs.asdict(member.timing).items():
+                for field in Timing.__struct_fields__:
                     activity = field.removesuffix("_s")
-                    self.seconds[activity] = self.seconds.get(activity, 0.0) + value
+                    self.seconds[activity] = self.seconds.get(activity, 0.0) + getattr(member.timing, field)
         if part == "trained":
             self._count_trained(group.traces, version)
 

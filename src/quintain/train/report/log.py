@@ -184,7 +184,7 @@ def _picture(sampler: Sampler[Any]) -> SamplerPicture:
     if not isinstance(sampler, AdaptiveSampler):
         return SamplerPicture(stage=stage)
     places = range(0, len(sampler.tasks), -(-len(sampler.tasks) // LOOKED_AT))
-    tenths = [min(9, int(10 * sampler.weight(sampler.tasks[place].id))) for place in places]
+    tenths = [min(9, int(10 * sampler.weight(sampler.tasks[place]))) for place in places]
     weights = tuple(tenths.count(tenth) for tenth in range(10))
     return SamplerPicture(weights=weights, unsolved=len(sampler.unsolved()), stage=stage)
 

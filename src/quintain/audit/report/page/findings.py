@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list
 from quintain.audit.kernel.finding import CLASSES
 
 from . import pictures
-from .aligned import Line, Row, aligned, differing, outcome
 from .markup import Html, join, lines, plural, tag, text, words
 
 LETTERS = {"T": "the tasks", "H": "the harness", "V": "the verifier", "S": "the state", "C": "the configuration"}
@@ -23,34 +23,36 @@ _BESIDE = 2
 """Other probes per table; more go into further tables."""
 
 Finding = dict[str, Any]
+Line = dict[str, Any]
+Row = list[Line | None]
+"""One op in each trajectory, or None in a trajectory without it."""
 
 
 def section(number: int, one: Finding) -> Html:
     """Returns the section of one finding."""
+    again = "See it again" if one["probes"] else "Look again"
+    lessons = (
+        ("A model would learn ", one["teaches"], "teaches"),
+        ("To mend it: ", one.get("mend"), None),
+        ("Accepted: ", one.get("accepted"), None),
+    )
     return tag(
         "article",
         tag("h3", tag("span", f"{number}.", class_="number"), " ", one["title"], id=f"title-{number}"),
         _badges(one),
         _sides(one),
-        _teaches(one),
-        tag("p", tag("strong", "To mend it: "), one["mend"]) if one.get("mend") else None,
+        *(tag("p", tag("strong", label), said, class_=style) for label, said, style in lessons if said),
         tag("p", "At ", tag("code", one["where"])) if one["where"] else None,
-        tag("p", tag("strong", "Accepted: "), one["accepted"]) if one.get("accepted") else None,
         *(
             tag("p", tag("strong", "Also: "), also["title"], " ", tag("code", also["check"]))
             for also in one.get("symptoms", ())
         ),
         *_shown(one),
-        _replay(one),
+        tag("div", tag("span", again), " ", tag("code", one["replay"]), class_="replay") if one["replay"] else None,
         id=f"finding-{number}",
         aria_labelledby=f"title-{number}",
         class_=f"finding {one['severity']}",
     )
-
-
-def _teaches(one: Finding) -> Html | None:
-    said = one["teaches"]
-    return tag("p", tag("strong", "A model would learn"), f" {said}", class_="teaches") if said else None
 
 
 def _badges(one: Finding) -> Html:
@@ -72,8 +74,13 @@ def _badges(one: Finding) -> Html:
 def _sides(one: Finding) -> Html | None:
     """Returns expected and observed values side by side, with differences marked if both have several lines."""
     drawn = {name: list(pictures.found(one[name])) for name in _SIDES}
-    values = {name: _undrawn(one[name]) if drawn[name] else one[name] for name in _SIDES}
-    said = {name: _said(value) for name, value in values.items() if value is not None}
+    values = {
+        name: {key: part for key, part in one[name].items() if key != "histograms"} if drawn[name] else one[name]
+        for name in _SIDES
+    }
+    said = {
+        name: _said(value) for name, value in values.items() if value is not None and not (drawn[name] and not value)
+    }
     shown: dict[str, Html | None] = dict.fromkeys(said)
     if len(said) == 2 and all("\n" in one for one in said.values()):
         shown = dict(zip(said, differing(*said.values()), strict=True))
@@ -95,15 +102,9 @@ def _sides(one: Finding) -> Html | None:
 def _said(value: Any) -> str:
     """Returns a value in words, cut to the page's limit."""
     said = lines(value)
-    return (
-        said
-        if len(said) <= _MAX_VALUE_CHARS
-        else f"{said[:_MAX_VALUE_CHARS]}... ({len(said):,} characters, all of them in report.json)"
-    )
-
-
-def _undrawn(value: dict[str, Any]) -> dict[str, Any] | None:
-    return {name: part for name, part in value.items() if name not in ("histograms", "load")} or None
+    if len(said) <= _MAX_VALUE_CHARS:
+        return said
+    return f"{said[:_MAX_VALUE_CHARS]}... ({len(said):,} characters, all of them in report.json)"
 
 
 def _shown(one: Finding) -> Iterator[Html]:
@@ -116,16 +117,15 @@ def _shown(one: Finding) -> Iterator[Html]:
     tables = [_table(first, part, start=1 + n * _BESIDE) for n, part in enumerate(parts)]
     aside = [*_world(one), *_reasons(one)]
     yield tag("h4", "What shows it")
-    if aside:
-        yield tag("div", tag("div", *tables), tag("aside", *aside), class_="shown")
-    else:
-        yield from tables
+    yield from [tag("div", tag("div", *tables), tag("aside", *aside), class_="shown")] if aside else tables
 
 
 def _table(first: list[Line], beside: list[dict[str, Any]], start: int) -> Html:
     rows = aligned([first, *(one["trajectory"] for one in beside)])
     heads = ["First probe" if beside else "It gave"]
-    heads += [f"Probe {start + n + 1}{_context(one['context'])}" for n, one in enumerate(beside)]
+    for n, one in enumerate(beside, start + 1):
+        context = ", ".join(f"{name.replace('_', ' ')} {words(value)}" for name, value in one["context"].items())
+        heads.append(f"Probe {n} ({context})" if context else f"Probe {n}")
     numbers = itertools.count(1)
     body = [_line(row, str(next(numbers)) if row[0] is not None else "", heads) for row in rows]
     head = tag("tr", *(tag("th", said, scope="col") for said in ("", "It did", *heads)))
@@ -133,11 +133,6 @@ def _table(first: list[Line], beside: list[dict[str, Any]], start: int) -> Html:
     if beside:
         note = tag("p", f"{plural(len(beside), 'probe')} beside the first; what differs is marked.", class_="quiet")
     return join([note, tag("table", tag("thead", head), tag("tbody", *body), class_="trajectory")])
-
-
-def _context(context: dict[str, Any]) -> str:
-    parts = ", ".join(f"{name.replace('_', ' ')} {words(value)}" for name, value in context.items())
-    return f" ({parts})" if parts else ""
 
 
 def _line(row: Row, number: str, heads: list[str]) -> Html:
@@ -193,13 +188,10 @@ def _world(one: Finding) -> Iterator[Html]:
     yield tag("h4", "What changed in the world")
     items: list[Html] = []
     for number, (line, change) in enumerate(zip(one["trajectory"], changes, strict=False), 1):
-        if not is_dict(change):
-            continue
-        what = tag("span", f"{number}. ", tag("code", line.get("name") or line["do"]))
-        if not change:
-            items.append(tag("li", what, tag("span", " changed nothing", class_="quiet")))
-            continue
-        items.append(tag("li", what, tag("dl", *(_change(path, both) for path, both in change.items()))))
+        if is_dict(change):
+            listed = tag("dl", *(_change(path, both) for path, both in change.items()))
+            said = listed if change else tag("span", " changed nothing", class_="quiet")
+            items.append(tag("li", tag("span", f"{number}. ", tag("code", line.get("name") or line["do"])), said))
     yield tag("ul", *items, class_="changes")
 
 
@@ -224,38 +216,19 @@ def _reasons(one: Finding) -> Iterator[Html]:
     if last:
         yield _rewards(last)
     if earlier:
-        yield tag(
-            "details", tag("summary", f"{plural(len(earlier), 'reward')} of single steps and phases"), _rewards(earlier)
-        )
+        summary = tag("summary", f"{plural(len(earlier), 'reward')} of single steps and phases")
+        yield tag("details", summary, _rewards(earlier))
 
 
 def _rewards(reasons: list[dict[str, Any]]) -> Html:
-    rows = [
-        tag(
-            "tr",
-            tag("th", _at(reason), tag("code", reason["name"]), scope="row"),
-            tag("td", _number(reason.get("value", reason.get("raw"))), class_="count"),
-            tag("td", reason.get("reason") or "", class_="quiet"),
-        )
-        for reason in reasons
-    ]
+    rows: list[Html] = []
+    for one in reasons:
+        place = "".join(f"{name} {one[name] + 1} " for name in ("turn", "step") if isinstance(one.get(name), int))
+        value = one.get("value", one.get("raw"))
+        number = tag("td", f"{value:.4g}" if isinstance(value, float) else words(value), class_="count")
+        name = tag("th", place, tag("code", one["name"]), scope="row")
+        rows.append(tag("tr", name, number, tag("td", one.get("reason") or "", class_="quiet")))
     return tag("table", tag("tbody", *rows), class_="rewards")
-
-
-def _at(reason: dict[str, Any]) -> str:
-    places = [f"{name} {reason[name] + 1} " for name in ("turn", "step") if isinstance(reason.get(name), int)]
-    return "".join(places)
-
-
-def _number(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else words(value)
-
-
-def _replay(one: Finding) -> Html | None:
-    if not one["replay"]:
-        return None
-    said = "See it again" if one["probes"] else "Look again"
-    return tag("div", tag("span", said), " ", tag("code", one["replay"]), class_="replay")
 
 
 def folded(said: str, shown: Html | None = None) -> Html:
@@ -264,3 +237,75 @@ def folded(said: str, shown: Html | None = None) -> Html:
     if len(said) <= _LONG:
         return body
     return tag("details", tag("summary", f"{said[:140]}…"), body, class_="long")
+
+
+# --- trajectories side by side: corresponding ops in one row, and their differences marked ---
+
+
+def aligned(trajectories: Sequence[Sequence[Line]]) -> list[Row]:
+    """Returns rows of corresponding ops in the order of the first trajectory, with extra ops of others in between."""
+    first = list(trajectories[0])
+    rows: list[Row] = [[line, *([None] * (len(trajectories) - 1))] for line in first]
+    gaps: dict[int, list[Row]] = {}
+    for column, other in enumerate(trajectories[1:], 1):
+        matcher = difflib.SequenceMatcher(None, [*map(_what, first)], [*map(_what, other)], autojunk=False)
+        for _, start, end, there, until in matcher.get_opcodes():
+            paired = min(end - start, until - there) if _alike(first[start:end], other[there:until]) else 0
+            for n in range(paired):
+                rows[start + n][column] = other[there + n]
+            for line in other[there + paired : until]:
+                row: Row = [None] * len(trajectories)
+                row[column] = line
+                gaps.setdefault(end, []).append(row)
+    found: list[Row] = []
+    for place in range(len(first) + 1):
+        found += gaps.get(place, [])
+        found += rows[place : place + 1]
+    return found
+
+
+def _what(line: Line) -> str:
+    return words([line.get(name) for name in ("do", "on", "name", "arguments", "value")])
+
+
+def _alike(some: Sequence[Line], others: Sequence[Line]) -> bool:
+    """True if both stretches have the same ops, arguments aside."""
+    return [(one["do"], one.get("name")) for one in some] == [(one["do"], one.get("name")) for one in others]
+
+
+def outcome(line: Line) -> str:
+    """Returns an op's result in words."""
+    for how in ("crashed", "hung", "refused", "absent"):
+        if how in line:
+            return f"{how}: {line[how]}" + (f"\nat {line['where']}" if line.get("where") else "")
+    return lines(line.get("observed"))
+
+
+def differing(one: str, other: str) -> tuple[Html, Html]:
+    """Returns both texts with their differences marked, within a line if lines correspond."""
+    some, others = one.split("\n"), other.split("\n")
+    left: list[Html] = []
+    right: list[Html] = []
+    for _, start, end, there, until in difflib.SequenceMatcher(None, some, others, autojunk=False).get_opcodes():
+        for mine, theirs in itertools.zip_longest(some[start:end], others[there:until]):
+            first, second = _marked(mine, theirs)
+            left += [] if first is None else [first]
+            right += [] if second is None else [second]
+    return join(left, "\n"), join(right, "\n")
+
+
+def _marked(one: str | None, other: str | None) -> tuple[Html | None, Html | None]:
+    if one == other:
+        same = text(one)
+        return same, same
+    if one is None or other is None:
+        return (None if one is None else tag("mark", one)), (None if other is None else tag("mark", other))
+    most = min(len(one), len(other))
+    head = next((n for n in range(most) if one[n] != other[n]), most)
+    tail = next((n for n in range(most - head) if one[-1 - n] != other[-1 - n]), most - head)
+    parts = [(said[:head], said[head : len(said) - tail], said[len(said) - tail :]) for said in (one, other)]
+    first, second = (
+        join([begin, tag("mark", inner) if inner else tag("mark", "∅", title="nothing here"), end])
+        for begin, inner, end in parts
+    )
+    return first, second

@@ -1,16 +1,20 @@
-"""Overview: the verdict on training, coverage, and failure rate."""
+"""Page of a report: the verdict on training, the findings, coverage, and failure rate."""
 
 from __future__ import annotations
 
+import base64
+import functools
+import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from quintain.audit.facts.data import is_dict
 from quintain.audit.facts.failure_rate import ENOUGH, LINE
 from quintain.audit.kernel.finding import CLASSES
 
-from . import pictures
+from . import findings, pictures
 from .markup import Html, join, plural, tag
 
 Document = dict[str, Any]
@@ -85,33 +89,24 @@ def coverage(document: Document) -> Html:
         numbers = [n for (_, of), more in places.items() if of == class_ for n in more]
         cells += [tag("a", f"finding {n}", href=f"#finding-{n}", class_="chip found") for n in numbers]
         why = document["coverage"].get(class_, "checked")
-        reason = why.removeprefix("not_checked: ") if why != "checked" else _skipped(checks)
-        rows.append(
-            tag(
-                "tr",
-                tag("th", name, scope="row"),
-                tag("td", join(cells, " ") if cells else tag("span", reason, class_="quiet")),
-                tag("td", _done(checks), class_="count"),
-                tag("td", reason if cells else None, class_="quiet reason"),
-            )
-        )
-    head = tag(
-        "tr", *(tag("th", name, scope="col") for name in ("Class", "Checks", "Looked", "Not looked at, because"))
-    )
-    legend = join(
-        (tag("span", tag("span", STATUS[key], class_=f"mark {key}"), said) for key, said in _LEGEND.items()), " "
-    )
-    table = tag("table", tag("thead", head), tag("tbody", *rows), class_="grid")
-    return tag(
-        "section",
-        tag("h2", "Coverage", id="coverage"),
-        tag("p", legend, class_="legend"),
-        table,
-        _every(document["checks"]),
-    )
+        skipped = "; ".join(sorted({one["reason"] for one in checks if one["reason"]}))
+        reason = why.removeprefix("not_checked: ") if why != "checked" else skipped
+        looked = sum(one["status"] != "not_checked" for one in checks)
+        said = tag("td", join(cells, " ") if cells else tag("span", reason, class_="quiet"))
+        count = tag("td", f"{looked} of {len(checks)}" if checks else "", class_="count")
+        last = tag("td", reason if cells else None, class_="quiet reason")
+        rows.append(tag("tr", tag("th", name, scope="row"), said, count, last))
+    keys = (tag("span", tag("span", STATUS[key], class_=f"mark {key}"), said) for key, said in _LEGEND.items())
+    legend = tag("p", join(keys, " "), class_="legend")
+    table = _table(("Class", "Checks", "Looked", "Not looked at, because"), rows, "grid")
+    return tag("section", tag("h2", "Coverage", id="coverage"), legend, table, _every(document["checks"]))
 
 
-_HEADS = ("Class", "Checks", "Looked", "Not looked at, because")
+def _table(heads: tuple[str, ...], rows: list[Html], style: str) -> Html:
+    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads)))
+    return tag("table", head, tag("tbody", *rows), class_=style)
+
+
 _LEGEND = {
     "checked": "looked, nothing found",
     "found": "found something",
@@ -122,29 +117,18 @@ _LEGEND = {
 
 def _chip(check: dict[str, Any], findings: list[int]) -> Html:
     status = "found" if findings else check["status"]
-    inside = [
-        tag("span", STATUS[status], class_=f"mark {status}", aria_label=_LEGEND[status], role="img"),
-        check["check"],
-    ]
+    mark = tag("span", STATUS[status], class_=f"mark {status}", aria_label=_LEGEND[status], role="img")
+    inside = [mark, check["check"]]
     title = check["reason"] or check["about"] or None
     if findings:
         return tag("a", *inside, href=f"#finding-{findings[0]}", class_="chip found", title=title)
     return tag("span", *inside, class_=f"chip {status}", title=title)
 
 
-def _done(checks: list[dict[str, Any]]) -> str:
-    return f"{sum(one['status'] != 'not_checked' for one in checks)} of {len(checks)}" if checks else ""
-
-
-def _skipped(checks: list[dict[str, Any]]) -> str:
-    return "; ".join(sorted({one["reason"] for one in checks if one["reason"]}))
-
-
 def _every(checks: list[dict[str, Any]]) -> Html | None:
     """Returns a folded table of all checks with their questions."""
     if not checks:
         return None
-    head = ("Check", "Question", "Status", "Compared", "Probes", "Found", "Seconds")
     rows = [
         tag(
             "tr",
@@ -156,8 +140,7 @@ def _every(checks: list[dict[str, Any]]) -> Html | None:
         )
         for one in checks
     ]
-    heads = tag("thead", tag("tr", *(tag("th", said, scope="col") for said in head)))
-    table = tag("table", heads, tag("tbody", *rows), class_="every")
+    table = _table(("Check", "Question", "Status", "Compared", "Probes", "Found", "Seconds"), rows, "every")
     region = tag("div", table, class_="scroll", tabindex=0, role="region", aria_label="All checks")
     return tag("details", tag("summary", f"All {plural(len(checks), 'check')}: what each asks, and how often"), region)
 
@@ -178,21 +161,11 @@ def failures(document: Document) -> Html:
     scores: Any = one.get("scores")
     drawn = None
     if is_dict(scores) and scores:
-        labels = list(scores)
-        drawn = pictures.histogram(f"Scores of these {plural(one['episodes'], 'episode')}", labels, _episodes(scores))
+        labels, counts = list(scores), [float(one) for one in scores.values()]
+        drawn = pictures.histogram(
+            f"Scores of these {plural(one['episodes'], 'episode')}", labels, {"episodes": counts}
+        )
     return tag("section", tag("h2", "Failure rate", id="failures"), picture, drawn)
-
-
-def _episodes(scores: dict[str, Any]) -> dict[str, Sequence[float]]:
-    return {"episodes": [float(one) for one in scores.values()]}
-
-
-def load(document: Document) -> Html | None:
-    """Returns the latency under load; None if it was not measured for the whole subject."""
-    points = document.get("load")
-    if not pictures.is_load(points):
-        return None
-    return tag("section", tag("h2", "Load", id="load"), pictures.load(points))
 
 
 def contents(document: Document) -> Iterator[Html]:
@@ -211,3 +184,55 @@ def contents(document: Document) -> Iterator[Html]:
         for number, one in enumerate(document["findings"], 1)
     ]
     yield tag("ol", *rows, class_="contents")
+
+
+def page(document: dict[str, Any]) -> str:
+    """Returns the HTML page of a report.
+
+    Args:
+        document: Result of `quintain.audit.report.document.document`, or content of report.json.
+    """
+    every = [findings.section(number, one) for number, one in enumerate(document["findings"], 1)]
+    body = tag(
+        "body",
+        tag("a", "Skip to the findings", href="#findings", class_="skip"),
+        header(document),
+        tag(
+            "main",
+            tag("section", tag("h2", "Findings", id="findings"), *contents(document)),
+            *every,
+            coverage(document),
+            failures(document),
+        ),
+        tag("footer", "Made by ", tag("code", "quintain audit"), "; the same is in ", tag("code", "report.json"), "."),
+        tag("script", Html(_file("script.js"))),
+    )
+    return f"<!doctype html>\n{tag('html', _head(document), body, lang='en')}\n"
+
+
+def _head(document: dict[str, Any]) -> Html:
+    """Returns the head; its content security policy allows only the page's own script and style."""
+    style, script = _file("style.css"), _file("script.js")
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name_="color-scheme", content="light dark"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", f"Audit of {document['subject']}"),
+        tag("style", Html(style)),
+    )
+
+
+@functools.cache
+def _file(name: str) -> str:
+    return Path(__file__).with_name(name).read_text("utf-8")
+
+
+def _hash(source: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()

@@ -1,4 +1,4 @@
-"""Inline SVG pictures: a rate against its limit, histograms, and latency under load.
+"""Inline SVG pictures: a rate against its limit, and histograms.
 
 Colours come from the page's stylesheet, for light, dark and print. Each picture has its numbers as a text alternative.
 """
@@ -6,9 +6,9 @@ Colours come from the page's stylesheet, for light, dark and print. Each picture
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
-from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.data import is_dict, is_list
 
 from .markup import Html, join, tag
 
@@ -71,74 +71,25 @@ def histogram(title: str, labels: Sequence[str], counts: dict[str, Sequence[floa
         for place in range(min(places, len(numbers)))
     ]
     every = max(1, -(-places // 8))
-    names = [_text(_short(labels[n]), 50 + (n + 0.5) * wide, 168) for n in range(0, places, every)]
+    short = [label if len(label) <= 11 else label[:10] + "…" for label in labels]
+    names = [_text(short[n], 50 + (n + 0.5) * wide, 168) for n in range(0, places, every)]
     top = f"{most:.0%}" if is_shared else f"{most:,.0f}"
-    alternative = "; ".join(f"{name}: {_pairs(labels, numbers)}" for name, numbers in counts.items())
+    pairs = {name: zip(labels, numbers, strict=False) for name, numbers in counts.items()}
+    said = (f"{name}: " + ", ".join(f"{label} {count:g}" for label, count in pairs[name]) for name in counts)
     axis = tag("line", class_="axis", x1=50, x2=_WIDE - 10, y1=150, y2=150)
-    picture = _svg(178, f"{title}. {alternative}", axis, _text(top, 44, 26, style="end"), *bars, *names)
+    picture = _svg(178, f"{title}. {'; '.join(said)}", axis, _text(top, 44, 26, style="end"), *bars, *names)
     more = f"{title}, the first {places} of {len(labels)}" if len(labels) > places else title
-    return tag("figure", tag("figcaption", more, _legend(list(counts)) if is_shared else None), picture)
-
-
-def _pairs(labels: Sequence[str], numbers: Sequence[float]) -> str:
-    return ", ".join(f"{label} {number:g}" for label, number in zip(labels, numbers, strict=False))
-
-
-def load(points: Sequence[dict[str, Any]]) -> Html:
-    """Returns latency percentiles and errors against calls per second, as a picture and a table."""
-    names = [name for name in ("p50", "p95", "p99") if any(is_number(point.get(name)) for point in points)]
-    most = max((float(point[name]) for point in points for name in names if is_number(point.get(name))), default=0) or 1
-    fast = max((float(point["qps"]) for point in points), default=0) or 1
-
-    def at(point: dict[str, Any], name: str) -> tuple[float, float]:
-        return round(56 + (_WIDE - 76) * point["qps"] / fast, 1), round(150 - 130 * point[name] / most, 1)
-
-    drawn: list[Html] = []
-    for series, name in enumerate(names):
-        there = [at(point, name) for point in points if is_number(point.get(name))]
-        path = " ".join(f"{'L' if place else 'M'}{x} {y}" for place, (x, y) in enumerate(there))
-        drawn.append(tag("path", class_=f"curve {_SERIES[series]}", d=path))
-        drawn += [tag("circle", class_=f"dot {_SERIES[series]}", cx=x, cy=y, r=3.5) for x, y in there]
-    ticks = [_text(f"{point['qps']:g}", at(point, names[0])[0], 168) for point in points if names and names[0] in point]
-    axis = tag("line", class_="axis", x1=50, x2=_WIDE - 10, y1=150, y2=150)
-    numbers = "; ".join(", ".join(f"{key} {value}" for key, value in point.items()) for point in points)
-    picture = _svg(190, f"Latency under load. {numbers}", axis, _text(f"{most:g}", 50, 26, style="end"), *drawn, *ticks,
-                   _text("calls per second", _WIDE / 2, 186))  # fmt: skip
-    caption = tag("figcaption", "Latency under load ", _legend(names))
-    return tag("figure", caption, picture, _numbers(points))
-
-
-def _numbers(points: Sequence[dict[str, Any]]) -> Html:
-    names = list(dict.fromkeys(name for point in points for name in point))
-    head = tag("tr", *(tag("th", name, scope="col") for name in names))
-    rows = [tag("tr", *(tag("td", _number(point.get(name))) for name in names)) for point in points]
-    return tag(
-        "div", tag("table", tag("thead", head), tag("tbody", *rows), class_="numbers"), class_="scroll", tabindex=0
-    )
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,.4g}" if is_number(value) else "" if value is None else str(value)
+    keys = (tag("span", name, class_=f"key {_SERIES[place % 4]}") for place, name in enumerate(counts))
+    legend = tag("span", join(keys, " "), class_="legend") if is_shared else None
+    return tag("figure", tag("figcaption", more, legend), picture)
 
 
 def found(value: Any) -> Iterator[Html]:
-    """Yields pictures of a finding's value: `histograms` by name, with labels and counts by series; `load`."""
-    if not is_dict(value):
-        return
-    drawings: Any = value.get("histograms")
-    if is_dict(drawings):
-        for title, one in drawings.items():
-            if is_dict(one) and is_list(one.get("labels")) and is_dict(one.get("counts")):
-                yield histogram(title, [str(label) for label in one["labels"]], one["counts"])
-    if is_load(points := value.get("load")):
-        yield load(points)
-
-
-def is_load(points: Any) -> TypeGuard[list[dict[str, Any]]]:
-    """True if a value is a list of measurements under load."""
-    return is_list(points) and bool(points) and all(is_dict(one) and is_number(one.get("qps")) for one in points)
+    """Yields pictures of a finding's value: `histograms` by name, with labels and counts by series."""
+    drawings: Any = value.get("histograms") if is_dict(value) else None
+    for title, one in drawings.items() if is_dict(drawings) else ():
+        if is_dict(one) and is_list(one.get("labels")) and is_dict(one.get("counts")):
+            yield histogram(title, [str(label) for label in one["labels"]], one["counts"])
 
 
 def _svg(high: int, alternative: str, *inside: Html) -> Html:
@@ -147,12 +98,3 @@ def _svg(high: int, alternative: str, *inside: Html) -> Html:
 
 def _text(said: str, x: float, y: float, *, style: str = "") -> Html:
     return tag("text", said, x=round(x, 1), y=y, class_=style or None)
-
-
-def _short(label: str) -> str:
-    return label if len(label) <= 11 else label[:10] + "…"
-
-
-def _legend(names: Sequence[str]) -> Html:
-    parts = [tag("span", name, class_=f"key {_SERIES[place % 4]}") for place, name in enumerate(names)]
-    return tag("span", join(parts, " "), class_="legend")

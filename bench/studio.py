@@ -1,0 +1,355 @@
+"""The studio on a run of 100,000 episodes: index, table, episodes of 600 and 5,000 turns, search, changes, recorder.
+
+The run is made from a seed: 2 to 20 turns, groups of 8, 2 % failed, 50 policy versions. Headless Chromium shows it at
+1400 x 900. CPU is that of the page's main thread in thread time, which a busy machine does not distort; seconds to
+paint and between frames are wall time, and only mean something on an idle one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import itertools
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from _table import Row, cpu, main, note, row
+
+import quintain as qn
+from quintain import codec, plugins
+from quintain.models import Oracle
+from quintain.record import RunFolder
+from quintain.rollout import rollout
+from quintain.rollouts import rollouts
+from quintain.studio import player
+from quintain.studio.folders import Runs
+from quintain.studio.index import Index
+from quintain.studio.page import STATIC
+from quintain.studio.recorder import Recorder
+from quintain.trace import End, Level, Message, Reply, Reward, Step, ToolCall, Trace, Turn, Usage
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+from tests.studio.studio import Reading, missing, started  # noqa: E402  # the tests' own driver of Chromium
+
+REPEATS = 3
+FRAMES = 120
+RUN = "big"
+LONG = {600: "long", 5000: "longest"}
+ROWS = "document.querySelectorAll('.scroller .line').length"
+COUNT = "document.querySelector('[role=status]')?.textContent"
+WORDS = [f"word{n}" for n in range(2000)]
+TOOLS = [f"tool_{n}" for n in range(28)]
+CRITERIA = [f"criterion_{n}" for n in range(9)]
+
+
+def turns(dice: random.Random) -> list[Turn]:
+    """Returns 400 different turns of about 1.2 KB, of which episodes are made."""
+    found: list[Turn] = []
+    for n in range(400):
+        call = ToolCall(f"c{n}", dice.choice(TOOLS), json.dumps({"id": n, "words": dice.choices(WORDS, k=6)}))
+        step = Step(call, " ".join(dice.choices(WORDS, k=90)), is_error=n % 7 == 0)
+        reply = Reply(Message("assistant", " ".join(dice.choices(WORDS, k=20)), calls=(call,)), usage=Usage(900, 60))
+        reward = Reward(name="progress", level=Level.TURN, raw=0.1, value=0.1, turn=0)
+        found.append(Turn(index=n, reply=reply, steps=(step,), rewards=(reward,), state_digest=f"{n // 3:032x}"))
+    return found
+
+
+def episode(dice: random.Random, pool: list[Turn], n: int, count: int) -> Trace:
+    """Returns an episode of `count` turns."""
+    made: list[Turn] = []
+    for index in range(count):
+        turn = pool[dice.randrange(len(pool))]
+        reply = msgspec.structs.replace(turn.reply, policy_version=n // 2000)
+        made.append(msgspec.structs.replace(turn, index=index, reply=reply))
+    score = float(dice.random() < 0.5)
+    rewards = [Reward(name=name, level=Level.TRAJECTORY, raw=score, value=score) for name in CRITERIA]
+    trace = Trace(
+        environment="desk", fingerprint="f", tools_digest="t", split="train", task=f"task-{n // 8}", task_digest="d",
+        tags={"level": "hard" if n % 3 else "easy"}, seed=1, member=n % 8, agent="policy", config=qn.Config(),
+        turns=made, end=End.TERMINATED, reason="the agent answered", rewards=rewards, score=score,
+    )  # fmt: skip
+    if dice.random() < 0.02:
+        trace.fail(qn.errors.blame(KeyError("x"), component="S", kind="quintain:tool_bug", stage="agent", turn=count))
+    return trace
+
+
+def make(folder: Path, episodes: int, long: list[int]) -> None:
+    """Writes the run."""
+    dice = random.Random(7)  # noqa: S311  # not for secrets
+    pool = turns(dice)
+    folder.mkdir(parents=True)
+    with (folder / "traces.jsonl").open("wb") as file:
+        for n in range(episodes):
+            file.write(episode(dice, pool, n, dice.randint(2, 20)).to_json() + b"\n")
+        for count, name in zip(long, LONG.values(), strict=True):
+            trace = episode(dice, pool, 0, count)
+            trace.task, trace.failure, trace.end = name, None, End.TERMINATED
+            file.write(trace.to_json() + b"\n")
+    (folder / "run.json").write_bytes(codec.json({"name": "desk", "agent": "policy", "split": "train"}))
+
+
+INDEXING = """
+import re, sys, time
+from pathlib import Path
+from quintain.studio.index import Index
+def most_kb():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+before, began = most_kb(), time.process_time()
+index = Index(sys.argv[1], sys.argv[2])
+index.update()
+print(time.process_time() - began, (most_kb() - before) / 1024)
+"""
+
+
+def of_index(folder: Path, home: Path, episodes: int) -> Iterator[Row]:
+    """Indexing in a fresh process, and search, with what the file's pages cost in it."""
+    runs = Runs([folder.parent], home / "quintain" / "studio")
+    file = runs[RUN].index.file  # Where the studio will look for it.
+    runs.close()
+    said = subprocess.run(
+        [sys.executable, "-c", INDEXING, str(folder), str(file)], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout.split()
+    yield row(f"index {episodes:,} episodes", float(said[0]), "s CPU", goal=10)
+    yield row("memory for it", float(said[1]), "MB", goal=100)
+    index = Index(folder, file)
+    yield row("search the whole run", cpu(lambda: index.search("word77 word1999"), repeats=REPEATS), "s CPU", goal=2)
+    index.close()
+
+
+class Page:
+    """The studio in a browser, and what it spends."""
+
+    def __init__(self, browser: Reading, address: str) -> None:
+        self.browser, self.address = browser, address
+        browser.resize(1400, 900)
+        browser.send("Performance.enable", timeDomain="threadTicks")
+        browser.show(address)  # The token becomes a cookie.
+        browser.until("document.querySelector('table.runs tbody tr')")
+
+    def metric(self, name: str) -> float:
+        found = self.browser.send("Performance.getMetrics")["metrics"]
+        return float(next(one["value"] for one in found if one["name"] == name))
+
+    def cpu_ms(self, act: Callable[[], object]) -> float:
+        """Milliseconds of the page's main thread."""
+        before = self.metric("TaskDuration")
+        act()
+        after = self.metric("TaskDuration")
+        return 1000 * (after - before if after >= before else after)  # Another process has begun at 0.
+
+    def heap_mb(self) -> float:
+        self.browser.send("HeapProfiler.collectGarbage")
+        return float(self.browser.run("performance.memory.usedJSHeapSize")) / 2**20  # With typed arrays.
+
+    def load(self, place: str, ready: str) -> tuple[float, float, float]:
+        """Loads the page at a place; CPU in ms, seconds to the first paint, and to what is waited for."""
+        self.browser.send("Page.navigate", url="about:blank")
+        self.browser.until("location.href === 'about:blank'")
+        seconds = [0.0, 0.0]
+
+        def act() -> None:
+            self.browser.send("Page.navigate", url=f"{self.address.partition('?')[0]}{place}")
+            self.browser.until(f"document.readyState === 'complete' && {ready}")
+            paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
+            seconds[:] = [self.browser.run(paint) / 1000, self.browser.run("performance.now()") / 1000]
+
+        spent = self.cpu_ms(act)
+        return spent, seconds[0], seconds[1]
+
+    def go(self, place: str, ready: str) -> None:
+        self.browser.run(f"location.hash = {place!r}")
+        self.browser.until(ready)
+
+    def scroll(self, box: str, frames: int) -> tuple[float, float]:
+        """Scrolls by frames: CPU of a frame in ms, and the interval that 95 % of frames keep."""
+        script = f"""new Promise(done => {{
+            const box = {box}; const times = [];
+            const next = now => {{
+                times.push(now); box.scrollTop += 97;
+                if (times.length > {frames}) done(times); else requestAnimationFrame(next);
+            }};
+            requestAnimationFrame(next);
+        }})"""
+        times: list[float] = []
+        spent = self.cpu_ms(lambda: times.extend(self.browser.run(script)))
+        steps = sorted(b - a for a, b in itertools.pairwise(times))
+        return spent / frames, steps[int(0.95 * (len(steps) - 1))]
+
+
+def medians(measured: list[tuple[float, ...]]) -> list[float]:
+    return [statistics.median(column) for column in zip(*measured, strict=True)]
+
+
+def of_table(page: Page, folder: Path, frames: int) -> Iterator[Row]:
+    """The table of all episodes."""
+    browser, place = page.browser, f"#/{RUN}/episodes"
+    done = f"{ROWS} > 5 && !{COUNT}.includes('read')"
+    page.load(place, done)  # The server has the columns from now on.
+    spent, paint, shown = medians([page.load(place, done) for _ in range(REPEATS)])
+    yield row("open the table", spent, "ms CPU", goal=250)
+    yield row("open the table, first paint", paint, "s", goal=0.3)
+    yield row("open the table, rows", shown, "s", goal=1)
+    yield row("open the table, heap", page.heap_mb(), "MB", goal=40)
+    where = f"{place}?where=score%3C1%20tool:tool_3"
+    full = browser.run(COUNT)
+
+    def filtered() -> None:
+        page.go(place, f"{COUNT} === {full!r}")
+        spend.append(page.cpu_ms(lambda: page.go(where, f"{COUNT} !== {full!r}")))
+
+    def ordered(key: str) -> None:
+        page.go(place, "!document.querySelector('[aria-sort=descending]')")
+        spend.append(
+            page.cpu_ms(lambda: page.go(f"{place}?sort=-{key}", "document.querySelector('[aria-sort=descending]')"))
+        )
+
+    spend: list[float] = []
+    for _ in range(REPEATS):
+        filtered()
+    yield row("filter", statistics.median(spend), "ms CPU", goal=50)
+    spend.clear()
+    for _ in range(REPEATS):
+        ordered("turns")
+    yield row("sort", statistics.median(spend), "ms CPU", goal=50)
+    page.go(place, f"{COUNT} === {full!r}")
+    browser.run(EVENTS)
+    for _ in range(frames):
+        browser.press("j")
+    took = sorted(browser.run("window.took"))
+    # The browser reports only what takes 16 ms or more.
+    yield row("key to paint, 95 % of keys", took[int(0.95 * len(took))] if took else 16, "ms", goal=50)
+    browser.run("document.querySelector('.scroller').scrollTop = 0")
+    each, _ = page.scroll("document.querySelector('.scroller')", frames)
+    yield row("scroll the table", each, "ms CPU a frame", goal=4)
+    dice = random.Random(8)  # noqa: S311  # not for secrets
+    line = episode(dice, turns(dice), 9_000_000, 5).to_json() + b"\n"
+    with (folder / "traces.jsonl").open("ab") as file:
+        file.write(line)
+    began = time.perf_counter()
+    browser.until(f"{COUNT} !== {full!r}")
+    yield row("a new line is in the table", time.perf_counter() - began, "s", goal=1.5)
+
+
+def of_episode(page: Page, count: int, name: str, frames: int) -> Iterator[Row]:
+    """One long episode. The table is open before, so the index is not counted."""
+    most = {600: (150, 3), 5000: (600, 8)}.get(count, (None, None))
+    ready, place = f"document.querySelectorAll('section.turn').length === {count}", f"#/{RUN}/e/{name}/0"
+    table = f"#/{RUN}/episodes"
+    opened: list[tuple[float, ...]] = []
+    for _ in range(REPEATS):
+        page.go(table, f"{ROWS} > 5")
+        before, began = page.heap_mb(), time.perf_counter()
+        spent = page.cpu_ms(lambda: (page.go(place, ready), page.browser.run(PAINTED)))
+        opened.append((spent, time.perf_counter() - began, page.heap_mb() - before))
+    spent, wall, heap = medians(opened)
+    yield row(f"open {count:,} turns", spent, "ms CPU", goal=most[0])
+    yield row(f"open {count:,} turns, seconds", wall, "s", goal=0.5 if count == 600 else None)
+    yield row(f"open {count:,} turns, heap", heap, "MB", goal=15 if count == 600 else None)
+    each, interval = page.scroll("document.scrollingElement", frames)
+    yield row(f"scroll {count:,} turns", each, "ms CPU a frame", goal=most[1])
+    yield row(f"scroll {count:,} turns, 95 % of frames", interval, "ms", goal=20 if count == 600 else None)
+    target = count * 2 // 3
+    top = "Math.abs(document.activeElement.getBoundingClientRect().top)"
+    settled = f"document.activeElement.id === 't{target}' && {top} < 8"
+    jump = page.cpu_ms(lambda: (page.go(f"{place}?t={target}", settled), page.browser.run(PAINTED)))
+    off = page.browser.run(top)
+    yield row(f"jump to a turn of {count:,}", jump, "ms CPU", goal=50)
+    yield row(f"jump to a turn of {count:,}, off by", off, "pixels", goal=4)
+    found = page.cpu_ms(lambda: page.browser.run(f"window.find('turn {count - 1}')"))
+    yield row(f"find in the page of {count:,} turns", found / 1000, "s CPU", goal=0.1 if count == 600 else 0.5)
+
+
+EVENTS = """(window.took = [], new PerformanceObserver(list => {
+    for (const one of list.getEntries()) if (one.name === "keydown") window.took.push(one.duration);
+}).observe({type: "event", durationThreshold: 16}), 1)"""
+PAINTED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
+
+
+def of_changes() -> Row:
+    """A replay of an episode of `sales`, in the process that has the environment."""
+    env = plugins.environment("sales")
+    done = [asyncio.run(rollout(env, task, Oracle(), split="test")).trace for task in env.tasks("test")[:40]]
+    trace = min(done, key=lambda one: abs(sum(len(turn.steps) for turn in one.turns) - 12))
+    steps, line = sum(len(turn.steps) for turn in trace.turns), trace.to_json()
+    spent = cpu(lambda: player.played(env, line), repeats=5)
+    return row(f"changes of an episode of {steps} steps", 1000 * spent, "ms CPU", goal=60)
+
+
+class Counter(qn.State):
+    """A world with one tool."""
+
+    n: int = 0
+
+    @qn.tool
+    def add(self, number: int) -> str:
+        """Add a number.
+
+        Args:
+            number: The number.
+        """
+        self.n += number
+        return "and a result of some length " * 16
+
+
+@qn.reward
+def fine(_: qn.EpisodeView[Counter]) -> float:
+    return 1.0
+
+
+def of_recorder(episodes: int) -> Row:
+    """The recorder's share of a turn: runs with it less runs without it, the least of each."""
+    env = qn.Environment(
+        "counter", tasks=lambda _: [qn.Task(id=f"t{n}", prompt="go", start=Counter) for n in range(episodes)],
+        harness=qn.ToolLoop(), verifier=qn.Verifier(fine), state=Counter,
+        config=qn.Config(concurrency=1, max_turns=200),
+    )  # fmt: skip
+
+    async def model(_: Any) -> Reply:
+        return Reply(Message("assistant", "I add a number to it.", calls=(ToolCall("c", "add", '{"number": 3}'),)))
+
+    def played(*, recorded: bool) -> None:
+        async def run() -> None:
+            with tempfile.TemporaryDirectory() as place, RunFolder(place, {}) as folder, Recorder(folder) as recorder:
+                async for _ in rollouts(recorder.watch(env) if recorded else env, model, env.tasks("test")):
+                    pass
+
+        asyncio.run(run())
+
+    with_, without = (cpu(lambda on=on: played(recorded=on), repeats=5) for on in (True, False))
+    return row("flight recorder", 1e6 * (with_ - without) / (200 * episodes), "us CPU a turn", goal=6)
+
+
+def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
+    episodes, long, frames = (300, [60, 200], 5) if quick else (100_000, [*LONG], FRAMES)
+    yield of_changes()
+    yield of_recorder(1 if quick else 40)
+    with contextlib.ExitStack() as held:
+        home = Path(held.enter_context(tempfile.TemporaryDirectory()))
+        folder = home / "runs" / RUN
+        make(folder, episodes, long)
+        yield from of_index(folder, home, episodes)
+        if reason := missing():
+            note(f"no rows of the page: {reason}")
+            return
+        loaded = sum(len(gzip.compress((STATIC / name).read_bytes())) for name in ("studio.js", "studio.css"))
+        yield row("what the browser loads, compressed", loaded / 1024, "KB", goal=100)
+        address = held.enter_context(started(folder.parent, home))
+        page = Page(held.enter_context(Reading()), address)
+        yield from of_table(page, folder, frames)
+        for count, name in zip(long, LONG.values(), strict=True):
+            yield from of_episode(page, count, name, frames)
+
+
+if __name__ == "__main__":
+    main("The studio", measure)

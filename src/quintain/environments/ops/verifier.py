@@ -1,0 +1,119 @@
+"""V: the root causes are named, the right repair is made, and nothing else has changed. Each is 0 or 1."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import quintain as qn
+from quintain.authoring import per_task, sound_call
+from quintain.environments.faults import reach
+from quintain.trace import plain
+
+from .description import tables
+from .draft import Part, Truth, played
+from .goals import Verdict, changes, compare, content
+from .state import Production
+
+
+@per_task(content)
+def verdict(task: qn.Task[Any], world: Production) -> Verdict:
+    """Returns the comparison of a world with the one that the right repair leads to."""
+    start = task.world()
+    return compare(_wanted(task, start), changes(start, world))
+
+
+@per_task(lambda _: 0)
+def _wanted(task: qn.Task[Any], start: Production) -> dict[Any, Any]:
+    return changes(start, played(start, task.truth.repair))
+
+
+def right(truth: Truth, world: Production) -> int:
+    """Returns how many root causes are reported."""
+    return len({_named(one) for one in world.findings} & {_named(one) for one in truth.findings})
+
+
+def _named(finding: Any) -> tuple[str, str, str]:
+    return finding.cause, finding.service.strip().casefold(), finding.culprit.strip().casefold()
+
+
+def holds(text: str, fact: str) -> bool:
+    """Returns whether a text has a fact as a word of its own; case and spaces do not count."""
+    words = r"\s+".join(map(re.escape, fact.casefold().split()))
+    return re.search(rf"(?<![\w.-]){words}(?![\w-]|\.\w)", text.casefold()) is not None
+
+
+def share(text: str, part: Part, task: qn.Task[Any]) -> float:
+    """Returns the share of the facts of a part that a report holds; each other name that could be meant takes one off.
+
+    Such a name is the key of a row beside a fact that is a key, if neither the question nor the right report has it.
+    """
+    start: Production = task.world()
+    given = f"{task.prompt}\n{part.ask}\n{part.say}"
+    meant = [start.table(name) for name in tables()]
+    others = {key for table in meant if any(fact in table for fact in part.facts) for key in table}
+    wrong = [key for key in others if not key.isalpha() and holds(text, key) and not holds(given, key)]
+    right = sum(holds(text, fact) for fact in part.facts)
+    return max(0, right - len(wrong)) / len(part.facts)
+
+
+@qn.reward(level="turn", low=-1.0, high=1.0)
+def progress(turn: qn.TurnView[Production]) -> qn.Score:
+    """Share of the wanted changes and findings that a turn reached, less those that it undid."""
+    if content(turn.before) == content(turn.after):
+        return qn.Score(0.0)
+    before, after = verdict(turn.task, turn.before), verdict(turn.task, turn.after)
+    truth: Truth = turn.task.truth
+    reached = len(before.missing) - len(after.missing) + right(truth, turn.after) - right(truth, turn.before)
+    return qn.Score(reached / (after.total + len(truth.findings) or 1))
+
+
+@qn.phase()
+def located(turn: qn.TurnView[Production]) -> bool:
+    """A call has shown a culprit."""
+    truth: Truth = turn.task.truth
+    texts = [plain(step.observation) for step in turn.turn.steps if not step.is_error]
+    return any(holds(text, culprit) for text in texts for culprit in truth.culprits)
+
+
+@qn.phase(after="located")
+def repaired_it(turn: qn.TurnView[Production]) -> bool:
+    """All wanted changes are made."""
+    return not verdict(turn.task, turn.after).missing
+
+
+@qn.phase(after="repaired_it")
+def reported_it(turn: qn.TurnView[Production]) -> bool:
+    """All root causes are reported as well."""
+    truth: Truth = turn.task.truth
+    return right(truth, turn.after) == len(truth.findings)
+
+
+@qn.reward
+def diagnosed(outcome: qn.EpisodeView[Production]) -> qn.Score:
+    """Scores 1 when exactly the root causes are reported, each with its service and culprit."""
+    truth: Truth = outcome.task.truth
+    wrong = len(outcome.state.findings) - right(truth, outcome.state)
+    lacking = len(truth.findings) - right(truth, outcome.state)
+    reason = "" if not (wrong or lacking) else f"{lacking} root causes are not reported, {wrong} wrong ones are"
+    return qn.Score(float(not reason), reason)
+
+
+@qn.reward
+def repaired(outcome: qn.EpisodeView[Production]) -> qn.Score:
+    """Scores 1 when all changes of the right repair are made."""
+    reach(outcome.state)
+    missing = verdict(outcome.task, outcome.state).missing
+    return qn.Score(float(not missing), "; ".join(missing))
+
+
+@qn.reward
+def untouched(outcome: qn.EpisodeView[Production]) -> qn.Score:
+    """Scores 1 when nothing else has changed."""
+    stray = verdict(outcome.task, outcome.state).stray
+    return qn.Score(float(not stray), "; ".join(stray))
+
+
+verifier = qn.Verifier(
+    sound_call, progress, located, repaired_it, reported_it, diagnosed, repaired, untouched, combine="product"
+)

@@ -1,0 +1,102 @@
+"""The account: the world's fields, and reading that all rules share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from quintain.resources.web import HttpRequest, HttpResponse, HttpTool
+from quintain.resources.web.rows import find, select
+
+from .tables import GroupMembership, User
+
+AGENTS = ("agent", "admin")
+
+
+@functools.lru_cache(maxsize=4096)
+def moment(at: float) -> str:
+    """Returns a time as rows hold it."""
+    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@functools.lru_cache(maxsize=4096)
+def seconds(text: str) -> float:
+    """Returns a time in seconds since epoch.
+
+    Raises:
+        ValueError: The text is not a time.
+    """
+    found = datetime.fromisoformat(text)
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def record(value: Any) -> dict[str, Any]:
+    """Returns an object of a request's JSON; an empty one if the value is not an object."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def listed(value: Any) -> list[Any]:
+    """Returns a list of a request's JSON; nothing as an empty list, another value as a list of one."""
+    if isinstance(value, list):
+        return [*cast(Iterable[Any], value)]
+    return [] if value is None else [value]
+
+
+def whole_number(value: Any) -> int | None:
+    """Returns a number of a request's JSON, which may be text; None if it is not a whole number of 63 bits."""
+    text = str(value)
+    return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+class Invalid(Exception):
+    """Error of a rule for fields: for each one texts and error names, and perhaps what else an entry says."""
+
+    def __init__(self, field: str, text: str, error: str | None = None, **more: Any) -> None:
+        super().__init__(text)
+        self.details: dict[str, list[dict[str, Any]]] = {field: [{"description": text, "error": error, **more}]}
+
+
+class Conflict(Exception):
+    """Error of a safe update whose stamp is not the ticket's."""
+
+
+class Desk(HttpTool):
+    """State of an account.
+
+    Attributes:
+        subdomain: Name of the account.
+        account_id: Number of the account.
+        limit: Requests per minute: 200 Team, 400 Professional, 700 Enterprise, 2,500 High Volume.
+        tickets: Number of the last ticket.
+        unsupported: Requests to endpoints that the clone does not have, by path.
+        indexed_at: Time of the base, whose text `zd_words` holds; empty without an index.
+        viewed: Views whose count was asked before; the first answer does not know it.
+    """
+
+    subdomain: str = "acme"
+    account_id: int = 18_735_614
+    limit: int = 700
+    tickets: int = 0
+    unsupported: dict[str, int] = {}
+    indexed_at: str = ""
+    viewed: list[int] = []
+
+    @property
+    def now(self) -> str:
+        """Present time as rows hold it."""
+        return moment(self.clock.now)
+
+    def user(self, id: int | None) -> User | None:
+        """Returns a user who was not deleted for good."""
+        return find(self.db, User, id)
+
+    def receive(self, sent: HttpRequest) -> HttpResponse:
+        """Answers what a webhook sends to an address outside; a company with the receiver in it overrides this."""
+        return HttpResponse()
+
+    def groups_of(self, user_id: int | None) -> list[int]:
+        """Returns the groups of an agent, the default one first."""
+        found = select(self.db, GroupMembership, 'user_id = ? ORDER BY "default" DESC, id', user_id)
+        return [one.group_id for one in found]

@@ -1,0 +1,352 @@
+"""Actions of rules, and the runs of triggers and automations."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from quintain.resources.web.rows import find, insert, marks, select
+
+from .account import AGENTS, Desk, listed, moment, record
+from .conditions import Now, compiled, sql
+from .sla import calendar
+from .tables import PRIORITIES, STATUSES, TYPES, AgentGroup, Automation, Comment, CustomStatus, Json, Mail, Ticket, User
+
+if TYPE_CHECKING:
+    from .commit import Update
+
+SWEPT = 1000
+"""Tickets that one automation changes in an hour at most."""
+HARD_CLOSE_S = 28 * 86_400
+"""Seconds after which a solved ticket is closed whatever the automations say."""
+STATE_ACTIONS = ("status", "type", "priority", "group_id", "assignee_id", "set_tags", "current_tags", "remove_tags",
+                 "custom_status_id", "ticket_form_id", "follower", "brand_id", "subject")  # fmt: skip
+ACTIONS = {
+    "trigger": (*STATE_ACTIONS, "notification_user", "notification_group", "notification_webhook",
+        "satisfaction_score", "cc",
+                "locale_id", "set_schedule"),
+    "automation": (*STATE_ACTIONS, "notification_user", "notification_group", "notification_webhook",
+                   "satisfaction_score", "cc", "locale_id"),
+    "macro": (*STATE_ACTIONS, "comment_value", "comment_value_html", "comment_mode_is_public", "cc"),
+}  # fmt: skip
+_TRIGGERS = "SELECT id, title, conditions, actions, category_id, position FROM zd_triggers WHERE active = 1"
+_CATEGORIES = "SELECT CAST(id AS TEXT), position FROM zd_trigger_categories"
+
+
+def faults(kind: str, actions: Any) -> str:
+    """Returns the reason why actions are not valid for a kind of rule; empty if they are."""
+    if not listed(actions):
+        return "Actions: cannot be blank"
+    for one in listed(actions):
+        name = record(one).get("field")
+        if not isinstance(name, str) or not (name in ACTIONS[kind] or re.fullmatch(r"custom_fields_\d+", name)):
+            return f"Action {name!r} is not valid for a {kind}"
+    return ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _decoded(text: str) -> list[Json]:
+    return msgspec.json.decode(text, type=list[dict[str, Any]])
+
+
+@functools.lru_cache(maxsize=256)
+def _rules(
+    records: tuple[tuple[Any, ...], ...], categories: tuple[tuple[Any, ...], ...]
+) -> list[tuple[int, str, Callable[[Update], bool], list[Json]]]:
+    """Returns triggers in the order in which they run; the same rows need not be read and sorted twice."""
+    places = dict(categories)
+    ordered = sorted(records, key=lambda one: (places.get(one[4], 0), one[5], one[0]))
+    return [(one[0], one[1], compiled(one[2]), _decoded(one[3])) for one in ordered]
+
+
+def run_triggers(made: Update) -> None:
+    """Runs the triggers in order; after one that changed the ticket, all that have not run are asked again."""
+    db = made.world.db
+    rules = _rules(tuple(db.execute(_TRIGGERS)), tuple(db.execute(_CATEGORIES)))
+    fired: set[int] = set()
+    ticket = made.ticket
+    again = True
+    while again:
+        again = False
+        for number, title, holds, actions in rules:
+            if number in fired or not holds(made):
+                continue
+            fired.add(number)
+            source = {
+                "from": {"deleted": False, "title": title, "id": number, "revision_id": 1},
+                "to": {},
+                "rel": "trigger",
+            }
+            old = copy(ticket)
+            apply(made, actions, {"channel": "rule", "source": source})
+            if ticket != old:
+                made.changes(old, {"channel": "rule", "source": source})
+                made.ruled = made.ruled or old
+                again = True
+                break
+
+
+def apply(made: Update, actions: list[Json], via: Json) -> None:
+    """Applies actions to the ticket of an update."""
+    for action in actions:
+        name, value = action["field"], action.get("value")
+        if name.startswith("custom_fields_"):
+            made.ticket.custom = {**made.ticket.custom, name.removeprefix("custom_fields_"): value}
+        elif name in _SETTERS:
+            _SETTERS[name](made, value)
+        elif name in _SENDERS:
+            _SENDERS[name](made, value, via)
+
+
+def _choice(name: str, choices: tuple[str, ...]) -> Callable[[Update, Any], None]:
+    def set_(made: Update, value: Any) -> None:
+        if value in choices:
+            setattr(made.ticket, name, value)
+            if name == "status":
+                made.ticket.custom_status_id = _default_status(made.world, value)
+
+    return set_
+
+
+def _default_status(world: Desk, status: str) -> int | None:
+    found = world.db.execute('SELECT id FROM zd_custom_statuses WHERE status_category = ? AND "default" = 1', status)
+    return found[0][0] if found else None
+
+
+def _number(made: Update, value: Any) -> int | None:
+    names = {"current_user": made.actor.id, "requester_id": made.ticket.requester_id}
+    names["current_groups"] = next(iter(made.world.groups_of(made.actor.id)), 0)
+    return names.get(str(value)) or (int(value) if str(value or "").isdecimal() else None)
+
+
+def _set_group(made: Update, value: Any) -> None:
+    made.ticket.group_id = _number(made, value)
+    if made.ticket.assignee_id and made.ticket.group_id not in made.world.groups_of(made.ticket.assignee_id):
+        made.ticket.assignee_id = None
+
+
+def _set_assignee(made: Update, value: Any) -> None:
+    ticket, number = made.ticket, _number(made, value)
+    user = made.world.user(number)
+    if user is not None and user.role not in AGENTS:
+        return
+    ticket.assignee_id = number
+    if number is not None:
+        groups = made.world.groups_of(number)
+        ticket.group_id = ticket.group_id if ticket.group_id in groups else next(iter(groups), None)
+        if ticket.status == "new":
+            ticket.status = "open"
+
+
+def _tags(change: Callable[[set[str], set[str]], set[str]]) -> Callable[[Update, Any], None]:
+    def set_(made: Update, value: Any) -> None:
+        words = {word for one in listed(value) for word in str(one).lower().split()}
+        made.ticket.tags = sorted(change({*made.ticket.tags}, words))
+
+    return set_
+
+
+def _set_custom_status(made: Update, value: Any) -> None:
+    found = find(made.world.db, CustomStatus, _number(made, value))
+    if found is not None:
+        made.ticket.custom_status_id, made.ticket.status = found.id, found.status_category
+
+
+def _add(name: str) -> Callable[[Update, Any], None]:
+    def set_(made: Update, value: Any) -> None:
+        number, people = _number(made, value), getattr(made.ticket, name)
+        if number is not None and number not in people:
+            setattr(made.ticket, name, [*people, number])
+
+    return set_
+
+
+def _offer(made: Update, value: Any) -> None:
+    if made.ticket.satisfaction_rating.get("score") == "unoffered" and value == "offered":
+        made.ticket.satisfaction_rating = {"score": "offered"}
+
+
+def _plain(name: str) -> Callable[[Update, Any], None]:
+    return lambda made, value: setattr(made.ticket, name, _number(made, value))
+
+
+_SETTERS: dict[str, Callable[[Update, Any], None]] = {
+    "status": _choice("status", STATUSES),
+    "type": _choice("type", TYPES),
+    "priority": _choice("priority", PRIORITIES),
+    "group_id": _set_group,
+    "assignee_id": _set_assignee,
+    "set_tags": _tags(lambda tags, words: words),
+    "current_tags": _tags(lambda tags, words: tags | words),
+    "remove_tags": _tags(lambda tags, words: tags - words),
+    "custom_status_id": _set_custom_status,
+    "ticket_form_id": _plain("ticket_form_id"),
+    "brand_id": _plain("brand_id"),
+    "set_schedule": _plain("schedule_id"),
+    "subject": lambda made, value: setattr(made.ticket, "subject", fill(made, str(value or ""))),
+    "follower": _add("follower_ids"),
+    "cc": _add("email_cc_ids"),
+    "satisfaction_score": _offer,
+}
+
+# -- notifications
+
+
+def _notify_user(made: Update, value: Any, via: Json) -> None:
+    to, subject, body = map(str, [*listed(value), "", "", ""][:3])
+    ticket, world = made.ticket, made.world
+    if to == "all_agents":
+        people = [one.id for one in select(world.db, User, "role IN ('agent', 'admin') AND active = 1 ORDER BY id")]
+    elif to == "requester_and_ccs":
+        people = [ticket.requester_id, *ticket.email_cc_ids]
+    else:
+        number = ticket.assignee_id if to == "assignee_id" else _number(made, to)
+        people = [] if number is None else [number]
+    _send(made, people, subject, body=body, via=via)
+
+
+def _notify_group(made: Update, value: Any, via: Json) -> None:
+    to, subject, body = map(str, [*listed(value), "", "", ""][:3])
+    group = made.ticket.group_id if to == "group_id" else _number(made, to)
+    sql = "SELECT user_id FROM zd_group_memberships WHERE group_id = ? ORDER BY user_id"
+    _send(made, [one for (one,) in made.world.db.execute(sql, group)], subject, body=body, via=via)
+
+
+def _send(made: Update, people: list[int], subject: str, *, body: str, via: Json) -> None:
+    """Adds the event of a notification; its text and its mails are made from the ticket as it finally is."""
+    if not people:
+        return
+    event = made.event("Notification", via=via, subject=subject, body=body, recipients=people)
+
+    def final() -> None:
+        event["subject"], event["body"] = fill(made, subject), fill(made, body)
+        addresses = made.world.db.execute(f"SELECT email FROM zd_users WHERE id IN ({marks(people)})", *people)
+        for (address,) in addresses:
+            if address:
+                mail = Mail(id=made.world.new_number(), ticket_id=made.ticket.id, to=address,
+                    subject=event["subject"],
+                            body=event["body"], created_at=made.world.now)  # fmt: skip
+                insert(made.world.db, mail)
+
+    made.final.append(final)
+
+
+def _notify_webhook(made: Update, value: Any, via: Json) -> None:
+    from .webhooks import invoke
+
+    ulid, body = map(str, [*listed(value), "", ""][:2])
+    made.event("WebhookEvent", via=via, webhook_id=ulid)
+    made.final.append(lambda: invoke(made.world, ulid, fill(made, body)))
+
+
+_SENDERS: dict[str, Callable[[Update, Any, Json], None]] = {
+    "notification_user": _notify_user,
+    "notification_group": _notify_group,
+    "notification_webhook": _notify_webhook,
+}
+
+_PLACE = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
+
+
+def fill(made: Update, text: str) -> str:
+    """Returns a text with its placeholders, such as {{ticket.id}}, filled in; unknown ones are empty."""
+    if "{{" not in text:
+        return text
+    return _PLACE.sub(lambda match: _place(made, match[1]), text)
+
+
+def _place(made: Update, name: str) -> str:
+    ticket, world = made.ticket, made.world
+    base, _, rest = name.partition(".")
+    if base == "current_user":
+        return str(getattr(made.actor, rest, ""))
+    if base != "ticket":
+        return ""
+    owner, _, attribute = rest.partition(".")
+    people = {"requester": ticket.requester_id, "assignee": ticket.assignee_id, "submitter": ticket.submitter_id}
+    if owner in people:
+        user = world.user(people[owner])
+        first = user.name.partition(" ")[0] if user else ""
+        return first if attribute == "first_name" else str(getattr(user, attribute or "name", "") or "")
+    if owner == "group":
+        group = find(world.db, AgentGroup, ticket.group_id)
+        return group.name if group else ""
+    if owner in {"latest_comment", "latest_public_comment", "latest_public_comment_html", "comments_formatted"}:
+        return _comments(made, owner)
+    plain: dict[str, Any] = {
+        "id": ticket.id, "title": ticket.subject, "status": ticket.status.capitalize(), "priority": ticket.priority,
+        "url": f"{world.subdomain}.zendesk.com/agent/tickets/{ticket.id}", "account": world.subdomain,
+        "tags": " ".join(ticket.tags), "description": ticket.description, "ticket_type": ticket.type,
+    }  # fmt: skip
+    return str(plain.get(owner) or "")
+
+
+def _comments(made: Update, name: str) -> str:
+    if name.startswith("latest") and made.comment is not None and (made.comment.public or "public" not in name):
+        return made.comment.html_body if name.endswith("html") else made.comment.plain_body
+    found = select(made.world.db, Comment, "ticket_id = ? ORDER BY id", made.ticket.id) if made.before else []
+    found += [made.comment] if made.comment is not None else []
+    if "public" in name:
+        found = [one for one in found if one.public]
+    if name == "comments_formatted":
+        return "\n----\n".join(one.plain_body for one in reversed(found) if one.public)
+    return (found[-1].html_body if name.endswith("html") else found[-1].plain_body) if found else ""
+
+
+# -- automations and views
+
+
+def now_of(world: Desk, user_id: int | None) -> Now:
+    """Returns what conditions in SQL depend on."""
+    at = world.clock.now
+    hours = functools.cache(lambda: calendar(world))
+
+    def before(count: int, business: bool) -> str:  # noqa: FBT001
+        if not business:
+            return moment(at - count * 3600)
+        if count <= 0:
+            return moment(hours().add(at, -count * 3600))
+        low, high = at - count * 3600 - 366 * 86_400, at - count * 3600
+        while high - low > 1:  # The latest whole second so many business hours ago.
+            middle = (low + high) // 2
+            low, high = (middle, high) if hours().between(middle, at) >= count * 3600 else (low, middle)
+        return moment(high if hours().between(high, at) >= count * 3600 else low)
+
+    return Now(user_id, world.groups_of(user_id), before)
+
+
+def sweep(world: Desk, argument: int | None) -> None:
+    """Runs the automations over the tickets that are not closed. Each hour sets the next."""
+    from .commit import commit
+
+    world.later(3600, "sweep", key="sweep")
+    actor = system_user(world)
+    for rule in select(world.db, Automation, "active = 1 ORDER BY position, id"):
+        where, values = sql(rule.conditions, now_of(world, None))
+        where = f"status <> 'closed' AND deleted = 0 AND {where} ORDER BY id LIMIT {SWEPT}"
+        source = {"from": {"deleted": False, "title": rule.title, "id": rule.id}, "to": {}, "rel": "automation"}
+        via = {"channel": "rule", "source": source}
+        then = functools.partial(_apply_rule, rule.actions)
+        for ticket in select(world.db, Ticket, where, *values):
+            commit(world, actor, ticket, wanted={}, via=via, by_system=True, before_triggers=then)
+    old = moment(world.clock.now - HARD_CLOSE_S)
+    where = (
+        "status = 'solved' AND deleted = 0 AND (SELECT m.solved_at FROM zd_metrics m WHERE m.id = zd_tickets.id) <= ?"
+    )
+    for ticket in select(world.db, Ticket, f"{where} ORDER BY id", old):
+        commit(world, actor, ticket, wanted={"status": "closed"}, via={"channel": "rule"}, by_system=True)
+
+
+def _apply_rule(actions: list[Json], made: Update) -> None:
+    apply(made, actions, made.via)
+
+
+def system_user(world: Desk) -> User:
+    """Returns the user under whom the account's own rules act: its first admin, with the identifier -1."""
+    admin = select(world.db, User, "role = 'admin' ORDER BY id LIMIT 1")[0]
+    return msgspec.structs.replace(admin, id=-1)

@@ -1,0 +1,497 @@
+"""Business rules and settings: triggers, automations, macros, views, SLA policies, schedules, fields, forms."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import msgspec
+
+from quintain.errors import UsageError
+from quintain.resources.web import Exchange, Listing, ResourceSpec, Routes
+from quintain.resources.web.rows import as_shown, count, insert, select, shown
+
+from . import actions
+from .account import Desk, listed, record
+from .commit import Update
+from .conditions import FIELDS, faults, sql
+from .sla import METRICS, Interval, hours_of
+from .tables import (
+    PRIORITIES,
+    Automation,
+    Brand,
+    CustomStatus,
+    Holiday,
+    Json,
+    Macro,
+    OrganizationField,
+    Schedule,
+    SlaPolicy,
+    Ticket,
+    TicketField,
+    TicketForm,
+    TicketView,
+    Trigger,
+    TriggerCategory,
+    UserField,
+)
+from .tickets import TICKETS, actor, need
+from .wire import API, Refusals, take
+
+ROUTES = Routes()
+route = ROUTES.route
+RULE = ("title", "active", "description", "position", "actions", "conditions")
+ALL = ("list", "show", "create", "update", "delete")
+COLUMNS = {"subject": "Subject", "requester": "Requester", "created": "Requested", "updated": "Updated",
+    "group": "Group",
+           "assignee": "Assignee", "status": "Status", "priority": "Priority", "type": "Type", "nice_id": "ID",
+           "organization": "Organization", "submitter": "Submitter", "due_date": "Due date",
+           "brand": "Brand"}  # fmt: skip
+_DEFAULT = ("subject", "requester", "created", "updated", "group", "assignee")
+_SORTS = {"created": "created_at", "updated": "updated_at", "requester": "requester_id", "assignee": "assignee_id",
+          "group": "group_id", "nice_id": "id", "due_date": "due_at", "organization": "organization_id"}  # fmt: skip
+
+
+def _clean(kind: str) -> Any:
+    def clean(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
+        for part in ("all", "any"):
+            if part in fields:
+                fields["conditions"] = {**record(fields.get("conditions")), part: fields[part]}
+        if "title" in fields:
+            fields["raw_title"] = fields["title"]
+        name, wrong = "filter" if kind == "sla" else "conditions", ""
+        if kind != "macro" and (row is None or name in fields):
+            fields[name] = {part: listed(record(fields.get(name)).get(part)) for part in ("all", "any")}
+            wrong = faults(kind, fields[name])
+        if kind in actions.ACTIONS and (row is None or "actions" in fields):
+            wrong = wrong or actions.faults(kind, fields.get("actions"))
+        if wrong:
+            raise API.invalid({"base": [(wrong, "InvalidValue")]})
+        if row is None and "position" not in fields and kind in _KINDS:
+            fields["position"] = count(world.db, _KINDS[kind]) + 1
+        return _MORE[kind](fields, row) if kind in _MORE else fields
+
+    return clean
+
+
+def _automation(fields: dict[str, Any], row: Automation | None) -> dict[str, Any]:
+    """Demands something that ends the automation: an action that makes a condition false."""
+    conditions = fields.get("conditions") or (row.conditions if row else {})
+    done = fields.get("actions") or (row.actions if row else [])
+    named = {one["field"] for one in conditions.get("all", [])} | {
+        "status" for one in conditions.get("all", []) if one["field"].removesuffix("_business_hours").lower() in _STATES
+    }
+    ending = {one["field"] for one in done}
+    tags = {"current_tags", "set_tags", "remove_tags"} & ending and "current_tags" in named
+    at_an_hour = any(one.get("operator") == "is" for one in conditions.get("all", []) if one["field"] not in FIELDS or
+                     FIELDS[one["field"]].kinds == "av")  # fmt: skip
+    if not (named & ending or tags or at_an_hour):
+        words = "An automation needs an action that makes one of its conditions false, or a time that is met once"
+        raise API.invalid({"base": [(words, "InvalidValue")]})
+    return fields
+
+
+_STATES = ("new", "open", "pending", "hold", "solved", "closed")
+
+
+def _view(fields: dict[str, Any], row: TicketView | None) -> dict[str, Any]:
+    output = record(fields.get("output"))
+    execution = dict(row.execution) if row else {}
+    if output or not execution:
+        names = map(str, listed(output.get("columns")) or _DEFAULT)
+        columns = [name for name in names if name in COLUMNS or name.isdecimal()]
+        execution |= {
+            "group_by": output.get("group_by"), "group_order": output.get("group_order") or "desc",
+            "sort_by": output.get("sort_by"), "sort_order": output.get("sort_order") or "desc",
+            "group": None, "sort": {"id": output.get("sort_by"), "order": output.get("sort_order") or "desc"},
+            "columns": [{"id": n, "title": COLUMNS.get(n, n), "filterable": True,
+                "sortable": True} for n in columns],
+            "fields": [], "custom_fields": [],
+        }  # fmt: skip
+    return {**fields, "execution": execution}
+
+
+def _policy(fields: dict[str, Any], row: SlaPolicy | None) -> dict[str, Any]:
+    for one in map(record, listed(fields.get("policy_metrics"))):
+        good = str(one.get("metric")) in METRICS and str(one.get("priority")) in PRIORITIES
+        if not good or not isinstance(one.get("target"), int) or one["target"] <= 0:
+            words = "Policy metrics: need a priority, a metric and a target in minutes"
+            raise API.invalid({"policy_metrics": [(words, "InvalidValue")]})
+        one.setdefault("business_hours", False)
+    return fields
+
+
+_MORE: dict[str, Any] = {"automation": _automation, "view": _view, "sla": _policy}
+_KINDS: dict[str, Any] = {"trigger": Trigger, "automation": Automation, "view": TicketView, "sla": SlaPolicy}
+
+
+def _sorted_rules(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:
+    active = exchange.query.get("active")
+    if exchange.params or active not in {"true", "false"}:
+        return "1", ()
+    return "active = ?", (active == "true",)
+
+
+def _personal(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:
+    where, values = _sorted_rules(world, exchange)
+    kind, target = "json_extract(restriction, '$.type')", "json_extract(restriction, '$.id')"
+    groups = "SELECT group_id FROM zd_group_memberships m WHERE m.user_id = ?"
+    several = f"EXISTS (SELECT 1 FROM json_each(restriction, '$.ids') i WHERE i.value IN ({groups}))"
+    mine = (
+        f"(restriction IS NULL OR ({kind} = 'User' AND {target} = ?) "
+        f"OR ({kind} = 'Group' AND ({target} IN ({groups}) OR {several})))"
+    )
+    me = exchange.caller.id
+    return f"{mine} AND {where}", (me, me, me, *values)
+
+
+def _own(world: Desk, exchange: Exchange, row: Any, *, before: Any) -> None:
+    """Lets agents write only what is theirs alone."""
+    if exchange.caller.role != "admin":
+        mine = {"type": "User", "id": exchange.caller.id}
+        if row.restriction != mine or (before is not None and before.restriction != mine):
+            raise Refusals.forbidden()
+
+
+def _show_categories(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"id": str(row["id"]), **{k: v for k, v in row.items() if k not in {"id", "url"}}} for row in rows]
+
+
+TRIGGERS = ResourceSpec(
+    name="trigger", row=Trigger, path="/api/v2/triggers", style=API, order=("position",), scope=_sorted_rules,
+    writable=(*RULE, "category_id", "raw_title"), required=("title",), clean=_clean("trigger"), sort=("position",
+        "title"),
+)  # fmt: skip
+CATEGORIES = ResourceSpec(
+    name="trigger_category", plural="trigger_categories", row=TriggerCategory, path="/api/v2/trigger_categories",
+    style=API,
+    verbs=ALL, order=("position",), writable=("name", "position"), required=("name",), show=_show_categories,
+)  # fmt: skip
+AUTOMATIONS = ResourceSpec(
+    name="automation", row=Automation, path="/api/v2/automations", style=API, order=("position",), scope=_sorted_rules,
+    writable=(*RULE, "raw_title"), required=("title",), clean=_clean("automation"), verbs=ALL, sort=("position",
+        "title"),
+)  # fmt: skip
+MACROS = ResourceSpec(
+    name="macro", row=Macro, path="/api/v2/macros", style=API, write="agent", order=("position",), scope=_personal,
+    writable=("title", "active", "description", "position", "actions", "restriction", "raw_title"), required=("title",),
+    clean=_clean("macro"), after=_own, verbs=(*ALL, "count"), sort=("position", "created_at", "updated_at"),
+)  # fmt: skip
+VIEWS = ResourceSpec(
+    name="view", row=TicketView, path="/api/v2/views", style=API, write="agent", order=("position",), scope=_personal,
+    writable=("title", "active", "description", "position", "conditions", "restriction", "execution", "raw_title"),
+    required=("title",), clean=_clean("view"), after=_own, verbs=(*ALL, "count", "show_many"),
+    sort=("position", "title", "created_at", "updated_at"),
+)  # fmt: skip
+POLICIES = ResourceSpec(
+    name="sla_policy", plural="sla_policies", row=SlaPolicy, path="/api/v2/slas/policies", style=API,
+    order=("position",),
+    read="admin", writable=("title", "description", "position", "filter", "policy_metrics"), required=("title",
+        "policy_metrics"),
+    clean=_clean("sla"), verbs=ALL,
+)  # fmt: skip
+
+
+def _clean_schedule(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Schedule | None) -> dict[str, Any]:
+    zone = fields.get("time_zone", row.time_zone if row else "UTC")
+    try:
+        intervals = msgspec.convert(fields.get("intervals", row.intervals if row else []), list[Interval])
+        hours_of(zone, msgspec.json.encode(intervals), ())
+    except (msgspec.ValidationError, UsageError) as error:
+        raise API.invalid({"base": [(f"Schedule: {error}", "InvalidValue")]}) from error
+    fields["intervals"] = msgspec.to_builtins(intervals)
+    return fields
+
+
+SCHEDULES = ResourceSpec(
+    name="schedule", row=Schedule, path="/api/v2/business_hours/schedules", style=API, read="admin", verbs=ALL,
+    writable=("name", "time_zone", "intervals"), required=("name", "time_zone"), unique=("name",),
+    clean=_clean_schedule,
+)  # fmt: skip
+
+
+def _field(path: str, name: str, row: type[Any]) -> ResourceSpec:
+    fields = tuple(
+        n for n in row.__struct_fields__ if n not in {"id", "created_at", "updated_at", "removable", "system"}
+    )
+    return ResourceSpec(
+        name=name, row=row, path=path, style=API, order=("position",), verbs=(*ALL, "count"), writable=fields,
+        required=("title", *(("key",) if "key" in fields and name != "ticket_field" else ())),
+        unique=("key",) if name != "ticket_field" else (), clean=_clean_field,
+    )  # fmt: skip
+
+
+def _clean_field(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
+    for name in ("title", "description", "title_in_portal"):
+        if fields.get(name) and f"raw_{name}" not in fields:
+            fields[f"raw_{name}"] = fields[name]
+    if row is None:
+        fields.setdefault("title_in_portal", fields.get("title", ""))
+    options = fields.get("custom_field_options")
+    if options is not None:
+        fields["custom_field_options"] = [
+            {"id": one.get("id") or world.new_number(), "name": one.get("name"), "raw_name": one.get("name"),
+                "value": one.get("value")}
+            for one in map(record, listed(options))
+        ]  # fmt: skip
+    return fields
+
+
+TICKET_FIELDS = _field("/api/v2/ticket_fields", "ticket_field", TicketField)
+FORMS = ResourceSpec(
+    name="ticket_form", row=TicketForm, path="/api/v2/ticket_forms", style=API, read="end", order=("position",),
+    verbs=(*ALL, "show_many"), required=("name",),
+    writable=("name", "display_name", "position", "active", "end_user_visible", "default", "ticket_field_ids",
+              "agent_conditions", "end_user_conditions"),
+)  # fmt: skip
+STATUSES = ResourceSpec(
+    name="custom_status", plural="custom_statuses", row=CustomStatus, path="/api/v2/custom_statuses", style=API,
+    verbs=ALL[:4],
+    writable=("status_category", "agent_label", "end_user_label", "description", "active"),
+    required=("status_category", "agent_label"),
+)  # fmt: skip
+BRANDS = ResourceSpec(
+    name="brand", row=Brand, path="/api/v2/brands", style=API, writable=("name", "subdomain", "active"),
+    required=("name",),
+    verbs=ALL,
+)  # fmt: skip
+RESOURCES = (
+    TRIGGERS, CATEGORIES, AUTOMATIONS, MACROS, VIEWS, POLICIES, SCHEDULES, TICKET_FIELDS, FORMS, STATUSES, BRANDS,
+    _field("/api/v2/user_fields", "user_field", UserField),
+    _field("/api/v2/organization_fields", "organization_field", OrganizationField),
+)  # fmt: skip
+for _one in RESOURCES:
+    _one.mount(ROUTES)
+
+
+def _active(spec: ResourceSpec) -> Any:
+    def active(world: Desk, exchange: Exchange) -> Any:
+        return spec.answer_list(world, exchange, "active = 1")
+
+    return active
+
+
+for _spec in (TRIGGERS, AUTOMATIONS, MACROS, VIEWS):
+    ROUTES.add("GET", f"{_spec.path}/active", _active(_spec), who="agent")
+ROUTES.add("GET", "/api/v2/views/compact", _active(VIEWS), who="agent")
+
+
+def _reorder(spec: ResourceSpec, key: str) -> Any:
+    def reorder(world: Desk, exchange: Exchange) -> Any:
+        ids = listed(exchange.json.get(key))
+        if not all(isinstance(one, int) for one in ids):
+            raise Refusals.attribute(f"{key} must be a list of ids")
+        known = [one.id for one in select(world.db, spec.row, "1 ORDER BY position, id")]
+        if {*ids} - {*known}:
+            raise Refusals.missing()
+        for position, one in enumerate([*ids, *(other for other in known if other not in ids)], 1):
+            world.db.execute(f"UPDATE {_table(spec)} SET position = ? WHERE id = ?", position, one)
+        return spec.answer_list(world, exchange)
+
+    return reorder
+
+
+def _table(spec: ResourceSpec) -> str:
+    from quintain.resources.database.rows import table_name
+
+    return table_name(spec.row)
+
+
+ROUTES.add("PUT", "/api/v2/triggers/reorder", _reorder(TRIGGERS, "trigger_ids"), who="admin")
+ROUTES.add("PUT", "/api/v2/slas/policies/reorder", _reorder(POLICIES, "sla_policy_ids"), who="admin")
+
+
+def _definitions(kind: str, path: str) -> None:
+    initial = {"triggers": "t", "automations": "a", "views": "v", "policies": "s"}[kind]
+
+    def definitions(world: Desk, exchange: Exchange) -> Any:
+        found = [
+            {"group": "ticket", "title": one.title, "subject": name, "type": "list", "nullable": False,
+                "repeatable": False,
+             "operators": [{"value": op, "title": op.replace("_", " "), "terminal": op in {"changed", "not_changed"}}
+                           for op in one.operators + (one.more if initial == "t" else ())], "values": []}
+            for name, one in FIELDS.items() if initial in one.kinds
+        ]  # fmt: skip
+        given: list[Json] = [{"title": n.replace("_", " "), "subject": n, "type": "list", "group": "ticket",
+                              "nullable": False, "values": []}
+                             for n in actions.ACTIONS.get(kind.removesuffix("s"), ())]  # fmt: skip
+        return {"definitions": {"conditions_all": found, "conditions_any": found, "actions": given}}
+
+    ROUTES.add("GET", f"{path}/definitions", definitions, who="agent")
+
+
+for _kind, _path in (
+    ("triggers", TRIGGERS.path),
+    ("automations", AUTOMATIONS.path),
+    ("views", VIEWS.path),
+    ("policies", POLICIES.path),
+):
+    _definitions(_kind, _path)
+
+
+# -- holidays
+
+
+@route("GET", "/api/v2/business_hours/schedules/{id}/holidays", who="admin")
+def holidays(world: Desk, exchange: Exchange) -> Any:
+    """Lists the holidays of a schedule."""
+    SCHEDULES.need(world, exchange, exchange.id)
+    return {"holidays": shown(world.db, Holiday, "schedule_id = ? ORDER BY start_date, id", exchange.id)}
+
+
+@route("POST", "/api/v2/business_hours/schedules/{id}/holidays", who="admin", status=201)
+def add_holiday(world: Desk, exchange: Exchange) -> Any:
+    """Adds a holiday to a schedule."""
+    import datetime as dt
+
+    SCHEDULES.need(world, exchange, exchange.id)
+    given = exchange.part("holiday")
+    try:
+        first, last = (dt.date.fromisoformat(str(given.get(name))).isoformat() for name in ("start_date", "end_date"))
+    except ValueError:
+        raise API.invalid({"base": [("Holiday: needs start_date and end_date", "InvalidValue")]}) from None
+    if last < first or not given.get("name"):
+        raise API.invalid(
+            {"base": [("Holiday: needs a name, and an end that is not before its start", "InvalidValue")]}
+        )
+    row = Holiday(
+        id=world.new_number(), name=str(given["name"]), start_date=first, end_date=last, schedule_id=exchange.id
+    )
+    insert(world.db, row)
+    return {"holiday": as_shown(row)}
+
+
+# -- macros
+
+
+def _preview(world: Desk, exchange: Exchange, ticket: Ticket, *, macro: Macro) -> Any:
+    """Returns the ticket as a macro would change it; nothing is saved."""
+    made = Update(world, actor(world, exchange), copy(ticket), ticket, {"channel": "web"})
+    actions.apply(made, macro.actions, {})
+    changed = {
+        n: getattr(made.ticket, n) for n in ticket.__struct_fields__ if getattr(made.ticket, n) != getattr(ticket, n)
+    }
+    said = {one["field"]: one.get("value") for one in macro.actions if one["field"].startswith("comment_")}
+    comment: Json = {}
+    if said.get("comment_value") or said.get("comment_value_html"):
+        value = said.get("comment_value") or said.get("comment_value_html")
+        text = actions.fill(made, str(listed(value)[-1]))
+        comment = {"body": text, "html_body": text, "scoped_body": [["channel:all", text]],
+                   "public": said.get("comment_mode_is_public", "true") in {"true", True}}  # fmt: skip
+    url = f"{exchange.base}/api/v2/tickets/{ticket.id}.json"
+    found: Json = {
+        "ticket": {"id": ticket.id or None, "url": url, **changed, **({"comment": comment} if comment else {})}
+    }
+    return {"result": found | ({"comment": comment} if comment else {})}
+
+
+@route("GET", "/api/v2/macros/{id}/apply", who="agent")
+def apply_macro(world: Desk, exchange: Exchange) -> Any:
+    """Shows what a macro changes in a new ticket."""
+    me = actor(world, exchange)
+    blank = Ticket(id=0, requester_id=me.id, submitter_id=me.id)
+    return _preview(world, exchange, blank, macro=MACROS.need(world, exchange, exchange.id))
+
+
+@route("GET", "/api/v2/tickets/{id}/macros/{id}/apply", who="agent")
+def apply_to_ticket(world: Desk, exchange: Exchange) -> Any:
+    """Shows a ticket as a macro would change it."""
+    return _preview(world, exchange, need(world, exchange), macro=MACROS.need(world, exchange, int(exchange.params[1])))
+
+
+# -- views
+
+
+def listing_of(world: Desk, exchange: Exchange, view: TicketView) -> Listing:
+    """Returns the tickets of a view in its order, or in the one that the request names."""
+    where, values = sql(view.conditions, actions.now_of(world, exchange.caller.id))
+    scope, more = TICKETS.scope(world, exchange) if TICKETS.scope and exchange.caller.restriction else ("1", ())
+    sort = str(exchange.query.get("sort_by") or view.execution.get("sort_by") or "created")
+    down = str(exchange.query.get("sort_order") or view.execution.get("sort_order") or "desc").lower() == "desc"
+    column = _SORTS.get(sort, sort if sort in {"status", "priority", "subject", "type"} else "created_at")
+    return Listing(Ticket, f"deleted = 0 AND {where} AND {scope}", (*values, *more), (f"coalesce({column}, '')",), down)
+
+
+@route("GET", "/api/v2/views/{id}/tickets", who="agent", limit="view")
+def view_tickets(world: Desk, exchange: Exchange) -> Any:
+    """Lists the tickets of a view."""
+    listing = listing_of(world, exchange, VIEWS.need(world, exchange, exchange.id))
+    found = API.page(world, exchange, listing, key="tickets")
+    found["tickets"] = TICKETS.decorated(world, exchange, found["tickets"])
+    from .tickets import sideload
+
+    sideload(world, exchange, found, rows=found["tickets"])
+    return found
+
+
+@route("GET", "/api/v2/views/{id}/execute", "/api/v2/views/{id}/export", who="agent", limit="view")
+def execute(world: Desk, exchange: Exchange) -> Any:
+    """Shows a view as rows of its columns."""
+    return _executed(world, exchange, VIEWS.need(world, exchange, exchange.id))
+
+
+def _executed(world: Desk, exchange: Exchange, view: TicketView) -> Any:
+    found = API.page(world, exchange, listing_of(world, exchange, view), key="rows")
+    tickets = TICKETS.decorated(world, exchange, found["rows"])
+    columns = view.execution.get("columns", [])
+    names: dict[Any, str] = {"created": "created_at", "updated": "updated_at", "nice_id": "id", "due_date": "due_at"}
+    rows: list[Json] = []
+    for ticket in tickets:
+        row: Json = {
+            "ticket_id": ticket["id"],
+            "ticket": {name: ticket[name] for name in ("id", "subject", "status", "type", "priority", "url")},
+        }
+        for column in columns:
+            name = str(names.get(column["id"], column["id"]))
+            row[column["id"]] = ticket.get(name, ticket.get(f"{name}_id"))
+        rows.append(row)
+    shown_view = VIEWS.decorated(world, exchange, [as_shown(view)])[0]
+    return {"columns": columns, "view": shown_view, **found, "rows": rows}
+
+
+@route("POST", "/api/v2/views/preview", "/api/v2/views/preview/count", who="agent", writes=False)
+def preview(world: Desk, exchange: Exchange) -> Any:
+    """Shows the tickets of a view that does not exist."""
+    take(world, exchange, f"preview {exchange.caller.id}", limit=5, period_s=60)
+    given = _clean("view")(world, exchange, {"title": "Preview", **(exchange.part("view"))}, row=None)
+    view = TicketView(id=0, title="Preview", conditions=given["conditions"], execution=given["execution"])
+    if exchange.request.path.removesuffix(".json").endswith("count"):
+        listing = listing_of(world, exchange, view)
+        return _count_of(exchange, 0, count(world.db, Ticket, listing.where, *listing.values), fresh=True)
+    return _executed(world, exchange, view)
+
+
+def _count_of(exchange: Exchange, id: int, value: int, *, fresh: bool) -> Json:
+    url = f"{exchange.base}/api/v2/views/{id}/count.json"
+    shown_value = value if fresh else None
+    return {
+        "view_count": {
+            "url": url,
+            "view_id": id,
+            "value": shown_value,
+            "pretty": str(value) if fresh else "...",
+            "fresh": fresh,
+        }
+    }
+
+
+def _counted(world: Desk, exchange: Exchange, view: TicketView) -> Json:
+    """Returns the count of a view, which the first time it is asked is not known yet."""
+    if view.id not in world.viewed:
+        world.viewed = [*world.viewed[-99:], view.id]
+        return _count_of(exchange, view.id, 0, fresh=False)
+    listing = listing_of(world, exchange, view)
+    return _count_of(exchange, view.id, count(world.db, Ticket, listing.where, *listing.values), fresh=True)
+
+
+@route("GET", "/api/v2/views/{id}/count", who="agent")
+def view_count(world: Desk, exchange: Exchange) -> Any:
+    """Counts the tickets of a view."""
+    return _counted(world, exchange, VIEWS.need(world, exchange, exchange.id))
+
+
+@route("GET", "/api/v2/views/count_many", who="agent")
+def view_counts(world: Desk, exchange: Exchange) -> Any:
+    """Counts the tickets of several views."""
+    views = [VIEWS.need(world, exchange, one) for one in API.many(exchange, noun="views")]
+    return {"view_counts": [_counted(world, exchange, view)["view_count"] for view in views]}

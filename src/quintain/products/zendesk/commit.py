@@ -1,0 +1,562 @@
+"""`commit`: the only way to change a ticket, for API, pages, mail, macros, triggers, automations and merges."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from quintain.resources.web.resources import convert
+from quintain.resources.web.rows import find, insert, save, select, update
+
+from . import sla
+from .account import AGENTS, Conflict, Desk, Invalid, listed, moment, record, seconds
+from .tables import (
+    PRIORITIES,
+    STATUSES,
+    TYPES,
+    Audit,
+    Comment,
+    CustomStatus,
+    GroupMembership,
+    Json,
+    Metric,
+    MetricEvent,
+    StoredFile,
+    Ticket,
+    TicketField,
+    TicketForm,
+    User,
+)
+from .wanted import check, plain_text
+
+API: Json = {"channel": "api", "source": {"from": {}, "to": {}, "rel": None}}
+SYSTEM: Json = {"client": None, "ip_address": "127.0.0.1", "location": None, "latitude": None, "longitude": None}
+CREATED = ("subject", "requester_id", "priority", "type", "status", "organization_id", "brand_id", "ticket_form_id",
+           "custom_status_id")  # fmt: skip
+"""Fields that a creation always has an event for."""
+WATCHED = (*CREATED, "assignee_id", "group_id", "tags", "external_id", "problem_id", "due_at", "recipient",
+    "follower_ids",
+           "email_cc_ids", "is_public", "followup_ids")  # fmt: skip
+_PLAIN = ("subject", "priority", "type", "status", "external_id", "due_at", "recipient", "problem_id", "requester_id",
+          "assignee_id", "group_id", "organization_id", "ticket_form_id", "brand_id", "custom_status_id")  # fmt: skip
+_CHOICES: dict[str, tuple[str, ...]] = {"status": STATUSES, "priority": PRIORITIES, "type": TYPES}
+_NOTHING: Any = object()
+
+
+@dataclass
+class Update:
+    """One update of a ticket while it is made.
+
+    Attributes:
+        world: The account.
+        actor: Current user.
+        ticket: The ticket as it will be.
+        before: The ticket as it was; None for a creation.
+        via: Channel of the update.
+        comment: Its comment.
+        events: Events of its audit.
+        metric: Measurements of the ticket.
+        previous_metric: Measurements before the update; None for a creation.
+        metric_events: Events of metrics.
+        ruled: The ticket as it was before its triggers; None if no trigger changed it.
+        final: Calls that fill in texts once all rules have run.
+    """
+
+    world: Desk
+    actor: User
+    ticket: Ticket
+    before: Ticket | None
+    via: Json
+    comment: Comment | None = None
+    events: list[Json] = field(default_factory=list[Json])
+    metric: Metric = field(default_factory=lambda: Metric(id=0, ticket_id=0))
+    previous_metric: Metric | None = None
+    metric_events: list[MetricEvent] = field(default_factory=list[MetricEvent])
+    ruled: Ticket | None = None
+    final: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+
+    def previous(self, get: Callable[[Ticket], str | None]) -> str | None:
+        """Returns the text of a field before the update."""
+        return None if self.before is None else get(self.before)
+
+    @property
+    def requester(self) -> User:
+        """Requester of the ticket."""
+        found = self.world.user(self.ticket.requester_id)
+        assert found is not None, "users are never removed from their table"
+        return found
+
+    def is_open(self, schedule_id: int | None = None) -> bool:
+        """True in the business hours of the ticket's schedule, or of another."""
+        return sla.calendar(self.world, schedule_id or self.ticket.schedule_id).is_open(self.world.clock.now)
+
+    def event(self, type: str, **more: Any) -> Json:
+        """Adds an event to the audit."""
+        found = {"id": self.world.new_number(), "type": type, **more}
+        self.events.append(found)
+        return found
+
+    def changes(self, old: Ticket | None, via: Json | None = None) -> None:
+        """Adds an event for each field in which the ticket differs from what it was."""
+        for name in WATCHED:
+            value = getattr(self.ticket, name)
+            before = None if old is None else getattr(old, name)
+            if old is None:
+                if name in CREATED or (value not in (None, []) and name != "is_public"):
+                    self.event("Create", value=shown(value), field_name=name)
+            elif value != before:
+                self._change(name, value, before, via=via)
+        customs = {} if old is None else old.custom
+        if customs is not self.ticket.custom:
+            for name, value in self.ticket.custom.items():
+                if value != customs.get(name):
+                    if old is None:
+                        self.event("Create", value=shown(value), field_name=name)
+                    else:
+                        self._change(name, value, customs.get(name), via=via)
+        if old is not None and old.satisfaction_rating != self.ticket.satisfaction_rating:
+            scores = [one.satisfaction_rating.get("score") for one in (self.ticket, old)]
+            self._change("satisfaction_score", scores[0], scores[1], via=via)
+
+    def _change(self, name: str, value: Any, before: Any, *, via: Json | None) -> None:
+        more = {"via": via} if via else {}
+        self.event("Change", value=shown(value), field_name=name, previous_value=shown(before), **more)
+
+
+def commit(
+    world: Desk,
+    actor: User,
+    ticket: Ticket | None,
+    *,
+    wanted: Mapping[str, Any],
+    via: Json | None = None,
+    by_system: bool = False,
+    metadata: Json | None = None,
+    before_triggers: Callable[[Update], None] | None = None,
+) -> tuple[Ticket, Audit]:
+    """Creates or changes a ticket, runs the rules that follow, and returns the ticket and the audit of all that.
+
+    Args:
+        world: The account.
+        actor: Current user.
+        ticket: The ticket; None to create one.
+        wanted: Fields as the API takes them, `comment` included.
+        via: Channel of the update.
+        by_system: True to change tags and fields of a closed ticket.
+        metadata: Custom metadata of the audit.
+        before_triggers: Further changes, made after those that are wanted; automations use it.
+
+    Raises:
+        Invalid: A field is invalid, or the ticket may not be changed so; nothing was changed.
+        Conflict: The stamp of a safe update is an older one.
+    """
+    if ticket is not None:
+        _may_change(ticket, wanted, by_system=by_system)
+    before = None if ticket is None else copy(ticket)
+    now = ticket or _blank(world, actor)
+    made = Update(world, actor, now, before, via or API)
+    _set(made, wanted)
+    made.comment = _comment(made, wanted)
+    _imply(made, wanted)
+    _validate(made)
+    if before is None:
+        world.tickets += 1
+        now.id = world.tickets
+        now.via = made.via
+    made.metric = sla.metric_of(world, now, before)
+    _run_rules(made, before_triggers)
+    return _write(made, metadata)
+
+
+def _run_rules(made: Update, before_triggers: Callable[[Update], None] | None) -> None:
+    """Writes down what is wanted, and runs the rules that follow."""
+    from . import actions
+
+    if made.comment is not None:
+        made.events.insert(0, {"id": made.comment.id, "type": "Comment"})
+    made.changes(made.before)
+    if before_triggers is not None:
+        old = copy(made.ticket)
+        before_triggers(made)
+        made.changes(old, made.via)
+    sla.count(made)
+    if made.before is None or made.before.status != "closed":
+        actions.run_triggers(made)
+
+
+def _may_change(ticket: Ticket, wanted: Mapping[str, Any], *, by_system: bool) -> None:
+    if ticket.status == "closed" and not by_system:
+        raise Invalid("status", "Status: closed prevents ticket update")
+    if wanted.get("safe_update") and wanted.get("updated_stamp") != ticket.updated_at:
+        raise Conflict("Safe Update prevented the update due to outdated ticket data")
+
+
+def _write(made: Update, metadata: Json | None) -> tuple[Ticket, Audit]:
+    world, ticket = made.world, made.ticket
+    sla.follow(made)
+    for fill in made.final:
+        fill()
+    ticket.generated_timestamp = int(world.clock.now)
+    audit = Audit(
+        id=world.new_number(),
+        ticket_id=ticket.id,
+        created_at=world.now,
+        author_id=made.actor.id,
+        metadata={"system": SYSTEM, "custom": metadata or {}},
+        events=made.events,
+        via=made.via,
+    )
+    if made.events or made.before is None:
+        ticket.updated_at = world.now
+    if made.before is None:
+        insert(world.db, ticket)
+    else:
+        save(world.db, ticket, made.before)
+    if made.events:
+        insert(world.db, audit)
+    if made.comment is not None:
+        made.comment.ticket_id, made.comment.audit_id = ticket.id, audit.id
+        insert(world.db, made.comment)
+    if made.before is None or ticket.problem_id != made.before.problem_id:
+        _incidents(world, ticket, made.before)
+    if ticket.type == "problem" and ticket.status == "solved" and made.before and made.before.status != "solved":
+        _solve_incidents(made)
+    return ticket, audit
+
+
+def _blank(world: Desk, actor: User) -> Ticket:
+    form = world.db.execute('SELECT id FROM zd_ticket_forms WHERE "default" = 1 LIMIT 1')
+    brand = world.db.execute('SELECT id FROM zd_brands WHERE "default" = 1 LIMIT 1')
+    return Ticket(
+        id=0,
+        created_at=world.now,
+        updated_at=world.now,
+        requester_id=actor.id,
+        submitter_id=actor.id,
+        ticket_form_id=form[0][0] if form else None,
+        brand_id=brand[0][0] if brand else None,
+    )
+
+
+# -- 2. what is wanted
+
+
+def _set(made: Update, wanted: Mapping[str, Any]) -> None:
+    check(wanted)
+    world, ticket = made.world, made.ticket
+    for name in _PLAIN:
+        if name in wanted:
+            setattr(ticket, name, _typed(name, wanted[name]))
+    if "assignee_email" in wanted:
+        ticket.assignee_id = user_of(world, str(wanted["assignee_email"]), "assignee").id
+    if (given := record(wanted.get("requester"))) and "requester_id" not in wanted:
+        ticket.requester_id = person(world, given).id
+    tags = wanted.get("tags", _NOTHING)
+    current = {*ticket.tags} if tags is _NOTHING else _tags(tags)
+    current |= _tags(wanted.get("additional_tags"))
+    ticket.tags = sorted(current - _tags(wanted.get("remove_tags")))
+    _set_customs(made, wanted)
+    _set_people(made, wanted)
+    if made.before is None:
+        ticket.submitter_id = _typed("requester_id", wanted.get("submitter_id") or made.actor.id)
+        requester = world.user(ticket.requester_id)
+        if requester is None or requester.deleted:
+            raise Invalid("requester_id", "Requester: is not a user", "InvalidValue")
+        if ticket.organization_id is None:
+            ticket.organization_id = requester.organization_id
+    status = wanted.get("custom_status_id")
+    if status is not None and (found := find(world.db, CustomStatus, ticket.custom_status_id)) is not None:
+        ticket.status = found.status_category
+    elif status is not None:
+        raise Invalid("custom_status_id", "Ticket status: is invalid", "InvalidValue")
+
+
+def _typed(name: str, value: Any) -> Any:
+    title = name.removesuffix("_id").replace("_", " ").capitalize()
+    if value == "" or value is None:
+        return None
+    if name in _CHOICES:
+        if str(value).lower() not in _CHOICES[name]:
+            raise Invalid(name, f"{title}: {value} is not included in the list", "InvalidValue")
+        return str(value).lower()
+    try:
+        found = convert(Ticket, name, value)
+        if name == "due_at":
+            found = _day(found)
+    except ValueError as error:
+        raise Invalid(name, f"{title}: is invalid", "InvalidValue") from error
+    return found
+
+
+def _day(text: str) -> str:
+    """Returns a time in the form of rows; a date alone means noon."""
+    return moment(seconds(f"{text}T12:00:00Z" if len(text) == 10 else text))
+
+
+def _tags(value: Any) -> set[str]:
+    words = re.split(r"[\s,]+", value) if isinstance(value, str) else [str(one) for one in value or ()]
+    return {re.sub(r"[\s,]+", "_", word.strip().lower()) for word in words if word.strip()}
+
+
+def _set_customs(made: Update, wanted: Mapping[str, Any]) -> None:
+    given: Any = wanted.get("custom_fields") or wanted.get("fields")
+    pairs: list[tuple[Any, Any]] = [*record(given).items()] or [
+        (one.get("id"), one.get("value")) for one in map(record, listed(given))
+    ]
+    if not pairs:
+        return
+    fields = {one.id: one for one in select(made.world.db, TicketField)}
+    ticket = made.ticket
+    custom, tags = dict(ticket.custom), {*ticket.tags}
+    for key, value in pairs:
+        found = fields.get(int(str(key))) if str(key).isdecimal() else None
+        if found is None or not found.removable:
+            continue  # The API ignores fields that do not exist.
+        options = {option["value"] for option in found.custom_field_options}
+        for one in listed(value):
+            if options and one != "" and one not in options:
+                raise Invalid(
+                    "base", f"{found.title}: {one} is not a valid option", "InvalidValue", ticket_field_id=found.id
+                )
+        tags -= {str(custom.get(str(found.id)))} if options else set()
+        custom[str(found.id)] = value
+        if options and value:
+            tags |= {str(one) for one in listed(value)}
+        elif found.type == "checkbox" and found.tag:
+            tags = tags | {found.tag} if value else tags - {found.tag}
+    ticket.custom, ticket.tags = custom, sorted(tags)
+
+
+def _set_people(made: Update, wanted: Mapping[str, Any]) -> None:
+    ticket = made.ticket
+    for name, key in (("follower_ids", "followers"), ("email_cc_ids", "email_ccs")):
+        people = [int(one) for one in listed(wanted.get(name)) or getattr(ticket, name)]
+        for one in map(record, listed(wanted.get(key))):
+            user = person(made.world, {"email": one["user_email"]}) if one.get("user_email") else None
+            number = user.id if user else int(one.get("user_id") or 0)
+            people = [other for other in people if other != number]
+            if one.get("action", "put") == "put" and made.world.user(number):
+                people.append(number)
+        setattr(ticket, name, people)
+    more = [int(one) for one in listed(wanted.get("collaborator_ids"))]
+    for one in (*listed(wanted.get("collaborators")), *listed(wanted.get("additional_collaborators"))):
+        named = one if isinstance(one, int) else person(made.world, record(one) or {"email": str(one)}).id
+        more.append(named)
+    ticket.email_cc_ids = [*ticket.email_cc_ids, *(one for one in more if one not in ticket.email_cc_ids)]
+
+
+def user_of(world: Desk, email: str, field: str) -> User:
+    """Returns the user with an e-mail.
+
+    Raises:
+        Invalid: The user does not exist.
+    """
+    found = select(world.db, User, "email = ? AND active = 1", email.strip().lower())
+    if not found:
+        raise Invalid(field, f"{field.capitalize()}: {email} is not a user", "InvalidValue")
+    return found[0]
+
+
+def person(world: Desk, fields: Mapping[str, Any]) -> User:
+    """Returns the user with an e-mail, who is created if he does not exist.
+
+    Raises:
+        Invalid: The e-mail is not one.
+    """
+    from .people import create_user
+
+    email = str(fields.get("email") or "").strip().lower()
+    found = select(world.db, User, "email = ? AND active = 1", email) if email else []
+    if found:
+        return found[0]
+    if email and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", email):
+        raise Invalid("email", f"Email: {email} is not properly formatted", "InvalidFormat")
+    name = str(fields.get("name") or email.partition("@")[0].replace(".", " ").title() or "Unknown")
+    return create_user(world, {**fields, "name": name, "email": email or None})
+
+
+def _comment(made: Update, wanted: Mapping[str, Any]) -> Comment | None:
+    given: Any = wanted.get("comment") or (wanted.get("description") if made.before is None else None) or {}
+    given = record(given) or {"body": given or None}
+    body = plain_text(str(given["html_body"])) if given.get("html_body") else str(given.get("body") or "")
+    uploads = listed(given.get("uploads") or None)
+    if not body.strip() and not uploads:
+        if made.before is None:
+            raise Invalid("base", "Description: cannot be blank", "BlankValue")
+        return None
+    world, author = made.world, made.actor
+    if made.before is None and made.ticket.submitter_id != author.id:
+        author = world.user(made.ticket.submitter_id) or author
+    if given.get("author_id") and made.actor.role in AGENTS:
+        author = world.user(int(given["author_id"])) or author
+    default = True if made.before is None else made.ticket.is_public
+    public = bool(given.get("public", default)) or made.actor.role not in AGENTS
+    found = comment(world, author, body, public=public, via=made.via)
+    found.attachments = attach(world, uploads)
+    if made.before is None:
+        made.ticket.description, made.ticket.is_public = body, public
+        if not made.ticket.subject:
+            made.ticket.subject = body.strip()[:80]
+    elif public:
+        made.ticket.is_public = True
+    return found
+
+
+def comment(world: Desk, author: User, body: str, *, public: bool, via: Json) -> Comment:
+    """Returns a comment that is not yet a ticket's."""
+    lines = html.escape(body, quote=False).split("\n")
+    paragraphs = "\n<br> ".join(lines)
+    return Comment(
+        id=world.new_number(),
+        author_id=author.id,
+        body=body,
+        html_body=f'<div class="zd-comment" dir="auto"><p dir="auto">{paragraphs}</p></div>',
+        plain_body=body,
+        public=public,
+        via=via,
+        created_at=world.now,
+        metadata={"system": SYSTEM, "custom": {}},
+        ticket_id=0,
+        by_agent=author.role in AGENTS,
+    )
+
+
+def attach(world: Desk, tokens: list[str]) -> list[Json]:
+    """Returns the attachments of uploads, which are used up.
+
+    Raises:
+        Invalid: A token is unknown or has expired.
+    """
+    found: list[Json] = []
+    for token in tokens:
+        files = select(world.db, StoredFile, "upload = ? ORDER BY id", str(token))
+        if not files or (files[0].expires or 0) < world.clock.now:
+            raise Invalid("uploads", f"Uploads: {token} is not a valid upload token", "InvalidValue")
+        for one in files:
+            update(world.db, one, upload="", expires=None)
+            found.append(attachment(one))
+    return found
+
+
+def attachment(file: StoredFile) -> Json:
+    """Returns a file as an answer shows it; addresses begin with a placeholder for the host."""
+    url = f"{{base}}/attachments/token/{file.token}/?name={file.file_name}"
+    size = len(file.data)
+    return {
+        "url": f"{{base}}/api/v2/attachments/{file.id}.json", "id": file.id, "file_name": file.file_name,
+        "content_url": url, "mapped_content_url": url, "content_type": file.content_type, "size": size,
+        "width": None, "height": None, "inline": False, "deleted": False, "malware_access_override": False,
+        "malware_scan_result": "not_scanned", "thumbnails": [],
+    }  # fmt: skip
+
+
+# -- 3. and 4. what follows, and what must hold
+
+
+def _imply(made: Update, wanted: Mapping[str, Any]) -> None:
+    world, ticket, before = made.world, made.ticket, made.before
+    old_assignee = None if before is None else before.assignee_id
+    old_group = None if before is None else before.group_id
+    if ticket.assignee_id is not None and ticket.assignee_id != old_assignee:
+        groups = world.groups_of(ticket.assignee_id)
+        if groups and ticket.group_id not in groups and not wanted.get("group_id"):
+            ticket.group_id = groups[0]
+        if ticket.status == "new" and "status" not in wanted:
+            ticket.status = "open"
+    if ticket.group_id != old_group and ticket.assignee_id is not None and ticket.group_id is not None:
+        members = select(world.db, GroupMembership, "user_id = ? AND group_id = ?", ticket.assignee_id, ticket.group_id)
+        if not members:
+            ticket.assignee_id = None
+    said = made.comment is not None and not made.comment.by_agent
+    if before is not None and said and before.status in {"pending", "hold", "solved"} and "status" not in wanted:
+        ticket.status = "open"
+    if before is not None and before.status != ticket.status and "custom_status_id" not in wanted:
+        ticket.custom_status_id = None
+    if ticket.custom_status_id is None:
+        sql = 'SELECT id FROM zd_custom_statuses WHERE status_category = ? AND "default" = 1'
+        found = world.db.execute(sql, ticket.status)
+        ticket.custom_status_id = found[0][0] if found else None
+
+
+def _validate(made: Update) -> None:
+    world, ticket, before = made.world, made.ticket, made.before
+    ticket.status = ticket.status or "new"
+    if before is not None and ticket.status == "new" and before.status != "new":
+        raise Invalid("status", "Status: cannot be changed back to new", "InvalidValue")
+    if ticket.assignee_id is not None and (before is None or ticket.assignee_id != before.assignee_id):
+        assignee = world.user(ticket.assignee_id)
+        if assignee is None or assignee.role not in AGENTS or not assignee.active:
+            raise Invalid("assignee_id", "Assignee: is not an agent of this account", "InvalidValue")
+    if before is not None and before.requester_id != ticket.requester_id and not world.user(ticket.requester_id):
+        raise Invalid("requester_id", "Requester: is not a user", "InvalidValue")
+    for name, table in (("group_id", "zd_agent_groups"), ("organization_id", "zd_organizations")):
+        value = getattr(ticket, name)
+        changed = value is not None and (before is None or value != getattr(before, name))
+        if changed and not world.db.execute(f"SELECT 1 FROM {table} WHERE id = ?", value):
+            raise Invalid(name, f"{name[:-3].capitalize()}: is invalid", "InvalidValue")
+    if ticket.problem_id is not None and (before is None or ticket.problem_id != before.problem_id):
+        problem = find(world.db, Ticket, ticket.problem_id)
+        if problem is None or problem.type != "problem" or ticket.type != "incident":
+            raise Invalid("problem_id", "Problem: must be a problem ticket, linked to an incident", "InvalidValue")
+    if ticket.status in {"solved", "closed"} and (before is None or before.status not in {"solved", "closed"}):
+        _require(made)
+
+
+def _require(made: Update) -> None:
+    """Raises Invalid for all fields at once that solving a ticket needs."""
+    ticket = made.ticket
+    missing: list[tuple[str, int | None, str]] = []
+    if ticket.assignee_id is None:
+        missing.append(("Assignee", None, "FieldAssignee"))
+    form = find(made.world.db, TicketForm, ticket.ticket_form_id)
+    on_form = {*form.ticket_field_ids} if form else set[int]()
+    demanded = {
+        child.get("id")
+        for one in (form.agent_conditions if form else [])
+        if str(ticket.custom.get(str(one.get("parent_field_id")))) == str(one.get("value"))
+        for child in map(record, listed(one.get("child_fields")))
+        if child.get("is_required") or "solved" in record(child.get("required_on_statuses")).get("statuses", [])
+    }
+    for one in select(made.world.db, TicketField, "active = 1 AND removable = 1 ORDER BY position, id"):
+        needed = (one.required and (not form or one.id in on_form)) or one.id in demanded
+        if needed and ticket.custom.get(str(one.id)) in (None, "", False, []):
+            missing.append((one.title, one.id, f"Field{one.type.capitalize()}"))
+    if not missing:
+        return
+    error = Invalid("base", "")
+    error.details["base"] = [
+        {"description": f"{title}: is required when solving a ticket", "error": None, "ticket_field_id": number,
+         "ticket_field_type": kind}
+        for title, number, kind in missing
+    ]  # fmt: skip
+    raise error
+
+
+# -- problems and incidents
+
+
+def _incidents(world: Desk, ticket: Ticket, before: Ticket | None) -> None:
+    for number in {ticket.problem_id, before.problem_id if before else None} - {None}:
+        has = "EXISTS (SELECT 1 FROM zd_tickets i WHERE i.problem_id = ?)"
+        world.db.execute(f"UPDATE zd_tickets SET has_incidents = {has} WHERE id = ?", number, number)
+
+
+def _solve_incidents(made: Update) -> None:
+    via = {"channel": "rule", "source": {"from": {"ticket_id": made.ticket.id, "subject": made.ticket.subject},
+                                         "to": {}, "rel": "problem"}}  # fmt: skip
+    wanted: dict[str, Any] = {"status": "solved"}
+    if made.comment is not None:
+        wanted["comment"] = {"body": made.comment.body, "public": made.comment.public}
+    where = "problem_id = ? AND deleted = 0 AND status NOT IN ('solved', 'closed') ORDER BY id"
+    for one in select(made.world.db, Ticket, where, made.ticket.id):
+        more = {} if one.assignee_id else {"assignee_id": made.ticket.assignee_id}
+        commit(made.world, made.actor, one, wanted={**wanted, **more}, via=via)
+
+
+def shown(value: Any) -> Any:
+    """Returns a value as an event shows it: numbers as text."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value

@@ -1,0 +1,521 @@
+"""Search, exports, jobs, uploads, tokens, ratings, suspended tickets, articles, and the workers of bulk jobs."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from typing import Any
+
+import msgspec
+
+from quintain.resources.database.rows import table_name
+from quintain.resources.web import Exchange, HttpRequest, HttpResponse, Listing, Refuse, ResourceSpec, Routes
+from quintain.resources.web.rows import count, delete, find, insert, marks, select, shown
+from quintain.resources.web.world import BackgroundJob
+
+from . import search
+from .account import Conflict, Desk, Invalid, moment, record, seconds
+from .commit import attachment, commit
+from .people import GROUP_MEMBERSHIPS, GROUPS, ORGANIZATION_MEMBERSHIPS, ORGANIZATIONS, USERS
+from .tables import (
+    Article,
+    Audit,
+    Json,
+    Metric,
+    MetricEvent,
+    SatisfactionRating,
+    StoredFile,
+    SuspendedTicket,
+    Ticket,
+    Token,
+    User,
+)
+from .tickets import TICKETS, audit_shown, based, make, merge_one, remove, sideload
+from .wire import API, Caller, Refusals, job_status, link, offset_links, whole
+
+ROUTES = Routes()
+route = ROUTES.route
+SPECS: dict[str, Any] = {"ticket": TICKETS, "user": USERS, "organization": ORGANIZATIONS, "group": GROUPS}
+UPLOAD_S = 3 * 86_400
+EXPORTED = 1000
+"""Records of a page of an export."""
+LATE_S = 60
+"""An export refuses to begin later than so many seconds ago."""
+
+
+# -- search
+
+
+def _query(exchange: Exchange) -> list[search.Term]:
+    text = exchange.query.get("query", "").strip()
+    if not text:
+        raise Refusals.search("The query parameter is missing")
+    return search.parse(text)
+
+
+def _kinds(terms: list[search.Term]) -> list[str]:
+    named = [term.value.lower() for term in terms if term.key == "type" and not term.negated]
+    return [name for name in SPECS if name in named] if named else [*SPECS]
+
+
+def _found(world: Desk, exchange: Exchange, kind: str, *, terms: list[search.Term]) -> tuple[str, tuple[Any, ...]]:
+    where, values = search.where(world, exchange.caller, kind, terms=terms)
+    alive = {"ticket": "deleted = 0", "user": "active = 1", "organization": "1", "group": "deleted = 0"}[kind]
+    if kind == "ticket" and exchange.caller.restriction and TICKETS.scope:
+        scope, more = TICKETS.scope(world, exchange)
+        where, values = f"{where} AND {scope}", (*values, *more)
+    return f"{alive} AND {where}", values
+
+
+def _order(exchange: Exchange, terms: list[search.Term]) -> tuple[str, bool]:
+    given = {term.key: term.value.lower() for term in terms if term.key in {"order_by", "sort"}}
+    name = search.ORDERS.get(exchange.query.get("sort_by") or given.get("order_by", ""), "")
+    down = (exchange.query.get("sort_order") or given.get("sort", "desc")).lower() != "asc"
+    return (f"coalesce({name}, '')" if name else "id"), down
+
+
+@route("GET", "/api/v2/search", who="agent")
+def run(world: Desk, exchange: Exchange) -> Any:
+    """Lists what fulfils a query, at most 1,000 results."""
+    if any(name.startswith("page[") for name in exchange.query):
+        raise Refusals.attribute("page[size] is not supported by search; use search/export")
+    terms = _query(exchange)
+    size, page = whole(exchange, "per_page", 100, most=100), whole(exchange, "page", 1, most=10**9)
+    if page * size > EXPORTED and page > 1:
+        raise Refusals.search("Invalid search: Requested response size was greater than Search Response Limits")
+    order, down = _order(exchange, terms)
+    rows: list[dict[str, Any]] = []
+    total, skip = 0, (page - 1) * size
+    for kind in _kinds(terms):
+        where, values = _found(world, exchange, kind, terms=terms)
+        number = count(world.db, SPECS[kind].row, where, *values)
+        if len(rows) < size and skip < total + number:
+            by = (
+                order
+                if kind == "ticket" or order in {"id", "coalesce(created_at, '')", "coalesce(updated_at, '')"}
+                else "id"
+            )
+            listing = Listing(SPECS[kind].row, where, values, (by,), descending=down)
+            text = f"{where} {listing.sorting()} LIMIT ? OFFSET ?"
+            found = shown(world.db, SPECS[kind].row, text, *values, size - len(rows), max(0, skip - total))
+            rows += [{**row, "result_type": kind} for row in SPECS[kind].decorated(world, exchange, found)]
+        total += number
+    return {"results": rows, "facets": None, **offset_links(exchange, page, size, total=total)}
+
+
+@route("GET", "/api/v2/search/count", who="agent")
+def run_count(world: Desk, exchange: Exchange) -> Any:
+    """Counts what fulfils a query."""
+    terms = _query(exchange)
+    pairs = [(kind, _found(world, exchange, kind, terms=terms)) for kind in _kinds(terms)]
+    return {"count": sum(count(world.db, SPECS[kind].row, where, *values) for kind, (where, values) in pairs)}
+
+
+@route("GET", "/api/v2/search/export", who="agent", limit="export")
+def export(world: Desk, exchange: Exchange) -> Any:
+    """Lists what fulfils a query, by cursor."""
+    kind = exchange.query.get("filter[type]", "")
+    terms = _query(exchange)
+    if kind not in SPECS:
+        raise Refusals.attribute("filter[type] must be one of ticket, organization, user, group")
+    if any(term.key == "type" and term.value.lower() != kind for term in terms):
+        raise Refusals.attribute("type: in the query of an export must be that of filter[type]")
+    where, values = _found(world, exchange, kind, terms=terms)
+    size = whole(exchange, "page[size]", 100, most=EXPORTED)
+    after = exchange.query.get("page[after]", "")
+    last = _number(after)
+    text = f"{where} AND id > ? ORDER BY id LIMIT ?"
+    found = shown(world.db, SPECS[kind].row, text, *values, last, size + 1)
+    more, found = len(found) > size, found[:size]
+    cursor = base64.b64encode(str(found[-1]["id"]).encode()).decode() if found else after or None
+    rows = [{**row, "result_type": kind} for row in SPECS[kind].decorated(world, exchange, found)]
+    links = {"prev": None, "next": link(exchange, **{"page[after]": cursor}) if more else None}
+    return {
+        "results": rows,
+        "facets": None,
+        "meta": {"has_more": more, "after_cursor": cursor, "before_cursor": None},
+        "links": links,
+    }
+
+
+def _number(cursor: str) -> int:
+    try:
+        return min(int(base64.b64decode(cursor, validate=True) or b"0"), 2**63 - 1)
+    except (binascii.Error, ValueError):
+        raise Refusals.attribute("The cursor is not valid") from None
+
+
+# -- incremental exports
+
+
+def _start(world: Desk, exchange: Exchange) -> int:
+    text = exchange.query.get("start_time", "")
+    if not text.isdecimal():
+        raise Refuse(400, {"error": "StartTimeMissing", "description": "Missing parameter start_time"})
+    if int(text) > world.clock.now - LATE_S:
+        raise Refuse(
+            422,
+            {"error": "InvalidValue", "description": "Too recent start_time. Use a start_time older than 60 seconds"},
+        )
+    return int(text)
+
+
+_EXPORTS: dict[str, tuple[str, Any]] = {
+    # Seconds since epoch by which rows are exported.
+    "tickets": ("generated_timestamp", Ticket),
+    "users": ("CAST(strftime('%s', updated_at) AS INTEGER)", User),
+    "organizations": ("CAST(strftime('%s', updated_at) AS INTEGER)", ORGANIZATIONS.row),
+    "ticket_metric_events": ("CAST(strftime('%s', time) AS INTEGER)", MetricEvent),
+    "ticket_events": ("CAST(strftime('%s', created_at) AS INTEGER)", Audit),
+}
+
+
+def _decorated(world: Desk, exchange: Exchange, name: str, *, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if name == "ticket_metric_events":
+        more = dict(
+            world.db.execute(
+                f"SELECT id, more FROM zd_metric_events WHERE id IN ({marks(rows)})", *(r["id"] for r in rows)
+            )
+        )
+        return [{**row, **msgspec.json.decode(more[row["id"]])} for row in rows]
+    if name == "ticket_events":
+        found = select(world.db, Audit, f"id IN ({marks(rows)}) ORDER BY id", *(row["id"] for row in rows))
+        return [_event(world, exchange, one) for one in found]
+    return SPECS[name.removesuffix("s")].decorated(world, exchange, rows)  # type: ignore[no-any-return]
+
+
+def _event(world: Desk, exchange: Exchange, audit: Audit) -> Json:
+    events = audit_shown(world, exchange, audit)["events"]
+    if "comment_events" not in exchange.query.get("include", ""):
+        events = [one for one in events if one["type"] != "Comment"]
+    children = [
+        {**one, "event_type": one["type"], **({one["field_name"]: one["value"]} if "field_name" in one else {})}
+        for one in events
+    ]
+    at = int(seconds(audit.created_at))
+    return {"id": audit.id, "ticket_id": audit.ticket_id, "timestamp": at, "created_at": audit.created_at,
+            "updater_id": audit.author_id, "via": audit.via["channel"], "system": audit.metadata["system"],
+            "metadata": audit.metadata, "event_type": "Audit", "child_events": children}  # fmt: skip
+
+
+def _since(name: str) -> Any:
+    at, kind = _EXPORTS[name]
+
+    def since(world: Desk, exchange: Exchange) -> Any:
+        start = _start(world, exchange)
+        size = whole(exchange, "per_page", EXPORTED, most=EXPORTED)
+        where = f"{at} >= ? ORDER BY {at}, id LIMIT ?"
+        found = shown(world.db, kind, where, start, size)
+        more = len(found) == size
+        if found:  # All rows of the last second belong to the page, or the next one would leave some out.
+            sql = f"SELECT {at} FROM {table_name(kind)} WHERE id = ?"
+            end = world.db.execute(sql, found[-1]["id"])[0][0]
+            if more:
+                found = shown(world.db, kind, f"{at} BETWEEN ? AND ? ORDER BY {at}, id", start, end)
+                end += 1
+        else:
+            end = None
+        rows = _decorated(world, exchange, name, rows=found)
+        _sideload(world, exchange, name, rows=rows)
+        following = link(exchange, start_time=end) if end is not None else link(exchange, start_time=start)
+        return {name: rows, "count": len(rows), "end_of_stream": not more, "end_time": end, "next_page": following}
+
+    return since
+
+
+def _sideload(world: Desk, exchange: Exchange, name: str, *, rows: list[dict[str, Any]]) -> None:
+    if name == "tickets" and "include" in exchange.query:
+        sideload(world, exchange, {}, rows=rows)
+
+
+def _by_cursor(name: str) -> Any:
+    at, kind = _EXPORTS[name]
+
+    def by_cursor(world: Desk, exchange: Exchange) -> Any:
+        cursor = exchange.query.get("cursor")
+        if cursor is None:
+            start, last = _start(world, exchange), 0
+        else:
+            try:
+                begin, _, rest = base64.b64decode(cursor, validate=True).decode().partition("||")
+                start, last = int(float(begin)), int(rest.strip("|") or 0)
+            except (binascii.Error, ValueError, OverflowError):
+                raise Refusals.attribute("The cursor is not valid") from None
+        size = whole(exchange, "per_page", EXPORTED, most=EXPORTED)
+        found = shown(
+            world.db, kind, f"({at}, id) > (?, ?) ORDER BY {at}, id LIMIT ?", start, last if cursor else -1, size + 1
+        )
+        more, found = len(found) > size, found[:size]
+        if found:
+            sql = f"SELECT {at} FROM {table_name(kind)} WHERE id = ?"
+            start, last = world.db.execute(sql, found[-1]["id"])[0][0], found[-1]["id"]
+        after = base64.b64encode(f"{start}.0||{last}|".encode()).decode()
+        rows = _decorated(world, exchange, name, rows=found)
+        _sideload(world, exchange, name, rows=rows)
+        url = link(exchange, cursor=after, start_time=None)
+        return {
+            name: rows,
+            "after_url": url,
+            "before_url": None,
+            "after_cursor": after,
+            "before_cursor": None,
+            "end_of_stream": not more,
+        }
+
+    return by_cursor
+
+
+for _name in _EXPORTS:
+    ROUTES.add("GET", f"/api/v2/incremental/{_name}", _since(_name), who="admin", limit="incremental")
+for _name in ("tickets", "users"):
+    ROUTES.add("GET", f"/api/v2/incremental/{_name}/cursor", _by_cursor(_name), who="admin", limit="incremental")
+
+
+# -- jobs
+
+
+def _work(kind: str) -> Any:
+    verb, _, noun = kind.partition(" ")
+
+    def work(world: Desk, caller_id: int, index: int, *, item: Json) -> Json:
+        who = world.user(caller_id)
+        assert who is not None, "a job has a caller"
+        caller = Caller(who.id, who.name, who.email, who.role, who.organization_id, who.ticket_restriction)
+        exchange = Exchange(HttpRequest("JOB", "", ""), "", {}, caller=caller)
+        try:
+            with world.db.transaction():
+                done: Json = (
+                    _TICKET_WORK[verb](world, who, item)
+                    if noun == "tickets"
+                    else _spec_work(world, exchange, kind, item=item)
+                )
+        except (Invalid, Conflict, Refuse) as error:
+            name = noun.removesuffix("s").title().replace("_", "")
+            return {
+                "index": index,
+                "id": item.get("id"),
+                "error": f"{name}{_ACTS[verb]}Failed",
+                "details": _words(error),
+            }
+        return {"index": index, **done} if verb == "create" and noun == "tickets" else done
+
+    return work
+
+
+_ACTS = {"create": "Creation", "update": "Update", "delete": "Deletion", "merge": "Merge"}
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, Invalid):
+        return " ".join(one["description"] for some in error.details.values() for one in some)
+    body = record(error.body) if isinstance(error, Refuse) else {"description": str(error)}
+    found = " ".join(one["description"] for some in record(body.get("details")).values() for one in some)
+    return found or str(body.get("description", ""))
+
+
+def _create_ticket(world: Desk, who: User, item: Json) -> Json:
+    ticket, _ = make(world, who, item)
+    return {"id": ticket.id, "account_id": world.account_id}
+
+
+def _ticket_of(world: Desk, item: Json) -> Ticket:
+    found = find(world.db, Ticket, item.get("id"))
+    if found is None or found.deleted:
+        raise Refusals.missing()
+    return found
+
+
+def _update_ticket(world: Desk, who: User, item: Json) -> Json:
+    ticket, _ = commit(world, who, _ticket_of(world, item), wanted={k: v for k, v in item.items() if k != "id"})
+    return {"action": "update", "id": ticket.id, "status": "Updated", "success": True}
+
+
+def _delete_ticket(world: Desk, who: User, item: Json) -> Json:
+    ticket = _ticket_of(world, item)
+    remove(world, ticket, who.id)
+    return {"action": "delete", "id": ticket.id, "status": "Deleted", "success": True}
+
+
+_TICKET_WORK: dict[str, Any] = {
+    "create": _create_ticket,
+    "update": _update_ticket,
+    "delete": _delete_ticket,
+    "merge": merge_one,
+}
+_BULK = {spec.many: spec for spec in (USERS, ORGANIZATIONS, GROUP_MEMBERSHIPS, ORGANIZATION_MEMBERSHIPS)}
+
+
+def _spec_work(world: Desk, exchange: Exchange, kind: str, *, item: Json) -> Json:
+    verb, _, noun = kind.partition(" ")
+    spec = _BULK[noun]
+    if verb == "create":
+        return {"status": "Created", "id": spec.create(world, exchange, item).id}
+    row = spec.need(world, exchange, item.get("id"))
+    if verb == "delete":
+        spec.remove(world, exchange, row)
+        return {"action": "delete", "id": row.id, "status": "Deleted", "success": True}
+    spec.update(world, exchange, row, fields={name: value for name, value in item.items() if name != "id"})
+    return {"action": "update", "id": row.id, "status": "Updated", "success": True}
+
+
+WORKERS: dict[str, Any] = {
+    f"{verb} {noun}": _work(f"{verb} {noun}") for verb in ("create", "update", "delete") for noun in ("tickets", *_BULK)
+} | {"merge tickets": _work("merge tickets")}
+
+
+@route("GET", "/api/v2/job_statuses", who="agent")
+def jobs(world: Desk, exchange: Exchange) -> Any:
+    """Lists the latest jobs."""
+    rows = select(world.db, BackgroundJob, "1 ORDER BY id DESC LIMIT 100")
+    return {
+        "job_statuses": [job_status(exchange, one) for one in rows],
+        "next_page": None,
+        "previous_page": None,
+        "count": len(rows),
+    }
+
+
+@route("GET", "/api/v2/job_statuses/show_many", who="agent")
+def many_jobs(world: Desk, exchange: Exchange) -> Any:
+    """Lists jobs by their identifiers."""
+    names = exchange.query.get("ids", "").split(",")[:100]
+    rows = select(world.db, BackgroundJob, f"name IN ({marks(names)}) ORDER BY id", *names)
+    return {"job_statuses": [job_status(exchange, one) for one in rows]}
+
+
+@route("GET", "/api/v2/job_statuses/{job}", who="agent")
+def job(world: Desk, exchange: Exchange) -> Any:
+    """Shows a job."""
+    rows = select(world.db, BackgroundJob, "name = ?", exchange.params[0])
+    if not rows:
+        raise Refusals.missing()
+    return {"job_status": job_status(exchange, rows[0])}
+
+
+# -- uploads
+
+
+@route("POST", "/api/v2/uploads", who="end", status=201)
+def upload(world: Desk, exchange: Exchange) -> Any:
+    """Keeps a file for a comment; a token adds it to an earlier upload."""
+    name = exchange.query.get("filename", "")
+    if not name:
+        raise Refusals.attribute("filename is required")
+    token = (
+        exchange.query.get("token") or hashlib.blake2b(f"u{world.last_id}".encode(), digest_size=13).hexdigest()[:25]
+    )
+    own = hashlib.blake2b(f"f{world.last_id}".encode(), digest_size=13).hexdigest()[:25]
+    expires = world.clock.now + UPLOAD_S
+    kind = exchange.request.header("content-type").partition(";")[0] or "application/octet-stream"
+    row = StoredFile(id=world.new_number(), token=own, upload=token, file_name=name, content_type=kind,
+        data=exchange.request.body,
+                     expires=expires)  # fmt: skip
+    insert(world.db, row)
+    files = [attachment(one) for one in select(world.db, StoredFile, "upload = ? ORDER BY id", token)]
+    shown_files = [based(exchange, msgspec.Raw(msgspec.json.encode(one))) for one in files]
+    body = {"token": token, "expires_at": moment(expires), "attachments": shown_files, "attachment": shown_files[-1]}
+    return {"upload": body}
+
+
+@route("DELETE", "/api/v2/uploads/{token}", who="end", status=204)
+def remove_upload(world: Desk, exchange: Exchange) -> Any:
+    """Drops an upload."""
+    if not count(world.db, StoredFile, "upload = ?", exchange.params[0]):
+        raise Refusals.missing()
+    delete(world.db, StoredFile, "upload = ?", exchange.params[0])
+
+
+@route("GET", "/api/v2/attachments/{id}", who="agent")
+def show_attachment(world: Desk, exchange: Exchange) -> Any:
+    """Shows a file."""
+    found = find(world.db, StoredFile, exchange.id)
+    if found is None:
+        raise Refusals.missing()
+    return {"attachment": based(exchange, msgspec.Raw(msgspec.json.encode(attachment(found))))}
+
+
+@route("GET", "/attachments/token/{token}", who="anyone")
+def download(world: Desk, exchange: Exchange) -> Any:
+    """Sends a file."""
+    found = select(world.db, StoredFile, "token = ?", exchange.params[0])
+    if not found:
+        raise Refusals.missing()
+    name = found[0].file_name.replace('"', "").replace("\n", "").replace("\r", "")
+    headers = [("content-type", found[0].content_type), ("content-disposition", f'attachment; filename="{name}"')]
+    return HttpResponse(200, found[0].data, headers)
+
+
+# -- the rest
+
+
+@route("POST", "/oauth/tokens", who="anyone", status=200)
+def oauth(world: Desk, exchange: Exchange) -> Any:
+    """Gives an access token for a grant."""
+    given = exchange.json
+    found = select(world.db, Token, "value = ? AND client <> ''", str(given.get("client_secret") or ""))
+    known = found and given.get("client_id") == found[0].client
+    if not known or given.get("grant_type") not in {"client_credentials", "authorization_code", "refresh_token"}:
+        raise Refuse(401, {"error": "invalid_client", "error_description": "The client or the grant is not known"})
+    value = hashlib.blake2b(f"o{world.last_id}".encode(), digest_size=32).hexdigest()
+    scopes = str(given.get("scope") or "read write")
+    insert(world.db, Token(id=world.new_number(), value=value, user_id=found[0].user_id, scopes=scopes))
+    return {"access_token": value, "token_type": "bearer", "scope": scopes}
+
+
+@route("GET", "/api/v2/locales", who="end")
+def locales(world: Desk, exchange: Exchange) -> Any:
+    """Lists the languages."""
+    known = ((1, "en-US", "English"), (8, "de", "Deutsch"), (16, "fr", "Français"), (2, "es", "Español"))
+    rows = [{"url": f"{exchange.base}/api/v2/locales/{name}.json", "id": number, "locale": name, "name": title,
+             "native_name": title, "presentation_name": title, "rtl": False, "default": number == 1} for number, name,
+             title in known]  # fmt: skip
+    return {"locales": rows, "next_page": None, "previous_page": None, "count": len(rows)}
+
+
+RATINGS = ResourceSpec(name="satisfaction_rating", row=SatisfactionRating, path="/api/v2/satisfaction_ratings",
+    style=API,
+                       verbs=("list", "show", "count"))  # fmt: skip
+SUSPENDED = ResourceSpec(name="suspended_ticket", row=SuspendedTicket, path="/api/v2/suspended_tickets", style=API,
+    write="agent",
+                         verbs=("list", "show", "delete"))  # fmt: skip
+ARTICLES = ResourceSpec(
+    name="article", row=Article, path="/api/v2/help_center/articles", style=API, read="anyone", where="draft = 0",
+    verbs=("list", "show", "create", "update", "delete"), required=("title",),
+    writable=("title", "body", "locale", "draft", "section_id", "label_names", "author_id"),
+)  # fmt: skip
+METRICS = ResourceSpec(
+    name="ticket_metric", row=Metric, path="/api/v2/ticket_metrics", style=API, verbs=("list", "show")
+)
+for _spec in (RATINGS, SUSPENDED, ARTICLES, METRICS):
+    _spec.mount(ROUTES)
+
+
+@route("GET", "/api/v2/help_center/articles/search", who="anyone")
+def search_articles(world: Desk, exchange: Exchange) -> Any:
+    """Lists the articles that hold all words of a query."""
+    parts = search.words(exchange.query.get("query", ""))
+    where = " AND ".join(["1", *("instr(lower(title || ' ' || body), ?) > 0" for _ in parts)])
+    found = ARTICLES.answer_list(world, exchange, where, *parts)
+    return {"results": found.pop("articles"), **found}
+
+
+@route("PUT", "/api/v2/suspended_tickets/{id}/recover", who="agent")
+def recover(world: Desk, exchange: Exchange) -> Any:
+    """Makes a ticket of a suspended message."""
+    row = SUSPENDED.need(world, exchange, exchange.id)
+    who = world.user(exchange.caller.id)
+    assert who is not None, "a caller is a user"
+    author = {"name": row.author.get("name") or "Unknown", "email": row.author.get("email")}
+    wanted = {"subject": row.subject, "requester": author, "comment": {"body": row.content or "(empty)"}}
+    ticket, _ = commit(
+        world, who, None, wanted=wanted, via={"channel": "email", "source": {"from": {}, "to": {}, "rel": None}}
+    )
+    delete(world.db, SuspendedTicket, "id = ?", row.id)
+    return {"ticket": TICKETS.one(world, exchange, ticket.id)}
+
+
+@route("GET", "/api/v2/account/settings", who="agent")
+def settings(world: Desk, exchange: Exchange) -> Any:
+    """Shows settings that clients read."""
+    return {"settings": {"tickets": {"comments_public_by_default": True}, "api": {"accepted_api_agreement": True}}}

@@ -1,0 +1,210 @@
+"""A fresh account: its admin, token, group, fields and the business rules that every account begins with."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from quintain.resources.database import Database
+from quintain.resources.web import TABLES as WEB_TABLES
+from quintain.resources.web.rows import insert, select
+
+from .commit import commit
+from .people import create_user, join
+from .tables import (
+    TABLES,
+    AgentGroup,
+    Automation,
+    Brand,
+    CustomStatus,
+    Json,
+    Macro,
+    TicketField,
+    TicketForm,
+    TicketView,
+    Token,
+    Trigger,
+    TriggerCategory,
+    User,
+)
+from .world import Zendesk
+
+ADMIN = "admin@acme.example"
+TOKEN = "acme-api-token"  # noqa: S105 (of an account that exists nowhere else)
+BEGIN = 1_767_603_600.0
+"""Time at which an account begins by default: Monday 2026-01-05, 09:00 UTC."""
+
+_BODY = "Ticket #{{ticket.id}} ({{ticket.title}}): {{ticket.latest_comment}}"
+
+
+def _all(*conditions: tuple[str, str, Any], any: tuple[tuple[str, str, Any], ...] = ()) -> Json:
+    return {
+        "all": [{"field": f, "operator": o, "value": v} for f, o, v in conditions],
+        "any": [{"field": f, "operator": o, "value": v} for f, o, v in any],
+    }
+
+
+def _mail(to: str, subject: str, field: str = "notification_user") -> list[Json]:
+    return [{"field": field, "value": [to, subject, _BODY]}]
+
+
+_CREATE, _CHANGE = ("update_type", "is", "Create"), ("update_type", "is", "Change")
+_SEEN = ("comment_is_public", "is", "requester_can_see_comment")
+_OTHER = (("assignee_id", "is_not", "current_user"), ("assignee_id", "is_not", "requester_id"))
+TRIGGERS: tuple[tuple[str, Json, list[Json], bool], ...] = (
+    ("Notify requester and CCs of received request",
+     _all(_CREATE, ("status", "is_not", "solved"), ("ticket_is_public", "is", "public"), ("role", "is", "end_user")),
+     _mail("requester_and_ccs", "[Request received]"), True),
+    ("Notify requester and CCs of comment update", _all(_CHANGE, _SEEN), _mail("requester_and_ccs",
+        "[{{ticket.account}}] Re: {{ticket.title}}"), True),
+    ("Notify requester of new proactive ticket",
+     _all(_CREATE, ("status", "is_not", "solved"), ("ticket_is_public", "is", "public"), ("role", "is", "agent"),
+          ("requester_role", "is", "end_user")), _mail("requester_id", "{{ticket.title}}"), True),
+    ("Notify assignee of comment update",
+     _all(_CHANGE, ("comment_is_public", "is", "not_relevant"), *_OTHER, ("assignee_id", "not_changed", None),
+          ("status", "not_value_previous", "solved")), _mail("assignee_id", "Re: {{ticket.title}}"), True),
+    ("Notify assignee of assignment", _all(("assignee_id", "changed", None), ("assignee_id", "is_not", "current_user")),
+     _mail("assignee_id", "Assignment: {{ticket.title}}"), True),
+    ("Notify assignee of reopened ticket",
+     _all(("assignee_id", "is_not", "current_user"), ("status", "value_previous", "solved"), ("status", "is_not",
+         "closed")),
+     _mail("assignee_id", "Reopened: {{ticket.title}}"), True),
+    ("Notify group of assignment",
+     _all(("group_id", "is_not", ""), ("assignee_id", "is", ""), any=(("group_id", "changed", None), ("assignee_id",
+         "changed", None))),
+     _mail("group_id", "Group assignment: {{ticket.title}}", "notification_group"), True),
+    ("Notify all agents of received request", _all(_CREATE), _mail("all_agents", "[Ticket] {{ticket.title}}"), True),
+    ("Auto-assign to first email responding agent",
+     _all(_CHANGE, ("current_via_id", "is", "4"), ("assignee_id", "is", ""), ("role", "is_not", "end_user")),
+     [{"field": "assignee_id", "value": "current_user"}], False),
+)  # fmt: skip
+AUTOMATIONS: tuple[tuple[str, Json, list[Json], bool], ...] = (
+    ("Close ticket 4 days after status is set to solved",
+     _all(("status", "is", "solved"), ("SOLVED", "greater_than", "96")), [{"field": "status", "value": "closed"}],
+     True),
+    ("Pending notification 24 hours", _all(("PENDING", "is", "24")), _mail("requester_id",
+        "Waiting for you: {{ticket.title}}"), False),
+    ("Pending notification 5 days", _all(("PENDING", "is", "120")), _mail("requester_id",
+        "Still waiting: {{ticket.title}}"), False),
+    ("Request customer satisfaction rating", _all(("SOLVED", "is", "24"), ("satisfaction_score", "is", "unoffered")),
+     [{"field": "satisfaction_score", "value": "offered"}, *_mail("requester_id", "How would you rate the support?")],
+     False),
+)  # fmt: skip
+VIEWS: tuple[tuple[str, Json], ...] = (
+    ("Your unsolved tickets", _all(("status", "less_than", "solved"), ("assignee_id", "is", "current_user"))),
+    ("Unassigned tickets", _all(("status", "less_than", "solved"), ("assignee_id", "is", ""))),
+    ("All unsolved tickets", _all(("status", "less_than", "solved"))),
+    ("Recently updated tickets", _all(("status", "less_than", "closed"), ("updated_at", "less_than", "168"))),
+    ("New tickets in your groups", _all(("status", "is", "new"), ("group_id", "is", "current_groups"))),
+    ("Pending tickets", _all(("status", "is", "pending"))),
+    ("Recently solved tickets", _all(("status", "is", "solved"), ("SOLVED", "less_than", "168"))),
+)
+MACROS: tuple[tuple[str, list[Json]], ...] = (
+    ("Close and redirect to topics", [{"field": "status", "value": "solved"},
+                                      {"field": "comment_value",
+                                          "value": "Please see our help center, {{ticket.requester.first_name}}."}]),
+    ("Take it!", [{"field": "status", "value": "open"}, {"field": "assignee_id", "value": "current_user"}]),
+    ("Customer not responding", [{"field": "status", "value": "pending"},
+                                 {"field": "comment_value",
+                                     "value": "We have not heard from you about #{{ticket.id}}."}]),
+)  # fmt: skip
+
+
+def empty() -> Database:
+    """Returns a database with the tables of a product, without rows."""
+    return Database(*WEB_TABLES, *TABLES)
+
+
+def account(*, begin: float = BEGIN, subdomain: str = "acme", token: str = TOKEN) -> Zendesk:
+    """Returns a fresh account with one admin, whose e-mail is `ADMIN`."""
+    world = Zendesk(db=_schema().fork(), subdomain=subdomain)
+    world.clock.advance(begin)
+    with world.db.transaction():
+        _fill(world, token)
+    world.arm()
+    return world
+
+
+@functools.cache
+def _schema() -> Database:
+    return empty()
+
+
+def _fill(world: Zendesk, token: str) -> None:
+    db = world.db
+    stamps: dict[str, Any] = {"created_at": world.now, "updated_at": world.now}
+    insert(db, Token(id=world.new_number(), value=token))
+    insert(db, Brand(id=world.new_number(), name="Acme", subdomain=world.subdomain, default=True, **stamps))
+    group = AgentGroup(id=world.new_number(), name="Support", default=True, **stamps)
+    insert(db, group)
+    create_user(world, {"name": "Ada Admin", "email": ADMIN, "role": "admin", "verified": True})
+    for category in ("new", "open", "pending", "hold", "solved"):
+        label = "On-hold" if category == "hold" else category.capitalize()
+        insert(db, CustomStatus(id=world.new_number(), status_category=category, agent_label=label,
+            end_user_label=label,
+                                default=True, **stamps))  # fmt: skip
+    fields: list[int] = []
+    for position, (kind, title) in enumerate(_SYSTEM_FIELDS):
+        row = TicketField(id=world.new_number(), type=kind, title=title, raw_title=title, title_in_portal=title,
+            position=position,
+                          removable=False, required=kind in {"subject", "description"}, **stamps)  # fmt: skip
+        insert(db, row)
+        fields.append(row.id)
+    insert(db, TicketForm(id=world.new_number(), name="Default Ticket Form", display_name="Default Ticket Form",
+        default=True,
+                          ticket_field_ids=fields, **stamps))  # fmt: skip
+    category_id = world.new_number()
+    insert(db, TriggerCategory(id=category_id, name="Initial Category", position=1, **stamps))
+    for position, (title, conditions, actions, active) in enumerate(TRIGGERS, 1):
+        insert(db, Trigger(id=world.new_number(), title=title, raw_title=title, active=active, conditions=conditions,
+            default=False,
+                           actions=actions, position=position, category_id=str(category_id), **stamps))  # fmt: skip
+    for position, (title, conditions, actions, active) in enumerate(AUTOMATIONS, 1):
+        insert(db, Automation(id=world.new_number(), title=title, raw_title=title, active=active, conditions=conditions,
+                              actions=actions, position=position, **stamps))  # fmt: skip
+    for position, (title, conditions) in enumerate(VIEWS, 1):
+        columns = ("subject", "requester", "created", "updated", "group", "assignee")
+        execution = {
+            "group_by": None, "group_order": "desc", "sort_by": "created", "sort_order": "desc", "group": None,
+            "sort": {"id": "created", "order": "desc"}, "fields": [], "custom_fields": [],
+            "columns": [{"id": n, "title": _TITLES.get(n, n.capitalize()), "filterable": True,
+                "sortable": True} for n in columns],
+        }  # fmt: skip
+        insert(db, TicketView(id=world.new_number(), title=title, raw_title=title, conditions=conditions,
+            position=position,
+                              execution=execution, **stamps))  # fmt: skip
+    for title, actions in MACROS:
+        insert(db, Macro(id=world.new_number(), title=title, raw_title=title, actions=actions, **stamps))
+    hour = 3600.0 - world.clock.now % 3600.0
+    world.later(hour, "sweep", key="sweep")
+
+
+_TITLES = {"created": "Requested"}
+_SYSTEM_FIELDS = (("subject", "Subject"), ("description", "Description"), ("status", "Status"), ("tickettype", "Type"),
+                  ("priority", "Priority"), ("group", "Group"), ("assignee", "Assignee"))  # fmt: skip
+
+
+def populate(world: Zendesk, *, agents: int = 3, customers: int = 5, tickets: int = 10) -> None:
+    """Adds agents, customers and their tickets, for tests and demonstrations."""
+    with world.db.transaction():
+        group = select(world.db, AgentGroup, "1 LIMIT 1")[0]
+        second = AgentGroup(id=world.new_number(), name="Level 2", created_at=world.now, updated_at=world.now)
+        insert(world.db, second)
+        for number in range(agents):
+            user = create_user(world, {"name": f"Agent {number + 1}", "email": f"agent{number + 1}@acme.example",
+                "role": "agent",
+                                       "verified": True})  # fmt: skip
+            if number % 2:
+                join(world, user.id, second.id)
+        people: list[User] = [create_user(world, {"name": f"Customer {n + 1}",
+            "email": f"customer{n + 1}@mail.example"})
+                              for n in range(customers)]  # fmt: skip
+        for number in range(tickets):
+            who = people[number % len(people)]
+            wanted = {"subject": f"Question {number + 1}",
+                "comment": {"body": f"The printer {number + 1} does not print."},
+                      "priority": ("low", "normal", "high", "urgent")[number % 4], "group_id": group.id}  # fmt: skip
+            commit(
+                world, who, None, wanted=wanted, via={"channel": "web", "source": {"from": {}, "to": {}, "rel": None}}
+            )
+    world.arm()

@@ -1,0 +1,389 @@
+"""Measurements of tickets and the clocks of SLA policies.
+
+Clocks run with and without a policy. A policy is looked for after the triggers of each update, and only then. A breach
+is an action due at the computed moment; a target that has passed already is breached at the moment of the update.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from copy import copy
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from quintain.resources.schedule import Calendar, Day
+from quintain.resources.web.rows import find, insert, save, select
+
+from .account import Desk, moment, seconds
+from .conditions import compiled
+from .tables import Holiday, Json, Metric, MetricEvent, Schedule, SlaClock, Ticket
+
+if TYPE_CHECKING:
+    from .commit import Update
+
+EVENT_METRICS = {
+    "first_reply_time": "reply_time",
+    "next_reply_time": "reply_time",
+    "total_resolution_time": "resolution_time",
+}
+"""Names in metric events where they differ from those in policies."""
+ALWAYS = {
+    "requester_wait_time": {"new", "open", "hold"},
+    "agent_work_time": {"new", "open"},
+    "total_resolution_time": {"new", "open", "pending", "hold"},
+}
+"""Metrics of status: the states in which their clocks run. They pause in the others, and solving ends them."""
+METRICS = (*ALWAYS, "first_reply_time", "next_reply_time", "periodic_update_time", "pausable_update_time")
+_ENDED = ("solved", "closed")
+_WEEK = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_POLICIES = "SELECT id, title, description, filter, policy_metrics FROM zd_sla_policies ORDER BY position, id"
+
+
+# -- business hours
+
+
+class Interval(msgspec.Struct):
+    """Open hours in minutes from Sunday 00:00."""
+
+    start_time: Annotated[int, msgspec.Meta(ge=0, lt=10080)]
+    end_time: Annotated[int, msgspec.Meta(gt=0, le=10080)]
+
+
+def calendar(world: Desk, schedule_id: int | None = None) -> Calendar:
+    """Returns the hours of a schedule, or of the first one; without any, it is always open."""
+    found = find(world.db, Schedule, schedule_id) or next(
+        iter(select(world.db, Schedule, "1 ORDER BY id LIMIT 1")), None
+    )
+    if found is None:
+        return _ALWAYS_OPEN
+    holidays = select(world.db, Holiday, "schedule_id = ? ORDER BY id", found.id)
+    days = tuple((one.name, one.start_date, one.end_date) for one in holidays)
+    return hours_of(found.time_zone, msgspec.json.encode(found.intervals), days)
+
+
+@functools.lru_cache(maxsize=256)
+def hours_of(zone: str, intervals: bytes, holidays: tuple[tuple[str, str, str], ...]) -> Calendar:
+    """Returns business hours; raises UsageError if the zone does not exist or intervals overlap."""
+    import datetime as dt
+
+    hours: dict[str, list[tuple[int, int]]] = {day: [] for day in _WEEK}
+    for one in msgspec.json.decode(intervals):
+        start, end = int(one["start_time"]), int(one["end_time"])
+        while start < end:
+            day = start // 1440
+            stop = min(end, (day + 1) * 1440)
+            hours[_WEEK[day % 7]].append((start - day * 1440, stop - day * 1440))
+            start = stop
+    week = {day: tuple(f"{a // 60:02}:{a % 60:02}-{b // 60:02}:{b % 60:02}" for a, b in sorted(spans))
+            for day, spans in hours.items() if spans}  # fmt: skip
+    dates: dict[str, Day] = {}
+    for name, first, last in holidays:
+        date = dt.date.fromisoformat(first)
+        while date <= dt.date.fromisoformat(last):
+            dates[date.isoformat()] = Day(name)
+            date += dt.timedelta(days=1)
+    return Calendar(zone=zone, hours=week, dates=dates)
+
+
+_ALWAYS_OPEN = Calendar(hours={"mon-sun": ("00:00-24:00",)})
+
+
+Hours = Callable[[], Calendar]
+"""Function that reads a ticket's hours when they are needed first."""
+
+# -- measurements
+
+
+def metric_of(world: Desk, ticket: Ticket, before: Ticket | None) -> Metric:
+    """Returns the measurements of a ticket, new ones for a new ticket."""
+    found = find(world.db, Metric, ticket.id) if before is not None else None
+    if found is not None:
+        return found
+    return Metric(id=ticket.id, ticket_id=ticket.id, created_at=world.now, updated_at=world.now, since=world.clock.now)
+
+
+def count(made: Update) -> None:
+    """Counts what an update did to a ticket, before its triggers look."""
+    now, ticket, before, metric = made.world.now, made.ticket, made.before, made.metric
+    made.previous_metric = None if before is None else copy(metric)
+    if made.comment is not None:
+        metric.latest_comment_added_at = now
+        metric.replies += made.comment.public and made.comment.by_agent and before is not None
+    if made.actor.id == ticket.requester_id:
+        metric.requester_updated_at = now
+    if made.actor.id == ticket.assignee_id:
+        metric.assignee_updated_at = now
+    _stations(made, before)
+
+
+def _stations(made: Update, before: Ticket | None) -> None:
+    now, ticket, metric = made.world.now, made.ticket, made.metric
+    if ticket.assignee_id is not None and (before is None or before.assignee_id != ticket.assignee_id):
+        metric.assignee_stations += 1
+        metric.assigned_at = now
+        metric.initially_assigned_at = metric.initially_assigned_at or now
+    if ticket.group_id is not None and (before is None or before.group_id != ticket.group_id):
+        metric.group_stations += 1
+
+
+def follow(made: Update) -> None:
+    """Moves clocks and measurements after the rules of an update, and looks for the policy."""
+    world, ticket, before, metric = made.world, made.ticket, made.before, made.metric
+    if made.ruled is not None:
+        _stations(made, made.ruled)
+    hours = functools.cache(lambda: calendar(world, ticket.schedule_id))
+    changed = before is None or before.status != ticket.status
+    if changed:
+        _status(made, hours())
+    if changed or made.comment is not None:
+        made.metric.clocks = [copy(one) for one in metric.clocks]
+        _run(made, hours)
+    if any(one.state != "done" for one in metric.clocks):
+        _target(made, hours)
+    insert(world.db, *made.metric_events)
+    if made.previous_metric is None:
+        insert(world.db, metric)
+    elif metric != made.previous_metric:
+        metric.updated_at = world.now
+        save(world.db, metric, made.previous_metric)
+
+
+def _status(made: Update, hours: Calendar) -> None:
+    """Adds the time in the status that ends, and what follows from solving and reopening."""
+    world, ticket, before, metric, at = made.world, made.ticket, made.before, made.metric, made.world.clock.now
+    metric.status_updated_at = world.now
+    if before is not None:
+        counted = {name: [*values] for name, values in metric.counted.items()}
+        spent = counted.setdefault(before.status, [0.0, 0.0])
+        spent[0] += at - metric.since
+        spent[1] += hours.between(metric.since, at)
+        metric.counted, metric.since = counted, at
+        _waits(metric)
+        if before.status == "solved" and ticket.status not in _ENDED:
+            metric.reopens += 1
+            metric.solved_at = None
+    if ticket.status == "solved":
+        metric.solved_at = world.now
+        since = seconds(ticket.created_at)
+        full = minutes(at - since, hours.between(since, at))
+        metric.full_resolution_time_in_minutes = full
+        if metric.first_resolution_time_in_minutes["calendar"] is None:
+            metric.first_resolution_time_in_minutes = full
+
+
+def _waits(metric: Metric) -> None:
+    for name, states in (
+        ("agent_wait", ("pending",)),
+        ("requester_wait", ("new", "open", "hold")),
+        ("on_hold", ("hold",)),
+    ):
+        spent = [metric.counted.get(state, [0.0, 0.0]) for state in states]
+        setattr(metric, f"{name}_time_in_minutes", minutes(sum(a for a, _ in spent), sum(b for _, b in spent)))
+
+
+def minutes(calendar_s: float, business_s: float) -> Json:
+    """Returns seconds of both kinds in whole minutes."""
+    return {"calendar": int(calendar_s // 60), "business": int(business_s // 60)}
+
+
+# -- clocks
+
+
+def _run(made: Update, hours: Hours) -> None:
+    """Starts, pauses and ends clocks by the status and the comment of an update."""
+    status, metric = made.ticket.status, made.metric
+    if made.before is None:
+        for name in ("first_reply_time", *ALWAYS):
+            _emit(made, name, 0, type="measure")
+    for name, states in ALWAYS.items():
+        clock = _clock(metric, name)
+        if clock is None and status not in _ENDED:
+            clock = _start(made, name, 1)
+        if clock is not None:
+            _move(made, clock, "done" if status in _ENDED else "active" if status in states else "paused", hours=hours)
+    said = made.comment
+    if said is not None and said.public:
+        (_answered if said.by_agent else _asked)(made, hours)
+    for clock in metric.clocks:
+        if clock.metric not in ALWAYS and clock.state != "done":
+            waits = clock.metric == "pausable_update_time" and status == "pending"
+            _move(made, clock, "done" if status in _ENDED else "paused" if waits else "active", hours=hours)
+
+
+def _answered(made: Update, hours: Hours) -> None:
+    """Ends the clocks that waited for an agent, and starts those of the next update."""
+    metric = made.metric
+    for name in ("first_reply_time", "next_reply_time", "periodic_update_time", "pausable_update_time"):
+        clock = _clock(metric, name)
+        if clock is not None and clock.state != "done":
+            _move(made, clock, "done", hours=hours)
+            if name == "first_reply_time":
+                metric.reply_time_in_minutes = minutes(clock.calendar_s, clock.business_s)
+    if made.ticket.status not in _ENDED:
+        for name in ("periodic_update_time", "pausable_update_time"):
+            last = _clock(metric, name)
+            _start(made, name, last.instance + 1 if last else 1)
+
+
+def _asked(made: Update, hours: Hours) -> None:
+    """Starts the clock of a reply if no reply is waited for already."""
+    if made.ticket.status in _ENDED:
+        return
+    first, later = _clock(made.metric, "first_reply_time"), _clock(made.metric, "next_reply_time")
+    if first is None:
+        _start(made, "first_reply_time", 1)
+    elif first.state == "done" and (later is None or later.state == "done"):
+        _start(made, "next_reply_time", later.instance + 1 if later else 2)
+
+
+def _clock(metric: Metric, name: str) -> SlaClock | None:
+    return next((one for one in reversed(metric.clocks) if one.metric == name), None)
+
+
+def _start(made: Update, name: str, instance: int) -> SlaClock:
+    clock = SlaClock(name, instance, "active", made.world.clock.now)
+    # Of the metrics that repeat, an ended clock without a breach to report is not needed any more.
+    made.metric.clocks = [one for one in made.metric.clocks if one.metric != name or one.state != "done"]
+    made.metric.clocks.append(clock)
+    _emit(made, name, instance, type="activate")
+    return clock
+
+
+def _move(made: Update, clock: SlaClock, state: str, *, hours: Hours) -> None:
+    if clock.state == state:
+        return
+    now = made.world.clock.now
+    if clock.state == "active":
+        clock.calendar_s += now - clock.since
+        clock.business_s += hours().between(clock.since, now)
+    clock.state, clock.since = state, now
+    verb = {"active": "activate", "paused": "pause", "done": "fulfill"}[state]
+    _emit(made, clock.metric, clock.instance, type=verb)
+    if state == "done":
+        clock.breach_at = None
+        spent = minutes(clock.calendar_s, clock.business_s)
+        _emit(made, clock.metric, clock.instance, type="update_status", status=spent)
+
+
+def _emit(made: Update, name: str, instance: int, *, type: str, **more: Any) -> None:
+    made.metric_events.append(_event(made.world, made.ticket.id, name, instance=instance, type=type, more=more))
+
+
+def _event(world: Desk, ticket_id: int, name: str, *, instance: int, type: str, more: Json) -> MetricEvent:
+    return MetricEvent(
+        id=world.new_number(), ticket_id=ticket_id, metric=EVENT_METRICS.get(name, name), instance_id=instance,
+        type=type, time=world.now, more=more,
+    )  # fmt: skip
+
+
+# -- policies
+
+
+@functools.lru_cache(maxsize=4096)
+def _decoded(text: str) -> list[Json]:
+    return msgspec.json.decode(text, type=list[dict[str, Any]])
+
+
+def _policy(made: Update) -> tuple[tuple[Any, ...] | None, dict[str, Json]]:
+    """Returns the first policy that holds and has a target for the priority, and its targets by metric."""
+    priority = made.ticket.priority
+    if priority is None:
+        return None, {}
+    for record in made.world.db.execute(_POLICIES):
+        targets = {one["metric"]: one for one in _decoded(record[4]) if one.get("priority") == priority}
+        if targets and compiled(record[3])(made):
+            return record, targets
+    return None, {}
+
+
+def _target(made: Update, hours: Hours) -> None:
+    """Gives the running clocks their targets; what they have counted is kept."""
+    policy, targets = _policy(made)
+    at, metric = made.world.clock.now, made.metric
+    due: list[float] = []
+    metric.clocks = [*metric.clocks]  # The measurements before the update have the list as it was.
+    for index, old in enumerate(metric.clocks):
+        if old.state == "done":
+            continue
+        found = targets.get(old.metric)
+        target, business = (int(found["target"]), bool(found.get("business_hours"))) if found else (None, False)
+        clock = old
+        if (old.target, old.business_hours, old.policy_id) != (
+            target,
+            business,
+            policy[0] if found and policy else None,
+        ):
+            clock = metric.clocks[index] = copy(old)
+            _retarget(made, clock, policy if found else None, target=target, business=business)
+        breach = _breach(clock, hours, at)
+        if breach is not None and breach <= at:
+            clock = metric.clocks[index] = copy(clock)
+            clock.breached, clock.breach_at = True, None
+            _emit(made, clock.metric, clock.instance, type="breach", deleted=False)
+        elif clock.breach_at != breach:
+            clock = metric.clocks[index] = copy(clock)
+            clock.breach_at = breach
+        if clock.breach_at is not None:
+            due.append(clock.breach_at)
+    following = moment(min(due)) if due else None
+    key = f"sla {made.ticket.id}"
+    if metric.next_breach is not None:
+        made.world.cancel(key)
+    metric.next_breach = following
+    if due:
+        made.world.at(min(due), "breach", made.ticket.id, key=key)
+
+
+def _retarget(made: Update, clock: SlaClock, policy: Any, *, target: int | None, business: bool) -> None:
+    before, clock.target = clock.target, target
+    was, clock.business_hours = clock.business_hours, business
+    clock.policy_id, clock.breached = policy[0] if policy else None, clock.breached and target == before
+    values = [
+        None if one is None else {"minutes": one, "in_business_hours": hours}
+        for one, hours in ((target, business), (before, was))
+    ]
+    if policy:
+        details = {"id": policy[0], "title": policy[1], "description": policy[2]}
+        sla = {"target": target, "business_hours": business, "policy": details}
+        _emit(made, clock.metric, clock.instance, type="apply_sla", sla=sla)
+    if values[0] == values[1]:
+        return
+    source = {
+        "from": {"id": clock.policy_id, "title": policy[1] if policy else None},
+        "to": {},
+        "rel": "sla_target_change",
+    }
+    via = {"channel": "rule", "source": source}
+    made.event("Change", value=values[0], field_name=clock.metric, previous_value=values[1], via=via)
+
+
+def _breach(clock: SlaClock, hours: Hours, now: float) -> float | None:
+    """Returns the moment of a clock's breach, at the earliest now; None if it has no target, rests or was breached."""
+    if clock.target is None or clock.state != "active" or clock.breached:
+        return None
+    if not clock.business_hours:
+        return max(now, clock.since + clock.target * 60 - clock.calendar_s)
+    left = clock.target * 60 - clock.business_s - hours().between(clock.since, now)
+    return now if left <= 0 else hours().add(now, left)
+
+
+def breach(world: Desk, ticket_id: int) -> None:
+    """Breaches the clocks of a ticket whose moment has come, and waits for the next."""
+    metric = find(world.db, Metric, ticket_id)
+    if metric is None:
+        return
+    before, now = copy(metric), world.clock.now
+    metric.clocks = [copy(one) for one in metric.clocks]
+    for clock in metric.clocks:
+        if clock.breach_at is not None and clock.breach_at <= now:
+            clock.breached, clock.breach_at = True, None
+            more = {"deleted": False}
+            row = _event(world, ticket_id, clock.metric, instance=clock.instance, type="breach", more=more)
+            insert(world.db, row)
+    due = [clock.breach_at for clock in metric.clocks if clock.breach_at is not None]
+    metric.next_breach = moment(min(due)) if due else None
+    save(world.db, metric, before)
+    if due:
+        world.at(min(due), "breach", ticket_id, key=f"sla {ticket_id}")

@@ -1,0 +1,542 @@
+"""Tickets, their comments, audits, metrics, merges, and the customer's requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from quintain.resources.web import Exchange, Listing, Refuse, ResourceSpec, Routes
+from quintain.resources.web.rows import count, find, marks, select, shown, update
+
+from .account import Desk, Invalid, listed, record, whole_number
+from .commit import commit
+from .people import GROUPS, ORGANIZATIONS, USERS
+from .tables import Audit, Comment, Json, Metric, Ticket, User
+from .wire import API, Caller, Refusals, take
+
+ROUTES = Routes()
+route = ROUTES.route
+ALIVE = "deleted = 0"
+SORTABLE = ("updated_at", "id", "status")
+_SCOPES = {
+    "groups": "group_id IN (SELECT group_id FROM zd_group_memberships m WHERE m.user_id = ?)",
+    "organization": "organization_id = (SELECT organization_id FROM zd_users u WHERE u.id = ?)",
+    "assigned": "assignee_id = ?",
+    "requested": "requester_id = ?",
+}
+
+
+def actor(world: Desk, exchange: Exchange) -> User:
+    """Returns the caller as a user."""
+    found = world.user(exchange.caller.id)
+    assert found is not None, "a caller is a user"
+    return found
+
+
+# -- as answers show them
+
+
+def show_tickets(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    sql = "SELECT id FROM zd_ticket_fields WHERE active = 1 AND removable = 1 ORDER BY position, id"
+    fields = [(number, str(number)) for (number,) in world.db.execute(sql)]
+    return [_ticket(row, fields) for row in rows]
+
+
+_KEYS = (
+    "url", "id", "external_id", "via", "created_at", "updated_at", "generated_timestamp", "type", "subject",
+    "raw_subject",
+    "description", "priority", "status", "recipient", "requester_id", "submitter_id", "assignee_id", "organization_id",
+    "group_id", "collaborator_ids", "follower_ids", "email_cc_ids", "forum_topic_id", "problem_id", "has_incidents",
+    "is_public", "due_at", "tags", "custom_fields", "satisfaction_rating", "sharing_agreement_ids", "custom_status_id",
+    "fields", "followup_ids", "ticket_form_id", "brand_id", "allow_channelback", "allow_attachments",
+    "from_messaging_channel",
+)  # fmt: skip
+_CONSTANT: dict[str, Any] = {"forum_topic_id": None, "sharing_agreement_ids": [], "allow_channelback": False,
+             "from_messaging_channel": False}  # fmt: skip
+
+
+def _ticket(row: dict[str, Any], fields: list[tuple[int, str]]) -> dict[str, Any]:
+    custom = msgspec.json.decode(row["custom"]) if fields else {}
+    row["custom_fields"] = row["fields"] = [{"id": number, "value": custom.get(key)} for number, key in fields]
+    row["raw_subject"] = row["subject"]
+    people = [msgspec.json.decode(row[name]) for name in ("follower_ids", "email_cc_ids") if bytes(row[name]) != b"[]"]
+    row["collaborator_ids"] = sorted({one for some in people for one in some})
+    row.update(_CONSTANT)
+    return {name: row[name] for name in _KEYS}
+
+
+def _scope(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:
+    caller: Caller = exchange.caller
+    where, values = "1", tuple[Any, ...]()
+    if caller.restriction in _SCOPES:
+        where, values = _SCOPES[caller.restriction], (caller.id,)
+    if "external_id" in exchange.query and not exchange.params:
+        return f"{where} AND external_id = ?", (*values, exchange.query["external_id"])
+    return where, values
+
+
+class TicketSpec(ResourceSpec):
+    """Lists of tickets, with their sideloads."""
+
+    def answer_list(self, world: Any, exchange: Any, where: str = "1", *values: Any) -> Any:
+        """Returns a page of tickets, and what `include` names."""
+        found = super().answer_list(world, exchange, where, *values)
+        sideload(world, exchange, found, rows=found["tickets"])
+        return found
+
+
+TICKETS = TicketSpec(
+    name="ticket", row=Ticket, path="/api/v2/tickets", style=API, write="agent", where=ALIVE, order=("id",),
+    sort=SORTABLE,
+    verbs=("list", "count", "show_many", "create_many", "update_many", "destroy_many"), show=show_tickets,
+    scope=_scope,
+)  # fmt: skip
+
+
+def sideload(world: Desk, exchange: Exchange, body: dict[str, Any], *, rows: list[dict[str, Any]]) -> None:
+    """Adds what `include` names: other records at the top, and measurements in each ticket."""
+    wanted = {name.strip() for name in exchange.query.get("include", "").split(",")}
+    people = {row[name] for row in rows for name in ("requester_id", "submitter_id", "assignee_id")} - {None}
+    for name, spec, ids in (
+        ("users", USERS, people),
+        ("groups", GROUPS, {row["group_id"] for row in rows} - {None}),
+        ("organizations", ORGANIZATIONS, {row["organization_id"] for row in rows} - {None}),
+    ):
+        if name in wanted:
+            found = shown(world.db, spec.row, f"id IN ({marks(ids)}) ORDER BY id", *sorted(ids))
+            body[name] = spec.decorated(world, exchange, found)
+    for row in rows:
+        if "metric_sets" in wanted:
+            row["metric_set"] = metrics_of(world, exchange, "id = ?", row["id"])[0]
+        if "slas" in wanted:
+            row["slas"] = {"policy_metrics": _policy_metrics(world, row["id"])}
+        if "comment_count" in wanted:
+            row["comment_count"] = count(world.db, Comment, "ticket_id = ?", row["id"])
+        if "incident_counts" in wanted:
+            row["incident_count"] = count(world.db, Ticket, "problem_id = ? AND deleted = 0", row["id"])
+        if "dates" in wanted:
+            metric = metrics_of(world, exchange, "id = ?", row["id"])[0]
+            names = ("assignee_updated_at", "requester_updated_at", "status_updated_at", "initially_assigned_at",
+                     "assigned_at", "solved_at", "latest_comment_added_at")  # fmt: skip
+            row["dates"] = {name: metric[name] for name in names}
+
+
+def _policy_metrics(world: Desk, id: int) -> list[Json]:
+    from .account import moment
+
+    metric = find(world.db, Metric, id)
+    found: list[Json] = []
+    for clock in metric.clocks if metric else []:
+        if clock.target is None or clock.state == "done":
+            continue
+        left = int(((clock.breach_at or world.clock.now) - world.clock.now) // 60)
+        unit, size = ("days", 1440) if abs(left) >= 2880 else ("hours", 60) if abs(left) >= 120 else ("minutes", 1)
+        at = moment(clock.breach_at) if clock.breach_at is not None else None
+        found.append({"breach_at": at, "stage": clock.state, "metric": clock.metric, unit: left // size})
+    return found
+
+
+def metrics_of(world: Desk, exchange: Exchange, where: str, *values: Any) -> list[dict[str, Any]]:
+    """Returns measurements as answers show them."""
+    rows = shown(world.db, Metric, where, *values)
+    return [{"url": f"{exchange.base}/api/v2/ticket_metrics/{row['id']}.json", **row} for row in rows]
+
+
+def comments_shown(exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns comments with the addresses of their attachments."""
+    for row in rows:
+        row["attachments"] = based(exchange, row["attachments"])
+    return rows
+
+
+def based(exchange: Exchange, raw: msgspec.Raw) -> Any:
+    """Returns JSON whose addresses begin with the host of the request."""
+    text = bytes(raw)
+    return msgspec.Raw(text.replace(b"{base}", exchange.base.encode())) if b"{base}" in text else raw
+
+
+def audit_shown(
+    world: Desk, exchange: Exchange, audit: Audit, *, comments: dict[int, dict[str, Any]] | None = None
+) -> Json:
+    """Returns an audit whose comments have their texts."""
+    if comments is None:
+        ids = [one["id"] for one in audit.events if one["type"] == "Comment"]
+        rows = shown(world.db, Comment, f"id IN ({marks(ids)})", *ids) if ids else []
+        comments = {row["id"]: row for row in comments_shown(exchange, rows)}
+    hidden = ("via", "created_at", "metadata")
+    events = [
+        {name: value for name, value in comments[one["id"]].items() if name not in hidden}
+        if one["type"] == "Comment" and one["id"] in comments else one
+        for one in audit.events
+    ]  # fmt: skip
+    return {
+        "id": audit.id, "ticket_id": audit.ticket_id, "created_at": audit.created_at, "author_id": audit.author_id,
+        "metadata": audit.metadata, "events": events, "via": audit.via,
+    }  # fmt: skip
+
+
+def need(world: Desk, exchange: Exchange, id: int | None = None) -> Ticket:
+    """Returns the ticket of the path, if it is one that the caller may see."""
+    number = exchange.id if id is None else id
+    if exchange.caller.restriction:
+        restricted: Ticket = TICKETS.need(world, exchange, number)
+        return restricted
+    found = find(world.db, Ticket, number)
+    if found is None or found.deleted:
+        raise Refusals.missing()
+    return found
+
+
+def result(world: Desk, exchange: Exchange, ticket: Ticket, *, audit: Audit) -> dict[str, Any]:
+    """Returns the answer to a write."""
+    return {"ticket": TICKETS.one(world, exchange, ticket.id), "audit": audit_shown(world, exchange, audit)}
+
+
+# -- single tickets
+
+
+@route("GET", "/api/v2/tickets/{id}", who="agent")
+def show(world: Desk, exchange: Exchange) -> Any:
+    """Shows a ticket."""
+    if exchange.caller.restriction:
+        need(world, exchange)
+    body = {"ticket": TICKETS.one(world, exchange, exchange.id)}
+    if "include" in exchange.query:
+        sideload(world, exchange, body, rows=[body["ticket"]])
+    return body
+
+
+@route("POST", "/api/v2/tickets", who="agent", status=201)
+def create(world: Desk, exchange: Exchange) -> Any:
+    """Creates a ticket."""
+    ticket, audit = make(world, actor(world, exchange), exchange.part("ticket"))
+    exchange.headers.append(("location", f"{exchange.base}/api/v2/tickets/{ticket.id}.json"))
+    return result(world, exchange, ticket, audit=audit)
+
+
+def make(world: Desk, who: User, wanted: Json, *, via: Json | None = None) -> tuple[Ticket, Audit]:
+    """Creates a ticket, which may follow up a closed one."""
+    source = find(world.db, Ticket, whole_number(wanted.get("via_followup_source_id")))
+    metadata = record(wanted.get("metadata"))
+    if source is None:
+        return commit(world, who, None, wanted=wanted, via=via, metadata=metadata)
+    if source.status != "closed":
+        raise Invalid("base", "Follow-up: the source ticket must be closed", "InvalidValue")
+    origin = {
+        "from": {"ticket_id": source.id, "subject": source.subject, "channel": "api"},
+        "to": {},
+        "rel": "follow_up",
+    }
+    inherited = {"subject": source.subject, "requester_id": source.requester_id, "tags": source.tags}
+    ticket, audit = commit(
+        world, who, None, wanted={**inherited, **wanted}, via={"channel": "api", "source": origin}, metadata=metadata
+    )
+    update(world.db, source, followup_ids=[*source.followup_ids, ticket.id])
+    return ticket, audit
+
+
+@route("PUT", "/api/v2/tickets/{id}", who="agent")
+def change(world: Desk, exchange: Exchange) -> Any:
+    """Changes a ticket."""
+    caller = exchange.caller
+    take(world, exchange, "ticket updates", limit=100, period_s=60)
+    take(world, exchange, f"ticket {exchange.id} {caller.id}", limit=30, period_s=600)
+    wanted = exchange.part("ticket")
+    ticket, audit = commit(
+        world, actor(world, exchange), need(world, exchange), wanted=wanted, metadata=record(wanted.get("metadata"))
+    )
+    return result(world, exchange, ticket, audit=audit)
+
+
+def remove(world: Desk, ticket: Ticket, user_id: int) -> None:
+    """Deletes a ticket; it can be restored."""
+    update(world.db, ticket, deleted=True, deleted_at=world.now, deleted_by=user_id)
+    world.cancel(f"sla {ticket.id}")
+
+
+@route("DELETE", "/api/v2/tickets/{id}", who="agent", status=204)
+def delete(world: Desk, exchange: Exchange) -> None:
+    """Deletes a ticket."""
+    remove(world, need(world, exchange), exchange.caller.id)
+
+
+@route("GET", "/api/v2/deleted_tickets", who="agent")
+def deleted(world: Desk, exchange: Exchange) -> Any:
+    """Lists deleted tickets."""
+    found = API.page(world, exchange, Listing(Ticket, "deleted = 1"), key="rows", sortable=("id",))
+    sql = f"SELECT id, subject, deleted_at, deleted_by FROM zd_tickets WHERE id IN ({marks(found['rows'])}) ORDER BY id"
+    users = {one.id: one.name for one in select(world.db, User)}
+    rows = [
+        {
+            "id": number,
+            "subject": subject,
+            "deleted_at": at,
+            "actor": {"id": by, "name": users.get(by)},
+            "previous_state": "open",
+        }
+        for number, subject, at, by in world.db.execute(sql, *(row["id"] for row in found["rows"]))
+    ]
+    del found["rows"]
+    return {"deleted_tickets": rows, **found}
+
+
+@route("PUT", "/api/v2/deleted_tickets/{id}/restore", who="agent")
+def restore(world: Desk, exchange: Exchange) -> Any:
+    """Restores a deleted ticket."""
+    found = find(world.db, Ticket, exchange.id)
+    if found is None or not found.deleted:
+        raise Refusals.missing()
+    update(world.db, found, deleted=False, deleted_at=None, deleted_by=None)
+    return {}
+
+
+@route("GET", "/api/v2/tickets/{id}/comments", who="agent")
+def comments(world: Desk, exchange: Exchange) -> Any:
+    """Lists the comments of a ticket, oldest first."""
+    ticket = need(world, exchange)
+    down = exchange.query.get("sort_order", exchange.query.get("sort", "")).lower() in {"desc", "-created_at"}
+    listing = Listing(Comment, "ticket_id = ?", (ticket.id,), ("created_at",), descending=down)
+    found = API.page(world, exchange, listing, key="comments", sortable=("created_at",))
+    comments_shown(exchange, found["comments"])
+    _include_authors(world, exchange, found, ids={row["author_id"] for row in found["comments"]})
+    return found
+
+
+def _include_authors(world: Desk, exchange: Exchange, body: dict[str, Any], *, ids: set[int]) -> None:
+    if "users" in exchange.query.get("include", ""):
+        rows = shown(world.db, User, f"id IN ({marks(ids)}) ORDER BY id", *sorted(ids))
+        body["users"] = USERS.decorated(world, exchange, rows)
+
+
+@route("GET", "/api/v2/tickets/{id}/comments/count", who="agent")
+def count_comments(world: Desk, exchange: Exchange) -> Any:
+    """Counts the comments of a ticket."""
+    found = count(world.db, Comment, "ticket_id = ?", need(world, exchange).id)
+    return {"count": {"value": found, "refreshed_at": world.now}}
+
+
+@route("PUT", "/api/v2/tickets/{id}/comments/{id}/make_private", who="agent")
+def make_private(world: Desk, exchange: Exchange) -> Any:
+    """Makes a comment private."""
+    found = select(world.db, Comment, "id = ? AND ticket_id = ?", int(exchange.params[1]), need(world, exchange).id)
+    if not found:
+        raise Refusals.missing()
+    update(world.db, found[0], public=False)
+    return {}
+
+
+@route("GET", "/api/v2/tickets/{id}/audits", who="agent")
+def audits(world: Desk, exchange: Exchange) -> Any:
+    """Lists the audits of a ticket, oldest first."""
+    ticket = need(world, exchange)
+    listing = Listing(Audit, "ticket_id = ?", (ticket.id,), ("id",))
+    found = API.page(world, exchange, listing, key="audits", sortable=("id",))
+    ids = [row["id"] for row in found["audits"]]
+    rows = comments_shown(exchange, shown(world.db, Comment, "ticket_id = ?", ticket.id))
+    texts = {row["id"]: row for row in rows}
+    by_id = {one.id: one for one in select(world.db, Audit, f"id IN ({marks(ids)})", *ids)}
+    found["audits"] = [audit_shown(world, exchange, by_id[one], comments=texts) for one in ids]
+    return found
+
+
+@route("GET", "/api/v2/tickets/{id}/audits/{id}", who="agent")
+def show_audit(world: Desk, exchange: Exchange) -> Any:
+    """Shows an audit."""
+    found = select(world.db, Audit, "id = ? AND ticket_id = ?", int(exchange.params[1]), need(world, exchange).id)
+    if not found:
+        raise Refusals.missing()
+    return {"audit": audit_shown(world, exchange, found[0])}
+
+
+@route("GET", "/api/v2/tickets/{id}/metrics", who="agent")
+def show_metrics(world: Desk, exchange: Exchange) -> Any:
+    """Shows the measurements of a ticket."""
+    return {"ticket_metric": metrics_of(world, exchange, "id = ?", need(world, exchange).id)[0]}
+
+
+@route(
+    "GET",
+    "/api/v2/tickets/{id}/collaborators",
+    "/api/v2/tickets/{id}/email_ccs",
+    "/api/v2/tickets/{id}/followers",
+    who="agent",
+)
+def collaborators(world: Desk, exchange: Exchange) -> Any:
+    """Lists the CCs and followers of a ticket."""
+    ticket, last = need(world, exchange), exchange.request.path.removesuffix(".json").rpartition("/")[2]
+    ids = {"email_ccs": ticket.email_cc_ids, "followers": ticket.follower_ids}.get(
+        last, ticket.email_cc_ids + ticket.follower_ids
+    )
+    return USERS.answer_list(world, exchange, f"id IN ({marks(ids)})", *ids)
+
+
+@route("GET", "/api/v2/tickets/{id}/incidents", who="agent")
+def incidents(world: Desk, exchange: Exchange) -> Any:
+    """Lists the incidents of a problem."""
+    return TICKETS.answer_list(world, exchange, "problem_id = ?", need(world, exchange).id)
+
+
+@route("GET", "/api/v2/problems", who="agent")
+def problems(world: Desk, exchange: Exchange) -> Any:
+    """Lists the problems."""
+    return TICKETS.answer_list(world, exchange, "type = 'problem'")
+
+
+@route("POST", "/api/v2/problems/autocomplete", who="agent", writes=False)
+def autocomplete_problems(world: Desk, exchange: Exchange) -> Any:
+    """Lists the problems whose subject holds a text."""
+    text = str(exchange.query.get("text") or exchange.json.get("text") or "")
+    return TICKETS.answer_list(world, exchange, "type = 'problem' AND instr(lower(subject), lower(?)) > 0", text)
+
+
+@route("GET", "/api/v2/tickets/{id}/related", who="agent")
+def related(world: Desk, exchange: Exchange) -> Any:
+    """Shows what is linked with a ticket."""
+    ticket = need(world, exchange)
+    number = count(world.db, Ticket, "problem_id = ? AND deleted = 0", ticket.id)
+    source = ticket.via.get("source", {})
+    from_ = [str(source["from"]["ticket_id"])] if source.get("rel") == "follow_up" else []
+    return {"ticket_related": {"url": f"{exchange.base}/api/v2/tickets/{ticket.id}/related.json", "topic_id": None,
+                               "jira_issue_ids": [], "followup_source_ids": from_, "from_archive": False,
+                               "incidents": number, "twitter": None}}  # fmt: skip
+
+
+@route("GET", "/api/v2/tickets/recent", who="agent")
+def recent(world: Desk, exchange: Exchange) -> Any:
+    """Lists the tickets that the caller wrote to last."""
+    sql = "SELECT ticket_id FROM zd_audits WHERE author_id = ? GROUP BY ticket_id ORDER BY max(id) DESC LIMIT 5"
+    ids = [one for (one,) in world.db.execute(sql, exchange.caller.id)]
+    return TICKETS.answer_list(world, exchange, f"id IN ({marks(ids)})", *ids)
+
+
+@route(
+    "GET",
+    "/api/v2/users/{id}/tickets/{which}",
+    "/api/v2/organizations/{id}/tickets",
+    "/api/v2/organizations/{id}/{which}",
+    who="agent",
+)
+def tickets_of(world: Desk, exchange: Exchange) -> Any:
+    """Lists the tickets of a user or of an organization."""
+    wheres = {
+        "requested": "requester_id = ?", "assigned": "assignee_id = ?", "tickets": "organization_id = ?",
+        "ccd": "EXISTS (SELECT 1 FROM json_each(email_cc_ids) c WHERE c.value = ?)",
+    }  # fmt: skip
+    where = wheres.get(exchange.request.path.removesuffix(".json").rpartition("/")[2])
+    if where is None:
+        raise Refuse(404, {"error": "InvalidEndpoint", "description": "Not found"})
+    return TICKETS.answer_list(world, exchange, where, exchange.id)
+
+
+# -- tags
+
+
+@route("GET", "/api/v2/tickets/{id}/tags", who="agent")
+def show_tags(world: Desk, exchange: Exchange) -> Any:
+    """Shows the tags of a ticket."""
+    return {"tags": need(world, exchange).tags}
+
+
+def _retag(name: str) -> Any:
+    def retag(world: Desk, exchange: Exchange) -> Any:
+        ticket, _ = commit(
+            world, actor(world, exchange), need(world, exchange), wanted={name: exchange.json.get("tags") or []}
+        )
+        return {"tags": ticket.tags}
+
+    return retag
+
+
+for _method, _name in (("POST", "tags"), ("PUT", "additional_tags"), ("DELETE", "remove_tags")):
+    ROUTES.add(_method, "/api/v2/tickets/{id}/tags", _retag(_name), who="agent")
+
+
+@route("GET", "/api/v2/tags", who="agent")
+def tags(world: Desk, exchange: Exchange) -> Any:
+    """Lists tags by the number of their tickets."""
+    tables = "zd_tickets, json_each(tags) t"
+    sql = f"SELECT t.value, count(*) FROM {tables} WHERE deleted = 0 GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 100"
+    found = [{"name": name, "count": number} for name, number in world.db.execute(sql)]
+    return {"tags": found, "next_page": None, "previous_page": None, "count": len(found)}
+
+
+@route("GET", "/api/v2/autocomplete/tags", who="agent")
+def autocomplete_tags(world: Desk, exchange: Exchange) -> Any:
+    """Lists the tags that begin with a text."""
+    sql = (
+        "SELECT DISTINCT t.value FROM zd_tickets, json_each(tags) t WHERE substr(t.value, 1, ?) = ? ORDER BY 1 LIMIT 20"
+    )
+    text = exchange.query.get("name", "").lower()
+    return {"tags": [name for (name,) in world.db.execute(sql, len(text), text)]}
+
+
+# -- merge and spam
+
+
+@route("POST", "/api/v2/tickets/{id}/merge", who="agent")
+def merge(world: Desk, exchange: Exchange) -> Any:
+    """Starts the job that merges tickets into this one."""
+    target, given = need(world, exchange), exchange.json
+    ids = listed(given.get("ids"))
+    if not ids or not all(isinstance(one, int) for one in ids):
+        raise Refusals.attribute("ids must be a list of ticket ids")
+    if target.status in {"solved", "closed"}:
+        raise Invalid("status", "Status: a solved or closed ticket can't be a merge target", "InvalidValue")
+    return API.job(
+        world, exchange, "merge tickets", items=[{**given, "target": target.id, "ids": None, "id": one} for one in ids]
+    )
+
+
+def merge_one(world: Desk, who: User, item: Json) -> Json:
+    """Merges one ticket into another."""
+    source, target = find(world.db, Ticket, item["id"]), find(world.db, Ticket, item["target"])
+    if source is None or target is None or source.deleted or source.status == "closed" or source.id == target.id:
+        raise Invalid("base", f"Ticket {item['id']} cannot be merged", "InvalidValue")
+    private = not (source.is_public and target.is_public)
+    public = [bool(item.get(f"{name}_comment_is_public")) and not private for name in ("target", "source")]
+    files = [
+        file for one in select(world.db, Comment, "ticket_id = ? ORDER BY id", source.id) for file in one.attachments
+    ]
+    words = (
+        item.get("target_comment")
+        or f'Request #{source.id} "{source.subject}" was closed and merged into this request.'
+    )
+    wanted: Json = {"comment": {"body": words, "public": public[0]}}
+    if public[0] and source.requester_id not in {target.requester_id, *target.email_cc_ids}:
+        wanted["email_cc_ids"] = [*target.email_cc_ids, source.requester_id]
+    via = {
+        "channel": "web",
+        "source": {"from": {"ticket_id": source.id, "subject": source.subject}, "to": {}, "rel": "merge"},
+    }
+    _, audit = commit(world, who, target, wanted=wanted, via=via)
+    if files:
+        world.db.execute(
+            "UPDATE zd_comments SET attachments = ? WHERE audit_id = ?", msgspec.json.encode(files).decode(), audit.id
+        )
+    words = (
+        item.get("source_comment")
+        or f'This request was closed and merged into request #{target.id} "{target.subject}".'
+    )
+    via = {
+        "channel": "web",
+        "source": {"from": {"ticket_id": target.id, "subject": target.subject}, "to": {}, "rel": "merge"},
+    }
+    more = {"assignee_id": source.assignee_id or target.assignee_id or who.id, "status": "closed",
+            "additional_tags": ["closed_by_merge"], "comment": {"body": words, "public": public[1]}}  # fmt: skip
+    commit(world, who, source, wanted=more, via=via)
+    return {"action": "update", "id": source.id, "status": "Updated", "success": True}
+
+
+@route("PUT", "/api/v2/tickets/{id}/mark_as_spam", who="agent")
+def mark_as_spam(world: Desk, exchange: Exchange) -> Any:
+    """Deletes a ticket and suspends its requester."""
+    ticket = need(world, exchange)
+    requester = world.user(ticket.requester_id)
+    if requester is not None and requester.role == "end-user":
+        update(world.db, requester, suspended=True, updated_at=world.now)
+    remove(world, ticket, exchange.caller.id)
+    return {}
+
+
+TICKETS.mount(ROUTES)

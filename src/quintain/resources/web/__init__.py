@@ -1,0 +1,52 @@
+"""Products on the web: worlds that answer HTTP requests, with resources declared instead of written.
+
+    messages     requests, responses and refusals as plain data
+    routes       path templates
+    rows         rows of tables as structs and as JSON
+    pages        lists by offset and by cursor
+    rates        rate limits as plain data
+    world        the world: one database, one clock, one transaction per request; calls due later; jobs
+    tools        the tool `http`, and tools made from routes
+resources    declared resources: list, show, create, update, delete and the rest
+    door         a real address
+
+A product is a function of the world and a request. It reads no real clock, opens no socket and keeps nothing elsewhere,
+so an episode forks with its database, and its requests replay it.
+"""
+
+from __future__ import annotations
+
+from .messages import HttpRequest, HttpResponse, Refuse, answer, request
+from .pages import CursorPage, Listing, OffsetPage, cursor_page, offset_page
+from .rates import Forced, Rates
+from .resources import ResourceSpec, Style
+from .routes import Routes
+from .rows import WebRow
+from .tools import HttpTool, route_tools
+from .world import TABLES, Due, Exchange, Product, Web
+
+__all__ = [
+    "TABLES",
+    "CursorPage",
+    "Due",
+    "Exchange",
+    "Forced",
+    "HttpRequest",
+    "HttpResponse",
+    "HttpTool",
+    "Listing",
+    "OffsetPage",
+    "Product",
+    "Rates",
+    "Refuse",
+    "ResourceSpec",
+    "Routes",
+    "Style",
+    "Web",
+    "WebRow",
+    "answer",
+    "cursor_page",
+    "offset_page",
+    "request",
+    "route_tools",
+]

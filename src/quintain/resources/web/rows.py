@@ -1,0 +1,165 @@
+"""Rows of a product's tables: read as structs for its rules, or as JSON for its answers, without a struct between.
+
+The names of tables and columns in SQL are those of the classes; values are always bound.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import msgspec
+from msgspec.structs import astuple
+
+from quintain.resources.database import Database
+from quintain.resources.database.rows import reader, table_name
+
+T = TypeVar("T", bound="WebRow")
+
+
+class WebRow(msgspec.Struct, kw_only=True):
+    """Base class of rows. The fields stand in the order in which an answer shows them.
+
+    Attributes:
+        id: Key of the row.
+        hidden: Names of the columns that answers leave out.
+    """
+
+    id: int
+
+    hidden: ClassVar[tuple[str, ...]] = ()
+
+
+class _Shape(NamedTuple):
+    names: tuple[str, ...]
+    columns: str
+    json: tuple[str, ...]
+    bools: tuple[str, ...]
+    hidden: tuple[str, ...]
+    read: Callable[[Sequence[Any]], Any]
+
+
+def find(db: Database, kind: type[T], id: int | None) -> T | None:
+    """Returns the row with this key; None if it does not exist."""
+    found = select(db, kind, "id = ?", id) if id is not None else []
+    return found[0] if found else None
+
+
+def select(db: Database, kind: type[T], where: str = "1", *values: Any) -> list[T]:
+    """Returns rows by a condition, which may end in ORDER BY and LIMIT."""
+    return [shape(kind).read(record) for record in db.execute(_select(kind, where), *values)]
+
+
+def shown(db: Database, kind: type[WebRow], where: str = "1", *values: Any) -> list[dict[str, Any]]:
+    """Returns rows as answers show them; lists and dicts are `msgspec.Raw`."""
+    form = shape(kind)
+    return [render(form, record) for record in db.execute(_select(kind, where), *values)]
+
+
+def render(form: _Shape, record: Sequence[Any]) -> dict[str, Any]:
+    """Returns one record as an answer shows it."""
+    value: dict[str, Any] = dict(zip(form.names, record, strict=True))
+    for name in form.json:
+        if value[name] is not None:
+            value[name] = msgspec.Raw(value[name])
+    for name in form.bools:
+        if value[name] is not None:
+            value[name] = value[name] == 1
+    for name in form.hidden:
+        del value[name]
+    return value
+
+
+def as_shown(row: WebRow) -> dict[str, Any]:
+    """Returns a struct as an answer shows it."""
+    return {name: getattr(row, name) for name in row.__struct_fields__ if name not in row.hidden}
+
+
+def count(db: Database, kind: type[WebRow], where: str = "1", *values: Any) -> int:
+    """Returns the number of rows that fulfil a condition."""
+    return int(db.execute(_sql("SELECT count(*) FROM", kind, f"WHERE {where}"), *values)[0][0])
+
+
+def insert(db: Database, *rows: WebRow) -> None:
+    """Inserts rows of one class, in one statement."""
+    if rows:
+        head, group = _insertion(type(rows[0]))
+        values = [value for row in rows for value in astuple(row)]
+        db.execute(head + ", ".join([group] * len(rows)), *map(_bound, values))
+
+
+def update(db: Database, row: WebRow, **changes: Any) -> None:
+    """Sets fields of a row, in the struct and in its table."""
+    if changes:
+        for name, value in changes.items():
+            setattr(row, name, value)
+        db.execute(_update(type(row), *changes), *map(_bound, changes.values()), row.id)
+
+
+def _bound(value: Any) -> Any:
+    """Returns a value as its column holds it: lists and dicts as JSON."""
+    return msgspec.json.encode(value, order="deterministic").decode() if type(value) in _JSON else value
+
+
+_JSON = (list, dict)
+
+
+def save(db: Database, row: T, before: T) -> list[str]:
+    """Writes the fields in which a row differs from what it was; returns their names."""
+    pairs = zip(shape(type(row)).names, astuple(row), astuple(before), strict=True)
+    changed = [name for name, now, then in pairs if now is not then and now != then]
+    update(db, row, **{name: getattr(row, name) for name in changed})
+    return changed
+
+
+def delete(db: Database, kind: type[WebRow], where: str, *values: Any) -> None:
+    """Deletes rows by a condition."""
+    db.execute(_sql("DELETE FROM", kind, f"WHERE {where}"), *values)
+
+
+def marks(values: Iterable[Any]) -> str:
+    """Returns as many question marks as there are values, for an IN clause."""
+    return ", ".join("?" for _ in values)
+
+
+@functools.cache
+def shape(kind: Any) -> _Shape:
+    """Returns the names, columns and reader of a class of rows."""
+    names = tuple(kind.__struct_fields__)
+    hints = {name: _bare(hint) for name, hint in typing.get_type_hints(kind, include_extras=False).items()}
+    json = tuple(name for name in names if not isinstance(hints[name], type) or hints[name] in {list, dict, object})
+    bools = tuple(name for name in names if hints[name] is bool)
+    columns = ", ".join(f'"{name}"' for name in names)
+    return _Shape(names, columns, json, bools, kind.hidden, reader(kind, names))
+
+
+def _bare(hint: Any) -> Any:
+    if typing.get_origin(hint) in {typing.Union, types.UnionType}:
+        rest = [one for one in typing.get_args(hint) if one is not type(None)]
+        return _bare(rest[0]) if len(rest) == 1 else object
+    return typing.get_origin(hint) or hint
+
+
+@functools.lru_cache(maxsize=4096)
+def _select(kind: type[WebRow], where: str) -> str:
+    return _sql(f"SELECT {shape(kind).columns} FROM", kind, f"WHERE {where}")
+
+
+@functools.cache
+def _insertion(kind: Any) -> tuple[str, str]:
+    """Returns the statement that inserts rows, up to its groups of question marks, and one group."""
+    form = shape(kind)
+    return _sql("INSERT INTO", kind, f"({form.columns}) VALUES "), f"({marks(form.names)})"
+
+
+@functools.lru_cache(maxsize=4096)
+def _update(kind: type[WebRow], *names: str) -> str:
+    pairs = ", ".join(f'"{name}" = ?' for name in names)
+    return _sql("UPDATE", kind, f"SET {pairs} WHERE id = ?")
+
+
+def _sql(before: str, kind: type[WebRow], after: str) -> str:
+    return f'{before} "{table_name(kind)}" {after}'

@@ -1,0 +1,189 @@
+// Curves of a run over policy versions, or over its episodes in the order in which they ended.
+import { useMemo, useState } from "preact/hooks";
+import type { Columns } from "./columns";
+import { useKeys } from "./keys";
+import { address, type Run } from "./run";
+import { Sheet } from "./sheet";
+import { clear, figure } from "./text";
+
+const MOST = 60;
+const WIDE = 280;
+const HIGH = 96;
+const Z = 1.96;
+
+// Some consecutive versions or episodes.
+interface Bin {
+  first: number;
+  last: number;
+  rows: number[];
+}
+
+export interface Curve {
+  name: string;
+  // By bin; NaN where nothing was measured.
+  values: number[];
+  low?: number[];
+  high?: number[];
+}
+
+const mean = (values: number[]): number => values.reduce((sum, one) => sum + one, 0) / values.length;
+const known = (values: number[]): number[] => values.filter((one) => !Number.isNaN(one));
+
+// The rows by version, or by their order; neighbours are put together where there are too many to draw.
+export function bins(columns: Columns, by: "version" | "episode"): Bin[] {
+  const data = by === "version" ? columns.byName.get("version")?.data : undefined;
+  const at = (row: number) => (data ? (data[row] ?? NaN) : row);
+  const places = [...new Set(known(Array.from({ length: columns.rows }, (_, row) => at(row))))].sort((a, b) => a - b);
+  const each = Math.ceil(places.length / MOST) || 1;
+  const found: Bin[] = [];
+  const bin = new Map<number, Bin>();
+  places.forEach((place, n) => {
+    if (n % each === 0) found.push({ first: place, last: place, rows: [] });
+    const last = found.at(-1) as Bin;
+    last.last = place;
+    bin.set(place, last);
+  });
+  for (let row = 0; row < columns.rows; row++) bin.get(at(row))?.rows.push(row);
+  return found;
+}
+
+export function curves(columns: Columns, all: Bin[]): Curve[] {
+  const number = (name: string) => (row: number) => columns.number(name, row);
+  const over = (name: string, of: (rows: number[]) => number): Curve => ({ name, values: all.map((one) => of(one.rows)) });
+  const average = (name: string, value: (row: number) => number) => over(name, (rows) => mean(known(rows.map(value))));
+  const groups = all.map((one) => grouped(columns, one.rows));
+  const share = (name: string, fits: (scores: number[]) => boolean): Curve => ({
+    name,
+    values: groups.map((found) => found.filter(fits).length / found.length),
+  });
+  // Members of a group have the same task, so the interval is that of the means of groups.
+  const errors = groups.map((found) => {
+    const means = found.map(mean);
+    const middle = mean(means);
+    return Z * Math.sqrt(mean(means.map((one) => (one - middle) ** 2)) / (means.length - 1));
+  });
+  const score = average("score", number("score"));
+  score.low = score.values.map((value, n) => value - (errors[n] ?? NaN));
+  score.high = score.values.map((value, n) => value + (errors[n] ?? NaN));
+  const rewards = [...columns.byName.values()].filter((one) => one.level);
+  const named = (one: { name: string }) => one.name.replace(/^reward\./, "");
+  const found = [
+    score,
+    over("failed", (rows) => rows.filter((row) => Number.isNaN(columns.number("score", row))).length / rows.length),
+    ...rewards.filter((one) => one.level === "trajectory").map((one) => average(named(one), (row) => one.number(row))),
+    ...rewards
+      .filter((one) => one.level === "phase")
+      .map((one) => over(`reached ${named(one)}`, (rows) => rows.filter((row) => one.number(row) > 0).length / rows.length)),
+    share("groups that are all 0", (scores) => scores.length > 1 && scores.every((one) => one <= 0)),
+    share("groups that are all 1", (scores) => scores.length > 1 && scores.every((one) => one >= 1)),
+    share("groups with several scores", (scores) => new Set(scores).size > 1),
+    average("turns", number("turns")),
+    average("completion tokens", number("completion")),
+    average("refused calls", (row) => columns.number("errors", row) / columns.number("steps", row)),
+    average("mean logprob", number("logprob")),
+    average("versions in an episode", (row) => columns.number("last_version", row) - columns.number("version", row) + 1),
+    average("seconds", number("total_s")),
+  ];
+  return found.filter((one) => known(one.values).some((value) => value !== 0));
+}
+
+// The scores of each group, without failed members.
+function grouped(columns: Columns, rows: number[]): number[][] {
+  const found = new Map<string, number[]>();
+  for (const row of rows) {
+    const score = columns.number("score", row);
+    const key = `${columns.byName.get("task")?.data[row]} ${columns.number("attempt", row)}`;
+    if (!Number.isNaN(score)) found.set(key, [...(found.get(key) ?? []), score]);
+  }
+  return [...found.values()];
+}
+
+export function Curves({ run, x }: { run: Run; x: string }) {
+  const [open, setOpen] = useState(false);
+  const { columns } = run;
+  const versions = columns.byName.get("version")?.data.some((one) => !Number.isNaN(one)) ?? false;
+  const by = versions && x !== "episode" ? "version" : "episode";
+  const all = useMemo(() => bins(columns, by), [columns, columns.rows, by]);
+  const found = useMemo(() => curves(columns, all), [all]);
+  const there = (name: string) => `${address.curves(run.name)}?x=${name}`;
+  const help = useKeys([
+    ["x", "over versions, or over episodes", () => (location.hash = there(by === "version" ? "episode" : "version"))],
+    ["g e", "all episodes", () => (location.hash = address.episodes(run.name))],
+    ["Escape", "back", () => history.back()],
+  ]);
+  if (columns.rows === 0) return <p>Loading {clear(run.name)} …</p>;
+  const episodes = (one: Bin) => address.episodes(run.name, `version>=${one.first} version<=${one.last}`);
+  const label = (one: Bin) => (one.first === one.last ? one.first : `${one.first}–${one.last}`);
+  return (
+    <>
+      <div class="bar">
+        <h1>Curves</h1>
+        <span>
+          over {by === "version" ? "the version that drew an episode's first reply" : "episodes in the order in which they ended"},{" "}
+          {all.length} {all.length === 1 ? "point" : "points"}
+        </span>
+        {versions && <a href={there(by === "version" ? "episode" : "version")}>over {by === "version" ? "episodes" : "versions"}</a>}
+        {help}
+      </div>
+      <div class="curves">
+        {found.map((one) => (
+          <Chart curve={one} all={all} open={(n) => by === "version" && all[n] && (location.hash = episodes(all[n]))} />
+        ))}
+      </div>
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>the curves as a table</summary>
+        {open && (
+          <div class="sides" tabIndex={0} role="region" aria-label="curves as a table">
+            <Sheet
+              heads={[by, "episodes", ...found.map((one) => clear(one.name))]}
+              rows={all.map((one, n) => [
+                by === "version" ? <a href={episodes(one)}>{label(one)}</a> : label(one),
+                one.rows.length,
+                ...found.map((curve) => figure(curve.values[n])),
+              ])}
+            />
+          </div>
+        )}
+      </details>
+    </>
+  );
+}
+
+function Chart({ curve, all, open }: { curve: Curve; all: Bin[]; open: (n: number) => void }) {
+  const { name, values, low = values, high = values } = curve;
+  const finite = known([...values, ...low, ...high]);
+  const [least, most] = [Math.min(...finite), Math.max(...finite)];
+  const x = (n: number) => 4 + (n / Math.max(1, all.length - 1)) * (WIDE - 8);
+  const y = (value: number) => 6 + (1 - (value - least) / (most - least || 1)) * (HIGH - 12);
+  const point = (value: number, n: number) => `${x(n).toFixed(1)} ${y(value).toFixed(1)}`;
+  // A line breaks where nothing was measured.
+  const line = values.map((value, n) => (Number.isNaN(value) ? "" : `${n && !Number.isNaN(values[n - 1]) ? "L" : "M"}${point(value, n)}`));
+  const band = low.flatMap((value, n) => (Number.isNaN(value) || Number.isNaN(high[n]) ? [] : [n]));
+  const edge = [...band.map((n) => point(high[n] ?? NaN, n)), ...band.toReversed().map((n) => point(low[n] ?? NaN, n))];
+  const dots = values.map((value, n) => (Number.isNaN(value) ? "" : `M${x(n) - 1.5} ${y(value) - 1.5}h3v3h-3z`));
+  const last = known(values).at(-1);
+  return (
+    <figure>
+      <figcaption>
+        {clear(name)} <span class="dim">last {figure(last)}</span>
+      </figcaption>
+      <svg
+        width={WIDE}
+        height={HIGH}
+        role="img"
+        aria-label={clear(`${name}: from ${figure(known(values)[0])} to ${figure(last)}, between ${figure(least)} and ${figure(most)}`)}
+        onClick={(event) => {
+          const share = (event.clientX - event.currentTarget.getBoundingClientRect().left - 4) / (WIDE - 8);
+          open(Math.max(0, Math.min(all.length - 1, Math.round(share * (all.length - 1)))));
+        }}
+      >
+        {curve.low && edge.length > 2 && <path class="band" d={`M${edge.join("L")}z`} />}
+        <path class="line-of" d={line.join("")} />
+        <path class="dots" d={dots.join("")} />
+      </svg>
+      <p class="dim">
+        {figure(least)} to {figure(most)}
+      </p>
+    </figure>
+  );
+}
