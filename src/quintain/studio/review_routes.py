@@ -194,7 +194,7 @@ class ReviewRoutes:
         with run.index.lock:
             found = run.index.database.execute(query).fetchall()
         owners = run.labels.owners() if by == "owner" else {}
-        rows = [(_target(*row[:4]), owners.get((row[0], row[1], row[2]), row[4])) for row in found]
+        rows = [(_target(*row[:4]), owners.get((row[0], row[1], row[2])) or str(row[4])) for row in found]
         sample = samples.draw(asked, rows)
         samples.write(run.folder, sample)
         return {"name": sample.name, "episodes": len(sample.episodes), "strata": sample.strata}
