@@ -57,7 +57,7 @@ _CONSTANT: dict[str, Any] = {"forum_topic_id": None, "sharing_agreement_ids": []
 
 
 def _ticket(row: dict[str, Any], fields: list[tuple[int, str]]) -> dict[str, Any]:
-    custom = msgspec.json.decode(row["custom"]) if fields else {}
+    custom: dict[str, Any] = msgspec.json.decode(row["custom"]) if fields else {}
     row["custom_fields"] = row["fields"] = [{"id": number, "value": custom.get(key)} for number, key in fields]
     row["raw_subject"] = row["subject"]
     people = [msgspec.json.decode(row[name]) for name in ("follower_ids", "email_cc_ids") if bytes(row[name]) != b"[]"]
