@@ -583,5 +583,6 @@ def pipeline(
         UsageError: A number is out of its range.
     """
     staleness = Staleness(bound=bound, batch=batch_groups, concurrent=env.config.concurrency, version=version)
-    buffer = Buffer(staleness, log, sampler if isinstance(sampler, Sampler) else None)
+    pictured = cast(Sampler[S], sampler) if isinstance(cast(object, sampler), Sampler) else None
+    buffer = Buffer(staleness, log, pictured)
     return AsyncBatches(Player(env, model, group=group, seed=seed, split=split), sampler, buffer)

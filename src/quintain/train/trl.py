@@ -159,8 +159,9 @@ def score(
 
 def _numbers(trainer: Any) -> dict[str, float]:
     """Returns the optimizer's numbers that the trainer logged last; a mean of rewards may be NaN, these may not."""
-    last: Mapping[str, Any] = next(iter(trainer.state.log_history[-1:]), {})
-    return {name: float(last[name]) for name in ("loss", "grad_norm", "learning_rate") if name in last}
+    history: list[dict[str, Any]] = trainer.state.log_history
+    names = ("loss", "grad_norm", "learning_rate")
+    return {name: float(last[name]) for last in history[-1:] for name in names if name in last}
 
 
 def _one_per_episode(group: Group) -> list[Trajectory | None]:
