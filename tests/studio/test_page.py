@@ -214,6 +214,8 @@ def test_a_run_whose_environment_is_unknown_says_so(browser: Reading) -> None:
     browser.until("document.activeElement.id === 't1'")
     browser.press("d")
     browser.until(f"{PANEL}.textContent.includes('quintain studio RUNS --env')")
+    browser.press("w")
+    browser.until(f"{PANEL}.textContent.includes('how these make the score is not known')")
 
 
 def test_hostile_texts_are_inert_and_visible(browser: Reading) -> None:

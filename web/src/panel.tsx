@@ -134,7 +134,11 @@ function Why({ trace, environment, changes, go }: PanelProps & { changes: Change
     <>
       {trace.score == null && <p>{trace.failure ? "The episode failed, so it has no score." : "There is no score yet."}</p>}
       <p class="dim">
-        {product ? "The score is the product of these." : "The score is the sum of these, each times its weight."}
+        {environment === null
+          ? "The run has no environment.json, so how these make the score is not known."
+          : product
+            ? "The score is the product of these."
+            : "The score is the sum of these, each times its weight."}
       </p>
       {found.map(({ reward, best, cost }) => {
         const last = cost && reward.reason && changes ? lastNamed(changes, reward.reason) : undefined;
