@@ -184,9 +184,14 @@ def current(reviews: Iterable[Review]) -> list[Review]:
         if one.kind == "removed" or (one.reviewer, one.id) in removed:
             continue
         place = ("" if one.kind == "decided" else one.reviewer, one.target.key)
-        if place not in last or (last[place].at, last[place].id) < (one.at, one.id):
+        if place not in last or _order(last[place]) < _order(one):
             last[place] = one
     return [one for _, one in sorted(last.items())]
+
+
+def _order(review: Review) -> tuple[datetime, str, bytes]:
+    """Returns the place of a line in time; lines of one moment and id, as of two reviewers, are ordered by content."""
+    return review.at, review.id, msgspec.json.encode(review)
 
 
 def reviewer_name(given: str | None) -> str:
