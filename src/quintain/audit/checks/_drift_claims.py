@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict
-from quintain.audit.facts.variations import Variation, changed
+from quintain.audit.facts.variations import Variation
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
@@ -90,20 +90,3 @@ def _defaults(tool: ToolSpec) -> Iterator[tuple[str, Any]]:
 def _seen(variation: Variation, op: Op, *, looks: bool) -> Probe:
     look = (Op("changes", mark="look"),) if looks else ()
     return Probe((*variation.base_state.head, op.marked("call"), *look))
-
-
-# --- once, empty, one word ---
-
-
-@relation
-def again(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The same call a second time works and changes the world once more."""
-    record = records[0]
-    made = changed(record.at("was").value, record.at("look").value)
-    return not record.at("first").is_error and not record.at("call").is_error and bool(made)
-
-
-# --- a part of a name ---
-
-
-# --- the last one counts ---

@@ -116,3 +116,19 @@ def says_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
         result.fine and (result.value is None or not str(result.value).strip() or result.value in ({}, []))
         for result in seen
     )
+
+
+@relation
+def loses_by_seed(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe, a solution under another seed, is paid less than `data` or nothing; the second is paid that."""
+    first, second = (number(record.at("score")) for record in records)
+    full = float(evidence.data)
+    return (first is None or first < full - 1e-9) and second is not None and second >= full - 1e-9
+
+
+@relation
+def pays_by_seed(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe, nothing under another seed, is paid `data` or more; the second is paid less."""
+    first, second = (number(record.at("score")) for record in records)
+    full = float(evidence.data)
+    return first is not None and first >= full - 1e-9 and second is not None and second < full - 1e-9

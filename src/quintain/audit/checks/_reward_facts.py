@@ -120,3 +120,38 @@ def _fact(player: Player, task: str, place: int) -> Fact:
         player.do(Op("close", on))
         player.adapters.pop(on, None)
     return known
+
+
+@probe_function
+def seeded(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
+    """Returns, in the child, the rewards of solutions under other seeds.
+
+    `oracle` is read once the episode has begun.
+    """
+    found: list[dict[str, Any]] = []
+    for place, (task, seed) in enumerate(pairs):
+        on = f"seeded {place}"
+        begun = player.do(reset(task, on=on, seed=seed))
+        seen = player.do(Op("oracle", on, task))
+        known = begun.fine and seen.fine and seen.value is not None
+        ops = msgspec.convert(seen.value, list[Op]) if known else []
+        for op in ops:
+            player.do(op.moved(on))
+        paid = number(player.do(score(on=on))) if known else None
+        found.append({"known": known, "paid": paid, "ops": msgspec.to_builtins(ops)})
+        player.do(Op("close", on))
+        player.adapters.pop(on, None)
+    return found
+
+
+@probe_function
+def rested(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
+    """In the child: what is paid for nothing under other seeds."""
+    found: list[dict[str, Any]] = []
+    for place, (task, seed) in enumerate(pairs):
+        on = f"rested {place}"
+        begun = player.do(reset(task, on=on, seed=seed))
+        found.append({"paid": number(player.do(score(on=on))) if begun.fine else None})
+        player.do(Op("close", on))
+        player.adapters.pop(on, None)
+    return found

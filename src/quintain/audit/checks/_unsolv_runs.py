@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -13,9 +13,10 @@ import msgspec
 from quintain import codec
 from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Evidence
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, number, reset, score
-from quintain.audit.kernel.registry import probe_function
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, number, reset, score
+from quintain.audit.kernel.registry import probe_function, relation
 
 _WALKED = 48
 _CHOSEN = 40
@@ -181,3 +182,18 @@ def skeleton(prompt: str) -> tuple[str, ...]:
 
 
 # --- relations ---
+
+
+@relation
+def loses(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first way is not paid in full; the solution, which comes next, is, and those of siblings are paid."""
+    first, own, *other_scores = (number(record.at("score")) for record in records)
+    full = float(evidence.data) - 1e-9
+    paid = own is not None and own >= full and all(amount is not None and amount > 0 for amount in other_scores)
+    return paid and first is not None and first < full
+
+
+@relation
+def works_and_loses(records: Sequence[Record], evidence: Evidence) -> bool:
+    """So it is, though every call of them worked."""
+    return loses(records, evidence) and not any(seen.is_error for record in records for seen in record.seen[1:-1])
