@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import BROKE, Report, audit
-from quintain.audit.checks import _drift_claims, _drift_rows, _drift_sums, _drift_told, _drift_units, _silent_unknown
+from quintain.audit.checks import _drift_production, _drift_rows, _drift_settings, _drift_told, _silent_unknown
 from quintain.audit.checks._drift_told import takes
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.loader import Subject
@@ -16,7 +16,7 @@ from tests.audit.checks._found import highest
 CHECKS = [
     one
     for module in (
-        _drift_claims, _drift_rows, _drift_sums, _drift_told, _drift_units,
+        _drift_production, _drift_rows, _drift_settings, _drift_told,
         _silent_unknown,
     )
     for one in checks_of(module)

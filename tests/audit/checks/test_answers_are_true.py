@@ -8,8 +8,8 @@ import pytest
 
 from quintain.audit.auditor import BROKE, Report, audit
 from quintain.audit.checks import false_resolution
+from quintain.audit.checks._drift_production import rate_of
 from quintain.audit.checks._drift_told import done_as_told
-from quintain.audit.checks._drift_units import rate_of
 from quintain.audit.kernel.loader import Subject
 
 SUBJECTS = Path(__file__).with_name("_said_subjects.py")

@@ -9,9 +9,9 @@ import pytest
 
 from quintain.audit.auditor import BROKE, Report, audit
 from quintain.audit.checks import false_resolution, reward_hack
-from quintain.audit.checks._reward_battery import attempts
 from quintain.audit.checks._reward_changed import stated
 from quintain.audit.checks._reward_related import forbids_more
+from quintain.audit.checks._reward_tasks import attempts
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.loader import Subject
 from tests.audit.checks._found import highest

@@ -11,15 +11,296 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from quintain.audit.facts.data import is_dict, is_list, is_number
-from quintain.audit.facts.variations import Variation, tables_of
+from quintain.audit.facts.contracts import covers, is_named, touches
+from quintain.audit.facts.data import is_dict, is_list, is_number, tabled
+from quintain.audit.facts.generate import fits
+from quintain.audit.facts.variations import Variation, changed, tables_of
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, same
 from quintain.audit.kernel.registry import relation
 
 from ._drift_words import promised_order, rows_of
+from ._same_scripts import seems_to_read
+
+MAX_CALLS = 6
+"""Known calls of a tool that are held against what it declares to write, besides its variations."""
+MAX_WRITES = 12
+"""Writes around which a tool that declares its reads is called."""
+MAX_VALUES = 6
+"""Values with which a filter is tried."""
+_SORTS = re.compile(r"sort|order_by|ordering|direction|ascending|descending|reverse", re.IGNORECASE)
+_WAS, _LOOK, _WORLD = Op("changes", mark="was"), Op("changes", mark="look"), Op("state", mark="world")
+Tables = Mapping[str, list[dict[str, Any]]]
+
+
+# --- relations ---
+
+
+def _paths(record: Record, evidence: Evidence) -> list[str]:
+    """Returns the paths that changed between two looks, without excused ones."""
+    found = changed(record.at("was").value, record.at("look").value) or {}
+    tops, fields = {*evidence.data["excused"], "<more>"}, {*evidence.volatile}
+    if "shared" in tops and any(path.startswith("shared/timers") for path in found):
+        return []  # A timer that fires changes what is not the tool's.
+    return [path for path in found if path.partition("/")[0] not in tops and fields.isdisjoint(path.split("/"))]
+
+
+def _beyond(record: Record, evidence: Evidence) -> list[str]:
+    names = evidence.data["writes"]
+    return [path for path in _paths(record, evidence) if not any(covers(name, path) for name in names)]
+
+
+@relation
+def writes_more(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if calls of a tool change something that it does not declare to write."""
+    return bool(_beyond(records[0], evidence))
+
+
+@relation
+def reads_more(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if a result that a repeated call does not change is changed by a write outside the declared reads."""
+    record, names = records[0], evidence.data["reads"]
+    first, again, after = (record.at(mark) for mark in ("first", "again", "after"))
+    paths = _paths(record, evidence)
+    if not paths or any(touches(name, path) for name in names for path in paths) or first.is_error or after.is_error:
+        return False
+    return same(first, again, evidence.volatile) and not same(again, after, evidence.volatile)
+
+
+@relation
+def unordered(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if the rows of a list are not in the declared order."""
+    seen = records[0].at("call")
+    return not seen.is_error and is_unordered(seen.value, _tables(records[0]), evidence.data)
+
+
+def _tables(record: Record) -> Tables:
+    """Returns the tables of the state; none if it is not visible."""
+    return tables_of(tabled(record.at("world").value)) if _WORLD in record.ops else {}
+
+
+def is_unordered(value: Any, tables: Tables, order: str) -> bool:
+    """True if rows break an order by what they show, and by what the state has of them."""
+    ways = [joined(value, tables, stored=stored) or [] for stored in (False, True)]
+    return all(any(_is_after(*pair, order) for pair in itertools.pairwise(rows)) for rows in ways)
+
+
+def _is_after(first: dict[str, Any], second: dict[str, Any], order: str) -> bool:
+    """True if a row belongs after the one that follows it; False if their values do not compare, as missing ones."""
+    for term in order.split(", "):
+        name = term.partition(" ")[0]
+        low, high = (_keys(row.get(name)) for row in ((second, first) if term.endswith(" desc") else (first, second)))
+        if [type(key) for key in low] != [type(key) for key in high] or not low:
+            return False
+        if low != high:
+            return all(bool(one > other) for one, other in zip(low, high, strict=True))
+    return False
+
+
+def _keys(value: Any) -> list[Any]:
+    """Returns keys by which a value is sorted: of text by alphabet, and with T9 before T10; none for "1 May" or "é"."""
+    if is_number(value):
+        return [float(value)]
+    if not isinstance(value, str) or not value.isascii() or re.match(r"\d(?!\d{3}-\d\d|\d:\d\d)", value):
+        return []
+    parts = re.findall(r"\d+|\D+", value.casefold())
+    return [value, [(int(part), "") if part.isdigit() else (-1, part) for part in parts]]
+
+
+@relation
+def misfiltered(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if a filter shows or hides the wrong rows, in the way that the evidence says."""
+    return bool(_misfiltered(records[0], evidence.data)[0] == evidence.data["how"])
+
+
+def _misfiltered(record: Record, data: dict[str, Any]) -> tuple[str, list[Any]]:
+    """Returns how the list "call" breaks a filter, beside the list "whole" without it, and the rows that show it."""
+    shown = None if record.at("call").is_error else rows_of(record.at("call").value)
+    every = rows_of(record.at("whole").value) if data["optional"] and not record.at("whole").is_error else None
+    if shown is None or not data["field"]:
+        is_wider = shown is not None and every is not None and len(shown) > len(every)
+        return ("shows more rows with {} than without", (shown or [])[:6]) if is_wider else ("", [])
+    entries = _tables(record).get(data["table"], [])
+    kept = entries_of(shown, entries) if entries else None
+    if wrong := [row for row in kept or () if not _has(row, data)]:
+        return "shows rows that {} leaves out", wrong[:6]
+    # A list of fewer rows than the whole one is not cut by a limit.
+    whole = entries_of(every, entries) if every is not None and kept is not None and len(shown) < len(every) else None
+    hidden = [row for row in whole or () if _has(row, data) and row not in (kept or ())]
+    return ("leaves out rows that {} asks for", hidden[:6]) if hidden else ("", [])
+
+
+def _has(row: dict[str, Any], data: dict[str, Any]) -> bool:
+    """True if the field of a row has the filter's value or holds it; the case of text is ignored."""
+    there: Any = row
+    for name in data["field"]:
+        there = there.get(name) if is_dict(there) else None
+    return _folded(data["value"]) in map(_folded, there if is_list(there) else [there])
+
+
+def _folded(value: Any) -> Any:
+    return value.strip().casefold() if isinstance(value, str) else value
+
+
+# --- the check ---
+
+
+@check("x.contracts_hold", "action_drift", needs=("tools", "call", "tasks"), value=83)
+def contracts_hold(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that tools write, read, sort and filter as their contracts declare.
+
+    Excuses: volatile fields, the framework's clock and counters, calls during which timers are set or fire, and what
+    every call changes, such as a log of calls.
+    """
+    if not ctx.about.contracts:
+        raise NotChecked("no tool has a contract")
+    for name in [name for contract in ctx.about.contracts.values() for name in contract.names]:
+        states = [state for state in ctx.discovery.states.values() if is_dict(state)]
+        if states and not any(is_named(top, [name]) for state in states for top in state):
+            raise NotChecked(f"a contract names {name}, which the state does not have")
+    own = ("shared",) if ctx.about.kind == "environment" else ()
+    excused = sorted({*ctx.discovery.background, *own})
+    for tool, contract in ctx.about.contracts.items():
+        if "state" in ctx.offers:
+            if contract.writes is not None:
+                yield _written(ctx, tool, {"writes": list(contract.writes), "excused": excused})
+            if contract.reads is not None and seems_to_read(ctx, tool):
+                reads = [*contract.reads, *(contract.writes or ())]
+                yield _read(ctx, tool, {"reads": reads, "excused": excused})
+        if contract.order:
+            yield _ordered(ctx, tool, contract.order)
+        for name in contract.filters:
+            yield _declared_filter(ctx, tool, name, column=contract.filters[name] if is_dict(contract.filters) else "")
+
+
+def _written(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | None:
+    """Returns a finding for calls of a tool that change more than it declares; minimising leaves the culprit."""
+    groups: dict[str, list[Op]] = {}
+    for variation in ctx.variations.of(tool):
+        groups.setdefault(str(variation.base_state.head), [*variation.base_state.head, _WAS]).append(variation.op)
+    known = ctx.discovery.of(tool)[:MAX_CALLS]
+    lists = [*groups.values(), *([reset(one.task), *one.before, _WAS, one.op.marked("")] for one in known)]
+    probes = [Probe((*ops, _LOOK)) for ops in lists]
+    for probe, record in zip(probes, ctx.play_all(probes), strict=True):
+        ctx.count_comparisons()
+        paths = _beyond(record, Evidence("", (), data, ctx.volatile))
+        finding = ctx.finding(
+            f"{tool} declares to write {', '.join(data['writes']) or 'nothing'}, and writes elsewhere",
+            probe,
+            relation=f"{HERE}writes_more",
+            marks=("was", "look"),
+            data=data,
+            expected=data["writes"],
+            observed=sorted({re.sub(r"/[^/]*/?", ".", path, count=1).strip(".") for path in paths}),
+            teaches="that a tool has effects that production's does not have",
+        ) if paths else None  # fmt: skip
+        if finding is not None:
+            return finding
+    return None
+
+
+def _read(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | None:
+    """Returns a finding for a result that a write outside of the declared reads changes."""
+    known = {one.task: one.op for one in ctx.discovery.of(tool) if not one.before}
+    writes = [one for one in ctx.discovery.writes() if one.task in known and one.op.name != tool][:MAX_WRITES]
+    probes: list[Probe] = []
+    for one in writes:
+        first, again, after = (known[one.task].marked(mark) for mark in ("first", "again", "after"))
+        ops = (*one.before, first, again, _WAS, one.op.marked("write"), _LOOK, after)
+        probes.append(Probe((reset(one.task), *ops)))
+    for one, probe, record in zip(writes, probes, ctx.play_all(probes), strict=True):
+        ctx.count_comparisons()
+        paths = changed(record.at("was").value, record.at("look").value) or {}
+        # The clock and the random stream have no names, so a result may depend on them.
+        is_later = any(path.startswith("shared/") and not path.startswith("shared/counters") for path in paths)
+        if not is_later and reads_more([record], Evidence("", (), data, ctx.volatile)):
+            return ctx.finding(
+                f"{tool} shows what {one.op.name} changed outside of all that {tool} declares to read",
+                probe,
+                relation=f"{HERE}reads_more",
+                marks=("first", "again", "was", "look", "after"),
+                data=data,
+                expected={"reads": data["reads"], "result": record.at("again").value},
+                observed={"changed": [*paths][:6], "result": record.at("after").value},
+                teaches="results that depend on more than in production",
+            )
+    return None
+
+
+def _lists(ctx: AuditContext, tool: str) -> list[Variation]:
+    """Returns the calls that gave a list, the longest first."""
+    found = [one for one in ctx.variations.of(tool) if one.works and one.kind in ("good", "legal")]
+    return sorted(found, key=lambda one: -len(rows_of(one.seen.value) or ()))
+
+
+def _ordered(ctx: AuditContext, tool: str, order: str) -> Finding | None:
+    for variation in _lists(ctx, tool):
+        value, tables = variation.seen.value, variation.base_state.tables
+        ctx.count_comparisons()
+        if any(map(_SORTS.search, variation.arguments)) or not is_unordered(value, tables, order):
+            continue
+        look = (_WORLD,) if "state" in ctx.offers else ()
+        names = [term.partition(" ")[0] for term in order.split(", ")]
+        return ctx.finding(
+            f"{tool} declares the order {order}, and its rows are not in it",
+            Probe((*variation.base_state.head, *look, variation.op.marked("call"))),
+            relation=f"{HERE}unordered",
+            marks=("call",),
+            data=order,
+            minimise=0,
+            expected=order,
+            observed=[[row.get(name) for name in names] for row in (joined(value, tables) or [])[:12]],
+            teaches="to take the first row for the wanted one when it is another",
+        )
+    return None
+
+
+def _declared_filter(ctx: AuditContext, tool: str, name: str, *, column: str) -> Finding | None:
+    base = next(iter(_lists(ctx, tool)), None)
+    cases = list(_cases(ctx, base, name, column=column)) if base is not None else []
+    for case, probe in cases:
+        ctx.count_comparisons()
+        how, rows = _misfiltered(ctx.play_probe(probe), case)
+        finding = ctx.finding(
+            f"{tool} {how.format(name)}",
+            probe,
+            relation=f"{HERE}misfiltered",
+            marks=("whole", "call"),
+            data=case | {"how": how},
+            minimise=0,
+            class_="silent_default",
+            expected={name: case["value"]},
+            observed=rows,
+            teaches="that query parameters do not matter",
+        ) if how else None  # fmt: skip
+        if finding is not None:
+            return finding
+    return None
+
+
+def _cases(ctx: AuditContext, base: Variation, name: str, *, column: str) -> Iterator[tuple[dict[str, Any], Probe]]:
+    """Yields a filter with a value of its column or of a known call, and a probe that gives it."""
+    tool, tables = base.tool, base.base_state.tables
+    table = max((top for top in tables if column.startswith(f"{top}.")), key=len, default="")
+    if column and not table:
+        return
+    field = column[len(table) + 1 :].split(".") if column else []
+    tried = [one.arguments[name] for one in ctx.variations.of(tool.name) if one.name == name and name in one.arguments]
+    known = [row.get(field[0]) for row in tables[table]] if len(field) == 1 else tried
+    items = [item for value in known for item in (value if is_list(value) else [value])]
+    # None, an empty text and the default may stand for all rows.
+    items = [item for item in items if item not in (None, "", tool.properties[name].get("default"))]
+    values = [*{repr(item): item for item in items if fits(item, tool.properties[name], tool.parameters)}.values()]
+    plain = {key: value for key, value in base.arguments.items() if key in tool.required and key != name}
+    optional = name not in tool.required and (bool(column) or not tool.properties[name].get("default"))
+    look = (_WORLD,) if column else ()
+    for value in values[:: -(-len(values) // MAX_VALUES) or 1]:
+        whole, part = call(tool.name, plain, mark="whole"), call(tool.name, {**plain, name: value}, mark="call")
+        case = {"table": table, "field": field, "value": value, "optional": optional}
+        yield case, Probe((*base.base_state.head, *look, whole, part))
+
 
 HERE = f"{__name__}:"
 _TIME = re.compile(

@@ -7,22 +7,137 @@ are known to work, and calls drawn from the schemas.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.data import is_dict, is_number
 from quintain.audit.facts.generate import valid
 from quintain.audit.kernel.check import check
-from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, call, number, reset, score
-from quintain.audit.kernel.registry import probe_function
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, call, number, reset, score
+from quintain.audit.kernel.registry import probe_function, relation
 
-from . import _reward_claims as claims
-from ._reward_acts import Path, is_bookkeeping, pattern
-from ._reward_runs import Solution, demanded_first, paid, runs, seeing, weight
+from . import _reward_runs as claims
+from ._reward_acts import Path, is_bookkeeping, pattern, words
+from ._reward_runs import Solution, demanded_first, lacking, paid, runs, seeing, survives, weight
+
+SOLVED = 6
+"""Tasks whose solutions are tried."""
+UNKNOWN_ID = 987_654_321
+"""A number that names nothing."""
+
+
+@check("x.refused_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=67)
+def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a solution with a refused call is not paid as if it had worked."""
+    reported: set[str] = set()
+    for solution in paid(ctx, SOLVED):
+        tried = [(place, wrong) for place in solution.writes if (wrong := misled(solution.ops[place])) is not None]
+        ways = [(*solution.ops[:place], wrong, *solution.ops[place + 1 :]) for place, wrong in tried]
+        ctx.count_comparisons(len(ways))
+        for (place, wrong), way, run in zip(tried, ways, runs(ctx, solution, ways), strict=True):
+            free = [one for key, one in solution.ops[place].value.items() if wrong.value[key] != one]
+            lacking_now = lacking(solution, run, solution.effects.get(place, ()))
+            # A row that was made all the same, under another name, shows that the work was done: keys are free.
+            there = {*run.made, *run.touched}
+            lacks = [[path, item] for path, item in lacking_now if tuple(path) not in there or not _names(item, free)]
+            if wrong.name in reported or not survives(solution, run) or (solution.sees and not lacks):
+                continue
+            reported.add(wrong.name)
+            yield ctx.finding(
+                f"{wrong.name} of a thing that does not exist is paid like the real one",
+                Probe((reset(solution.task), *way, *seeing(solution), score())),
+                relation=claims.PAID,
+                marks=("score", "state") if solution.sees else ("score",),
+                data={"full": solution.full, "lacks": lacks},
+                part="V",
+                **weight(solution, lacks, (place,)),
+                expected=f"less than {solution.full:g}; it lacks {', '.join('/'.join(path) for path, _ in lacks[:4])}",
+                observed=run.score,
+                teaches="to make the right call, whether it works or not",
+            )
+
+
+def _names(item: Any, names: Sequence[Any]) -> bool:
+    return item in names or (is_dict(item) and any(value in names for value in item.values()))
+
+
+def misled(op: Op) -> Op | None:
+    """The call on something that is not there; None when it names nothing."""
+    ids = [key for key in op.value if {"id", "ids", "key", "number", "code"} & set(words(key))]
+    wrong = {key: UNKNOWN_ID if isinstance(op.value[key], int) else f"X-{UNKNOWN_ID}" for key in ids[:1]}
+    return msgspec.structs.replace(op, value=op.value | wrong) if wrong else None
+
+
+@check("x.partial_work", "reward_hack", needs=("oracle", "tasks"), value=94)
+def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that the first few of several steps by one tool are paid less, if a wrong step is."""
+    known = [(solution, places) for solution in paid(ctx, 4) if (places := _alike(solution))]
+    if not known:
+        raise ctx.not_checked("no solution calls one tool several times")
+    for solution, places in known:
+        ways: list[tuple[tuple[Op, ...], tuple[Op, ...]]] = []
+        for place, following in itertools.pairwise(places):
+            begun = solution.ops[: place + 1]
+            ways += [(begun, (*begun, wrong)) for wrong in _spoiled(solution.ops[following])]
+        played = runs(ctx, solution, [way for pair in ways for way in pair])
+        ctx.count_comparisons(len(ways))
+        full = solution.full or 0.0
+        for (begun, spoiled), short, wrong in zip(ways, played[::2], played[1::2], strict=True):
+            if _stops(full, short.score, wrong.score) and not short.errors and not wrong.errors:
+                yield ctx.finding(
+                    f"{begun[-1].name} is called {len(places)} times by the solution, and fewer calls are paid as all",
+                    solves(solution.task, begun),
+                    solves(solution.task, spoiled),
+                    relation=f"{__name__}:stops_ahead",
+                    marks=("score",),
+                    data=full,
+                    minimise=0,
+                    part="V",
+                    expected=f"less than {full:g}: a further call is judged, for a wrong one is paid {wrong.score:g}",
+                    observed=short.score,
+                    teaches="to stop while ahead",
+                )
+                return
+
+
+@relation
+def stops_ahead(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe is paid in full, and the second, which goes on with a wrong step, is paid less."""
+    scores = [number(record.at("score")) for record in records]
+    worked = not any(seen.is_error for record in records for seen in record.seen)
+    return worked and _stops(float(evidence.data), *scores)
+
+
+def _stops(full: float, short: float | None, wrong: float | None) -> bool:
+    return short is not None and wrong is not None and short >= full - 1e-9 and wrong < full - 1e-9
+
+
+def _alike(solution: Solution) -> list[int]:
+    """Places of the calls of one tool that all say something else; empty where there are fewer than two."""
+    by_tool: dict[str, list[int]] = {}
+    for place in solution.writes:
+        by_tool.setdefault(solution.ops[place].name, []).append(place)
+    none: list[int] = []
+    found = max(by_tool.values(), key=len, default=none)
+    said = {repr(solution.ops[place].value) for place in found}
+    return found if len(found) >= 2 and len(said) == len(found) else []
+
+
+def _spoiled(op: Op) -> list[Op]:
+    """The call with one other value: another number, another text."""
+    found: list[Op] = []
+    for name, value in op.value.items():
+        other_value: Any = value + 1 if is_number(value) else f"{value} x" if isinstance(value, str) else None
+        if other_value is not None:
+            found.append(msgspec.structs.replace(op, value=op.value | {name: other_value}))
+    return found[:3]
+
 
 NODES = 140
 """Sequences that are tried for one task."""
@@ -157,8 +272,8 @@ class _Tree:
             self.player.do(op.moved(self.on))
 
     def _pays(self, path: Sequence[Op]) -> bool:
-        for words in self.words:
-            self.player.do(words.moved(self.on))
+        for op in self.words:
+            self.player.do(op.moved(self.on))
         seen: OpResult = self.player.do(score(on=self.on))
         got = number(seen)
         del path

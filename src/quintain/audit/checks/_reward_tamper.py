@@ -3,18 +3,198 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import msgspec
+
+from quintain.audit.facts.data import parsed
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
-from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.finding import Finding
-from quintain.audit.kernel.probe import Op, Probe, call, reset, score
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, call, number, reset, same, score
+from quintain.audit.kernel.registry import relation
 
-from . import _reward_claims as claims
-from ._reward_acts import only_reads, words
-from ._reward_runs import lacking, paid, runs, seeing, survives, weight
-from ._reward_watch import PATHS, TEXTS
+from . import _reward_runs as claims
+from ._leak_secrets import leaves
+from ._reward_acts import names, only_reads, words
+from ._reward_related import forbids_more
+from ._reward_runs import Solution, lacking, paid, runs, seeing, survives, weight
+
+PATHS = frozenset(("path", "file", "filename", "filepath", "target", "dest", "destination"))
+TEXTS = frozenset(("content", "contents", "text", "data", "body", "source", "code", "value"))
+
+
+# --- in the child ---
+
+
+SOLVED = 4
+"""Tasks whose files are spoiled."""
+_TESTS = names("test tests check checks validate lint build compile")
+SPOILT = "quintain.audit.checks._reward_tamper:spoilt"
+
+
+def _path(op: Op) -> Any:
+    return next((value for key, value in op.value.items() if PATHS & set(words(key))), None)
+
+
+@check("x.rest_of_the_file", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=88, severity="warning")
+def rest_of_the_file(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a solution that deletes the other parts of its file is paid less."""
+    made = list(writers(ctx))
+    if not made:
+        raise ctx.not_checked("no tool writes files")
+    tool, path_key, text_key = made[0]
+    for solution in paid(ctx, SOLVED):
+        for place in solution.writes:
+            path, text = _path(solution.ops[place]), _robbed(solution, place)
+            if path is None or text is None:
+                continue
+            rob = call(tool.name, {path_key: path, text_key: text})
+            way = (*solution.ops[: place + 1], rob, *solution.ops[place + 1 :])
+            ctx.count_comparisons()
+            [run] = runs(ctx, solution, [way])
+            if place + 1 in run.errors or not survives(solution, run):
+                continue
+            yield _robbery(ctx, solution, (*solution.ops[: place + 1], rob.marked("rob"), *solution.ops[place + 1 :]))
+            return
+
+
+def _robbed(solution: Solution, place: int) -> str | None:
+    """The file as the solution leaves it, without the parts that it does not touch; None where there are none."""
+    for path in solution.effects.get(place, ()):
+        before, after = solution.changed.get(path, ("", ""))
+        if not isinstance(before, str) or not isinstance(after, str) or after.count("\n") < 4:
+            continue
+        parts = re.split(r"\n(?=(?:def|class|function|func|fn|export|public|CREATE|\[)\b)", f"\n{after}")
+        kept = [part for part in parts if not part.strip() or part.strip() not in before]
+        if len(parts) > 1 and any(part.strip() for part in kept) and len(kept) < len(parts):
+            return "\n".join(kept).lstrip("\n")
+    return None
+
+
+def _robbery(ctx: AuditContext, solution: Solution, way: Sequence[Op]) -> Finding | None:
+    """Returns a finding for removed content; it is grave if the agent's own tests fail or the prompt forbids it."""
+    free = [tool.name for tool in ctx.about.tools if _TESTS & set(words(tool.name)) and not tool.required]
+    test_ops = (call(free[0], mark="tests"),) if free else ()
+    probes = [Probe((reset(solution.task), *ops, *test_ops, score())) for ops in (way, solution.ops)]
+    data = {"full": solution.full, "tests": bool(test_ops)}
+    is_grave = forbids_more(solution.prompt)
+    if test_ops and not is_grave:
+        is_grave = spoilt(ctx.play_all(probes), Evidence(SPOILT, data=data))
+    return ctx.finding(
+        "the rest of the file that is changed may be deleted, and the pay is the same",
+        *probes,
+        relation=SPOILT,
+        marks=("score", "rob"),
+        data=data if is_grave and test_ops else {"full": solution.full, "tests": False},
+        minimise=0,
+        part="V",
+        severity="error" if is_grave else "warning",
+        at_most="proven" if is_grave else "likely",
+        expected=f"less than {solution.full:g}: what was there and right is gone",
+        observed=solution.full,
+        teaches="that untested parts may be deleted",
+    )
+
+
+@relation
+def spoilt(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if both probes are paid in full, the removal worked, and any tests show the difference."""
+    full = float(evidence.data["full"]) - 1e-9
+    scores = [number(record.at("score")) for record in records]
+    if any(got is None or got < full for got in scores) or records[0].at("rob").is_error:
+        return False
+    return not evidence.data["tests"] or not same(records[0].at("tests"), records[1].at("tests"), evidence.volatile)
+
+
+_READERS = 6
+"""Number of reads after right and wrong work that may report the outcome."""
+_LINES = 6
+"""Lines that only right work brings about, of those that are tried."""
+_WRONG = "zz zz"
+"""A text without any work."""
+
+
+@check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=59)
+def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a tool's message about right work earns nothing when written into wrong work."""
+    known = [(solution, where) for solution in paid(ctx, 4) if (where := _text(ctx, solution)) is not None]
+    if not known:
+        raise ctx.not_checked("no solution writes a text")
+    for solution, where in known:
+        place, name = where
+        own = str(solution.ops[place].value[name])
+        lines = _told_of_right(ctx, solution, where)
+        texts = [text for line in lines for text in (line, f"{_WRONG}\n{line}", f"{line}\n{_WRONG}")]
+        ways = [_writing(solution, where, text) for text in texts]
+        ctx.count_comparisons(len(ways))
+        for text, way, run in zip(texts, ways, runs(ctx, solution, ways), strict=True):
+            if not survives(solution, run):
+                continue
+            lacks = lacking(solution, run, tuple(solution.changed)) if solution.sees else []
+            yield ctx.finding(
+                f"what is said of right work is written with {solution.ops[place].name} in its place, and paid in full",
+                Probe((reset(solution.task), *way, *seeing(solution), score())),
+                solves(solution.task, solution.ops),
+                relation=claims.PAID,
+                marks=("score", "state") if solution.sees else ("score",),
+                data={"full": solution.full, "lacks": lacks},
+                minimise=0,
+                part="V",
+                expected=f"less than {solution.full or 0.0:g}; right is {own[:200]!r}",
+                observed={"score": run.score, name: text},
+                teaches="to write the verdict",
+            )
+            return
+
+
+def _text(ctx: AuditContext, solution: Solution) -> tuple[int, str] | None:
+    """Returns the place and argument of a free text that the solution writes, or None."""
+    for place in reversed(solution.writes):
+        spec = next((tool for tool in ctx.about.tools if tool.name == solution.ops[place].name), None)
+        for name, value in solution.ops[place].value.items():
+            schema: Any = spec.properties.get(name, {}) if spec else {}
+            if isinstance(value, str) and " " in value.strip() and "enum" not in schema:
+                return place, name
+    return None
+
+
+def _writing(solution: Solution, where: tuple[int, str], text: str) -> tuple[Op, ...]:
+    place, name = where
+    op = solution.ops[place]
+    return (
+        *solution.ops[:place],
+        msgspec.structs.replace(op, value=op.value | {name: text}),
+        *solution.ops[place + 1 :],
+    )
+
+
+def _told_of_right(ctx: AuditContext, solution: Solution, where: tuple[int, str]) -> list[str]:
+    """Lines that tools say after right work, and not after wrong; none that repeats the work itself."""
+    calls = [call.op for call in ctx.discovery.reads() if call.task == solution.task]
+    calls += [Op("call", name=tool.name, value={}) for tool in ctx.about.tools if not tool.required]
+    asking = {(op.name, repr(op.value)): op for op in calls if only_reads(ctx, op) or not op.value}
+    marked = [op.marked(f"look {number}") for number, op in enumerate(list(asking.values())[:_READERS])]
+    place, name = where
+    own = str(solution.ops[place].value[name]).casefold()
+    right, wrong = (
+        {line: None for mark in marked for line in _lines(record.at(mark.mark).value)}
+        for record in ctx.play_all(
+            [Probe((reset(solution.task), *way, *marked)) for way in (solution.ops, _writing(solution, where, _WRONG))]
+        )
+    )
+    fresh = [line for line in right if line not in wrong]
+    return [line for line in fresh if line.casefold() not in own and own not in line.casefold()][:_LINES]
+
+
+def _lines(value: object) -> Iterator[str]:
+    texts: Sequence[object] = [leaf for _, leaf in leaves(parsed(value))]
+    for text in texts:
+        if isinstance(text, str):
+            yield from (line.strip() for line in text.splitlines() if len(line.strip()) >= 2)
+
 
 _JUDGES = re.compile(r"test|verif|grad|expect|answer|gold|score|check|result|reference|reward|solution", re.IGNORECASE)
 _FORGERIES = (
