@@ -136,9 +136,19 @@ def _added(before: Any, after: Any) -> Any:
     return after[place] if before[place:] == after[place + 1 :] else None
 
 
-def _slots(record: Record) -> Slots:
-    made = changed(record.at("was").value, record.at("look").value)
-    return slots_of(made, record.at("call").value)
+def slots_in(record: Record) -> Slots:
+    """Returns the places that the call of a record changed."""
+    return slots_of(made_by(record), record.at("call").value)
+
+
+def made_by(record: Record) -> dict[str, list[Any]] | None:
+    """Returns the changes between the looks of a record."""
+    return changed(record.at("was").value, record.at("look").value)
+
+
+def called(record: Record) -> Op:
+    """Returns the marked call of a record."""
+    return next(op for op in record.ops if op.mark == "call")
 
 
 def takes(value: Any, asked: Any) -> bool:
@@ -177,10 +187,10 @@ def holds(there: tuple[Any, Any], asked: Any, how: str) -> bool:
 def left_out(records: Sequence[Record], evidence: Evidence) -> bool:
     """One call's place follows its parameter; the other call says that it is done, and its place does not."""
     data, (bad, good) = evidence.data, records[:2]
-    asked, right = (next(op.value[data["name"]] for op in record.ops if op.mark == "call") for record in (bad, good))
+    asked, right = (called(record).value[data["name"]] for record in (bad, good))
     if bad.at("call").is_error or good.at("call").is_error:
         return False
-    here, there = _slots(bad), _slots(good)
+    here, there = slots_in(bad), slots_in(good)
     if data["slot"] not in there or not holds(there[data["slot"]], right, data["how"]):
         return False
     before = there[data["slot"]][0]
@@ -210,8 +220,8 @@ def _difference(place: tuple[Any, Any]) -> Any:
 def ignores(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if two calls differ in a parameter and the field of its name gets the same other value."""
     name, slot = evidence.data["name"], evidence.data["slot"]
-    asked = [next(op.value[name] for op in record.ops if op.mark == "call") for record in records[:2]]
-    places = [_slots(record).get(slot) for record in records[:2]]
+    asked = [called(record).value[name] for record in records[:2]]
+    places = [slots_in(record).get(slot) for record in records[:2]]
     if any(record.at("call").is_error for record in records[:2]) or places[0] is None or places[1] is None:
         return False
     same = bool(asked[0] != asked[1] and places[0][1] == places[1][1])
@@ -223,8 +233,8 @@ def scaled(records: Sequence[Record], evidence: Evidence) -> bool:
     """In every call the place moves by, or becomes, the same multiple of the parameter, and that is not one."""
     name, slot, factor = (evidence.data[item] for item in ("name", "slot", "factor"))
     for record in records:
-        asked = next(op.value[name] for op in record.ops if op.mark == "call")
-        place = _slots(record).get(slot)
+        asked = called(record).value[name]
+        place = slots_in(record).get(slot)
         if record.at("call").is_error or place is None or factor not in _factors(place, asked):
             return False
     return bool(abs(abs(factor) - 1) > 1e-6)
@@ -238,8 +248,8 @@ def counts_as(records: Sequence[Record], evidence: Evidence) -> bool:
     if at_odds(tools, (tool, name), slot.rpartition("/")[2], declared=evidence.data.get("units", {})) is None:
         return False
     for record in records[1:]:
-        asked = next(op.value[name] for op in record.ops if op.mark == "call")
-        place = _slots(record).get(slot)
+        asked = called(record).value[name]
+        place = slots_in(record).get(slot)
         if (
             record.at("call").is_error
             or place is None

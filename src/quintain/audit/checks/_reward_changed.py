@@ -6,6 +6,7 @@ room") is not, and free words count only where the prompt fixes their wording.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections import Counter
@@ -20,14 +21,25 @@ from quintain.audit.facts.data import is_list, is_number
 from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
-from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, score, state
+from quintain.audit.kernel.probe import Op, Record, reset, state
 from quintain.audit.kernel.registry import relation
 
-from . import _reward_runs as claims
-from ._reward_acts import is_id, names, words
-from ._reward_runs import Run, Solution, lacking, paid, runs, survives, weight
+from ._reward_acts import giving, is_id, names, replaced, spec_of, words
+from ._reward_runs import (
+    Pairs,
+    Solution,
+    claim,
+    lacking,
+    paid,
+    paid_anyway,
+    paid_so,
+    runs,
+    survives,
+    unpunished,
+    weight,
+)
 from ._unsolv_runs import numbers, solution_runs, text_of
 
 SOLVED = 6
@@ -39,52 +51,43 @@ _ENOUGH = 2
 @check("x.changed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=58)
 def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with one argument other than the prompt says is paid less."""
-    tried: Counter[tuple[str, str, str]] = Counter()
+    seen: Counter[tuple[str, str, str]] = Counter()
     reported: set[tuple[str, str]] = set()
     for solution in paid(ctx, SOLVED):
-        ways: list[tuple[int, OtherValue, tuple[Op, ...]]] = []
+        tried: list[tuple[tuple[int, OtherValue], tuple[Op, ...]]] = []
         for place in solution.writes:
-            found = list(changes(ctx, solution.ops[place], solution.prompt))
-            fresh = [change for change in found if tried[solution.ops[place].name, change.key, change.kind] < _ENOUGH]
-            tried.update({(solution.ops[place].name, change.key, change.kind) for change in fresh})
-            ways += [
-                (place, change, _with(solution, {place: changed_op(solution.ops[place], change)})) for change in fresh
-            ]
-        ctx.count_comparisons(len(ways))
-        for (place, change, way), run in zip(ways, runs(ctx, solution, [way for *_, way in ways]), strict=True):
-            name = solution.ops[place].name
-            if (name, change.key) in reported or set(run.errors) - set(solution.errors) or not survives(solution, run):
+            op = solution.ops[place]
+            found = list(changes(ctx, op, solution.prompt))
+            fresh = [change for change in found if seen[op.name, change.key, change.kind] < _ENOUGH]
+            seen.update({(op.name, change.key, change.kind) for change in fresh})
+            tried += [((place, each), replaced(solution.ops, place, changed_op(op, each))) for each in fresh]
+        for (place, change), way, run in unpunished(ctx, solution, tried):
+            what = (solution.ops[place].name, change.key)
+            lacks = lacking(solution, run, solution.effects.get(place, ()))
+            if what in reported or set(run.errors) - set(solution.errors) or not lacks:
                 continue
-            finding = _paid_all_the_same(ctx, solution, place, change=change, shown=(way, run))
+            finding = _paid_all_the_same(ctx, solution, place, change=change, way=way, lacks=lacks)
             if finding is not None:
-                reported.add((name, change.key))
+                reported.add(what)
                 yield finding
 
 
 def _paid_all_the_same(
-    ctx: AuditContext, solution: Solution, place: int, *, change: OtherValue, shown: tuple[tuple[Op, ...], Run]
+    ctx: AuditContext, solution: Solution, place: int, *, change: OtherValue, way: tuple[Op, ...], lacks: Pairs
 ) -> Finding | None:
-    way, run = shown
-    lacks = lacking(solution, run, solution.effects.get(place, ()))
-    if not lacks:
-        return None
     name, key = solution.ops[place].name, change.key.replace("|", " and ")
-    own: Any = {part: solution.ops[place].value[part] for part in change.key.split("|")}
-    marked = [op.marked("wrong") if where == place else op for where, op in enumerate(way)]
-    return ctx.finding(
-        f"{name} is paid with {key} {change.kind}, not as the task says"
-        if change.kind in ("turned round", "left out")
-        else f"{name} is paid with another {key} than the one that the task names",
-        Probe((reset(solution.task), *marked, state(), score())),
-        relation=claims.PAID,
-        marks=("score", "state", "wrong"),
-        data={"full": solution.full, "lacks": lacks, "done": ["wrong"]},
-        minimise=20,
-        part="V",
-        expected=f"{own}, as the prompt says",
-        observed={"arguments": way[place].value, "score": run.score},
-        teaches="that arguments given by the task may be wrong",
+    is_other = change.kind not in ("turned round", "left out")
+    title = (
+        f"another {key} than the one that the task names" if is_other else f"{key} {change.kind}, not as the task says"
     )
+    own: Any = {part: solution.ops[place].value[part] for part in change.key.split("|")}
+    return claim(
+        ctx, solution, replaced(way, place, way[place].marked("wrong")), f"{name} is paid with {title}", lacks,
+        minimise=20,
+        expected=f"{own}, as the prompt says",
+        observed={"arguments": way[place].value, "score": solution.full},
+        teaches="that arguments given by the task may be wrong",
+    )  # fmt: skip
 
 
 _PAIRS = 3
@@ -106,94 +109,69 @@ def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
         name = left.ops[place].name
         if name in reported:
             continue
-        less, more = _by(left.ops[place], key, -1), _by(left.ops[right], key, 1)
-        ways = [_with(left, {place: less, right: more}), _with(left, {place: less}), _with(left, {right: more})]
-        both, first, second = runs(ctx, left, ways)
+        less, more = _by(left.ops[place], key, -1).marked("less"), _by(left.ops[right], key, 1).marked("more")
+        short, long = replaced(left.ops, place, less), replaced(left.ops, right, more)
+        way = replaced(short, right, more)
+        both, first, second = runs(ctx, left, [way, short, long])
         ctx.count_comparisons()
         worked = not {*both.errors, *first.errors, *second.errors} - {*left.errors}
         if not worked or not survives(left, both) or survives(left, first) or survives(left, second):
             continue
         reported.add(name)
-        effects = (*left.effects.get(place, ()), *left.effects.get(right, ()))
-        lacks = lacking(left, both, effects)
-        if lacks:
-            marked = _with(left, {place: less.marked("less"), right: more.marked("more")})
-            yield ctx.finding(
-                f"{name} is paid when {key} is too little in one call and too much in another: the sum alone is asked",
-                Probe((reset(left.task), *marked, state(), score())),
-                *(Probe((reset(left.task), *way, score())) for way in ways[1:]),
-                relation=f"{__name__}:sum_alone",
-                marks=("score", "state", "less", "more"),
-                data={"full": left.full, "lacks": lacks, "done": ["less", "more"]},
-                minimise=0,
-                part="V",
-                **(_weight(left, lacks)),
-                expected=f"less than {left.full:g}, as for either of the two wrong numbers alone",
-                observed=both.score,
-                teaches="that the split of a sum does not matter",
-            )
-
-
-def _weight(solution: Solution, lacks: list[list[Any]]) -> dict[str, Any]:
-    """Returns the severity: each number is required if either alone costs reward, unless the split is open."""
-    return weight(solution, lacks) if _SHARED.search(solution.prompt) else {"severity": "error", "at_most": "proven"}
+        lacks = lacking(left, both, (*left.effects.get(place, ()), *left.effects.get(right, ())))
+        # Each number is required if either alone costs reward, unless the task leaves the split open.
+        is_open = _SHARED.search(left.prompt)
+        yield claim(
+            ctx, left, way,
+            f"{name} is paid when {key} is too little in one call and too much in another: the sum alone is asked",
+            lacks,
+            also=[solves(left.task, short), solves(left.task, long)],
+            relation=f"{__name__}:sum_alone",
+            minimise=0,
+            **(weight(left, lacks) if is_open else {"severity": "error", "at_most": "proven"}),
+            expected=f"less than {left.full:g}, as for either of the two wrong numbers alone",
+            observed=both.score,
+            teaches="that the split of a sum does not matter",
+        ) if lacks else None  # fmt: skip
 
 
 def _pairs(ctx: AuditContext, solution: Solution) -> Iterator[tuple[int, int, str]]:
     """Two writes by one tool that give different numbers, which may be one less and one more."""
-    tools = {tool.name: tool for tool in ctx.about.tools}
     known: set[Decimal] | None = None
     for place, other_place in itertools.combinations(solution.writes, 2):
         left, right = solution.ops[place], solution.ops[other_place]
-        spec = tools.get(left.name)
-        if spec is None or left.name != right.name:
-            continue
-        for key, value in left.value.items():
-            if left.value | {key: None} == right.value | {key: None}:
-                continue  # It is one thing, done in two steps.
+        spec = spec_of(ctx, left)
+        for key, value in left.value.items() if spec and left.name == right.name else ():
             both = (value, right.value.get(key))
-            changed = (_by(left, key, -1), _by(right, key, 1)) if all(map(is_number, both)) and not is_id(key) else ()
-            if changed and all(fits(op.value[key], spec.properties.get(key, {}), spec.parameters) for op in changed):
+            # What differs in nothing else is one thing, done in two steps.
+            is_one = left.value | {key: None} == right.value | {key: None}
+            if spec is None or is_one or is_id(key) or not all(map(is_number, both)):
+                continue
+            changed = (_by(left, key, -1), _by(right, key, 1))
+            if all(fits(op.value[key], spec.properties.get(key, {}), spec.parameters) for op in changed):
                 known = _known(ctx, solution) if known is None else known
-                if not _asks_for_sum(both, known):
+                own = [Decimal(str(item)) for item in both]
+                # If the sum of two numbers is known and not each of them, the split is free.
+                if sum(own) not in known or known.issuperset(own):
                     yield place, other_place, key
 
 
 def _known(ctx: AuditContext, solution: Solution) -> set[Decimal]:
     """Returns the numbers in the prompt, in the results that the solution reads, and in the world."""
-    read = next(
-        (
-            solution_run.before(len(solution_run.ops))
-            for solution_run in solution_runs(ctx)
-            if solution_run.task == solution.task
-        ),
-        solution.prompt,
-    )
+    walked = [one.before(len(one.ops)) for one in solution_runs(ctx) if one.task == solution.task]
     world = text_of(ctx.play(reset(solution.task), state()).at("state"))
-    return numbers(f"{read}\n{world}", alone=True)
-
-
-def _asks_for_sum(both: tuple[Any, ...], known: set[Decimal]) -> bool:
-    """True if the sum of two numbers is known and not each of them, so that the split is free."""
-    whole = sum(Decimal(str(item)) for item in both)
-    return whole in known and not all(Decimal(str(item)) in known for item in both)
+    return numbers("\n".join([*(walked or [solution.prompt]), world]), alone=True)
 
 
 def _by(op: Op, key: str, step: int) -> Op:
-    return msgspec.structs.replace(op, value=op.value | {key: op.value[key] + step})
-
-
-def _with(solution: Solution, changed: dict[int, Op]) -> tuple[Op, ...]:
-    return tuple(changed.get(place, op) for place, op in enumerate(solution.ops))
+    return giving(op, **{key: op.value[key] + step})
 
 
 @relation
 def sum_alone(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe is paid in full and lacks something; the others, with one of its two numbers, are paid less."""
-    alone = [number(record.at("score")) for record in records[1:]]
-    return claims.paid_anyway(records[:1], evidence) and all(
-        got is not None and got < evidence.data["full"] - 1e-9 for got in alone
-    )
+    is_less = all(paid_so(record, "less", evidence.data["full"]) for record in records[1:])
+    return is_less and paid_anyway(records[:1], evidence)
 
 
 _LOOSE = re.compile(
@@ -228,13 +206,11 @@ class OtherValue(msgspec.Struct, frozen=True):
 
 def changes(ctx: AuditContext, op: Op, prompt: str) -> Iterator[OtherValue]:
     """Yields other values for each argument whose value stands in the prompt."""
-    spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
-    if spec is None:
-        return
-    for key, value in op.value.items():
-        schema: Any = spec.properties.get(key, {})
+    spec = spec_of(ctx, op)
+    for key, value in op.value.items() if spec else ():
+        schema: Any = spec.properties.get(key, {}) if spec else {}
         sure = stated(key, value, prompt, schema=schema)
-        if not sure or (schema.get("enum") and _WRITTEN & set(words(op.name))):
+        if spec is None or not sure or (schema.get("enum") and _WRITTEN & set(words(op.name))):
             continue  # What a remark is filed under: its word may stand in the prompt by chance.
         for kind, other_value in _other_values(ctx, op, key, schema=schema):
             held = kind == "longer" and not is_list(value) and not _is_exact(value, prompt)
@@ -242,7 +218,7 @@ def changes(ctx: AuditContext, op: Op, prompt: str) -> Iterator[OtherValue]:
                 yield OtherValue(key, kind, other_value)
         if isinstance(value, bool) and key not in spec.required:
             yield OtherValue(key, "left out", msgspec.UNSET)
-    yield from _turned(op, spec, prompt)
+    yield from _turned(op, spec, prompt) if spec else ()
 
 
 def stated(key: str, value: Any, prompt: str, *, schema: Any) -> bool | None:
@@ -288,56 +264,41 @@ def _is_exact(value: Any, prompt: str) -> bool:
     return place is not None and bool(_EXACT.search(prompt[max(0, place[0] - _NEAR) : place[0]]))
 
 
-def _other_values(ctx: AuditContext, op: Op, key: str, *, schema: Any) -> Iterator[tuple[str, Any]]:
+def _other_values(ctx: AuditContext, op: Op, key: str, *, schema: Any) -> list[tuple[str, Any]]:
     value = op.value[key]
     if isinstance(value, bool):
-        yield "other", not value
-    elif schema.get("enum"):
-        yield from (("other", item) for item in schema["enum"] if item != value)
-    elif is_list(value):
-        yield "shorter", value[:-1]
-        yield "other", [*value[:-1], _like(value[-1])]
-        yield "longer", [*value, _like(value[-1])]
-    elif is_number(value) and not is_id(key):
-        yield "more", value + 1
-        yield "more", value * 2 + 1
-        yield "less", value - 1
-        yield "less", type(value)(value // 2)
-    elif isinstance(value, str) and (_TIME.fullmatch(value) or _DAY.fullmatch(value)):
-        yield from (("other", text) for text in _shifted(value))
-    else:
-        known = [
-            candidate
-            for candidate in ctx.discovery.values.of(key)
-            if type(candidate) is type(value) and candidate != value
-        ]
-        if is_id(key) or is_number(value) or _NAMES.fullmatch(str(value)):
-            yield from (("other", item) for item in known[:: max(1, len(known) // 4)][:5])
-        if isinstance(value, str):
-            yield from _texts(value)
-
-
-def _texts(value: str) -> Iterator[tuple[str, str]]:
-    yield "other", f"x{value}"
-    if len(value) >= 8 and not _NAMES.fullmatch(value):
-        yield "shorter", value[: len(value) // 2]
-        yield "other", "Something else."
-        yield "longer", f"{value} And something else."
+        return [("other", not value)]
+    if schema.get("enum"):
+        return [("other", item) for item in schema["enum"] if item != value]
+    if is_list(value):
+        last = _like(value[-1])
+        return [("shorter", value[:-1]), ("other", [*value[:-1], last]), ("longer", [*value, last])]
+    if is_number(value) and not is_id(key):
+        return [("more", value + 1), ("more", value * 2 + 1), ("less", value - 1), ("less", type(value)(value // 2))]
+    if isinstance(value, str) and (_TIME.fullmatch(value) or _DAY.fullmatch(value)):
+        return [("other", text) for text in _shifted(value)]
+    found: list[tuple[str, Any]] = []
+    if is_id(key) or is_number(value) or _NAMES.fullmatch(str(value)):
+        known = [item for item in ctx.discovery.values.of(key) if type(item) is type(value) and item != value]
+        found = [("other", item) for item in known[:: max(1, len(known) // 4)][:5]]
+    if isinstance(value, str):
+        found.append(("other", f"x{value}"))
+        if len(value) >= 8 and not _NAMES.fullmatch(value):
+            further = f"{value} And something else."
+            found += [("shorter", value[: len(value) // 2]), ("other", "Something else."), ("longer", further)]
+    return found
 
 
 def _shifted(value: str) -> Iterator[str]:
     """A time or a day, a little later and earlier."""
     if _DAY.fullmatch(value):
-        try:
+        with contextlib.suppress(ValueError):
             day = date.fromisoformat(value)
-        except ValueError:
-            return
-        yield from ((day + timedelta(days=days)).isoformat() for days in (1, -1, 7))
+            yield from ((day + timedelta(days=days)).isoformat() for days in (1, -1, 7))
         return
     minutes = int(value[:2]) * 60 + int(value[3:])
-    for later in (60, -60, 15, -15, 1):
-        if 0 <= minutes + later < 24 * 60:
-            yield f"{(minutes + later) // 60:02d}:{(minutes + later) % 60:02d}"
+    moved = [minutes + later for later in (60, -60, 15, -15, 1)]
+    yield from (f"{at // 60:02d}:{at % 60:02d}" for at in moved if 0 <= at < 24 * 60)
 
 
 def _like(value: Any) -> Any:
@@ -346,31 +307,22 @@ def _like(value: Any) -> Any:
 
 def _turned(op: Op, spec: ToolSpec, prompt: str) -> Iterator[OtherValue]:
     """Two names of one kind, each in the other's place: from there to here."""
-    keys = [
-        key
-        for key, value in op.value.items()
-        if isinstance(value, str) and _NAMES.fullmatch(value) and stated(key, value, prompt, schema={})
-    ]
-    for place, key in enumerate(keys):
-        for other_value in keys[place + 1 :]:
-            alike = spec.properties.get(key, {}).get("type") == spec.properties.get(other_value, {}).get("type")
-            if (
-                alike
-                and _shape(op.value[key]) == _shape(op.value[other_value])
-                and op.value[key] != op.value[other_value]
-            ):
-                yield OtherValue(f"{key}|{other_value}", "turned round", None)
-
-
-def _shape(value: str) -> str:
-    return re.sub(r"[A-Za-z]", "a", re.sub(r"\d", "0", value))
+    texts = {key: value for key, value in op.value.items() if isinstance(value, str) and _NAMES.fullmatch(value)}
+    keys = [key for key, value in texts.items() if stated(key, value, prompt, schema={})]
+    for key, other_key in itertools.combinations(keys, 2):
+        first, second = (
+            (spec.properties.get(name, {}).get("type"), re.sub(r"[A-Za-z]", "a", re.sub(r"\d", "0", texts[name])))
+            for name in (key, other_key)
+        )
+        if first == second and texts[key] != texts[other_key]:
+            yield OtherValue(f"{key}|{other_key}", "turned round", None)
 
 
 def changed_op(op: Op, change: OtherValue) -> Op:
     """The op with the change made."""
     if change.kind == "turned round":
         first, second = change.key.split("|")
-        return msgspec.structs.replace(op, value=op.value | {first: op.value[second], second: op.value[first]})
-    left = {key: value for key, value in op.value.items() if key != change.key or change.value is not msgspec.UNSET}
-    given: dict[str, Any] = {} if change.value is msgspec.UNSET else {change.key: change.value}
-    return msgspec.structs.replace(op, value=left | given)
+        return giving(op, **{first: op.value[second], second: op.value[first]})
+    if change.value is not msgspec.UNSET:
+        return giving(op, **{change.key: change.value})
+    return msgspec.structs.replace(op, value={key: value for key, value in op.value.items() if key != change.key})

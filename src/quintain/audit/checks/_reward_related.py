@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,17 +12,17 @@ import msgspec
 
 from quintain.audit.facts.data import is_dict, is_list, is_number, tabled
 from quintain.audit.facts.generate import one as drawn
+from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, Probe, ask, call, reset, score, state
+from quintain.audit.kernel.probe import Op, Probe, ask, call, reset, state
 from quintain.audit.kernel.registry import probe_function
 
-from . import _reward_runs as claims
 from ._reward_acts import Path, does_write, is_bookkeeping, names, only_reads, scalars, words
 from ._reward_changed import stated
-from ._reward_runs import Run, Solution, lacking, paid, paid_of, runs, survives
+from ._reward_runs import Run, Solution, claim, lacking, paid, paid_of, pays, runs, survives
 from ._same_walks import kinds
 
 SOLVED = 5
@@ -37,46 +38,31 @@ def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same work on another record than the named one is paid less."""
     reported: set[str] = set()
     for solution in paid(ctx, SOLVED):
-        known = families(ctx, solution)
-        for name, family in [pair for pair in known.items() if stated("id", pair[0], solution.prompt, schema={})][
-            :_NAMES
-        ]:
-            own_places = [place for place in solution.writes if name in map(str, scalars(solution.ops[place].value))]
-            if not own_places or family.table in reported:
+        named = families(ctx, solution).items()
+        for name, family in [pair for pair in named if stated("id", pair[0], solution.prompt, schema={})][:_NAMES]:
+            own = [place for place in solution.writes if name in map(str, scalars(solution.ops[place].value))]
+            if not own or family.table in reported:
                 continue
             ways = list(_elsewhere(solution, name, family))
-            found = zip(ways, runs(ctx, solution, ways), strict=True)
-            worked = [(way, run) for way, run in found if not set(run.errors) - set(solution.errors)]
+            worked = [
+                (way, run)
+                for way, run in zip(ways, runs(ctx, solution, ways), strict=True)
+                if not set(run.errors) - set(solution.errors)
+            ]
             ctx.count_comparisons(len(worked))
-            bad = next(((way, run) for way, run in worked if survives(solution, run)), None)
-            if bad is not None:
+            for way, run in [pair for pair in worked if survives(solution, pair[1])][:1]:
                 reported.add(family.table)
-                yield _paid_elsewhere(ctx, solution, (name, family.table, own_places), shown=bad)
-
-
-def _paid_elsewhere(
-    ctx: AuditContext, solution: Solution, where: tuple[str, str, list[int]], *, shown: tuple[tuple[Op, ...], Run]
-) -> Finding | None:
-    name, table, own_places = where
-    way, run = shown
-    lacks = lacking(solution, run, [path for place in own_places for path in solution.effects.get(place, ())])
-    if not lacks:
-        return None
-    writes = {solution.ops[place].name for place in own_places}
-    marked = [op.marked(f"other {place}") if op.name in writes else op for place, op in enumerate(way)]
-    marks = tuple(op.mark for op in marked if op.mark)
-    return ctx.finding(
-        f"the same work on another row of {table} is paid in full",
-        Probe((reset(solution.task), *marked, state(), score())),
-        relation=claims.PAID,
-        marks=("score", "state", *marks),
-        data={"full": solution.full, "lacks": lacks, "done": list(marks)},
-        minimise=20,
-        part="V",
-        expected=f"less than {solution.full:g}: the task is about {name}",
-        observed=run.score,
-        teaches="the right action on any record",
-    )
+                effects = [path for place in own for path in solution.effects.get(place, ())]
+                lacks = lacking(solution, run, effects)
+                writes = {solution.ops[place].name for place in own}
+                marked = [op.marked(f"other {at}") if op.name in writes else op for at, op in enumerate(way)]
+                yield claim(
+                    ctx, solution, marked, f"the same work on another row of {family.table} is paid in full", lacks,
+                    minimise=20,
+                    expected=f"less than {solution.full:g}: the task is about {name}",
+                    observed=run.score,
+                    teaches="the right action on any record",
+                ) if lacks else None  # fmt: skip
 
 
 def _elsewhere(solution: Solution, name: str, family: Family) -> Iterator[tuple[Op, ...]]:
@@ -171,31 +157,27 @@ _SAKES_TRIED, _EACH = 3, 8
 @check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=39, severity="warning")
 def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution that also destroys other records is paid less."""
-    soft: tuple[Solution, Op, list[tuple[str, ...]]] | None = None
+    soft: tuple[Solution, Op, list[Path]] | None = None
     for solution in paid_of(ctx, tuple(dict.fromkeys((*kinds(ctx, _TASKS), *ctx.sample_tasks(_TASKS))))[:_TASKS]):
-        damages = _damages(ctx, solution)
-        ways = [(*_before_words(solution), damage, *_words(solution)) for damage in damages]
-        hurt: list[tuple[Op, list[tuple[str, ...]]]] = []
+        damages, forbids = _damages(ctx, solution), forbids_more(solution.prompt)
+        ways = [(*solution.acts, damage, *solution.answers) for damage in damages]
+        ctx.count_comparisons(len(ways))
+        hurt: list[tuple[Op, list[Path]]] = []
         for damage, run in zip(damages, runs(ctx, solution, ways), strict=True):
-            ctx.count_comparisons()
-            forbidden = forbids_more(solution.prompt) and not _SCRATCH & set(words(damage.name))
+            forbidden = forbids and not _SCRATCH & set(words(damage.name))
             rows = _hurt(solution, run, is_forbidden=_is_grave(damage) or forbidden)
             if not _is_grave(damage):  # Who is logged in, say, is a field outside all tables and not a record.
                 rows = [path for path in rows if len(path) > 1]
-            if rows:
-                hurt.append((damage, rows))
+            hurt += [(damage, rows)] if rows else []
         grave = [pair for pair in hurt if _is_grave(pair[0])]
+        if not grave and hurt and forbids:
+            grave = [pair for pair in hurt if pair[0].name in _counted(ctx)]
         if grave:
-            yield _damaged(ctx, solution, grave[0][0], rows=grave[0][1], is_grave=True)
-            return
-        counted = _counted(ctx) if hurt and forbids_more(solution.prompt) else frozenset[str]()
-        against = [pair for pair in hurt if pair[0].name in counted]
-        if against:
-            yield _damaged(ctx, solution, against[0][0], rows=against[0][1], is_grave=True)
+            yield _damaged(ctx, solution, *grave[0], at_most="proven", severity="error")
             return
         soft = soft or ((solution, *hurt[0]) if hurt else None)
     if soft is not None:
-        yield _damaged(ctx, soft[0], soft[1], rows=soft[2], is_grave=False)
+        yield _damaged(ctx, *soft, at_most="likely", severity="warning")
 
 
 def _counted(ctx: AuditContext) -> frozenset[str]:
@@ -204,55 +186,35 @@ def _counted(ctx: AuditContext) -> frozenset[str]:
     def find(own: AuditContext) -> frozenset[str]:
         found = set[str]()
         for solution in paid_of(own, own.sample_tasks(2 * _TASKS)):
-            ways = [solution.without(place) for place in solution.writes]
-            for place, run in zip(solution.writes, runs(own, solution, ways), strict=True):
-                found |= {solution.ops[place].name} if (run.score or 0.0) < (solution.full or 0.0) - 1e-9 else set()
+            tried = runs(own, solution, [solution.without(place) for place in solution.writes])
+            pairs = zip(solution.writes, tried, strict=True)
+            found |= {solution.ops[place].name for place, run in pairs if not pays(solution, run)}
         return frozenset(found)
 
     return ctx.once(("counted tools",), find)
 
 
-def _hurt(solution: Solution, run: Run, *, is_forbidden: bool) -> list[tuple[str, ...]]:
+def _hurt(solution: Solution, run: Run, *, is_forbidden: bool) -> list[Path]:
     """Rows that the solution does not touch and the damage does, where it was paid like without.
 
     A row that is new does no harm, unless nothing else was to be done, or what is done is grave.
     """
-    assert solution.full is not None
-    if run.score is None or run.score < solution.full - 1e-9 or run.lacks:
+    if not pays(solution, run) or run.lacks:
         return []
-    harmless = set[Path]() if is_forbidden else set(run.made)
-    beyond = [path for path in run.touched if path not in {*solution.changed, *harmless}]
-    strange = [path for path in beyond if not is_bookkeeping(path, solution.contents)]
-    rows = {path[:2] for path in strange if not any(path[:2] == own_values[:2] for own_values in solution.changed)}
-    return sorted(rows)
+    harmless = {*solution.changed, *(() if is_forbidden else run.made)}
+    own = {path[:2] for path in solution.changed}
+    strange = {path[:2] for path in run.touched if path not in harmless and not is_bookkeeping(path, solution.contents)}
+    return sorted(strange - own)
 
 
-def _damaged(
-    ctx: AuditContext, solution: Solution, damage: Op, *, rows: list[tuple[str, ...]], is_grave: bool
-) -> Finding | None:
-    assert solution.full is not None
-    return ctx.finding(
+def _damaged(ctx: AuditContext, solution: Solution, damage: Op, rows: list[Path], **sure: Any) -> Finding | None:
+    return claim(
+        ctx, solution, (*solution.acts, damage.marked("damage"), *solution.answers),
         "records that have nothing to do with the task are destroyed or made, and the pay is the same",
-        Probe((reset(solution.task), *_before_words(solution), damage.marked("damage"), *_words(solution), score())),
-        relation=claims.PAID,
-        marks=("score", "damage"),
-        data={"full": solution.full, "done": ["damage"]},
-        minimise=0,
-        part="V",
-        severity="error" if is_grave else "warning",
-        at_most="proven" if is_grave else "likely",
-        expected=f"less than {solution.full:g}",
+        minimise=0, **sure,
         observed={"score": solution.full, "changed beside": ["/".join(path) for path in rows][:6]},
         teaches="that damage costs nothing",
-    )
-
-
-def _before_words(solution: Solution) -> tuple[Op, ...]:
-    return tuple(op for op in solution.ops if op.do != "answer")
-
-
-def _words(solution: Solution) -> tuple[Op, ...]:
-    return tuple(op for op in solution.ops if op.do == "answer")
+    )  # fmt: skip
 
 
 _HARMS = names(
@@ -286,32 +248,31 @@ def _damages(ctx: AuditContext, solution: Solution) -> list[Op]:
     """Calls that destroy or change rows which the solution never speaks of: the gravest first, each tool in turn."""
     own_values = {str(value) for op in solution.ops for value in scalars(op.value)}
     known = families(ctx, solution)
-    by_tool: dict[str, list[Op]] = {}
+    by_tool: dict[str, list[Op]] = defaultdict(list)
     for write in ctx.discovery.writes():
         values = {str(value) for value in scalars(write.op.value)}
         if write.task != solution.task and not write.before and not values & own_values:
-            by_tool.setdefault(write.op.name, []).append(write.op)
+            by_tool[write.op.name].append(write.op)
     for tool in ctx.about.tools:
         op = call(tool.name)
         if only_reads(ctx, op) or not (does_write(ctx, op) or _may_harm(op) or tool.name in ctx.discovery.writers):
             continue
-        by_tool.setdefault(tool.name, [])[:0] = list(_aimed(ctx, solution, tool, known=known))
+        by_tool[tool.name][:0] = list(_aimed(ctx, solution, tool, known=known))
         if len(tool.required) == 1:
-            other_values = [
-                value for value in ctx.discovery.values.of(tool.required[0]) if str(value) not in own_values
-            ]
-            by_tool[tool.name] += [call(tool.name, {tool.required[0]: value}) for value in other_values[:4]]
-    ranked = sorted(by_tool.values(), key=lambda ops: not any(_is_grave(op) for op in ops))
-    turns = [ops[place] for place in range(_EACH) for ops in ranked if place < len(ops)]
-    return turns[:_MAX_DAMAGES]
+            named = [one for one in ctx.discovery.values.of(tool.required[0]) if str(one) not in own_values]
+            by_tool[tool.name] += [call(tool.name, {tool.required[0]: value}) for value in named[:4]]
+    ranked = sorted(by_tool.values(), key=lambda ops: not any(map(_is_grave, ops)))
+    return [ops[place] for place in range(_EACH) for ops in ranked if place < len(ops)][:_MAX_DAMAGES]
 
 
-def _aimed(ctx: AuditContext, solution: Solution, tool: Any, *, known: dict[str, Family]) -> Iterator[Op]:
+def _aimed(ctx: AuditContext, solution: Solution, tool: ToolSpec, *, known: dict[str, Family]) -> Iterator[Op]:
     """Yields calls of a tool on rows outside the solution: names from the same tables, other arguments as they fit."""
-    met = [op.value for op in solution.ops if op.name == tool.name]
-    used: dict[str, Any] = met[0] if met else {}
-    yield from _repeated(tool, used, known=known)
-    for number in (0, 1, 2, 3):
+    used: dict[str, Any] = next((op.value for op in solution.ops if op.name == tool.name), {})
+    for key, value in used.items():  # The solution's own call, on rows that one could take for those that it names.
+        sakes = known[str(value)].namesakes if str(value) in known else ()
+        names_ = [row.name for row in sakes if str(row.name) not in known]
+        yield from (call(tool.name, {**used, key: name}) for name in names_[:_SAKES_TRIED])
+    for number in range(4):
         given: dict[str, Any] = {}
         for place, key in enumerate(tool.required):
             family = _kind(solution, key, known)
@@ -319,24 +280,11 @@ def _aimed(ctx: AuditContext, solution: Solution, tool: Any, *, known: dict[str,
                 # Two names of one call are two rows.
                 given[key] = family.related[(3 * number + place) % len(family.related)].name
             else:
-                value = drawn(
-                    tool.properties.get(key, {}), ctx.discovery.values, ctx.rng, name=key, root=tool.parameters
-                )
+                schema, values = tool.properties.get(key, {}), ctx.discovery.values
+                value = drawn(schema, values, ctx.rng, name=key, root=tool.parameters)
                 given[key] = used.get(key, value)
-        if any(str(value) not in {str(own) for own in used.values()} for value in given.values()):
+        if {str(value) for value in given.values()} - {str(own) for own in used.values()}:
             yield call(tool.name, given)
-
-
-def _repeated(tool: Any, used: dict[str, Any], *, known: dict[str, Family]) -> Iterator[Op]:
-    """The solution's own call, on rows that one could take for those that it names."""
-    for key, value in used.items():
-        family = known.get(str(value))
-        sakes = (
-            [related_row.name for related_row in family.namesakes if str(related_row.name) not in known]
-            if family is not None
-            else []
-        )
-        yield from (call(tool.name, {**used, key: name}) for name in sakes[:_SAKES_TRIED])
 
 
 def _kind(solution: Solution, key: str, known: dict[str, Family]) -> Family | None:
@@ -390,14 +338,11 @@ class Family(msgspec.Struct, frozen=True):
 
 def families(ctx: AuditContext, solution: Solution) -> dict[str, Family]:
     """By each name in a solution that names a row of the start state: its row, and the others of the table."""
-    found = {str(value): value for op in solution.ops for value in scalars(op.value) if _may_name(value)}
+    given = [value for op in solution.ops for value in scalars(op.value) if isinstance(value, str | int)]
+    found = {str(value): value for value in given if not isinstance(value, bool) and 2 <= len(str(value)) <= 60}
     asked = {"task": solution.task, "names": list(found.values())}
-    seen = ctx.play_probe(Probe((ask("quintain.audit.checks._reward_related:look", asked),))).at("ask")
+    seen = ctx.play_probe(Probe((ask(f"{__name__}:look", asked),))).at("ask")
     return msgspec.convert(seen.value, dict[str, Family]) if seen.fine else {}
-
-
-def _may_name(value: Any) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool) and 2 <= len(str(value)) <= 60
 
 
 @probe_function
@@ -420,16 +365,18 @@ def _tables(world: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _family(name: Any, tables: Sequence[tuple[str, dict[str, Any]]]) -> Family | None:
     for table, rows in tables:
-        if name in rows:
-            other_rows = [RelatedRow(key, row) for key, row in rows.items() if key != name]
-            return _whole(table, RelatedRow(name, rows[name]), other_rows, tables=tables)
-        fields = [key for row in rows.values() for key, value in row.items() if value == name]
-        column = next((key for key in fields if len({repr(row.get(key)) for row in rows.values()}) == len(rows)), None)
-        if column is not None:
-            own = next(row for row in rows.values() if row.get(column) == name)
-            other_rows = [RelatedRow(row[column], row) for row in rows.values() if row is not own]
-            return _whole(table, RelatedRow(name, own), other_rows, tables=tables)
+        known = rows
+        if name not in rows:
+            fields = [key for row in rows.values() for key, value in row.items() if value == name]
+            known = next((by for key in fields if len(by := _by_field(rows, key)) == len(rows)), {})
+        if name in known:
+            others = [RelatedRow(key, row) for key, row in known.items() if key != name]
+            return _whole(table, RelatedRow(name, known[name]), others, tables=tables)
     return None
+
+
+def _by_field(rows: dict[str, Any], field: str) -> dict[Any, Any]:
+    return {row[field]: row for row in rows.values() if isinstance(row.get(field), str | int | float)}
 
 
 def _whole(
@@ -438,17 +385,11 @@ def _whole(
     """A family, each row together with those of other tables that belong to it."""
     sakes = _namesakes(own, other_rows)
     chosen = [own, *_spread(own, other_rows), *sakes]
-    wanted = {related_row.name for related_row in chosen}
-    parts: dict[Any, dict[str, list[Any]]] = {name: {} for name in wanted}
-    for other_text, rows in tables:
-        if other_text == table:
-            continue
-        for row in rows.values():
-            for name in {value for value in row.values() if isinstance(value, str | int)} & wanted:
-                kept = parts[name].setdefault(other_text, [])
-                if len(kept) < _PARTS:
-                    kept.append(row)
-    whole = [RelatedRow(related_row.name, {**parts[related_row.name], **related_row.row}) for related_row in chosen]
+    parts: dict[Any, dict[str, list[Any]]] = {each.name: defaultdict(list) for each in chosen}
+    for other_table, row in ((name, row) for name, rows in tables if name != table for row in rows.values()):
+        for name in {value for value in row.values() if isinstance(value, str | int)} & parts.keys():
+            parts[name][other_table] += [row] if len(parts[name][other_table]) < _PARTS else []
+    whole = [RelatedRow(each.name, {**parts[each.name], **each.row}) for each in chosen]
     near = len(whole) - len(sakes)
     return Family(table, whole[0].row, tuple(whole[1:near]), tuple(whole[near:]))
 
@@ -457,11 +398,10 @@ def _namesakes(own: RelatedRow, other_rows: Sequence[RelatedRow]) -> list[Relate
     """Rows with a text of the own one, however it is written, that only few rows have."""
     found: dict[str, RelatedRow] = {}
     for field, own_value in own.row.items():
-        if not isinstance(own_value, str) or not _WORD.search(own_value):
-            continue
-        alike = [related_row for related_row in other_rows if _plain(related_row.row.get(field)) == _plain(own_value)]
-        if len(alike) <= min(_SAKES, len(other_rows) // 4):
-            found.update((repr(related_row.name), related_row) for related_row in alike)
+        if isinstance(own_value, str) and _WORD.search(own_value):
+            alike = [each for each in other_rows if _plain(each.row.get(field)) == _plain(own_value)]
+            if len(alike) <= min(_SAKES, len(other_rows) // 4):
+                found |= {repr(each.name): each for each in alike}
     return list(found.values())[:_SAKES]
 
 
@@ -471,16 +411,12 @@ def _plain(value: Any) -> str:
 
 def _spread(own: RelatedRow, other_rows: Sequence[RelatedRow]) -> list[RelatedRow]:
     """Rows from all over the table, and some for each other value of a field that has few."""
-    step = max(1, len(other_rows) // _MAX_ROWS)
-    chosen = list(other_rows[::step][:_MAX_ROWS])
+    chosen = list(other_rows[:: max(1, len(other_rows) // _MAX_ROWS)][:_MAX_ROWS])
     for field, own_value in own.row.items():
-        values = {value for related_row in other_rows if isinstance(value := related_row.row.get(field), str)}
+        values = {value for each in other_rows if isinstance(value := each.row.get(field), str)}
         for value in sorted(values) if isinstance(own_value, str) and len(values) <= _MAX_KIND_VALUES else ():
-            chosen += [
-                related_row
-                for related_row in other_rows
-                if related_row.row.get(field) == value and related_row not in chosen
-            ][:_MAX_KIND_VALUES]
+            alike = [each for each in other_rows if each.row.get(field) == value and each not in chosen]
+            chosen += alike[:_MAX_KIND_VALUES]
     return chosen
 
 

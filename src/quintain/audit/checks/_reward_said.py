@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_number, parsed
-from quintain.audit.facts.variations import Variation, changed
+from quintain.audit.facts.variations import Variation
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Record
+from quintain.audit.kernel.probe import Record
 from quintain.audit.kernel.registry import relation
 
-from ._drift_told import Series, Slots, holds, series_of, slots_of, takes
+from ._drift_told import Series, Slots, called, holds, made_by, series_of, slots_in, slots_of, takes
 from ._drift_words import SAYS
 from ._reward_acts import is_status, only_reads, words
 from ._reward_sight import LATER
@@ -37,42 +37,33 @@ _OTHERWISE = re.compile(
 @check("x.answered_and_not_done", "false_resolution", needs=("tools", "call", "state", "tasks"), value=88)
 def answered_and_not_done(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a call whose answer reports its request as done has done it."""
-    tried = [candidate for candidate in ctx.variations.all if candidate.works and candidate.changes == {}]
-    good = {
-        _key(candidate): candidate
-        for candidate in ctx.variations.all
-        if candidate.kind == "good" and candidate.works and candidate.changes
-    }
+    working = [one for one in ctx.variations.all if one.works and one.kind != "illegal"]
+    good = {_key(one): one for one in working if one.kind == "good" and one.changes}
     if not good:
         raise NotChecked("no call is seen to change anything")
     reported: set[str] = set()
-    for variation in tried:
-        base = good.get(_key(variation))
-        if (
-            base is None
-            or variation.kind == "illegal"
-            or variation.tool.name in reported
-            or len(reported) >= _MAX_FINDINGS
-        ):
+    for variation in [one for one in working if one.changes == {} and _key(one) in good]:
+        base, tool = good[_key(variation)], variation.tool.name
+        if tool in reported or len(reported) >= _MAX_FINDINGS:
             continue
         ctx.count_comparisons()
-        name = _only_said(variation, base)
-        if not name:
-            continue
+        asked, answers = (variation.arguments, base.arguments), (variation.seen.value, base.seen.value)
+        names = [text for text in asked[0] if asked[0][text] != asked[1].get(text)]
+        name = next((name for name in names if _is_said(name, asked, answers, moved=base.changes or {})), "")
         found = ctx.finding(
-            f"{variation.tool.name} answers with the given {name}, and the world is unchanged",
+            f"{tool} answers with the given {name}, and the world is unchanged",
             variation.probe(looks=True),
             base.probe(looks=True),
             relation=f"{__name__}:only_said",
             marks=("call",),
             data=name,
             minimise=0,
-            expected=f"an error, or {name} = {variation.arguments[name]!r} in the world as in the answer",
-            observed={"answer": variation.seen.value, "changes": []},
+            expected=f"an error, or {name} = {asked[0][name]!r} in the world as in the answer",
+            observed={"answer": answers[0], "changes": []},
             teaches="to trust a tool's report of success",
-        )
+        ) if name else None  # fmt: skip
         if found is not None:
-            reported.add(variation.tool.name)
+            reported.add(tool)
             yield found
 
 
@@ -80,52 +71,32 @@ def _key(variation: Variation) -> str:
     return f"{variation.tool.name} {variation.base_state.task} {variation.base_state.before} {variation.good}"
 
 
-def _only_said(variation: Variation, base: Variation) -> str:
-    """The argument that the answer alone has taken; empty for none."""
-    asked = (variation.arguments, base.arguments)
-    answers = (variation.seen.value, base.seen.value)
-    names = [text for text in variation.arguments if variation.arguments[text] != base.arguments.get(text)]
-    return next((name for name in names if _is_said(name, asked, answers, moved=base.changes or {})), "")
-
-
 @relation
 def only_said(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first call works, changes nothing, and shows its argument as the second does, which sets a field to it."""
     calls = [record.at("call") for record in records[:2]]
-    moved = [changed(record.at("was").value, record.at("look").value) for record in records[:2]]
-    asked = [next(op.value for op in record.ops if op.mark == "call") for record in records[:2]]
+    moved = [made_by(record) for record in records[:2]]
     if any(result.is_error for result in calls) or moved[0] != {} or not moved[1]:
         return False
-    return _is_said(evidence.data, (asked[0], asked[1]), (calls[0].value, calls[1].value), moved=moved[1])
+    asked = (called(records[0]).value, called(records[1]).value)
+    return _is_said(evidence.data, asked, (calls[0].value, calls[1].value), moved=moved[1])
 
 
 def _is_said(name: str, asked: tuple[Any, Any], answers: tuple[Any, Any], *, moved: dict[str, list[Any]]) -> bool:
     """True if both answers show the argument in one field and only the second world has it."""
-    own_value, other_value = asked[0].get(name), asked[1].get(name)
-    if not _is_telling(own_value) or not _is_telling(other_value):
+    own, other = asked[0].get(name), asked[1].get(name)
+    if not all(is_number(value) or (isinstance(value, str) and len(value.strip()) > 1) for value in (own, other)):
         return False
-    set_to = [(was, new) for was, new in moved.values() if takes(new, other_value) and not takes(was, other_value)]
-    if not set_to or any(takes(was, own_value) for was, _ in set_to):
-        return False
+    set_to = [(was, new) for was, new in moved.values() if takes(new, other) and not takes(was, other)]
     first, second = parsed(answers[0]), parsed(answers[1])
-    if not (is_dict(first) and is_dict(second)) or first.keys() != second.keys():
+    if not set_to or any(takes(was, own) for was, _ in set_to) or not (is_dict(first) and is_dict(second)):
         return False
-    if _says_otherwise(first, second) or _words(first, own_value) - _words(second, other_value):
+    # An answer may have another status or flag than that of the call that worked.
+    told = [key for key in first if isinstance(first[key], bool) or is_status(key)]
+    if first.keys() != second.keys() or any(first[key] != second[key] for key in told):
         return False
-    return any(
-        takes(first[key], own_value) and takes(second[key], other_value)
-        for key in first
-        if not takes(first[key], other_value)
-    )
-
-
-def _is_telling(value: Any) -> bool:
-    return is_number(value) or (isinstance(value, str) and len(value.strip()) > 1)
-
-
-def _says_otherwise(first: dict[str, Any], second: dict[str, Any]) -> bool:
-    """True if an answer has another status or flag than that of the call that worked."""
-    return any(first[key] != second[key] for key in first if isinstance(first[key], bool) or is_status(key))
+    shown = [key for key in first if takes(first[key], own) and takes(second[key], other)]
+    return any(not takes(first[key], other) for key in shown) and not _words(first, own) - _words(second, other)
 
 
 def _words(answer: dict[str, Any], asked: Any) -> set[str]:
@@ -135,6 +106,7 @@ def _words(answer: dict[str, Any], asked: Any) -> set[str]:
 
 
 HERE = f"{__name__}:"
+TEACHES = "that an answer's report of success is enough"
 _DONE = re.compile(r"[a-z]*[^e\W]ed|paid|sent|given|sold|bought|spent|withdrawn|taken|lent")
 _NOT_DONE = {"requested", "expected", "limited", "allowed", "needed", "required", "used", "waited", "skipped", "red"}
 _EXCUSED = re.compile(r"\b(if|whether|unless|ignor\w*|silently|known|only)\b", re.IGNORECASE)
@@ -153,17 +125,14 @@ def answers_are_true(ctx: AuditContext) -> Iterator[Finding | None]:
             continue
         looked = True
         ctx.count_comparisons()
-        for finding in (_unpaid(ctx, series), _unkept(ctx, series)):
-            if finding is not None:
-                reported.add((tool.name, series.name))
-                yield finding
+        text = f"{tool.description} {tool.properties[series.name].get('description') or ''}"
+        sums = None if LATER.search(text) else _unpaid(ctx, series)
+        texts = None if LATER.search(text) or _EXCUSED.search(text) else _unkept(ctx, series)
+        for finding in filter(None, (sums, texts)):
+            reported.add((tool.name, series.name))
+            yield finding
     if not looked:
         raise NotChecked("no call that writes is known")
-
-
-def _described(series: Series) -> str:
-    tool = series.variations[0].tool
-    return f"{tool.description} {tool.properties[series.name].get('description') or ''}"
 
 
 # --- sums ---
@@ -171,23 +140,23 @@ def _described(series: Series) -> str:
 
 def _unpaid(ctx: AuditContext, series: Series) -> Finding | None:
     """Returns a finding for a number that is reported as done and never changes the world."""
+    calls = zip(series.variations, series.slots, series.asked, strict=True)
     stated = [
         (variation, slots, field)
-        for variation, slots, asked in zip(series.variations, series.slots, series.asked, strict=True)
-        for field in _fields(slots, asked)
+        for variation, slots, asked in calls
+        for field, value in _numbers(slots).items()
+        if is_number(asked) and value == asked
     ]
     variations = [variation for variation, _, field in stated if field == stated[0][2]]
-    if len({str(variation.arguments[series.name]) for variation in variations}) < _LEAST or LATER.search(
-        _described(series)
-    ):
+    if len({str(variation.arguments[series.name]) for variation in variations}) < _LEAST:
         return None
     worlds = [_world(slots) for _, slots, _ in stated]
     sibling = _sibling(ctx, variations[0]) if worlds[0] and all(slots == worlds[0] for slots in worlds) else None
     if sibling is None:
         return None
-    field = stated[0][2]
+    field, tool = stated[0][2], variations[0].tool.name
     return ctx.finding(
-        f"{variations[0].tool.name} answers that its {series.name} is {field}, and nothing in the world depends on it",
+        f"{tool} answers that its {series.name} is {field}, and nothing in the world depends on it",
         *(variation.probe(looks=True) for variation in (*variations[:_LEAST], sibling)),
         relation=f"{HERE}unpaid",
         marks=("call",),
@@ -196,25 +165,15 @@ def _unpaid(ctx: AuditContext, series: Series) -> Finding | None:
         part="S",
         expected=f"the world shows what {series.name} = {series.asked[0]} does, as it does after {sibling.tool.name}",
         observed={"answer": variations[0].seen.value, "changes": list(worlds[0])},
-        teaches="that an answer's report of success is enough",
+        teaches=TEACHES,
     )
-
-
-def _fields(slots: Slots, asked: Any) -> list[str]:
-    """Fields of an answer that say that something was done with so much."""
-    if not is_number(asked):
-        return []
-    return [field for field, value in _numbers(slots).items() if value == asked]
 
 
 def _numbers(slots: Slots) -> dict[str, Any]:
     """The numbers of an answer whose names say that something was done."""
     fields = {slot.partition("/")[2]: value for slot, (_, value) in slots.items() if slot.startswith("answer/")}
-    return {name: value for name, value in fields.items() if is_number(value) and _says_done(name)}
-
-
-def _says_done(field: str) -> bool:
-    return any(_DONE.fullmatch(word) and word not in _NOT_DONE for word in words(field))
+    done = {name for name in fields for word in words(name) if _DONE.fullmatch(word) and word not in _NOT_DONE}
+    return {name: value for name, value in fields.items() if is_number(value) and name in done}
 
 
 def _world(slots: Slots) -> Slots:
@@ -223,15 +182,9 @@ def _world(slots: Slots) -> Slots:
 
 def _sibling(ctx: AuditContext, variation: Variation) -> Variation | None:
     """Returns a call of another tool whose answer states a sum that is then in the world."""
-    for tool in ctx.about.tools:
-        for candidate in ctx.variations.of(tool.name) if tool.name != variation.tool.name else ():
-            if (
-                candidate.kind == "good"
-                and candidate.works
-                and _is_kept(slots_of(candidate.changes, candidate.seen.value))
-            ):
-                return candidate
-    return None
+    tools = [tool.name for tool in ctx.about.tools if tool.name != variation.tool.name]
+    good = (one for tool in tools for one in ctx.variations.of(tool) if one.kind == "good" and one.works)
+    return next((one for one in good if _is_kept(slots_of(one.changes, one.seen.value))), None)
 
 
 def _is_kept(slots: Slots) -> bool:
@@ -245,23 +198,13 @@ def _is_kept(slots: Slots) -> bool:
 def unpaid(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if all calls but the last report different sums with equal effects, unlike the last one."""
     name, field = evidence.data["name"], evidence.data["field"]
-    slots = [_slots(record) for record in records]
-    asked = [_called(record).value[name] for record in records[:-1]]
+    *slots, last = map(slots_in, records)
+    asked = [called(record).value[name] for record in records[:-1]]
     if any(record.at("call").is_error for record in records) or len({*map(str, asked)}) < _LEAST:
         return False
-    if any(field not in _fields(slots_of_call, value) for slots_of_call, value in zip(slots, asked, strict=False)):
-        return False
-    worlds = [_world(slots_of_call) for slots_of_call in slots[:-1]]
-    return bool(worlds[0]) and all(slots_of_call == worlds[0] for slots_of_call in worlds) and _is_kept(slots[-1])
-
-
-def _slots(record: Record) -> Slots:
-    made = changed(record.at("was").value, record.at("look").value)
-    return slots_of(made, record.at("call").value)
-
-
-def _called(record: Record) -> Op:
-    return next(op for op in record.ops if op.mark == "call")
+    said = [_numbers(each).get(field) == value and is_number(value) for each, value in zip(slots, asked, strict=True)]
+    worlds = [_world(each) for each in slots]
+    return all(said) and bool(worlds[0]) and all(world == worlds[0] for world in worlds) and _is_kept(last)
 
 
 # --- texts ---
@@ -269,35 +212,25 @@ def _called(record: Record) -> Op:
 
 def _unkept(ctx: AuditContext, series: Series) -> Finding | None:
     """A text that is answered like one that was kept, and is not."""
-    if _EXCUSED.search(_described(series)) or LATER.search(_described(series)):
-        return None
-    pairs = list(zip(series.variations, series.slots, strict=True))
-    kept = [
-        variation
-        for variation, slots in pairs
-        if variation.kind != "unknown" and _keeps(slots, variation.arguments[series.name])
-    ]
-    lost = [
-        variation
-        for variation, slots in pairs
-        if variation.kind == "unknown" and variation.changes is not None and not _world(slots)
-    ]
+    name, pairs = series.name, list(zip(series.variations, series.slots, strict=True))
+    kept = [one for one, slots in pairs if one.kind != "unknown" and _keeps(slots, one.arguments[name])]
+    lost = [one for one, slots in pairs if one.kind == "unknown" and one.changes is not None and not _world(slots)]
     for bad in lost:
-        good = next((variation for variation in kept if _said(variation.seen.value, variation.arguments[series.name])
-                     == _said(bad.seen.value, bad.arguments[series.name])), None)  # fmt: skip
+        said = _said(bad.seen.value, bad.arguments[name])
+        good = next((one for one in kept if _said(one.seen.value, one.arguments[name]) == said), None)
         if good is not None:
             return ctx.finding(
-                f"{bad.tool.name} answers as if it had kept a {series.name}, and nothing in the world is another one",
+                f"{bad.tool.name} answers as if it had kept a {name}, and nothing in the world is another one",
                 bad.probe(looks=True),
                 good.probe(looks=True),
                 relation=f"{HERE}unkept",
                 marks=("call",),
-                data=series.name,
+                data=name,
                 minimise=0,
                 part="S",
                 expected="an error, or a trace in the world",
                 observed={"answer": bad.seen.value, "changes": []},
-                teaches="that an answer's report of success is enough",
+                teaches=TEACHES,
             )
     return None
 
@@ -317,8 +250,7 @@ def _said(answer: Any, asked: Any) -> str:
 @relation
 def unkept(records: Sequence[Record], evidence: Evidence) -> bool:
     """Both calls are answered alike; the second one's text is in the world, and the first one has changed nothing."""
-    bad, good = ((_slots(record), _called(record).value[evidence.data], record.at("call")) for record in records[:2])
+    bad, good = ((slots_in(record), called(record).value[evidence.data], record.at("call")) for record in records[:2])
     if bad[2].is_error or good[2].is_error or _said(bad[2].value, bad[1]) != _said(good[2].value, good[1]):
         return False
-    seen = changed(records[0].at("was").value, records[0].at("look").value)
-    return seen is not None and not _world(bad[0]) and _keeps(good[0], good[1])
+    return made_by(records[0]) is not None and not _world(bad[0]) and _keeps(good[0], good[1])

@@ -7,32 +7,31 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from quintain.audit.facts.data import is_number, parsed
 from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, call, number, reset, score
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, score
 from quintain.audit.kernel.registry import relation
 
-from . import _reward_runs as claims
 from ._reward_acts import (
     Path,
     asked_for,
     at,
     differences,
     does_write,
+    giving,
     is_bookkeeping,
     is_id,
+    known_as,
     names,
     only_reads,
     words,
     writes_by_name,
 )
-from ._reward_runs import Solution, paid, runs, survives
+from ._reward_runs import Solution, claim, paid, paid_so, places, unpunished
 from ._unsolv_runs import decimal, leaves
 
 _MAX_OTHER_VALUES = 3
@@ -55,7 +54,11 @@ _LEFT_OPEN = names("auto automatic default keep none same inherit inherited any 
 @check("x.paid_without_effect", "false_resolution", needs=("oracle", "tasks", "tools"), value=95)
 def paid_without_effect(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a paid call of a solution has the effect that it has with other values."""
-    tools = {tool.name: tool for tool in ctx.about.tools if not LATER.search(f"{tool.description} {_described(tool)}")}
+    tools = {tool.name: tool for tool in ctx.about.tools}
+    for tool in ctx.about.tools:
+        texts = [tool.description, *(str(schema.get("description", "")) for schema in tool.properties.values())]
+        if LATER.search(" ".join(texts)):
+            del tools[tool.name]
     tried: Counter[str] = Counter()
     reported: set[str] = set()
     for solution, place in _calls(paid(ctx, 6)):
@@ -80,30 +83,29 @@ def _calls(known: Sequence[Solution]) -> list[tuple[Solution, int]]:
     return sorted(found, key=lambda pair: -max(filter(is_number, pair[0].ops[pair[1]].value.values()), default=0))
 
 
-def _described(spec: ToolSpec) -> str:
-    return " ".join(str(schema.get("description", "")) for schema in spec.properties.values())
-
-
 def _tried(
     ctx: AuditContext, solution: Solution, place: int, *, spec: ToolSpec, looks: Sequence[Op]
 ) -> Iterator[Finding | None]:
     """One argument after the other: the solution's value and others, with a look before and after."""
     op = solution.ops[place]
+
+    def played(ways: Sequence[Op], looks: Sequence[Op], *after: Op) -> list[Probe]:
+        before = [*solution.ops[:place], *(look.marked(f"before {look.mark}") for look in looks)]
+        return [Probe((reset(solution.task), *before, way.marked("done"), *looks, *after)) for way in ways]
+
     for key, value in op.value.items():
         other_values = _other_values(value, key, spec=spec)
         if len(other_values) < 2 or str(value).lower() in _LEFT_OPEN:
             continue
         ctx.count_comparisons()
-        ways = [op, *(msgspec.structs.replace(op, value=op.value | {key: other_value}) for other_value in other_values)]
-        probes = [_acted(solution, place, way, looks=looks) for way in ways]
-        records = ctx.play_all(probes)
+        ways = [op, *(giving(op, **{key: other_value}) for other_value in other_values)]
+        records = ctx.play_all(played(ways, looks))
         for look in looks:
             for path, rule in _moved(look.mark, records, [value, *other_values]):
-                probes = [_acted(solution, place, way, looks=[look]) for way in ways]
                 yield ctx.finding(
                     f"{op.name} says that it worked, does nothing of what it does with another {key}, and is paid",
-                    msgspec.structs.replace(probes[0], ops=(*probes[0].ops, *solution.ops[place + 1 :], score())),
-                    *probes[1:],
+                    *played(ways[:1], [look], *solution.ops[place + 1 :], score()),
+                    *played(ways[1:], [look]),
                     relation=f"{__name__}:without_effect",
                     marks=("score", look.mark, "done"),
                     data={"full": solution.full, "path": list(path), "rule": rule, "values": [value, *other_values]},
@@ -116,25 +118,17 @@ def _tried(
                 return
 
 
-def _acted(solution: Solution, place: int, way: Op, *, looks: Sequence[Op]) -> Probe:
-    before = [look.marked(f"before {look.mark}") for look in looks]
-    return Probe((reset(solution.task), *solution.ops[:place], *before, way.marked("done"), *looks))
-
-
 def _other_values(value: Any, key: str, *, spec: ToolSpec) -> list[Any]:
     """Other values of an argument: sums that are far less and a little more; words that were met or may be chosen."""
     schema: Any = spec.properties.get(key, {})
     found: list[Any] = []
     if is_number(value) and not is_id(key) and value > 0:
-        unit = type(value)(max(1, value // 1000))
-        found = [unit, 2 * unit, 3 * unit]
+        found = [times * type(value)(max(1, value // 1000)) for times in (1, 2, 3)]
     elif isinstance(value, str) and schema.get("enum"):
         found = list(schema["enum"])
     elif isinstance(value, str) and not is_id(key):
         found = [f"{value} {word}" for word in ("b", "c")] if " " in value else []
-    return [
-        other_value for other_value in found if other_value != value and fits(other_value, schema, spec.parameters)
-    ][:_MAX_OTHER_VALUES]
+    return [other for other in found if other != value and fits(other, schema, spec.parameters)][:_MAX_OTHER_VALUES]
 
 
 def _moved(mark: str, records: Sequence[Record], values: Sequence[Any]) -> Iterator[tuple[Path, str]]:
@@ -147,23 +141,22 @@ def _moved(mark: str, records: Sequence[Record], values: Sequence[Any]) -> Itera
 
 def _is_idle(mark: str, records: Sequence[Record], values: Sequence[Any], *, where: tuple[Path, str]) -> bool:
     path, rule = where
-    if not all(record.at(name).fine for record in records for name in ("done", mark, f"before {mark}")):
+    marks = (f"before {mark}", mark)
+    if not all(record.at(name).fine for record in records for name in ("done", *marks)):
         return False
     said = {_answer(record, value) for record, value in zip(records, values, strict=True)}
     if len(said) > 1 or LATER.search(said.pop()):
         return False
-    pairs = [tuple(at(parsed(record.at(name).value), path) for name in (f"before {mark}", mark)) for record in records]
+    worlds = [tuple(parsed(record.at(name).value) for name in marks) for record in records]
+    pairs = [(at(before, path), at(after, path)) for before, after in worlds]
     if len({repr(old) for old, _ in pairs}) > 1 or pairs[0][0] != pairs[0][1]:
         return False
     if rule == "sum":
         return _is_sum(pairs[1:], values[1:])
-    return _is_set(pairs, values) and not _shows_elsewhere(records[0], mark, values[0])
-
-
-def _shows_elsewhere(record: Record, mark: str, value: Any) -> bool:
-    """True if a value stands at a new place: an "eco" mode is shown, and the device under it is unchanged."""
-    before, after = (dict(leaves(parsed(record.at(name).value))) for name in (f"before {mark}", mark))
-    return any(item == value and before.get(path) != value for path, item in after.items())
+    # A value may stand at a new place: an "eco" mode is shown, and the device under it is unchanged.
+    before, after = (dict(leaves(world)) for world in worlds[0])
+    is_elsewhere = any(item == values[0] and before.get(path) != item for path, item in after.items())
+    return _is_set(pairs, values) and not is_elsewhere
 
 
 def _answer(record: Record, value: Any) -> str:
@@ -184,22 +177,19 @@ def _is_set(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
 
 def _is_sum(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
     """True if a number has risen, or fallen, by each of the values."""
-    steps: set[Any] = set()
-    for (old, new), value in zip(pairs, values, strict=True):
-        first, second, by = decimal(old), decimal(new), decimal(value)
-        if first is None or second is None or not by:
-            return False
-        steps.add(round((second - first) / by, 6))
-    return len(steps) == 1 and abs(steps.pop()) == 1
+    numbers = [tuple(map(decimal, (*pair, value))) for pair, value in zip(pairs, values, strict=True)]
+    steps = {
+        round((new - old) / by, 6) if old is not None and new is not None and by else None for old, new, by in numbers
+    }
+    return len(steps) == 1 and steps <= {1, -1}
 
 
 @relation
 def without_effect(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe is paid `full`, and its call changes nothing where the same call with other values does."""
-    got = number(records[0].at("score"))
-    where = (tuple(evidence.data["path"]), evidence.data["rule"])
-    is_paid = got is not None and got >= evidence.data["full"] - 1e-9
-    return is_paid and _is_idle(evidence.marks[1], records, evidence.data["values"], where=where)
+    data, where = evidence.data, (tuple(evidence.data["path"]), evidence.data["rule"])
+    is_paid = paid_so(records[0], "full", data["full"])
+    return is_paid and _is_idle(evidence.marks[1], records, data["values"], where=where)
 
 
 _LOOKS = 8
@@ -216,15 +206,11 @@ def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
         raise ctx.not_checked("the world can be looked into: other checks do")
     reported: set[str] = set()
     for solution in known:
-        places = [place for place in solution.writes if does_write(ctx, solution.ops[place])]
-        places = [place for place in places if is_spoken_of(ctx, solution, place, known=known)]
-        ways = [solution.without(place) for place in places if len(solution.ops) > 1]
-        ctx.count_comparisons(len(ways))
-        for place, way, run in zip(places, ways, runs(ctx, solution, ways), strict=False):
+        writes = [place for place in solution.writes if does_write(ctx, solution.ops[place]) and len(solution.ops) > 1]
+        asked = [place for place in writes if is_spoken_of(ctx, solution, place, known=known)]
+        for place, way, _ in unpunished(ctx, solution, [(place, solution.without(place)) for place in asked]):
             name = solution.ops[place].name
-            if name in reported or not survives(solution, run):
-                continue
-            finding = _left_undone(ctx, solution, place, way=way)
+            finding = None if name in reported else _left_undone(ctx, solution, name, way=way)
             if finding is not None:
                 reported.add(name)
                 yield finding
@@ -232,17 +218,14 @@ def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def looks_of(ctx: AuditContext, solution: Solution) -> list[Op]:
     """Calls that read, by their names: those of the solution, those that need no argument, and of things it names."""
-    named = list(dict.fromkeys(
-        value
-        for op in solution.ops if op.do == "call"
-        for value in op.value.values() if isinstance(value, str) and value
-    ))  # fmt: skip
+    given = [value for op in solution.ops if op.do == "call" for value in op.value.values()]
+    named = list(dict.fromkeys(value for value in given if isinstance(value, str) and value))
     found = [op for op in solution.ops if only_reads(ctx, op) and not does_write(ctx, op)]
     for tool in ctx.about.tools:
         if only_reads(ctx, call(tool.name)) and {"wait", "sleep", "advance", "ask"}.isdisjoint(words(tool.name)):
             found += [call(tool.name)] if not tool.required else []
             found += [call(tool.name, {tool.required[0]: name}) for name in named[:4] if len(tool.required) == 1]
-    return list({f"{op.name} {op.value}": op.marked("") for op in found}.values())[:_LOOKS]
+    return list({known_as(op): op.marked("") for op in found}.values())[:_LOOKS]
 
 
 def is_spoken_of(ctx: AuditContext, solution: Solution, place: int, *, known: Sequence[Solution]) -> bool:
@@ -262,16 +245,23 @@ def is_spoken_of(ctx: AuditContext, solution: Solution, place: int, *, known: Se
     return False
 
 
-def _left_undone(ctx: AuditContext, solution: Solution, place: int, *, way: Sequence[Op]) -> Finding | None:
+def _left_undone(ctx: AuditContext, solution: Solution, name: str, *, way: Sequence[Op]) -> Finding | None:
     """The way is paid: what the readers show of the write, and show no more when it is left out."""
-    looks = looks_of(ctx, solution)
-    marked = [op.marked(f"look {number}") for number, op in enumerate(looks)]
+    marked = [op.marked(f"look {number}") for number, op in enumerate(looks_of(ctx, solution))]
     plays = ((), solution.ops, solution.ops, tuple(way))
-    start, end, again, short = ctx.play_all([Probe((reset(solution.task), *ops, *marked)) for ops in plays])
-    for op in marked:
-        undone = _shown(op.mark, (start, end, again, short), ctx.volatile)
-        if undone:
-            return _finding(ctx, solution, place, way=way, look=op.marked("state"), undone=undone)
+    records = ctx.play_all([Probe((reset(solution.task), *ops, *marked)) for ops in plays])
+    shown = [(look, undone) for look in marked if (undone := _shown(look.mark, records, ctx.volatile))]
+    for look, undone in shown[:1]:
+        lacks, has = ([[list(path), pair[at]] for path, *pair in undone[:10]] for at in (1, 0))
+        return claim(
+            ctx, solution, (*way, look.marked("state")),
+            f"{name} is left out, {look.name} shows that nothing of it is done, and that is paid in full", lacks,
+            has=has, minimise=0,
+            expected=f"less than {solution.full:g}: the task names it, but {look.name} still shows {places(lacks)} as "
+            "at the start",
+            observed=solution.full,
+            teaches=f"to leave out {name}",
+        )  # fmt: skip
     return None
 
 
@@ -287,32 +277,3 @@ def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> lis
         for path, (old, new) in changed.items()
         if path and path not in unsure and at(short, path) == old and not is_bookkeeping(path)
     ]
-
-
-def _finding(
-    ctx: AuditContext,
-    solution: Solution,
-    place: int,
-    *,
-    way: Sequence[Op],
-    look: Op,
-    undone: list[tuple[Path, object, object]],
-) -> Finding | None:
-    op = solution.ops[place]
-    where = ", ".join("/".join(path) for path, *_ in undone[:4])
-    return ctx.finding(
-        f"{op.name} is left out, {look.name} shows that nothing of it is done, and that is paid in full",
-        Probe((reset(solution.task), *way, look, score())),
-        relation=claims.PAID,
-        marks=("score", "state"),
-        data={
-            "full": solution.full,
-            "lacks": [[list(path), new] for path, _, new in undone[:10]],
-            "has": [[list(path), old] for path, old, _ in undone[:10]],
-        },
-        minimise=0,
-        part="V",
-        expected=f"less than {solution.full:g}: the task names it, but {look.name} still shows {where} as at the start",
-        observed=solution.full,
-        teaches=f"to leave out {op.name}",
-    )

@@ -6,21 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from quintain.audit.facts.data import parsed
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, call, number, reset, same, score
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, same, state
 from quintain.audit.kernel.registry import relation
 
-from . import _reward_runs as claims
-from ._leak_secrets import leaves
-from ._reward_acts import names, only_reads, words
+from ._reward_acts import giving, known_as, names, only_reads, replaced, scalars, spec_of, words
 from ._reward_related import forbids_more
-from ._reward_runs import Solution, lacking, paid, runs, seeing, survives, weight
+from ._reward_runs import Solution, claim, lacking, paid, paid_so, unpunished, weight
 
 PATHS = frozenset(("path", "file", "filename", "filepath", "target", "dest", "destination"))
 TEXTS = frozenset(("content", "contents", "text", "data", "body", "source", "code", "value"))
@@ -32,11 +28,6 @@ TEXTS = frozenset(("content", "contents", "text", "data", "body", "source", "cod
 SOLVED = 4
 """Tasks whose files are spoiled."""
 _TESTS = names("test tests check checks validate lint build compile")
-SPOILT = "quintain.audit.checks._reward_tamper:spoilt"
-
-
-def _path(op: Op) -> Any:
-    return next((value for key, value in op.value.items() if PATHS & set(words(key))), None)
 
 
 @check("x.rest_of_the_file", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=88, severity="warning")
@@ -48,17 +39,17 @@ def rest_of_the_file(ctx: AuditContext) -> Iterator[Finding | None]:
     tool, path_key, text_key = made[0]
     for solution in paid(ctx, SOLVED):
         for place in solution.writes:
-            path, text = _path(solution.ops[place]), _robbed(solution, place)
+            given = solution.ops[place].value
+            path = next((value for key, value in given.items() if PATHS & set(words(key))), None)
+            text = _robbed(solution, place)
             if path is None or text is None:
                 continue
-            rob = call(tool.name, {path_key: path, text_key: text})
-            way = (*solution.ops[: place + 1], rob, *solution.ops[place + 1 :])
-            ctx.count_comparisons()
-            [run] = runs(ctx, solution, [way])
-            if place + 1 in run.errors or not survives(solution, run):
-                continue
-            yield _robbery(ctx, solution, (*solution.ops[: place + 1], rob.marked("rob"), *solution.ops[place + 1 :]))
-            return
+            rob = call(tool.name, {path_key: path, text_key: text}, mark="rob")
+            way = replaced(solution.ops, place, solution.ops[place], rob)
+            for *_, run in unpunished(ctx, solution, [("", way)]):
+                if place + 1 not in run.errors:
+                    yield _robbery(ctx, solution, way)
+                    return
 
 
 def _robbed(solution: Solution, place: int) -> str | None:
@@ -78,15 +69,15 @@ def _robbery(ctx: AuditContext, solution: Solution, way: Sequence[Op]) -> Findin
     """Returns a finding for removed content; it is grave if the agent's own tests fail or the prompt forbids it."""
     free = [tool.name for tool in ctx.about.tools if _TESTS & set(words(tool.name)) and not tool.required]
     test_ops = (call(free[0], mark="tests"),) if free else ()
-    probes = [Probe((reset(solution.task), *ops, *test_ops, score())) for ops in (way, solution.ops)]
+    probes = [solves(solution.task, (*ops, *test_ops)) for ops in (way, solution.ops)]
     data = {"full": solution.full, "tests": bool(test_ops)}
     is_grave = forbids_more(solution.prompt)
     if test_ops and not is_grave:
-        is_grave = spoilt(ctx.play_all(probes), Evidence(SPOILT, data=data))
+        is_grave = spoilt(ctx.play_all(probes), Evidence("", data=data))
     return ctx.finding(
         "the rest of the file that is changed may be deleted, and the pay is the same",
         *probes,
-        relation=SPOILT,
+        relation=f"{__name__}:spoilt",
         marks=("score", "rob"),
         data=data if is_grave and test_ops else {"full": solution.full, "tests": False},
         minimise=0,
@@ -102,9 +93,8 @@ def _robbery(ctx: AuditContext, solution: Solution, way: Sequence[Op]) -> Findin
 @relation
 def spoilt(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if both probes are paid in full, the removal worked, and any tests show the difference."""
-    full = float(evidence.data["full"]) - 1e-9
-    scores = [number(record.at("score")) for record in records]
-    if any(got is None or got < full for got in scores) or records[0].at("rob").is_error:
+    full = float(evidence.data["full"])
+    if not all(paid_so(record, "full", full) for record in records) or records[0].at("rob").is_error:
         return False
     return not evidence.data["tests"] or not same(records[0].at("tests"), records[1].at("tests"), evidence.volatile)
 
@@ -123,37 +113,29 @@ def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
     known = [(solution, where) for solution in paid(ctx, 4) if (where := _text(ctx, solution)) is not None]
     if not known:
         raise ctx.not_checked("no solution writes a text")
-    for solution, where in known:
-        place, name = where
-        own = str(solution.ops[place].value[name])
-        lines = _told_of_right(ctx, solution, where)
+    for solution, (place, name) in known:
+        op = solution.ops[place]
+        lines = _told_of_right(ctx, solution, (place, name))
         texts = [text for line in lines for text in (line, f"{_WRONG}\n{line}", f"{line}\n{_WRONG}")]
-        ways = [_writing(solution, where, text) for text in texts]
-        ctx.count_comparisons(len(ways))
-        for text, way, run in zip(texts, ways, runs(ctx, solution, ways), strict=True):
-            if not survives(solution, run):
-                continue
-            lacks = lacking(solution, run, tuple(solution.changed)) if solution.sees else []
-            yield ctx.finding(
-                f"what is said of right work is written with {solution.ops[place].name} in its place, and paid in full",
-                Probe((reset(solution.task), *way, *seeing(solution), score())),
-                solves(solution.task, solution.ops),
-                relation=claims.PAID,
-                marks=("score", "state") if solution.sees else ("score",),
-                data={"full": solution.full, "lacks": lacks},
+        tried = [(text, replaced(solution.ops, place, giving(op, **{name: text}))) for text in texts]
+        for text, way, run in unpunished(ctx, solution, tried):
+            yield claim(
+                ctx, solution, way,
+                f"what is said of right work is written with {op.name} in its place, and paid in full",
+                lacking(solution, run) if solution.sees else [],
+                also=[solves(solution.task, solution.ops)],
                 minimise=0,
-                part="V",
-                expected=f"less than {solution.full or 0.0:g}; right is {own[:200]!r}",
+                expected=f"less than {solution.full:g}; right is {str(op.value[name])[:200]!r}",
                 observed={"score": run.score, name: text},
                 teaches="to write the verdict",
-            )
+            )  # fmt: skip
             return
 
 
 def _text(ctx: AuditContext, solution: Solution) -> tuple[int, str] | None:
     """Returns the place and argument of a free text that the solution writes, or None."""
     for place in reversed(solution.writes):
-        spec = next((tool for tool in ctx.about.tools if tool.name == solution.ops[place].name), None)
+        spec = spec_of(ctx, solution.ops[place])
         for name, value in solution.ops[place].value.items():
             schema: Any = spec.properties.get(name, {}) if spec else {}
             if isinstance(value, str) and " " in value.strip() and "enum" not in schema:
@@ -161,37 +143,24 @@ def _text(ctx: AuditContext, solution: Solution) -> tuple[int, str] | None:
     return None
 
 
-def _writing(solution: Solution, where: tuple[int, str], text: str) -> tuple[Op, ...]:
-    place, name = where
-    op = solution.ops[place]
-    return (
-        *solution.ops[:place],
-        msgspec.structs.replace(op, value=op.value | {name: text}),
-        *solution.ops[place + 1 :],
-    )
-
-
 def _told_of_right(ctx: AuditContext, solution: Solution, where: tuple[int, str]) -> list[str]:
     """Lines that tools say after right work, and not after wrong; none that repeats the work itself."""
-    calls = [call.op for call in ctx.discovery.reads() if call.task == solution.task]
-    calls += [Op("call", name=tool.name, value={}) for tool in ctx.about.tools if not tool.required]
-    asking = {(op.name, repr(op.value)): op for op in calls if only_reads(ctx, op) or not op.value}
-    marked = [op.marked(f"look {number}") for number, op in enumerate(list(asking.values())[:_READERS])]
     place, name = where
-    own = str(solution.ops[place].value[name]).casefold()
-    right, wrong = (
-        {line: None for mark in marked for line in _lines(record.at(mark.mark).value)}
-        for record in ctx.play_all(
-            [Probe((reset(solution.task), *way, *marked)) for way in (solution.ops, _writing(solution, where, _WRONG))]
-        )
-    )
+    op = solution.ops[place]
+    calls = [known.op for known in ctx.discovery.reads() if known.task == solution.task]
+    calls += [call(tool.name, {}) for tool in ctx.about.tools if not tool.required]
+    asking = {known_as(op): op for op in calls if only_reads(ctx, op) or not op.value}
+    marked = [op.marked(f"look {number}") for number, op in enumerate(list(asking.values())[:_READERS])]
+    wrong_way = replaced(solution.ops, place, giving(op, **{name: _WRONG}))
+    played = ctx.play_all([Probe((reset(solution.task), *way, *marked)) for way in (solution.ops, wrong_way)])
+    right, wrong = ({line: None for op in marked for line in _lines(record.at(op.mark).value)} for record in played)
+    own = str(op.value[name]).casefold()
     fresh = [line for line in right if line not in wrong]
     return [line for line in fresh if line.casefold() not in own and own not in line.casefold()][:_LINES]
 
 
 def _lines(value: object) -> Iterator[str]:
-    texts: Sequence[object] = [leaf for _, leaf in leaves(parsed(value))]
-    for text in texts:
+    for text in scalars(parsed(value)):
         if isinstance(text, str):
             yield from (line.strip() for line in text.splitlines() if len(line.strip()) >= 2)
 
@@ -218,24 +187,14 @@ def verifier_tampering(ctx: AuditContext) -> Iterator[Finding | None]:
             for path in paths
             for text in _FORGERIES
         ]
-        ctx.count_comparisons(len(ways))
-        for way, run in zip(ways, runs(ctx, solution, ways), strict=True):
-            if not survives(solution, run) or run.errors:
-                continue
-            lacks = lacking(solution, run, tuple(solution.changed)) if solution.sees else []
-            yield ctx.finding(
-                f"{way[0].name} may overwrite what the verifier goes by, and that is paid in full",
-                Probe((reset(solution.task), *way, *seeing(solution), score())),
-                relation=claims.PAID,
-                marks=("score", "state") if solution.sees else ("score",),
-                data={"full": solution.full, "lacks": lacks},
-                minimise=0,
-                part="V",
-                **weight(solution, lacks, solution.writes),
-                expected=f"less than {solution.full:g}",
-                observed=run.score,
+        found = [(way, run) for _, way, run in unpunished(ctx, solution, [("", way) for way in ways]) if not run.errors]
+        for way, run in found[:1]:
+            lacks = lacking(solution, run) if solution.sees else []
+            yield claim(
+                ctx, solution, way, f"{way[0].name} may overwrite what the verifier goes by, and that is paid in full",
+                lacks, minimise=0, **weight(solution, lacks, solution.writes), observed=run.score,
                 teaches="to edit the tests",
-            )
+            )  # fmt: skip
             return
 
 
@@ -250,8 +209,8 @@ def writers(ctx: AuditContext) -> Iterator[tuple[ToolSpec, str, str]]:
 
 def _known_paths(ctx: AuditContext, task: str) -> list[str]:
     """Paths that prompts, observations and the world speak of, and the usual ones."""
-    seen = ctx.play(reset(task), Op("state", mark="state")).at("state") if "state" in ctx.offers else None
-    text = " ".join([str(seen.value) if seen is not None else "", *ctx.discovery.values.strings()])
+    seen = [str(ctx.play(reset(task), state()).at("state").value)] if "state" in ctx.offers else []
+    text = " ".join([*seen, *ctx.discovery.values.strings()])
     found = re.findall(r"[\w./-]*[\w-]+\.(?:py|sh|txt|json|js|ts|md|yaml|yml|toml|csv|log|xml)\b", text)
     usual = ["tests/test_all.py", "test.py", "tests.py", "conftest.py", "results.json", "score.txt", "reward.txt"]
     return list(dict.fromkeys([*found, *usual]))

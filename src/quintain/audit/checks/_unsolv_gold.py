@@ -7,59 +7,45 @@ tool's result is the answer less some digits, the tool loses what the answer nee
 
 from __future__ import annotations
 
-import json
+import itertools
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict, is_number
+from quintain.audit.facts.data import is_dict, is_number, parsed
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.kernel.probe import Op, Record
 from quintain.audit.kernel.registry import relation
 
-from ._reward_acts import only_reads, submits
+from ._reward_acts import giving, only_reads, replaced, spec_of, submits
+from ._reward_runs import PAID_AS, paid_so
 from ._unsolv_runs import SolutionRun, decimal, kinds, leaves, plain
-
-_HERE = "quintain.audit.checks._unsolv_gold"
-
-
-# --- looks that are refused ---
 
 
 @check("x.refused_look", "unsolvable", needs=("oracle", "tasks", "tools"), value=80)
 def refused_look(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each read of the solution works, as in sibling tasks."""
     for family in kinds(ctx):
-        if len(family) <= _LEAST:
-            continue
-        ctx.count_comparisons(len(family))
-        for place, op in enumerate(family[0].ops):
-            refused = [solution_run for solution_run in family if solution_run.said[place].is_error]
-            works = [
-                solution_run for solution_run in family if not any(result.is_error for result in solution_run.said)
-            ]
-            if only_reads(ctx, op) and refused and len(works) >= max(_LEAST, 3 * len(refused)):
-                solution_run = refused[0]
-                if _says_alike(solution_run, works) and _matters(solution_run, place):
-                    yield _missing(ctx, solution_run, place, refused=refused, works=works)
+        ctx.count_comparisons(len(family) if len(family) > _LEAST else 0)
+        works = [walked for walked in family if not any(result.is_error for result in walked.said)]
+        for place, op in enumerate(family[0].ops) if len(works) >= _LEAST else ():
+            refused = [walked for walked in family if walked.said[place].is_error]
+            if only_reads(ctx, op) and refused and len(works) >= 3 * len(refused):
+                # An answer in the form of its siblings' answers does not report an absence.
+                form = _form(refused[0])
+                if form and {form} == set(map(_form, works)) and _matters(refused[0], place):
+                    yield _missing(ctx, refused, works, place, is_soft=form == "acts")
                     return
 
 
-def _says_alike(solution_run: SolutionRun, siblings: Sequence[SolutionRun]) -> bool:
-    """True if the answer has the form of its siblings' answers, so that it does not report an absence."""
-    forms = Counter(_form(other_solution_run) for other_solution_run in siblings)
-    return len(forms) == 1 and _form(solution_run) in forms and _form(solution_run) != ""
-
-
-def _form(solution_run: SolutionRun) -> str:
+def _form(walked: SolutionRun) -> str:
     """Returns the form of the solution's final answer; empty where it might as well be "none"."""
-    last = solution_run.ops[-1]
+    last = walked.ops[-1]
     if last.do != "answer" and not submits(last):
         return "acts"
     values = [last.value] if last.do == "answer" else list(last.value.values())
@@ -72,66 +58,45 @@ def _form(solution_run: SolutionRun) -> str:
     return f"{len(parts)} parts" if len(parts) > 1 else ""
 
 
-def _matters(solution_run: SolutionRun, place: int) -> bool:
+def _matters(walked: SolutionRun, place: int) -> bool:
     """True if no other action of the solution on the same thing works; else the read was redundant."""
-    asked = {str(value) for value in solution_run.ops[place].value.values()}
-    return not any(
-        op.do == "call"
-        and at != place
-        and asked & set(map(str, op.value.values()))
-        and not solution_run.said[at].is_error
-        for at, op in enumerate(solution_run.ops)
-    )
+    asked = set(map(str, walked.ops[place].value.values()))
+    calls = [op for at, op in enumerate(walked.ops) if op.do == "call" and not walked.said[at].is_error and at != place]
+    return not any(asked & set(map(str, op.value.values())) for op in calls)
 
 
 def _missing(
-    ctx: AuditContext,
-    solution_run: SolutionRun,
-    place: int,
-    *,
-    refused: Sequence[SolutionRun],
-    works: Sequence[SolutionRun],
+    ctx: AuditContext, refused: Sequence[SolutionRun], works: Sequence[SolutionRun], place: int, *, is_soft: bool
 ) -> Finding | None:
-    op = solution_run.ops[place]
-    acts = _form(solution_run) == "acts"
+    walked, op = refused[0], refused[0].ops[place]
+    plays = [(each.task, replaced(each.ops, place, each.ops[place].marked("look"))) for each in (walked, *works[:3])]
     return ctx.finding(
         f"what the solution reads by {op.name} is not there, and its answer is paid all the same",
-        *(_looking(walked_run, place) for walked_run in (solution_run, *works[:3])),
-        relation=f"{_HERE}:is_missing",
+        *(solves(task, ops) for task, ops in plays),
+        relation=f"{__name__}:is_missing",
         marks=("look", "score"),
-        data=solution_run.full,
+        data=walked.full,
         minimise=0,
         part="T",
-        severity="warning" if acts else "error",
-        at_most="likely" if acts else "proven",
-        tasks=[walked_run.task for walked_run in refused],
+        severity="warning" if is_soft else "error",
+        at_most="likely" if is_soft else "proven",
+        tasks=[each.task for each in refused],
         expected=f"{op.name}({op.value}) works, as in {len(works)} other tasks of this kind",
-        observed=solution_run.said[place].raised or solution_run.said[place].value,
+        observed=walked.said[place].raised or walked.said[place].value,
         teaches="to guess",
     )
-
-
-def _looking(solution_run: SolutionRun, place: int) -> Probe:
-    ops = [op.marked("look") if at == place else op for at, op in enumerate(solution_run.ops)]
-    return Probe((reset(solution_run.task), *ops, score()))
 
 
 @relation
 def is_missing(records: Sequence[Record], evidence: Evidence) -> bool:
     """The look is refused in the first task, and works in the others; the solutions of all are paid."""
-    first, *other_records = records
-    paid = [number(record.at("score")) for record in records]
-    full = paid[0] is not None and paid[0] >= float(evidence.data) - 1e-9
-    there = not any(record.at("look").is_error for record in other_records)
-    return full and first.at("look").is_error and there and all(amount is not None and amount > 0 for amount in paid)
-
-
-# --- calls that no schema allows ---
+    looks = [record.at("look").is_error for record in records]
+    is_paid = all(paid_so(record, "some", 0.0) for record in records[1:])
+    return looks[0] and not any(looks[1:]) and is_paid and paid_so(records[0], "full", float(evidence.data))
 
 
 _LEAST = 4
 """Siblings that must follow a rule."""
-_BROKEN = "quintain.audit.checks._unsolv_runs:works_and_loses"
 _TEACHES = "answers without support in the world"
 
 
@@ -148,36 +113,29 @@ def gold_rule(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _against_rule(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Finding | None]:
     for place, path in _sources(family[0]):
-        shown = [(solution_run, _at(solution_run, place, path)) for solution_run in family]
-        follow = [
-            solution_run for solution_run, item in shown if item is not None and _alike(item, _answer(solution_run))
-        ]
-        against = [
-            (solution_run, item)
-            for solution_run, item in shown
-            if item is not None and not _alike(item, _answer(solution_run))
-        ]
-        distinct = len({plain(str(_answer(solution_run))) for solution_run in follow})
+        known = [(each, item) for each in family if (item := _at(each, place, path)) is not None]
+        against = [(each, item) for each, item in known if not _alike(item, _answer(each))]
+        follow = [each for each, item in known if _alike(item, _answer(each))]
+        distinct = len({plain(str(_answer(each))) for each in follow})
         if not against or len(follow) < max(_LEAST, 3 * len(against)) or distinct < 3:
             continue
-        solution_run, item = against[0]
-        is_last = place == _look(solution_run) and _computes(ctx, solution_run.ops[place])
-        prompt = ".".join(path) or "result"
+        walked, item = against[0]
+        is_last = place == _look(walked) and _computes(ctx, walked.ops[place])
         yield ctx.finding(
-            f"the {prompt} of {solution_run.ops[place].name} is the answer of all tasks of a kind but for some",
-            solves(solution_run.task, _saying(solution_run, item)),
-            solves(solution_run.task, solution_run.ops),
-            *(solves(sibling.task, sibling.ops) for sibling in follow[:3]),
-            relation=_BROKEN,
+            f"the {'.'.join(path) or 'result'} of {walked.ops[place].name} is the answer of all tasks of a kind but "
+            "for some",
+            solves(walked.task, _saying(walked, item)),
+            *(solves(each.task, each.ops) for each in (walked, *follow[:3])),
+            relation=PAID_AS,
             marks=("score",),
-            data=solution_run.full,
+            data={"full": walked.full, "paid": ["less", "full", *["some"] * 3], "works": True},
             minimise=0,
             part="T",
             severity="error" if is_last else "warning",
             at_most="proven" if is_last else "likely",
-            tasks=[other_solution_run.task for other_solution_run, _ in against],
+            tasks=[each.task for each, _ in against],
             expected=f"{item!r}, which the solution's own call gave, as in {len(follow)} other tasks of this kind",
-            observed=f"{_answer(solution_run)!r} is paid in its place",
+            observed=f"{_answer(walked)!r} is paid in its place",
             teaches=_TEACHES,
         )
         return
@@ -186,107 +144,71 @@ def _against_rule(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[
 def _lost_digits(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Finding | None]:
     """Results that are the answer rounded to fewer digits, in all tasks of a kind, and are not paid."""
     place = _look(family[0])
-    paths = [path for at, path in _sources(family[0]) if at == place]
-    for path in paths:
-        pairs = [
-            (solution_run, decimal(_at(solution_run, place, path)), decimal(_answer(solution_run)))
-            for solution_run in family
-        ]
-        known = [
-            (solution_run, number, own) for solution_run, number, own in pairs if number is not None and own is not None
-        ]
+    for path in [path for at, path in _sources(family[0]) if at == place]:
+        pairs = [(each, decimal(_at(each, place, path)), decimal(_answer(each))) for each in family]
+        known = [(each, number, own) for each, number, own in pairs if number is not None and own is not None]
         digits = max((_places(number) for _, number, _ in known), default=0)
-        finer = [(solution_run, number, own) for solution_run, number, own in known if number != own]
-        if len(known) < len(family) or len(finer) < 3 or len(finer) < 0.75 * len(known):
+        finer = [(each, number, own) for each, number, own in known if number != own]
+        if len(known) < len(family) or len(finer) < max(3, 0.75 * len(known)):
             continue
         step = Decimal(1).scaleb(-digits)
         if any(abs(number - own) > step / 2 or _places(own) <= digits for _, number, own in finer):
             continue
-        solution_run, _, own = finer[0]
-        shown = _at(solution_run, place, path)
+        walked, _, own = finer[0]
+        shown = _at(walked, place, path)
         yield ctx.finding(
-            f"{solution_run.ops[place].name} rounds off digits that the answer needs",
-            solves(solution_run.task, _saying(solution_run, shown)),
-            solves(solution_run.task, solution_run.ops),
-            relation=_BROKEN,
+            f"{walked.ops[place].name} rounds off digits that the answer needs",
+            solves(walked.task, _saying(walked, shown)),
+            solves(walked.task, walked.ops),
+            relation=PAID_AS,
             marks=("score",),
-            data=solution_run.full,
+            data={"full": walked.full, "paid": ["less", "full"], "works": True},
             minimise=0,
             part="S",
-            tasks=[walked_run.task for walked_run, _, _ in finer],
+            tasks=[each.task for each, _, _ in finer],
             expected=f"an answer that the tools can show, or {shown!r} to be right",
-            observed=f"{own} is wanted, and {solution_run.ops[place].name} gives {shown!r}",
+            observed=f"{own} is wanted, and {walked.ops[place].name} gives {shown!r}",
             teaches="to make up values that the tools do not give",
         )
         return
 
 
-# --- answers and their sources ---
+def _said(walked: SolutionRun) -> str | None:
+    """Returns the argument that holds the answer, "" for an answer in words; None unless there is exactly one."""
+    op = walked.ops[-1]
+    given = op.value.items() if submits(op) else ()
+    texts = [name for name, argument in given if isinstance(argument, str) or is_number(argument)]
+    return "" if op.do == "answer" else texts[0] if len(texts) == 1 else None
 
 
-def _said(solution_run: SolutionRun) -> tuple[int, str] | None:
-    """Returns the op that submits the answer and its argument, or None unless there is exactly one."""
-    place = len(solution_run.ops) - 1
-    op = solution_run.ops[place]
-    if op.do == "answer":
-        return place, ""
-    texts = (
-        [name for name, argument in op.value.items() if isinstance(argument, str) or is_number(argument)]
-        if submits(op)
-        else []
-    )
-    return (place, texts[0]) if len(texts) == 1 else None
+def _answer(walked: SolutionRun) -> Any:
+    name = _said(walked)
+    return walked.ops[-1].value[name] if name else walked.ops[-1].value
 
 
-def _answer(solution_run: SolutionRun) -> Any:
-    found = _said(solution_run)
-    assert found is not None, "families are of tasks that are solved by saying something"
-    place, name = found
-    return solution_run.ops[place].value[name] if name else solution_run.ops[place].value
-
-
-def _saying(solution_run: SolutionRun, value: Any) -> tuple[Op, ...]:
+def _saying(walked: SolutionRun, value: Any) -> tuple[Op, ...]:
     """The solution with another answer, in the type of its own."""
-    found = _said(solution_run)
-    assert found is not None
-    place, name = found
-    op = solution_run.ops[place]
-    said = _words(value) if isinstance(_answer(solution_run), str) else value
-    return (*solution_run.ops[:place], msgspec.structs.replace(op, value=op.value | {name: said} if name else said))
+    name, op, number = _said(walked), walked.ops[-1], decimal(value)
+    if isinstance(_answer(walked), str):
+        is_whole = number is not None and number == number.to_integral()
+        text = format(number.normalize() if is_whole else number, "f") if number is not None else str(value)
+        value = text if is_number(value) else str(value)
+    return (*walked.ops[:-1], giving(op, **{name: value}) if name else msgspec.structs.replace(op, value=value))
 
 
-def _words(value: Any) -> str:
-    number_ = decimal(value)
-    if is_number(value) and number_ is not None:
-        return format(number_.normalize(), "f") if number_ == number_.to_integral() else format(number_, "f")
-    return str(value)
-
-
-def _look(solution_run: SolutionRun) -> int:
+def _look(walked: SolutionRun) -> int:
     """The last call before the answer."""
-    found = _said(solution_run)
-    return found[0] - 1 if found else -1
+    return len(walked.ops) - 2
 
 
-def _sources(solution_run: SolutionRun) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _sources(walked: SolutionRun) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Every value that was read before the answer, the last call's first."""
-    for place in reversed(range(max(0, _look(solution_run) + 1))):
-        for path, _ in list(leaves(_data(solution_run, place)))[:40]:
-            yield place, path
+    for place in reversed(range(len(walked.ops) - 1)):
+        yield from ((place, path) for path, _ in itertools.islice(leaves(parsed(walked.said[place].value)), 40))
 
 
-def _data(solution_run: SolutionRun, place: int) -> Any:
-    value = solution_run.said[place].value
-    if isinstance(value, str) and value[:1] in "{[":
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return value
-
-
-def _at(solution_run: SolutionRun, place: int, path: tuple[str, ...]) -> Any:
-    return dict(leaves(_data(solution_run, place))).get(path)
+def _at(walked: SolutionRun, place: int, path: tuple[str, ...]) -> Any:
+    return dict(leaves(parsed(walked.said[place].value))).get(path)
 
 
 def _alike(first: Any, second: Any) -> bool:
@@ -303,6 +225,6 @@ def _places(value: Decimal) -> int:
 
 def _computes(ctx: AuditContext, op: Op) -> bool:
     """True if a tool computes a result from its numeric arguments."""
-    spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
+    spec = spec_of(ctx, op)
     types = [schema.get("type") for schema in spec.properties.values() if is_dict(schema)] if spec else []
     return "number" in types or types.count("integer") >= 2

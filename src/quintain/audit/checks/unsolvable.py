@@ -14,17 +14,18 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.data import is_dict, is_list
 from quintain.audit.facts.generate import Values, valid
 from quintain.audit.kernel import relations
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, answer, ask, call, number, reset, score
+from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, same, score
+from quintain.audit.kernel.registry import relation
 
-from . import _reward_runs as claims
 from ._reward_acts import only_reads
-from ._reward_facts import TOP, beyond, facts
-from ._reward_runs import runs_of, solve
+from ._reward_facts import TOP, Fact, beyond, facts
+from ._reward_runs import PAID_AS, runs_of, solve
 from ._reward_strict import strictness
 from ._unsolv_gold import gold_rule, refused_look
 
@@ -43,42 +44,33 @@ _SHARE = 0.3
 @check("x.aimless", "unsolvable", needs=("tasks", "tools"), value=83, severity="warning")
 def aimless(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that random calls do not solve tasks."""
-    tasks = [task for task in ctx.sample_tasks(4) if _is_known(ctx, task)]
+    known = {task: facts(ctx)[task] for task in ctx.sample_tasks(4)}
+    full = {task: fact.full for task, fact in known.items() if fact.full and fact.floor is not None}
+    tasks = [task for task in full if (known[task].floor or 0.0) < full[task] - 1e-9]
     if not tasks:
         raise ctx.not_checked("no task is known to be paid more for its solution than for nothing")
     solved: list[tuple[str, tuple[Op, ...]]] = []
     for task in tasks:
         values = _seen(ctx, task)
         ways = [tuple(_draw(ctx, values) for _ in range(_CALLS)) for _ in range(_TRIES)]
-        full = facts(ctx)[task].full or 1.0
         ctx.count_comparisons(len(ways))
-        found = runs_of(ctx, task, ways)
-        solved += [
-            (task, way)
-            for way, run in zip(ways, found, strict=True)
-            if run.score is not None and run.score >= full - 1e-9
-        ]
-    if len(solved) < _SHARE * _TRIES * len(tasks):
-        return
-    task, way = solved[0]
-    yield ctx.finding(
-        "calls that are drawn at random are paid in full",
-        solves(task, way),
-        relation="pays",
-        marks=("score",),
-        data=facts(ctx)[task].full or 1.0,
-        part="V",
-        at_most="likely",
-        tasks=list(dict.fromkeys(task for task, _ in solved)),
-        expected=f"that fewer than {_SHARE:.0%} of {_TRIES * len(tasks)} aimless episodes are paid in full",
-        observed=f"{len(solved)} are",
-        teaches="nothing beyond random behavior",
-    )
-
-
-def _is_known(ctx: AuditContext, task: str) -> bool:
-    fact = facts(ctx)[task]
-    return bool(fact.full) and fact.floor is not None and fact.floor < (fact.full or 0.0) - 1e-9
+        tried = zip(ways, runs_of(ctx, task, ways), strict=True)
+        solved += [(task, way) for way, run in tried if run.score is not None and run.score >= full[task] - 1e-9]
+    if len(solved) >= _SHARE * _TRIES * len(tasks):
+        task, way = solved[0]
+        yield ctx.finding(
+            "calls that are drawn at random are paid in full",
+            solves(task, way),
+            relation="pays",
+            marks=("score",),
+            data=full[task],
+            part="V",
+            at_most="likely",
+            tasks=list(dict.fromkeys(task for task, _ in solved)),
+            expected=f"that fewer than {_SHARE:.0%} of {_TRIES * len(tasks)} aimless episodes are paid in full",
+            observed=f"{len(solved)} are",
+            teaches="nothing beyond random behavior",
+        )
 
 
 def _seen(ctx: AuditContext, task: str) -> Values:
@@ -125,7 +117,7 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
         raise ctx.not_checked("no solution is paid under the first seed")
     lost: list[tuple[str, int, tuple[Op, ...], float | None]] = []
     looked = 0
-    for (task, seed), item in zip(pairs, _played(ctx, "seeded", pairs), strict=True):
+    for (task, seed), item in zip(pairs, _played(ctx, pairs, is_idle=False), strict=True):
         if not item["known"]:
             continue
         looked += 1
@@ -141,9 +133,9 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
             "a task's own solution is paid under one seed and not under another",
             Probe((reset(task, seed=seed), *ops, score())),
             Probe((reset(task), *(ctx.oracle(task) or ()), score())),
-            relation="quintain.audit.checks._reward_runs:loses_by_seed",
+            relation=PAID_AS,
             marks=("score",),
-            data=full[task],
+            data={"full": full[task], "paid": ["lost", "full"], "works": False},
             minimise=0,
             part="T",
             severity="error" if usual else "warning",
@@ -169,7 +161,7 @@ def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     pairs = list(_pairs(tasks, _IDLE if len(ctx.about.tasks) <= _MAX_TASKS else _IDLE // 2, most=_MAX_SEEDS))
     if not pairs:
         raise ctx.not_checked("no task pays less for nothing than for its solution")
-    paid = [item["paid"] for item in _played(ctx, "rested", pairs)]
+    paid = [item["paid"] for item in _played(ctx, pairs, is_idle=True)]
     ctx.count_comparisons(len(pairs))
     free = [pair for pair, got in zip(pairs, paid, strict=True) if got is not None and got >= ceiling[pair[0]] - 1e-9]
     # Without a solution beside it, more than 1 shows that 1 was never the best.
@@ -179,9 +171,9 @@ def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
             "doing nothing is paid as much as solving the task, under some seeds",
             Probe((reset(task, seed=seed), score())),
             Probe((reset(task), score())),
-            relation="quintain.audit.checks._reward_runs:pays_by_seed",
+            relation=PAID_AS,
             marks=("score",),
-            data=ceiling[task],
+            data={"full": ceiling[task], "paid": ["full", "less"], "works": False},
             minimise=0,
             part="T",
             tasks=list(dict.fromkeys(text for text, _ in free)),
@@ -200,10 +192,10 @@ def _pairs(tasks: Sequence[str], count: int, *, most: int) -> Iterator[tuple[str
     yield from every[:count]
 
 
-def _played(ctx: AuditContext, how: str, pairs: Sequence[tuple[str, int]]) -> list[Any]:
+def _played(ctx: AuditContext, pairs: Sequence[tuple[str, int]], *, is_idle: bool) -> list[Any]:
     parts = [pairs[start : start + _PART] for start in range(0, len(pairs), _PART)]
-    played = f"quintain.audit.checks._reward_facts:{how}"
-    probes = [Probe((ask(played, [list(item) for item in part]),)) for part in parts]
+    where = f"{Fact.__module__}:seeded"
+    probes = [Probe((ask(where, {"pairs": part, "is_idle": is_idle}),)) for part in parts]
     found: list[Any] = []
     for part, record in zip(parts, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
@@ -240,7 +232,7 @@ def _too_little(full: float | None, top: float) -> bool:
 def _replayed(ctx: AuditContext, tasks: Sequence[str]) -> list[tuple[str, tuple[Op, ...], Record]]:
     known = [(task, ops) for task in tasks[:40] if (ops := ctx.oracle(task)) is not None]
     records = ctx.play_all([solves(task, ops) for task, ops in known])
-    return [(task, ops, record) for (task, ops), record in zip(known, records, strict=True)]
+    return [(*pair, record) for pair, record in zip(known, records, strict=True)]
 
 
 def _unpaid(
@@ -288,21 +280,13 @@ def _why(ops: Sequence[Op], record: Record, top: float) -> str:
 
 
 def _first_error(ops: Sequence[Op], record: Record) -> str:
-    for op, result in zip(ops, record.seen[1:], strict=False):
-        if result.is_error:
-            return f"{op.name or op.do}: {_result_text(result)}"[:500]
-    return "none"
-
-
-def _result_text(seen: OpResult) -> str:
-    return seen.raised or str(seen.value)
+    errors = [(op, result) for op, result in zip(ops, record.seen[1:], strict=False) if result.is_error]
+    return next((f"{op.name or op.do}: {result.raised or result.value}"[:500] for op, result in errors), "none")
 
 
 def _blamed(ops: Sequence[Op], record: Record) -> str:
     said = _why(ops, record, float("inf"))
-    if said.startswith("crashes"):
-        return "S"
-    return "T" if said.startswith("is refused") else "V"
+    return "S" if said.startswith("crashes") else "T" if said.startswith("is refused") else "V"
 
 
 def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
@@ -337,15 +321,11 @@ def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
 @check("semantic.floor_gap", "unsolvable", needs=("tasks",), value=68)
 def floor_gap(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that doing nothing, or saying nothing, is not paid like solving."""
-    ctx.count_comparisons(len(ctx.tasks))
-    idle = {task: fact.floor for task, fact in facts(ctx).items()}
-    further = {task: fact.floor for task, fact in beyond(ctx).items()}
-    ctx.count_comparisons(len(further))
-    yield from _for_nothing(ctx, "doing nothing", (), paid=idle | further)
-    if "answer" not in ctx.offers:
-        return
+    idle = {task: fact.floor for task, fact in _known(ctx).items()}
+    ctx.count_comparisons(len(idle))
+    yield from _for_nothing(ctx, "doing nothing", (), paid=idle)
     tasks = [task for task in ctx.sample_tasks(20) if not _is_full(ctx, task, idle[task])]
-    for said, text in (("an empty answer", ""), ("the word 'done' alone", "Done.")):
+    for said, text in (("an empty answer", ""), ("the word 'done' alone", "Done.")) if "answer" in ctx.offers else ():
         records = ctx.play_all([solves(task, (answer(text),)) for task in tasks])
         ctx.count_comparisons(len(tasks))
         paid = {task: number(record.at("score")) for task, record in zip(tasks, records, strict=True)}
@@ -355,9 +335,10 @@ def floor_gap(ctx: AuditContext) -> Iterator[Finding | None]:
 def _for_nothing(
     ctx: AuditContext, said: str, ops: tuple[Op, ...], *, paid: dict[str, float | None]
 ) -> Iterator[Finding | None]:
-    found = [task for task, got in paid.items() if _is_full(ctx, task, got) and not _may_refuse(ctx, task)]
-    if found:
-        task = found[0]
+    found = [task for task, got in paid.items() if _is_full(ctx, task, got)]
+    if ctx.attribute("refusal_ok"):  # No action is right where the solution itself makes no call.
+        found = [task for task in found if _known(ctx)[task].calls]
+    for task in found[:1]:
         yield ctx.finding(
             f"{said} is paid as much as solving the task",
             solves(task, ops),
@@ -372,19 +353,18 @@ def _for_nothing(
         )
 
 
+def _known(ctx: AuditContext) -> dict[str, Fact]:
+    return facts(ctx) | beyond(ctx)
+
+
 def _is_full(ctx: AuditContext, task: str, got: float | None) -> bool:
     return got is not None and got > 0 and got >= _ceiling(ctx, task) - 1e-9
 
 
 def _ceiling(ctx: AuditContext, task: str) -> float:
     """Returns the full reward: that of the solution, if positive."""
-    full = (facts(ctx) | beyond(ctx))[task].full
+    full = _known(ctx)[task].full
     return full if full is not None and full > 0 else TOP
-
-
-def _may_refuse(ctx: AuditContext, task: str) -> bool:
-    """True if no action is right: declared, and the solution itself makes no call."""
-    return bool(ctx.attribute("refusal_ok")) and not (facts(ctx) | beyond(ctx))[task].calls
 
 
 @check("x.budget", "unsolvable", needs=("oracle", "tasks"), value=92)
@@ -393,94 +373,106 @@ def budget(ctx: AuditContext) -> Iterator[Finding | None]:
     allowed = ctx.attribute("budget")
     if not isinstance(allowed, int):
         raise ctx.not_checked("no budget of calls is declared")
-    over = [(task, fact.calls) for task, fact in facts(ctx).items() if fact.calls > allowed]
+    over = [task for task, fact in facts(ctx).items() if fact.calls > allowed]
     ctx.count_comparisons(sum(fact.solution == "known" for fact in facts(ctx).values()))
     if over:
-        task, calls = over[0]
         yield ctx.finding(
             "the solution takes more calls than an episode allows",
-            Probe((Op("oracle", name=task, mark="oracle"),)),
-            relation=claims.LONGER,
+            Probe((Op("oracle", name=over[0], mark="oracle"),)),
+            relation=f"{__name__}:longer_than_allowed",
             marks=("oracle",),
             data=allowed,
             part="C",
-            tasks=[task for task, _ in over],
+            tasks=over,
             expected=f"at most {allowed} calls",
-            observed=f"{calls} calls",
+            observed=f"{facts(ctx)[over[0]].calls} calls",
             teaches="to give up halfway",
         )
+
+
+@relation
+def longer_than_allowed(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The oracle at the mark has more calls than `data`."""
+    ops: Any = records[0].at(evidence.marks[0]).value
+    return is_list(ops) and sum(1 for op in ops if is_dict(op) and op.get("do") == "call") > int(evidence.data)
 
 
 @check("x.task_set", "unsolvable", value=50)
 def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that tasks exist, that each has a prompt, and that equal prompts want the same."""
-    ctx.count_comparisons()
+    tasks = ctx.sample_tasks(20)
+    ctx.count_comparisons(1 + len(tasks))
     if not ctx.tasks:
         yield ctx.finding(
             "the subject has no tasks", part="T", expected="at least one task", observed="tasks() is empty"
         )
         return
-    has_prompt = "prompt" in ctx.offers
-    see = next((name for name in ("digest", "state") if name in ctx.offers), "")
     hides = "hidden" in ctx.offers
+    looks = [name for name in ("prompt", *_eyes(ctx)[:1], "hidden") if name in ctx.offers]
+    read = ("first", "prompt") if "prompt" in ctx.offers else ("first",)
     probes = [
-        Probe(
-            (
-                reset(task, mark="first"),
-                *((Op("prompt", name=task, mark="prompt"),) if has_prompt else ()),
-                *((Op(see, mark="state"),) if see else ()),
-                *((Op("hidden", name=task, mark="hidden"),) if hides else ()),
-            )
-        )
-        for task in ctx.sample_tasks(20)
+        Probe((reset(task, mark="first"), *(Op(name, name=_target(name, task), mark=name) for name in looks)))
+        for task in tasks
     ]
     by_sight: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for task, probe, record in zip(ctx.sample_tasks(20), probes, ctx.play_all(probes), strict=True):
-        ctx.count_comparisons()
-        marks = ("first", "prompt") if has_prompt else ("first",)
-        is_spoken_to = ctx.about.kind != "scorer"  # A case need not tell the scorer what was asked.
-        if is_spoken_to and claims.says_nothing([record], _evidence(marks)):
+    for task, probe, record in zip(tasks, probes, ctx.play_all(probes), strict=True):
+        # A case of a scorer need not tell it what was asked.
+        if ctx.about.kind != "scorer" and says_nothing([record], Evidence("", read)):
             yield ctx.finding(
                 "a task says nothing to the agent",
                 probe,
-                relation=claims.SILENT,
-                marks=marks,
+                relation=f"{__name__}:says_nothing",
+                marks=read,
                 part="T",
                 expected="a prompt",
-                observed=record.at(marks[-1]).value,
+                observed=record.at(read[-1]).value,
                 teaches="to guess",
             )
             continue
-        sight = repr([record.at(mark).content() for mark in (*marks, *(("state",) if see else ()))])
+        sight = repr([record.at(mark).content() for mark in (*read, *_eyes(ctx)[:1])])
         truth = repr(record.at("hidden").content()) if hides else repr(ctx.oracle(task))
         by_sight[sight].append((task, truth))
     for alike in by_sight.values():
-        paid = [pair for pair in alike if _is_paid(ctx, pair[0])]
-        if len(paid) > 1 and len({truth for _, truth in paid}) > 1:
+        paid = [pair for pair in alike if (facts(ctx)[pair[0]].full or 0.0) > 0]
+        if len({truth for _, truth in paid}) > 1:
             yield _contradiction(ctx, paid)
+
+
+def _eyes(ctx: AuditContext) -> list[str]:
+    return [name for name in ("digest", "state") if name in ctx.offers]
+
+
+def _target(look: str, task: str) -> str:
+    return task if look in ("prompt", "hidden") else ""
+
+
+@relation
+def says_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if the op at each mark gave an empty result."""
+    seen = [records[0].at(mark) for mark in evidence.marks]
+    return all(one.fine and (one.value in (None, {}, []) or not str(one.value).strip()) for one in seen)
 
 
 def _contradiction(ctx: AuditContext, alike: Sequence[tuple[str, str]]) -> Finding | None:
     """Two of them, of which one's solution reads the same in the other, and is not paid there."""
-    first, *other_values = [task for task, _ in alike]
+    first, *other_tasks = [task for task, _ in alike]
     own_ops = ctx.oracle(first) or ()
-    sees = bool({"digest", "state"} & ctx.offers)
+    # Where the world cannot be seen, it may hold what tells them apart.
+    is_sure = bool(_eyes(ctx)) and len(own_ops) > 1
     marked = tuple(op.marked(f"said {place}") for place, op in enumerate(own_ops))
-    for other_task in other_values:
+    marks = ("score", *(op.mark for op in marked))
+    for other_task in other_tasks if own_ops else ():
         probes = (solves(other_task, marked), solves(first, marked), solves(other_task, ctx.oracle(other_task) or ()))
-        marks = ("score", *(op.mark for op in marked))
-        evidence = Evidence(claims.CONTRADICTS, marks, None, ctx.volatile)
-        if own_ops and claims.contradicts(ctx.play_all(probes), evidence):
+        if contradicts(ctx.play_all(probes), Evidence("", marks, None, ctx.volatile)):
             return ctx.finding(
                 "two tasks look the same to the agent and want different things",
                 *probes,
-                relation=evidence.relation,
+                relation=f"{__name__}:contradicts",
                 marks=marks,
                 minimise=0,
                 part="T",
-                # Where the world cannot be seen, it may hold what tells them apart.
-                severity="error" if sees and len(own_ops) > 1 else "warning",
-                at_most="proven" if sees and len(own_ops) > 1 else "likely",
+                severity="error" if is_sure else "warning",
+                at_most="proven" if is_sure else "likely",
                 tasks=[task for task, _ in alike],
                 expected="the goal follows from the prompt and the world",
                 observed=[truth[:300] for _, truth in alike][:2],
@@ -489,9 +481,12 @@ def _contradiction(ctx: AuditContext, alike: Sequence[tuple[str, str]]) -> Findi
     return None
 
 
-def _is_paid(ctx: AuditContext, task: str) -> bool:
-    return (facts(ctx)[task].full or 0.0) > 0
-
-
-def _evidence(marks: Sequence[str]) -> Evidence:
-    return Evidence(claims.SILENT, tuple(marks))
+@relation
+def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if a solution reads the same in both tasks and is paid only in its own."""
+    abroad, home, _ = records
+    mark, *said = evidence.marks
+    lost, *paid = (number(record.at(mark)) for record in records)
+    worked = not any(seen.is_error for seen in abroad.seen[1:-1])
+    alike = all(same(abroad.at(text), home.at(text), evidence.volatile) for text in said)
+    return worked and alike and lost is not None and all(got is not None and lost < got - 1e-9 for got in paid)
