@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -70,29 +71,24 @@ def unit_of(text: str, *, words: bool = False) -> tuple[str, str] | None:
     return found.pop() if len(found) == 1 else None
 
 
+_PAIRS = [(kind, unit, pattern) for kind, units in KINDS.items() for unit, pattern in units.items()]
+
+
 def _named(name: str) -> set[tuple[str, str]]:
-    return {
-        (kind, unit)
-        for kind, units in KINDS.items()
-        for unit, pattern in units.items()
-        if re.search(rf"(?:^|_)(?:{pattern})$", name, re.IGNORECASE)
-    }
+    found = [pair for *pair, pattern in _PAIRS if re.search(rf"(?:^|_)(?:{pattern})$", name, re.IGNORECASE)]
+    return {(kind, unit) for kind, unit in found}
 
 
 def units_in(text: str) -> set[tuple[str, str]]:
     """Kinds and units that a description says something is counted in; those that it denies are none."""
     said = _DENIED.sub(" ", text)
-    return {
-        (kind, unit)
-        for kind, units in KINDS.items()
-        for unit, pattern in units.items()
-        if re.search(
-            rf"\b(?:in|number of|as|how many|how long,? in) (?:whole |full )?(?:{pattern})\b", said, re.IGNORECASE
-        )
-        or any(
-            len(hit[1]) > 3 for hit in re.finditer(rf"[(\[,;:] ?(?:whole |full )?({pattern})\b", said, re.IGNORECASE)
-        )
-    }
+    found: set[tuple[str, str]] = set()
+    for kind, unit, pattern in _PAIRS:
+        spoken = rf"\b(?:in|number of|as|how many|how long,? in) (?:whole |full )?(?:{pattern})\b"
+        listed = rf"[(\[,;:] ?(?:whole |full )?({pattern})\b"
+        is_listed = any(len(hit[1]) > 3 for hit in re.finditer(listed, said, re.IGNORECASE))
+        found |= {(kind, unit)} if is_listed or re.search(spoken, said, re.IGNORECASE) else set()
+    return found
 
 
 def may_be(factor: float, name: str, description: str, *, slot: str) -> bool:
@@ -131,17 +127,14 @@ def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def contradictions(tools: Sequence[Any]) -> Iterator[tuple[str, str, str, str]]:
     """Tool, parameter, unit of its name, unit of its description."""
-    for tool in tools:
-        parameters: dict[str, Any] = tool["parameters"] or {}
-        properties: dict[str, Any] = parameters.get("properties") or {}
-        for name, schema in properties.items():
-            text = str(schema.get("description") or "") if is_dict(schema) else ""
-            pair = unit_of(name)
-            other_values = {unit for kind, unit in units_in(text) if pair and kind == pair[0]}
-            if pair is None or len(other_values) != 1 or pair[1] in other_values:
-                continue
-            if not re.search(rf"\b(?:{KINDS[pair[0]][pair[1]]})\b", _DENIED.sub(" ", text), re.IGNORECASE):
-                yield tool["name"], name, pair[1], other_values.pop()
+    for tool, name, schema in [(one, *item) for one in tools for item in _properties(one).items()]:
+        text = str(schema.get("description") or "") if is_dict(schema) else ""
+        pair = unit_of(name)
+        others = {unit for kind, unit in units_in(text) if pair and kind == pair[0]}
+        if pair is None or len(others) != 1 or pair[1] in others:
+            continue
+        if not re.search(rf"\b(?:{KINDS[pair[0]][pair[1]]})\b", _DENIED.sub(" ", text), re.IGNORECASE):
+            yield tool["name"], name, pair[1], others.pop()
 
 
 def at_odds(
@@ -221,10 +214,7 @@ def shape_differs(records: Sequence[Record], evidence: Evidence) -> bool:
 @relation
 def declared_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
     """The declared tools, and those of production, still differ in the place that `data` names."""
-    own_fields = {tool["name"]: tool for tool in records[0].at("tools").value or ()}
-    real: Any = records[0].at("production").value
-    other_fields = {tool["name"]: tool for tool in real["tools"]}
-    return evidence.data in dict(_differences(own_fields, other_fields))
+    return evidence.data in dict(_declared(records[0]))
 
 
 @check("x.production_declares_the_same", "action_drift", needs=("tools", "production"), value=92)
@@ -235,10 +225,8 @@ def production(ctx: AuditContext) -> Iterator[Finding | None]:
     real = record.at("production").value
     if not is_dict(real) or not real.get("tools"):
         raise NotChecked("production() gives no tools")
-    own_fields = {tool["name"]: tool for tool in record.at("tools").value}
-    other_fields = {tool["name"]: tool for tool in real["tools"]}
-    ctx.count_comparisons(len({*own_fields, *other_fields}))
-    for what, (expected, observed) in _differences(own_fields, other_fields):
+    ctx.count_comparisons(len({tool["name"] for tool in (*record.at("tools").value, *real["tools"])}))
+    for what, (expected, observed) in _declared(record):
         yield ctx.finding(
             f"{what} is not as in production",
             probe,
@@ -250,6 +238,21 @@ def production(ctx: AuditContext) -> Iterator[Finding | None]:
             observed=observed,
             teaches="an action that production lacks or handles differently",
         )
+
+
+def _declared(record: Record) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    real: Any = record.at("production").value
+    own, other = ({tool["name"]: tool for tool in tools} for tools in (record.at("tools").value or (), real["tools"]))
+    return _differences(own, other)
+
+
+def _recorded(ctx: AuditContext) -> list[Any]:
+    """Returns calls with their answers in production."""
+    real = ctx.play(Op("production", mark="production")).at("production").value
+    pairs = real.get("calls") if is_dict(real) else None
+    if not pairs:
+        raise NotChecked("production() gives no calls with their answers")
+    return list(pairs[:40])
 
 
 def _differences(own_fields: dict[str, Any], other_fields: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
@@ -304,15 +307,11 @@ def _schema(tool: dict[str, Any]) -> dict[str, Any]:
 @check("x.production_answers_the_same", "action_drift", needs=("call", "production", "tasks"), value=87)
 def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that production's calls get answers with the same keys and types here, and errors where it had errors."""
-    real = ctx.play(Op("production", mark="production")).at("production").value
-    pairs = real.get("calls") if is_dict(real) else None
-    if not pairs:
-        raise NotChecked("production() gives no calls with their answers")
-    for name, arguments, answer in pairs[:40]:
+    for name, arguments, answer in _recorded(ctx):
         ctx.count_comparisons()
         probe = Probe((reset(ctx.tasks[0]), call(name, arguments, mark="call")))
-        evidence = Evidence("", data=answer)
-        if shape_differs([ctx.play_probe(probe)], evidence):
+        record = ctx.play_probe(probe)
+        if shape_differs([record], Evidence("", data=answer)):
             yield ctx.finding(
                 f"{name} answers in another form than production",
                 probe,
@@ -320,7 +319,7 @@ def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
                 marks=("call",),
                 data=answer,
                 expected=answer,
-                observed=ctx.play_probe(probe).at("call").value,
+                observed=record.at("call").value,
                 teaches="to read answers that production does not give",
             )
 
@@ -332,11 +331,17 @@ def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
 def turned(records: Sequence[Record], evidence: Evidence) -> bool:
     """In every task a number of the answer is production's turned round, with another sign, or in another unit."""
     where, answer = evidence.data
-    other_score = dict(_numbers(answer)).get(where)
-    own_scores = [dict(_numbers(record.at("call").value)).get(where) for record in records if record.at("call").fine]
-    if other_score is None or len(own_scores) != len(records) or len({*own_scores}) != 1 or own_scores[0] is None:
+    real = dict(_numbers(answer)).get(where)
+    own = {
+        dict(_numbers(seen.value)).get(where) if seen.fine else None for seen in (each.at("call") for each in records)
+    }
+    number = own.pop() if len(own) == 1 else None
+    if real is None or number is None:
         return False
-    return not any(_holds(record, own_scores[0]) for record in records) and _is_turned(own_scores[0], other_score)
+    # A number that the world contains is data.
+    worlds = [record.at("world") for record in records]
+    is_data = any(seen.fine and number in dict(_numbers(seen.value)).values() for seen in worlds)
+    return not is_data and _is_turned(number, real)
 
 
 def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
@@ -360,35 +365,21 @@ def _is_turned(own_score: float, other_score: float) -> bool:
     return is_inverse or any(abs(ratio / item - 1) < 1e-6 for item in (-1, 0.001, 0.01, 60, 100, 1 / 60, 1000, 1024))
 
 
-def _holds(record: Record, number: float) -> bool:
-    """True if the world contains the number, so that it is data."""
-    seen = record.at("world")
-    return seen.fine and any(amount == number for _, amount in _numbers(seen.value))
-
-
 @check("x.production_counts_the_same", "action_drift", needs=("call", "production", "tasks"), value=86)
 def counted(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that computed results have the sign and unit that production gives them."""
-    real = ctx.play(Op("production", mark="production")).at("production").value
-    pairs = real.get("calls") if is_dict(real) else None
-    if not pairs:
-        raise NotChecked("production() gives no calls with their answers")
+    pairs = _recorded(ctx)
     reported: set[str] = set()
-    for finding in _reckoned(ctx, pairs[:40]):
-        reported |= {finding.title.partition(" ")[0]}
+    for finding in _reckoned(ctx, pairs):
+        reported.add(finding.title.partition(" ")[0])
         yield finding
-    for name, arguments, answer in pairs[:40]:
+    for name, arguments, answer in pairs:
         places = [where for where, _ in _numbers(answer)][:20]
-        probes = [
-            Probe((reset(task, seed=seed), Op("state", mark="world"), call(name, arguments, mark="call")))
-            for task in ctx.sample_tasks(2)
-            for seed in (0, 1)
-        ]
+        probes = _asked(ctx, name, arguments, Op("state", mark="world"))
         records = ctx.play_all(probes) if places and name not in reported else []
         ctx.count_comparisons()
-        for where in places if records else ():
-            if name in reported or not turned(records, Evidence("", data=[where, answer])):
-                continue
+        odd = [where for where in places if records and turned(records, Evidence("", data=[where, answer]))]
+        for where in odd[:1]:
             reported.add(name)
             yield ctx.finding(
                 f"{name} gives {where.strip('/')} turned round, or in another unit than production",
@@ -399,7 +390,7 @@ def counted(ctx: AuditContext) -> Iterator[Finding | None]:
                 minimise=0,
                 expected=answer,
                 observed=records[0].at("call").value,
-                teaches="to compute with numbers that production does not give",
+                teaches=TEACHES,
             )
 
 
@@ -415,47 +406,36 @@ def reckoned_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
 
     What is answered so does not hang on the world; the last answer is the same everywhere and differs in a number.
     """
-    answers = evidence.data
-    size = len(records) // len(answers)
-    groups = [[record.at("call") for record in records[start : start + size]] for start in range(0, len(records), size)]
-    if any(seen.is_error for group in groups for seen in group):
+    answers, seen = evidence.data, [record.at("call") for record in records]
+    size = len(seen) // len(answers)
+    *alike, last = [seen[start : start + size] for start in range(0, len(seen), size)]
+    if any(result.is_error for result in seen) or not all(same(result, last[0]) for result in last):
         return False
-    alike = [all(parsed(seen.value) == answer for seen in group) for group, answer in zip(groups, answers, strict=True)]
-    last = groups[-1]
-    is_steady = all(same(seen, last[0]) for seen in last) and form_of(last[0].value) == form_of(answers[-1])
-    return is_steady and alike == [True] * (len(answers) - 1) + [False] and _numbers_differ(last[0].value, answers[-1])
-
-
-def _numbers_differ(first: Any, second: Any) -> bool:
-    return dict(_numbers(first)) != dict(_numbers(second))
+    right = all(
+        parsed(result.value) == answer for group, answer in zip(alike, answers, strict=False) for result in group
+    )
+    real, own = answers[-1], last[0].value
+    return right and form_of(own) == form_of(real) and dict(_numbers(own)) != dict(_numbers(real))
 
 
 def _reckoned(ctx: AuditContext, pairs: Sequence[Any]) -> Iterator[Finding]:
-    groups: dict[str, list[tuple[str, dict[str, Any], Any]]] = {}
+    groups: dict[str, list[tuple[str, dict[str, Any], Any]]] = defaultdict(list)
     for name, arguments, answer in pairs:
         words = {key: argument for key, argument in arguments.items() if not is_number(argument)}
-        is_plain = not OpResult(answer).is_error and any(True for _ in _numbers(answer))
-        if is_plain and len(words) < len(arguments):
-            groups.setdefault(f"{name} {sorted(arguments)} {sorted(words.items())}", []).append(
-                (name, arguments, answer)
-            )
-    for calls in groups.values():
-        if len({str(answer) for _, _, answer in calls}) <= ALIKE:
-            continue
-        probes = [
-            [_asked(task, seed, known_call) for task in ctx.sample_tasks(2) for seed in (0, 1)] for known_call in calls
-        ]
-        records = ctx.play_all([each[0] for each in probes])
+        if len(words) < len(arguments) and not OpResult(answer).is_error and any(True for _ in _numbers(answer)):
+            groups[f"{name} {sorted(arguments)} {sorted(words.items())}"].append((name, arguments, answer))
+    for calls in [calls for calls in groups.values() if len({str(answer) for *_, answer in calls}) > ALIKE]:
+        probes = [_asked(ctx, name, arguments) for name, arguments, _ in calls]
+        answers = [record.at("call").value for record in ctx.play_all([each[0] for each in probes])]
         ctx.count_comparisons()
-        right = [place for place, record in enumerate(records) if parsed(record.at("call").value) == calls[place][2]]
+        right = [place for place, answer in enumerate(answers) if parsed(answer) == calls[place][2]]
         wrong = [place for place in range(len(calls)) if place not in right]
         unlike = list({str(calls[place][2]): place for place in right}.values())[:ALIKE]
-        if len(unlike) < ALIKE or not wrong:
-            continue
-        chosen = [*unlike, wrong[0]]
+        chosen = [*unlike, *wrong[:1]]
         data = [calls[place][2] for place in chosen]
         played = [probe for place in chosen for probe in probes[place]]
-        if not reckoned_otherwise(ctx.play_all(played), Evidence("", data=data)):
+        is_enough = len(unlike) == ALIKE and bool(wrong)
+        if not is_enough or not reckoned_otherwise(ctx.play_all(played), Evidence("", data=data)):
             continue
         name, arguments, answer = calls[wrong[0]]
         finding = ctx.finding(
@@ -466,12 +446,17 @@ def _reckoned(ctx: AuditContext, pairs: Sequence[Any]) -> Iterator[Finding]:
             data=data,
             minimise=0,
             expected={"arguments": arguments, "answer": answer},
-            observed=records[wrong[0]].at("call").value,
-            teaches="to compute with numbers that production does not give",
+            observed=answers[wrong[0]],
+            teaches=TEACHES,
         )
         if finding is not None:
             yield finding
 
 
-def _asked(task: str, seed: int, item: tuple[str, dict[str, Any], Any]) -> Probe:
-    return Probe((reset(task, seed=seed), call(item[0], item[1], mark="call")))
+TEACHES = "to compute with numbers that production does not give"
+
+
+def _asked(ctx: AuditContext, name: str, arguments: dict[str, Any], *before: Op) -> list[Probe]:
+    """Returns probes of a call in two tasks, each under two seeds."""
+    starts = [reset(task, seed=seed) for task in ctx.sample_tasks(2) for seed in (0, 1)]
+    return [Probe((start, *before, call(name, arguments, mark="call"))) for start in starts]

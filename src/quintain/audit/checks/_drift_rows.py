@@ -21,6 +21,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, same
 from quintain.audit.kernel.registry import relation
 
+from ._drift_told import called
 from ._drift_words import promised_order, rows_of
 from ._same_scripts import seems_to_read
 
@@ -183,10 +184,9 @@ def _written(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | No
     known = ctx.discovery.of(tool)[:MAX_CALLS]
     lists = [*groups.values(), *([reset(one.task), *one.before, _WAS, one.op.marked("")] for one in known)]
     probes = [Probe((*ops, _LOOK)) for ops in lists]
-    for probe, record in zip(probes, ctx.play_all(probes), strict=True):
-        ctx.count_comparisons()
-        paths = _beyond(record, Evidence("", (), data, ctx.volatile))
-        finding = ctx.finding(
+    ctx.count_comparisons(len(probes))
+    found = (
+        ctx.finding(
             f"{tool} declares to write {', '.join(data['writes']) or 'nothing'}, and writes elsewhere",
             probe,
             relation=f"{HERE}writes_more",
@@ -195,10 +195,11 @@ def _written(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | No
             expected=data["writes"],
             observed=sorted({re.sub(r"/[^/]*/?", ".", path, count=1).strip(".") for path in paths}),
             teaches="that a tool has effects that production's does not have",
-        ) if paths else None  # fmt: skip
-        if finding is not None:
-            return finding
-    return None
+        )
+        for probe, record in zip(probes, ctx.play_all(probes), strict=True)
+        if (paths := _beyond(record, Evidence("", (), data, ctx.volatile)))
+    )
+    return next(filter(None, found), None)
 
 
 def _read(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | None:
@@ -259,8 +260,7 @@ def _ordered(ctx: AuditContext, tool: str, order: str) -> Finding | None:
 
 def _declared_filter(ctx: AuditContext, tool: str, name: str, *, column: str) -> Finding | None:
     base = next(iter(_lists(ctx, tool)), None)
-    cases = list(_cases(ctx, base, name, column=column)) if base is not None else []
-    for case, probe in cases:
+    for case, probe in _cases(ctx, base, name, column=column) if base is not None else ():
         ctx.count_comparisons()
         how, rows = _misfiltered(ctx.play_probe(probe), case)
         finding = ctx.finding(
@@ -327,8 +327,7 @@ def joined(
     shown = {name for row in rows[:1] if is_dict(row) for name in row}
     # Ids count from one in many tables: rows are of the one that has most of their fields.
     for entries in sorted(tables.values(), key=lambda entries: -len(shown & entries[0].keys())):
-        found = entries_of(rows, entries)
-        if found is not None:
+        if (found := entries_of(rows, entries)) is not None:
             pairs = [(entry, row if is_dict(row) else {}) for entry, row in zip(found, rows, strict=True)]
             return [{**row, **entry} if stored else {**entry, **row} for entry, row in pairs]
     return [row for row in rows if is_dict(row)] if all(map(is_dict, rows)) else None
@@ -370,7 +369,7 @@ def unsorted(records: Sequence[Record], evidence: Evidence) -> bool:
 def breaks_order(rows: Sequence[dict[str, Any]], field: str, order: str) -> bool:
     """True if a row stands before one that it should follow."""
     values: list[Any] = [row.get(field) for row in rows]
-    if any(value is None for value in values) or len({type(value).__name__ for value in values}) != 1:
+    if None in values or len({type(value).__name__ for value in values}) != 1:
         return False
     pairs: list[tuple[Any, Any]] = list(itertools.pairwise(values))
     return any((first < second) if order == "descending" else (first > second) for first, second in pairs)
@@ -380,24 +379,18 @@ def breaks_order(rows: Sequence[dict[str, Any]], field: str, order: str) -> bool
 def outside(records: Sequence[Record], evidence: Evidence) -> bool:
     """The answer has a row that the parameter leaves out."""
     record, how, name = records[0], evidence.data["how"], evidence.data["name"]
-    op = next(op for op in record.ops if op.mark == "call")
-    rows = joined(record.at("call").value, tables_of(record.at("world").value))
-    if rows is None or name not in op.value or record.at("call").is_error:
-        return False
-    return bool(_outside(rows, evidence.data["field"], how, value=op.value[name]))
+    given, seen = called(record).value, record.at("call")
+    rows = joined(seen.value, tables_of(record.at("world").value))
+    is_fit = rows is not None and name in given and not seen.is_error
+    return is_fit and bool(_outside(rows or (), evidence.data["field"], how, value=given[name]))
 
 
 def _outside(rows: Sequence[dict[str, Any]], field: str, how: str, *, value: Any) -> list[Any]:
-    found: list[Any] = []
-    for row in rows:
-        there = row.get(field)
-        if how == "least" and is_number(there) and is_number(value) and there < value:
-            found.append(there)
-        if how == "most" and is_number(there) and is_number(value) and there > value:
-            found.append(there)
-        if how == "equal" and _is_another(there, value):
-            found.append(there)
-    return found
+    there = [row.get(field) for row in rows]
+    if how == "equal":
+        return [item for item in there if _is_another(item, value)]
+    sign = 1 if how == "least" else -1
+    return [item for item in there if is_number(item) and is_number(value) and sign * item < sign * value]
 
 
 def _is_another(there: Any, value: Any) -> bool:
@@ -411,10 +404,9 @@ def _is_another(there: Any, value: Any) -> bool:
 @relation
 def too_many(records: Sequence[Record], evidence: Evidence) -> bool:
     """The answer has more rows than the parameter allows."""
-    op = next(op for op in records[0].ops if op.mark == "call")
     rows = rows_of(records[0].at("call").value)
-    limit = op.value.get(evidence.data)
-    return rows is not None and is_number(limit) and limit >= 0 and len(rows) > limit
+    limit = called(records[0]).value.get(evidence.data)
+    return rows is not None and is_number(limit) and 0 <= limit < len(rows)
 
 
 # --- the checks ---
@@ -422,17 +414,11 @@ def too_many(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def readings(ctx: AuditContext) -> list[Variation]:
     """Lists that tools gave and that changed nothing, the longest first."""
-    found = [
-        variation
-        for variation in ctx.variations.all
-        if variation.kind in ("good", "legal")
-        and variation.works
-        and not variation.changes
-        and rows_of(variation.seen.value) is not None
-    ]
+    legal = [one for one in ctx.variations.all if one.kind in ("good", "legal") and one.works and not one.changes]
+    found = [(rows, one) for one in legal if (rows := rows_of(one.seen.value)) is not None]
     if not found:
         raise NotChecked("no tool gives a list")
-    return sorted(found, key=lambda variation: -len(rows_of(variation.seen.value) or ()))
+    return [one for _, one in sorted(found, key=lambda pair: -len(pair[0]))]
 
 
 @check("x.lists_are_in_order", "action_drift", needs=("tools", "call", "tasks"), value=86)
@@ -444,48 +430,37 @@ def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
     """
     reported: set[str] = set()
     for variation in readings(ctx):
-        wanted = promised_order(variation.tool.description)
-        if wanted is None or variation.tool.name in reported or ctx.contract(variation.tool.name).order:
+        tool, text = variation.tool.name, variation.tool.description
+        wanted = promised_order(text)
+        if wanted is None or tool in reported or ctx.contract(tool).order:
             continue  # x.contracts_hold checks a declared order.
         rows = joined(variation.seen.value, variation.base_state.tables) or []
-        about = _TIME if _ABOUT_TIME.search(variation.tool.description) else _AMOUNT
+        about = _TIME if _ABOUT_TIME.search(text) else _AMOUNT
         fields = [name for name in rows[0] if _comparable(rows, name)] if len(rows) > 1 else []
         fields = [name for name in fields if about.search(name) or (about is _TIME and is_time(rows[0][name]))]
         ctx.count_comparisons()
-        if not fields or not all(breaks_order(rows, name, wanted) for name in fields):
-            continue
-        reported.add(variation.tool.name)
-        yield ctx.finding(
-            f"{variation.tool.name} promises {wanted} order, but its rows are not so by {fields[0]}",
-            _seeing(variation),
-            relation=f"{HERE}unsorted",
-            marks=("call",),
-            data={"field": fields[0], "order": wanted},
-            minimise=0,
-            part="H",
-            expected=f"{wanted} {fields[0]}",
-            observed=[row.get(fields[0]) for row in rows[:12]],
-            teaches="to take the first row for the wanted one when it is another",
-        )
+        if fields and all(breaks_order(rows, name, wanted) for name in fields):
+            reported.add(tool)
+            yield _wrong(
+                ctx, variation, f"{tool} promises {wanted} order, but its rows are not so by {fields[0]}", "unsorted",
+                data={"field": fields[0], "order": wanted},
+                part="H",
+                expected=f"{wanted} {fields[0]}",
+                observed=[row.get(fields[0]) for row in rows[:12]],
+                teaches="to take the first row for the wanted one when it is another",
+            )  # fmt: skip
 
 
 def _comparable(rows: Sequence[dict[str, Any]], name: str) -> bool:
+    """True if the rows differ in a number, or in a time of one form."""
     values = [row.get(name) for row in rows]
-    if len({*map(str, values)}) < 2:
-        return False  # All rows are of one day: no order to see.
-    if all(map(is_number, values)):
-        return True
-    return all(isinstance(value, str) and re.match(r"\d{4}-\d\d|\d\d:\d\d", value) for value in values)
+    are_times = all(isinstance(value, str) and re.match(r"\d{4}-\d\d|\d\d:\d\d", value) for value in values)
+    return len({*map(str, values)}) > 1 and (are_times or all(map(is_number, values)))
 
 
 def is_time(value: Any) -> bool:
     """True for a text with a date, and for seconds since 1970 of a time from 2001 on."""
     return 1e9 <= value < 1e10 if is_number(value) else isinstance(value, str) and value[4:5] == "-"
-
-
-def _seeing(variation: Variation) -> Probe:
-    """Returns a probe of the call after a look at its world; the world is absent where it cannot be seen."""
-    return Probe((*variation.base_state.head, Op("state", mark="world"), variation.op.marked("call")))
 
 
 @check("x.filters_filter", "action_drift", needs=("tools", "call", "tasks"), value=86)
@@ -494,82 +469,54 @@ def filters(ctx: AuditContext) -> Iterator[Finding | None]:
     reported: set[tuple[str, str]] = set()
     for variation in readings(ctx):
         rows = joined(variation.seen.value, variation.base_state.tables)
-        for name, value in variation.arguments.items():
-            if (variation.tool.name, name) in reported or name in ctx.contract(variation.tool.name).filters:
-                continue
-            ctx.count_comparisons()
-            found = _filtered(ctx, variation, name, value=value, rows=rows)
-            if found is not None:
-                reported.add((variation.tool.name, name))
-                yield found
+        for name in variation.arguments:
+            what = (variation.tool.name, name)
+            if what not in reported and name not in ctx.contract(variation.tool.name).filters:
+                ctx.count_comparisons()
+                found = _filtered(ctx, variation, name, rows=rows or [])
+                if found is not None:
+                    reported.add(what)
+                    yield found
 
 
-def _filtered(
-    ctx: AuditContext, variation: Variation, name: str, *, value: Any, rows: list[dict[str, Any]] | None
-) -> Finding | None:
-    schema: Any = variation.tool.properties.get(name)
+def _filtered(ctx: AuditContext, variation: Variation, name: str, *, rows: list[dict[str, Any]]) -> Finding | None:
+    tool, value = variation.tool.name, variation.arguments[name]
     count = len(rows_of(variation.seen.value) or ())
     if LIMITS.match(name) and is_number(value) and 0 <= value < count:
-        title = f"{variation.tool.name} gives more rows than its {name}"
-        return _wrong(ctx, variation, title, relation="too_many", data=name, observed={name: value, "rows": count})
-    found = _meaning(variation, name, schema, rows=rows or [])
-    if found is None or not rows:
-        return None
-    field, how = found
-    if how == "equal" and (
-        not isinstance(value, str) or value.casefold() in _ALL or not _always(variation, name, field)
-    ):
-        return None
-    wrong = _outside(rows, field, how, value=value)
-    if not wrong:
-        return None
-    title = f"{variation.tool.name} gives rows that its {name} leaves out"
-    data = {"field": field, "how": how, "name": name}
-    return _wrong(ctx, variation, title, relation="outside", data=data, observed={name: value, field: wrong[:6]})
+        shown: dict[str, Any] = {name: value, "rows": count}
+        return _wrong(ctx, variation, f"{tool} gives more rows than its {name}", "too_many", data=name, observed=shown)
+    field, how = _meaning(variation, name, rows=rows)
+    wrong = _outside(rows, field, how, value=value) if field else []
+    title = f"{tool} gives rows that its {name} leaves out"
+    data, shown = {"field": field, "how": how, "name": name}, {name: value, field: wrong[:6]}
+    return _wrong(ctx, variation, title, "outside", data=data, observed=shown) if wrong else None
 
 
-def _meaning(variation: Variation, name: str, schema: Any, *, rows: Sequence[dict[str, Any]]) -> tuple[str, str] | None:
-    """The field of the rows that a parameter is about, and how."""
-    if not rows or not is_dict(schema):
-        return None
-    text = f"{schema.get('description') or ''} {variation.tool.description}"
+def _meaning(variation: Variation, name: str, *, rows: Sequence[dict[str, Any]]) -> tuple[str, str]:
+    """The field of the rows that a parameter is about, and how; empty for none."""
+    schema: Any = variation.tool.properties.get(name)
     stem = re.sub(r"^(min|max)(imum)?_|_(min|max)$", "", name)
-    fields = [field for field in rows[0] if field in (name, stem)]
+    fields = [field for field in rows[0] if field in (name, stem)] if rows and is_dict(schema) else []
     if not fields:
-        return None
-    if is_number(variation.arguments[name]):
-        if re.match(r"min", name) or (_LEAST.search(text) and not _UP_TO.search(text)):
-            return fields[0], "least"
-        if re.match(r"max", name) or (_UP_TO.search(text) and not _LEAST.search(text)):
-            return fields[0], "most"
-        return None
-    return (fields[0], "equal") if name == fields[0] else None
-
-
-def _always(variation: Variation, name: str, field: str) -> bool:
-    """True if the parameter's value is among the field's values in the world or in its enum."""
-    schema = variation.tool.properties[name]
+        return "", ""
     value = variation.arguments[name]
-    there = {
-        candidate
-        for column, values in variation.base_state.columns.items()
-        if column.endswith(f"/{field}")
-        for candidate in values
+    if is_number(value):
+        text = f"{schema.get('description') or ''} {variation.tool.description}"
+        least, most = (bool(pattern.search(text)) for pattern in (_LEAST, _UP_TO))
+        is_least, is_most = name.startswith("min") or (least and not most), name.startswith("max") or most > least
+        return (fields[0], "least" if is_least else "most") if is_least or is_most else ("", "")
+    # The value must be among the field's values in the world or in its enum.
+    columns = variation.base_state.columns.items()
+    there = [item for column, values in columns if column.endswith(f"/{fields[0]}") for item in values]
+    is_text = name == fields[0] and isinstance(value, str) and value.casefold() not in _ALL
+    return (fields[0], "equal") if is_text and value in [*there, *(schema.get("enum") or ())] else ("", "")
+
+
+def _wrong(ctx: AuditContext, variation: Variation, title: str, relation: str, **fields: Any) -> Finding | None:
+    """Returns a finding for the call after a look at its world; the world is absent where it cannot be seen."""
+    common = {
+        "expected": f"what the parameter asks for: {variation.arguments}",
+        "teaches": "that query parameters do not matter",
     }
-    return value in there or value in (schema.get("enum") or ())
-
-
-def _wrong(
-    ctx: AuditContext, variation: Variation, title: str, *, relation: str, data: Any, observed: Any
-) -> Finding | None:
-    return ctx.finding(
-        title,
-        _seeing(variation),
-        relation=f"{HERE}{relation}",
-        marks=("call",),
-        data=data,
-        minimise=0,
-        expected=f"what the parameter asks for: {variation.arguments}",
-        observed=observed,
-        teaches="that query parameters do not matter",
-    )
+    probe = Probe((*variation.base_state.head, _WORLD, variation.op.marked("call")))
+    return ctx.finding(title, probe, relation=HERE + relation, marks=("call",), minimise=0, **common | fields)
