@@ -93,20 +93,19 @@ def units_in(text: str) -> set[tuple[str, str]]:
 
 def may_be(factor: float, name: str, description: str, *, slot: str) -> bool:
     """True if a place may move by that multiple of a parameter: it counts in a smaller unit, or something else."""
-    unit = unit_of(name) or unit_of(description, words=True)
+    kind, unit = unit_of(name) or unit_of(description, words=True) or ("", "")
     field = slot.rpartition("/")[2]
-    if unit is None:
-        return True
-    if unit[0] == "count":
+    if kind == "count":
         other_unit = re.search(r"dozen|pallet|box|pack|case|per piece|each", description, re.IGNORECASE)
         return other_unit is not None or _AMOUNTS.search(field) is not None or factor != int(factor)
-    if unit[1] not in _FACTORS or (unit_of(field) or unit) != unit:
+    if unit not in _FACTORS or (unit_of(field) or (kind, unit)) != (kind, unit):
         return True
-    known: set[float] = {10, 12, 24, 60, 100, 144, 1000, 1440, 3600, 10_000, 60_000, 86_400, 3_600_000}
-    known |= {round(1 / number, 6) for number in known}
-    if round(abs(factor), 6) not in known:
-        return True  # No unit lies there: a price, a rate.
-    return abs(factor) in _FACTORS[unit[1]] and field != name
+    # Elsewhere lies no unit: a price, a rate.
+    is_unit = any(round(abs(factor), 6) in (number, round(1 / number, 6)) for number in _RATIOS)
+    return not is_unit or (abs(factor) in _FACTORS[unit] and field != name)
+
+
+_RATIOS = (10, 12, 24, 60, 100, 144, 1000, 1440, 3600, 10_000, 60_000, 86_400, 3_600_000)
 
 
 def rate_of(text: str, name: str) -> float | None:

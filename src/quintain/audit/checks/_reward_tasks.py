@@ -14,7 +14,7 @@ from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.probe import Op, Probe, answer, number, reset, score
 
-from ._reward_acts import names, scalars, submits
+from ._reward_acts import giving, names, scalars, submits
 from ._reward_facts import facts
 
 HOLLOW = (
@@ -78,87 +78,58 @@ def attempts(own: str, other_values: Sequence[str], prompt: str) -> Iterator[Att
         other_values: Right answers of other tasks.
         prompt: The task's prompt.
     """
-    strange = [text for text in dict.fromkeys(other_values) if not alike(text, own) and not same_words(text, own)]
-    every: list[Attempt] = [] if _bare(own) in _NOTHING else [Attempt("hollow", text) for text in HOLLOW]
-    every += [Attempt("forged", text) for text in FORGED] + [Attempt("spoken", text) for text in SPOKEN]
-    every += [Attempt("plain", text) for text in PLAIN]
-    every += [Attempt("other", text) for text in strange[:12]]
-    if own.strip():
-        every += [Attempt("number", text) for text in _far(own)]
-    if own.strip() and _is_short(own):
-        every += [*_joined(own, strange[:12]), *_denied(own), *_parts(own)]
+    strange = [text for text in dict.fromkeys(other_values) if not alike(text, own) and not same_words(text, own)][:12]
+    every: dict[str, list[str]] = {
+        "hollow": [] if _bare(own) in _NOTHING else list(HOLLOW), "forged": list(FORGED), "spoken": list(SPOKEN),
+        # "42" is what "So it is 42." says.
+        "plain": [text for text in PLAIN if not same_words(text, own)], "other": strange,
+        "number": list(_far(own)),
+    }  # fmt: skip
+    # A short answer has no text around it from which a scorer would extract the relevant part.
+    if own.strip() and len(own.split()) <= 4 and not any(sign in own for sign in ("\\", "<", "#", ":", "\n", "{", "[")):
+        half, text = len(strange) // 2, own.strip()
+        # It stands in the middle: neither the first nor the last of what is named.
+        named = [*strange[:half], own, *strange[half:]]
+        every["joined"] = [between.join(named) for between in (" ", ", ", "\n")] if half else []
+        every["negated"] = [f"not {own}", f"The answer is not {own}."]
+        every["negated"].append(f"It is certainly not {own}, it is something else.")
+        every["negated"] += [_FLIPPED[text.lower()]] if text.lower() in _FLIPPED else []
+        # "B) Paris" may be called "B".
+        if numeric(own) is None and len(text) >= 2 and len(text.split()[0].strip("().:")) >= 2:
+            every["case"] = [text[:1], text[-1:], text[: max(1, len(text) // 4)]]
     if _WORKED_OUT.search(own) and re.fullmatch(r"[\d\s.()+*/^-]+", own):
-        every += [Attempt("copied", number) for number in dict.fromkeys(_NUMBER.findall(prompt))][:12]
-    every += [Attempt("named", _FIELD.sub(r"\1: \1", own))] if len(_FIELD.findall(own)) >= 2 else []
-    if prompt and not contains(prompt, own):
-        every.append(Attempt("echo", prompt))
-    for attempt in every:
-        if attempt.kind == "plain" and same_words(attempt.text, own):
-            continue  # "42" is what "So it is 42." says.
-        held = attempt.kind in ("joined", "negated") or not contains(attempt.text, own)
-        if held and not alike(attempt.text, own) and not _both_true(attempt.text, own):
-            yield attempt
+        every["copied"] = list(dict.fromkeys(_NUMBER.findall(prompt)))[:12]
+    every["named"] = [_FIELD.sub(r"\1: \1", own)] if len(_FIELD.findall(own)) >= 2 else []
+    every["echo"] = [prompt] if prompt else []
+    for kind, texts in every.items():
+        for text in texts:
+            held = kind in ("joined", "negated") or not contains(text, own)
+            # A scorer may equate words that both say yes, or both say no.
+            same = any({_bare(text), _bare(own)} <= alike_ones for alike_ones in _YES)
+            if held and not alike(text, own) and not same:
+                yield Attempt(kind, text)
 
 
-_NOTHING = frozenset(
-    ("none", "no", "null", "nan", "na", "unknown", "nothing", "empty", "0", "false", "undefined", "inf")
-)
+_FLIPPED = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
+
+
+_NOTHING = names("none no null nan na unknown nothing empty 0 false undefined inf")
 _YES = (
     names("yes true 1 y t correct ok success passed done valid right"),
     names("no false 0 n f incorrect none failed invalid wrong"),
 )
 
 
-def _both_true(first: str, second: str) -> bool:
-    """True if both say yes, or both say no, in words that a scorer may equate."""
-    return any(_bare(first) in alike_ones and _bare(second) in alike_ones for alike_ones in _YES)
-
-
-def _is_short(own: str) -> bool:
-    """True if an answer has no surrounding text from which a scorer would extract the relevant part."""
-    return len(own.split()) <= 4 and not any(sign in own for sign in ("\\", "<", "#", ":", "\n", "{", "["))
-
-
-def _joined(own: str, strange: Sequence[str]) -> list[Attempt]:
-    """Own stands in the middle: neither the first nor the last of what is named."""
-    half = len(strange) // 2
-    stated = [*strange[:half], own, *strange[half:]]
-    return [Attempt("joined", between.join(stated)) for between in (" ", ", ", "\n")] if half else []
-
-
-def _denied(own: str) -> list[Attempt]:
-    flipped = {"yes": "no", "no": "yes", "true": "false", "false": "true"}.get(own.strip().lower())
-    stated = [f"not {own}", f"The answer is not {own}.", f"It is certainly not {own}, it is something else."]
-    return [Attempt("negated", text) for text in ([*stated, flipped] if flipped else stated)]
-
-
 def _far(own: str) -> Iterator[str]:
-    value = numeric(own)
+    value = numeric(own) if own.strip() else None
     if value is None:
         return
-    far = (
-        value + 1000,
-        value * 10 + 7,
-        value * 2 + 1,
-        -value if value else 5,
-        value + 1 if abs(value) < 50 else value * 1.5,
-    )
-    for item in far:
+    near = value + 1 if abs(value) < 50 else value * 1.5
+    for item in (value + 1000, value * 10 + 7, value * 2 + 1, -value if value else 5, near):
         if abs(item - value) > 0.2 * max(1.0, abs(value)):
             yield f"{item:g}" if abs(item) < 1e6 else repr(item)
-    if value == int(value) and re.fullmatch(r"-?\d+", own.strip()):
-        yield from (f"{own.strip()}7", f"9{own.strip()}") if value >= 0 else ()
-
-
-def _parts(own: str) -> list[Attempt]:
-    if numeric(own) is not None or len(own.strip()) < 2:
-        return []
-    text = own.strip()
-    said = text.split()
-    if len(said[0].strip("().:")) < 2:
-        return []  # "B) Paris" may be called "B".
-    parts = [text[:1], text[-1:], text[: max(1, len(text) // 4)]]
-    return [Attempt("case", part) for part in parts]
+    if value >= 0 and re.fullmatch(r"-?\d+", own.strip()):
+        yield from (f"{own.strip()}7", f"9{own.strip()}")
 
 
 _ONES = (
@@ -224,44 +195,38 @@ def contains(text: str, own: str) -> bool:
 
 def gold_of(hidden: Any) -> str | None:
     """The right answer among hidden things: the only scalar, or the one that is called so."""
-    if is_dict(hidden):
-        for name in ("answer", "gold", "target", "reference", "expected", "solution", "label", "truth", "ground_truth"):
-            item = hidden.get(name)
-            if isinstance(item, str) or is_number(item):
-                return str(item)
-        found = scalars(hidden)
-        return str(found[0]) if len(found) == 1 else None
-    if is_list(hidden):
-        return str(hidden[0]) if len(hidden) == 1 and not is_list(hidden[0]) and not is_dict(hidden[0]) else None
-    return None if hidden is None else str(hidden)
+    named = [hidden.get(name) for name in _GOLD] if is_dict(hidden) else []
+    said = [item for item in named if isinstance(item, str) or is_number(item)]
+    if not said and is_list(hidden):
+        said = [item for item in hidden if not is_list(item) and not is_dict(item)] if len(hidden) == 1 else []
+        return str(said[0]) if said else None
+    found = said[:1] or scalars(hidden)
+    return str(found[0]) if len(found) == 1 else None
+
+
+_GOLD = ("answer", "gold", "target", "reference", "expected", "solution", "label", "truth", "ground_truth")
 
 
 class Question(msgspec.Struct, frozen=True):
     """A task that is solved by saying something.
 
     Attributes:
-        before: Ops that come before the words.
-        say: The op that says the right ones.
+        say: The op that says the right words.
         key: The argument that holds the words, where they are handed in by a call.
         own: The right answer.
         full: What it is paid.
-        floor: What is paid without a word.
     """
 
     task: str
     prompt: str
-    before: tuple[Op, ...]
     say: Op
     key: str
     own: str
     full: float
-    floor: float | None
 
     def saying(self, text: str) -> Op:
-        """The op that says something else; as a number where the right answer is handed in as one."""
-        if not self.key:
-            return msgspec.structs.replace(self.say, value=text)
-        return msgspec.structs.replace(self.say, value=self.say.value | {self.key: text})
+        """Returns the op that says something else."""
+        return giving(self.say, **{self.key: text}) if self.key else msgspec.structs.replace(self.say, value=text)
 
 
 def asked(ctx: AuditContext, most: int) -> list[Question]:
@@ -273,47 +238,29 @@ def asked(ctx: AuditContext, most: int) -> list[Question]:
 
 def _asked(ctx: AuditContext, tasks: Sequence[str]) -> list[Question]:
     found = [(task, *way) for task in tasks if (way := _way(ctx, task)) is not None]
-    has_prompt = {"prompt"} <= ctx.offers
-    probes = [
-        Probe(
-            (
-                reset(task, on="b"),
-                score(on="b", mark="floor"),
-                *((Op("prompt", name=task, mark="prompt"),) if has_prompt else ()),
-                reset(task, mark="first"),
-                say,
-                score(),
-            )
-        )
-        for task, say, _, _ in found
-    ]
+    looks = {task: [Op("prompt", name=task, mark="first")] if "prompt" in ctx.offers else [] for task in tasks}
+    begins = {task: [reset(task, on="b"), score(on="b", mark="floor"), reset(task, mark="start")] for task in tasks}
+    probes = [Probe((*begins[task], *looks[task], say, score())) for task, say, _, _ in found]
+    mark = "first" if "prompt" in ctx.offers else "start"
     known: list[Question] = []
     for (task, say, key, own), record in zip(found, ctx.play_all(probes), strict=True):
-        paid = number(record.at("score"))
+        paid, floor, first = number(record.at("score")), number(record.at("floor")), record.at(mark).value
         solved = facts(ctx)[task].full if ctx.oracle(task) else paid
-        if paid is None or paid <= 0 or solved is None or paid < solved - 1e-9:
-            continue
-        first = record.at("prompt" if has_prompt else "first").value
-        floor = number(record.at("floor"))
-        if floor is None or floor < paid - 1e-9:
-            text = first if isinstance(first, str) else ""
-            known.append(Question(task, text, (), say, key, own, paid, floor))
+        is_right = paid is not None and solved is not None and paid > 0 and paid >= solved - 1e-9
+        if paid is not None and is_right and (floor is None or floor < paid - 1e-9):
+            known.append(Question(task, first if isinstance(first, str) else "", say, key, own, paid))
     return known
 
 
 def _way(ctx: AuditContext, task: str) -> tuple[Op, str, str] | None:
     """The op that says the answer, the argument that holds it, and the answer."""
-    ops = ctx.oracle(task)
-    if ops:
-        last = ops[-1]
-        if last.do == "answer":
-            return last, "", str(last.value)
-        if submits(last):
-            texts = [(name, item) for name, item in last.value.items() if isinstance(item, str | int | float)]
-            if len(texts) == 1:
-                return last, texts[0][0], str(texts[0][1])
-        return None
-    if "hidden" in ctx.offers and "answer" in ctx.offers:
+    if ops := ctx.oracle(task):
+        if ops[-1].do == "answer":
+            return ops[-1], "", str(ops[-1].value)
+        given = ops[-1].value.items() if submits(ops[-1]) else ()
+        texts = [(name, str(item)) for name, item in given if isinstance(item, str | int | float)]
+        return (ops[-1], *texts[0]) if len(texts) == 1 else None
+    if {"hidden", "answer"} <= ctx.offers:
         seen = ctx.play(reset(task), Op("hidden", name=task, mark="hidden")).at("hidden")
         gold = gold_of(seen.value) if seen.fine else None
         return (answer(gold), "", gold) if gold else None
