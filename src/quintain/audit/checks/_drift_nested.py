@@ -18,9 +18,8 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
-from ._drift_words import rows_of
+from ._drift_words import rows_of, show
 
-HERE = f"{__name__}:"
 _RANKED = re.compile(
     r"best|top\b|nearest|closest|similar|fuzzy|relevan|recommend|suggest|semantic|random|sample|page", re.IGNORECASE
 )
@@ -69,17 +68,12 @@ def unread(ctx: AuditContext) -> Iterator[Finding | None]:
             ctx.count_comparisons()
             record = ctx.play_probe(probe)
             if of_another([record], Evidence("", data=name)):
-                yield ctx.finding(
-                    f"{known.op.name} shows the rows of another {name} when it cannot read the given one",
-                    probe,
-                    relation=f"{HERE}of_another",
-                    marks=("one", "other", "call"),
-                    data=name,
-                    minimise=0,
-                    expected="an error, or no rows",
+                yield show(
+                    ctx, f"{known.op.name} shows the rows of another {name} when it cannot read the given one",
+                    of_another, probe, marks=("one", "other", "call"), data=name, expected="an error, or no rows",
                     observed=sorted({str(item) for item in _fields(record, "call", name)})[:4],
                     teaches="that the shown rows match the query",
-                )
+                )  # fmt: skip
                 break
 
 

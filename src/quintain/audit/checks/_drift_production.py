@@ -15,9 +15,8 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset, same
 from quintain.audit.kernel.registry import relation
 
-from ._drift_words import form_of, promised_order
+from ._drift_words import form_of, promised_order, show
 
-HERE = f"{__name__}:"
 KINDS: dict[str, dict[str, str]] = {
     "time": {
         "ms": r"milliseconds?|ms|millis", "seconds": r"seconds?|secs?", "minutes": r"minutes?|mins?",
@@ -188,18 +187,11 @@ def units(ctx: AuditContext) -> Iterator[Finding | None]:
         raise NotChecked("no tools")
     ctx.count_comparisons(len(tools))
     for tool, name, first, second in contradictions(tools):
-        yield ctx.finding(
-            f"{name} of {tool} is described in {second}",
-            probe,
-            relation=f"{HERE}contradicts",
-            marks=("tools",),
-            data=[tool, name, first, second],
-            minimise=0,
-            part="H",
-            expected=first,
-            observed=second,
+        yield show(
+            ctx, f"{name} of {tool} is described in {second}", contradicts, probe, marks=("tools",),
+            data=[tool, name, first, second], part="H", expected=first, observed=second,
             teaches="amounts in a unit that the tool does not take",
-        )
+        )  # fmt: skip
 
 
 @relation
@@ -226,17 +218,11 @@ def production(ctx: AuditContext) -> Iterator[Finding | None]:
         raise NotChecked("production() gives no tools")
     ctx.count_comparisons(len({tool["name"] for tool in (*record.at("tools").value, *real["tools"])}))
     for what, (expected, observed) in _declared(record):
-        yield ctx.finding(
-            f"{what} is not as in production",
-            probe,
-            relation=f"{__name__}:declared_otherwise",
-            marks=("tools", "production"),
-            data=what,
-            part="H",
-            expected=expected,
-            observed=observed,
-            teaches="an action that production lacks or handles differently",
-        )
+        yield show(
+            ctx, f"{what} is not as in production", declared_otherwise, probe, marks=("tools", "production"), data=what,
+            part="H", expected=expected, observed=observed,
+            teaches="an action that production lacks or handles differently", minimise=40,
+        )  # fmt: skip
 
 
 def _declared(record: Record) -> Iterator[tuple[str, tuple[Any, Any]]]:
@@ -269,7 +255,8 @@ def _differences(own_fields: dict[str, Any], other_fields: dict[str, Any]) -> It
                 if first is None or second is None:
                     yield f"parameter {parameter} of {name}", (second, first)
                     break
-                if left != right and not (field == "enum" and _same_set(left, right)):
+                are_sets = is_list(left) and is_list(right) and sorted(map(str, left)) == sorted(map(str, right))
+                if left != right and not (field == "enum" and are_sets):
                     yield f"{field} of {parameter} of {name}", (right, left)
                 if _at_odds(first, second):
                     yield f"unit of {parameter} of {name}", (_words(second), _words(first))
@@ -292,10 +279,6 @@ def _words(schema: Any) -> str:
     return str(schema.get("description") or "") if is_dict(schema) else ""
 
 
-def _same_set(first: Any, second: Any) -> bool:
-    return is_list(first) and is_list(second) and sorted(map(str, first)) == sorted(map(str, second))
-
-
 def _schema(tool: dict[str, Any]) -> dict[str, Any]:
     schema: Any = tool.get("parameters") or tool.get("inputSchema") or {}
     if schema and "properties" not in schema and "type" not in schema:
@@ -311,16 +294,11 @@ def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
         probe = Probe((reset(ctx.tasks[0]), call(name, arguments, mark="call")))
         record = ctx.play_probe(probe)
         if shape_differs([record], Evidence("", data=answer)):
-            yield ctx.finding(
-                f"{name} answers in another form than production",
-                probe,
-                relation=f"{__name__}:shape_differs",
-                marks=("call",),
-                data=answer,
-                expected=answer,
-                observed=record.at("call").value,
-                teaches="to read answers that production does not give",
-            )
+            yield show(
+                ctx, f"{name} answers in another form than production", shape_differs, probe, data=answer,
+                expected=answer, observed=record.at("call").value,
+                teaches="to read answers that production does not give", minimise=40,
+            )  # fmt: skip
 
 
 # --- what does not depend on the world ---
@@ -380,17 +358,10 @@ def counted(ctx: AuditContext) -> Iterator[Finding | None]:
         odd = [where for where in places if records and turned(records, Evidence("", data=[where, answer]))]
         for where in odd[:1]:
             reported.add(name)
-            yield ctx.finding(
-                f"{name} gives {where.strip('/')} turned round, or in another unit than production",
-                *probes,
-                relation=f"{__name__}:turned",
-                marks=("call",),
-                data=[where, answer],
-                minimise=0,
-                expected=answer,
-                observed=records[0].at("call").value,
-                teaches=TEACHES,
-            )
+            yield show(
+                ctx, f"{name} gives {where.strip('/')} turned round, or in another unit than production", turned,
+                *probes, data=[where, answer], expected=answer, observed=records[0].at("call").value, teaches=TEACHES,
+            )  # fmt: skip
 
 
 # --- what is reckoned from numbers alone ---
@@ -437,17 +408,10 @@ def _reckoned(ctx: AuditContext, pairs: Sequence[Any]) -> Iterator[Finding]:
         if not is_enough or not reckoned_otherwise(ctx.play_all(played), Evidence("", data=data)):
             continue
         name, arguments, answer = calls[wrong[0]]
-        finding = ctx.finding(
-            f"{name} reckons otherwise than production",
-            *played,
-            relation=f"{__name__}:reckoned_otherwise",
-            marks=("call",),
-            data=data,
-            minimise=0,
-            expected={"arguments": arguments, "answer": answer},
-            observed=answers[wrong[0]],
-            teaches=TEACHES,
-        )
+        finding = show(
+            ctx, f"{name} reckons otherwise than production", reckoned_otherwise, *played, data=data,
+            expected={"arguments": arguments, "answer": answer}, observed=answers[wrong[0]], teaches=TEACHES,
+        )  # fmt: skip
         if finding is not None:
             yield finding
 

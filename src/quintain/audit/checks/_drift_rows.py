@@ -19,10 +19,10 @@ from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, same
-from quintain.audit.kernel.registry import relation
+from quintain.audit.kernel.registry import Relation, relation
 
 from ._drift_told import called
-from ._drift_words import promised_order, rows_of
+from ._drift_words import promised_order, rows_of, show
 from ._same_scripts import seems_to_read
 
 MAX_CALLS = 6
@@ -185,21 +185,17 @@ def _written(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | No
     lists = [*groups.values(), *([reset(one.task), *one.before, _WAS, one.op.marked("")] for one in known)]
     probes = [Probe((*ops, _LOOK)) for ops in lists]
     ctx.count_comparisons(len(probes))
-    found = (
-        ctx.finding(
-            f"{tool} declares to write {', '.join(data['writes']) or 'nothing'}, and writes elsewhere",
-            probe,
-            relation=f"{HERE}writes_more",
-            marks=("was", "look"),
-            data=data,
-            expected=data["writes"],
-            observed=sorted({re.sub(r"/[^/]*/?", ".", path, count=1).strip(".") for path in paths}),
-            teaches="that a tool has effects that production's does not have",
-        )
-        for probe, record in zip(probes, ctx.play_all(probes), strict=True)
-        if (paths := _beyond(record, Evidence("", (), data, ctx.volatile)))
-    )
-    return next(filter(None, found), None)
+    for probe, record in zip(probes, ctx.play_all(probes), strict=True):
+        paths = _beyond(record, Evidence("", (), data, ctx.volatile))
+        fields = {re.sub(r"/[^/]*/?", ".", path, count=1).strip(".") for path in paths}
+        finding = show(
+            ctx, f"{tool} declares to write {', '.join(data['writes']) or 'nothing'}, and writes elsewhere",
+            writes_more, probe, marks=("was", "look"), data=data, expected=data["writes"], observed=sorted(fields),
+            teaches="that a tool has effects that production's does not have", minimise=40,
+        ) if paths else None  # fmt: skip
+        if finding is not None:
+            return finding
+    return None
 
 
 def _read(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | None:
@@ -217,16 +213,13 @@ def _read(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | None:
         # The clock and the random stream have no names, so a result may depend on them.
         is_later = any(path.startswith("shared/") and not path.startswith("shared/counters") for path in paths)
         if not is_later and reads_more([record], Evidence("", (), data, ctx.volatile)):
-            return ctx.finding(
-                f"{tool} shows what {one.op.name} changed outside of all that {tool} declares to read",
-                probe,
-                relation=f"{HERE}reads_more",
-                marks=("first", "again", "was", "look", "after"),
-                data=data,
+            return show(
+                ctx, f"{tool} shows what {one.op.name} changed outside of all that {tool} declares to read", reads_more,
+                probe, marks=("first", "again", "was", "look", "after"), data=data,
                 expected={"reads": data["reads"], "result": record.at("again").value},
                 observed={"changed": [*paths][:6], "result": record.at("after").value},
-                teaches="results that depend on more than in production",
-            )
+                teaches="results that depend on more than in production", minimise=40,
+            )  # fmt: skip
     return None
 
 
@@ -244,17 +237,12 @@ def _ordered(ctx: AuditContext, tool: str, order: str) -> Finding | None:
             continue
         look = (_WORLD,) if "state" in ctx.offers else ()
         names = [term.partition(" ")[0] for term in order.split(", ")]
-        return ctx.finding(
-            f"{tool} declares the order {order}, and its rows are not in it",
-            Probe((*variation.base_state.head, *look, variation.op.marked("call"))),
-            relation=f"{HERE}unordered",
-            marks=("call",),
-            data=order,
-            minimise=0,
-            expected=order,
+        return show(
+            ctx, f"{tool} declares the order {order}, and its rows are not in it", unordered,
+            Probe((*variation.base_state.head, *look, variation.op.marked("call"))), data=order, expected=order,
             observed=[[row.get(name) for name in names] for row in (joined(value, tables) or [])[:12]],
             teaches="to take the first row for the wanted one when it is another",
-        )
+        )  # fmt: skip
     return None
 
 
@@ -263,16 +251,9 @@ def _declared_filter(ctx: AuditContext, tool: str, name: str, *, column: str) ->
     for case, probe in _cases(ctx, base, name, column=column) if base is not None else ():
         ctx.count_comparisons()
         how, rows = _misfiltered(ctx.play_probe(probe), case)
-        finding = ctx.finding(
-            f"{tool} {how.format(name)}",
-            probe,
-            relation=f"{HERE}misfiltered",
-            marks=("whole", "call"),
-            data=case | {"how": how},
-            minimise=0,
-            class_="silent_default",
-            expected={name: case["value"]},
-            observed=rows,
+        finding = show(
+            ctx, f"{tool} {how.format(name)}", misfiltered, probe, marks=("whole", "call"), data=case | {"how": how},
+            class_="silent_default", expected={name: case["value"]}, observed=rows,
             teaches="that query parameters do not matter",
         ) if how else None  # fmt: skip
         if finding is not None:
@@ -442,11 +423,9 @@ def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
         if fields and all(breaks_order(rows, name, wanted) for name in fields):
             reported.add(tool)
             yield _wrong(
-                ctx, variation, f"{tool} promises {wanted} order, but its rows are not so by {fields[0]}", "unsorted",
-                data={"field": fields[0], "order": wanted},
-                part="H",
-                expected=f"{wanted} {fields[0]}",
-                observed=[row.get(fields[0]) for row in rows[:12]],
+                ctx, variation, f"{tool} promises {wanted} order, but its rows are not so by {fields[0]}",
+                relation=unsorted, data={"field": fields[0], "order": wanted}, part="H",
+                expected=f"{wanted} {fields[0]}", observed=[row.get(fields[0]) for row in rows[:12]],
                 teaches="to take the first row for the wanted one when it is another",
             )  # fmt: skip
 
@@ -484,12 +463,14 @@ def _filtered(ctx: AuditContext, variation: Variation, name: str, *, rows: list[
     count = len(rows_of(variation.seen.value) or ())
     if LIMITS.match(name) and is_number(value) and 0 <= value < count:
         shown: dict[str, Any] = {name: value, "rows": count}
-        return _wrong(ctx, variation, f"{tool} gives more rows than its {name}", "too_many", data=name, observed=shown)
+        return _wrong(
+            ctx, variation, f"{tool} gives more rows than its {name}", relation=too_many, data=name, observed=shown
+        )
     field, how = _meaning(variation, name, rows=rows)
     wrong = _outside(rows, field, how, value=value) if field else []
     title = f"{tool} gives rows that its {name} leaves out"
     data, shown = {"field": field, "how": how, "name": name}, {name: value, field: wrong[:6]}
-    return _wrong(ctx, variation, title, "outside", data=data, observed=shown) if wrong else None
+    return _wrong(ctx, variation, title, relation=outside, data=data, observed=shown) if wrong else None
 
 
 def _meaning(variation: Variation, name: str, *, rows: Sequence[dict[str, Any]]) -> tuple[str, str]:
@@ -512,11 +493,9 @@ def _meaning(variation: Variation, name: str, *, rows: Sequence[dict[str, Any]])
     return (fields[0], "equal") if is_text and value in [*there, *(schema.get("enum") or ())] else ("", "")
 
 
-def _wrong(ctx: AuditContext, variation: Variation, title: str, relation: str, **fields: Any) -> Finding | None:
+def _wrong(ctx: AuditContext, variation: Variation, title: str, *, relation: Relation, **fields: Any) -> Finding | None:
     """Returns a finding for the call after a look at its world; the world is absent where it cannot be seen."""
-    common = {
-        "expected": f"what the parameter asks for: {variation.arguments}",
-        "teaches": "that query parameters do not matter",
-    }
+    common = {"expected": f"what the parameter asks for: {variation.arguments}"}
+    common |= {"teaches": "that query parameters do not matter"}
     probe = Probe((*variation.base_state.head, _WORLD, variation.op.marked("call")))
-    return ctx.finding(title, probe, relation=HERE + relation, marks=("call",), minimise=0, **common | fields)
+    return show(ctx, title, relation, probe, **common | fields)

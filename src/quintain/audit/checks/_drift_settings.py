@@ -25,6 +25,7 @@ from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, same
 from quintain.audit.kernel.registry import relation
 
 from ._drift_told import called
+from ._drift_words import show
 from ._reward_acts import only_reads, words
 
 _DOES: dict[str, Callable[[float, float], float]] = {
@@ -89,21 +90,15 @@ def sums(ctx: AuditContext) -> Iterator[Finding | None]:
             for pair, got in zip(calls, numbers, strict=True)
             if got is not None and _far(got, pair[1], digits)
         ]
-        findings = (
-            ctx.finding(
-                f"{tool.name} does not compute what it says: {' '.join(map(str, op.value.values()))}",
-                Probe((reset(ctx.tasks[0]), op.marked("call"))),
-                relation=f"{HERE}miscomputes",
-                marks=("call",),
-                data={"result": result, "digits": digits},
-                minimise=0,
-                expected=result,
-                observed=got,
-                teaches="wrong arithmetic",
-            )
-            for op, result, got in wrong
-        )
-        yield next(filter(None, findings), None)
+        for op, result, got in wrong:
+            said, probe = " ".join(map(str, op.value.values())), Probe((reset(ctx.tasks[0]), op.marked("call")))
+            finding = show(
+                ctx, f"{tool.name} does not compute what it says: {said}", miscomputes, probe,
+                data={"result": result, "digits": digits}, expected=result, observed=got, teaches="wrong arithmetic",
+            )  # fmt: skip
+            if finding is not None:
+                yield finding
+                break
 
 
 def calls_of(tool: ToolSpec) -> Iterator[tuple[Op, float]]:
@@ -114,15 +109,12 @@ def calls_of(tool: ToolSpec) -> Iterator[tuple[Op, float]]:
     numbers = [name for name, kind in kinds.items() if kind in ("number", "integer")]
     words = [name for name, kind in kinds.items() if kind == "string"]
     if len(numbers) == 2 and len(words) <= 1 and len(kinds) == len(numbers) + len(words):
-        yield from _binary(tool, _in_order(numbers), words, is_whole="integer" in kinds.values())
+        order = next((pair for pair in _ORDERED if {*pair} == {name.lower() for name in numbers}), ())
+        ordered = sorted(numbers, key=lambda name: order.index(name.lower())) if order else numbers
+        yield from _binary(tool, ordered, words, is_whole="integer" in kinds.values())
     is_about = _ABOUT.search(f"{tool.name} {tool.description}")
     if [*kinds] == words[:1] and is_about and re.search(r"expr|formula|calc|equation|sum", f"{words[0]} {tool.name}"):
         yield from ((call(tool.name, {words[0]: text}), float(eval(text))) for text in _SUMS)  # noqa: S307 (ours)
-
-
-def _in_order(names: list[str]) -> list[str]:
-    known = [list(pair) for pair in _ORDERED if {*pair} == {name.lower() for name in names}]
-    return sorted(names, key=lambda name: known[0].index(name.lower())) if known else names
 
 
 def _binary(tool: ToolSpec, numbers: list[str], words: list[str], *, is_whole: bool) -> Iterator[tuple[Op, float]]:
@@ -173,13 +165,11 @@ class Setting(msgspec.Struct, frozen=True):
 
 def _settings(ctx: AuditContext) -> Iterator[Setting]:
     for tool in [spec for spec in ctx.about.tools if not only_reads(ctx, call(spec.name))][:TOOLS]:
-        known = next((known_call for known_call in ctx.discovery.of(tool.name) if known_call.writes is not False), None)
-        if known is None:
-            continue
-        for name, schema in tool.properties.items():
-            values = _values(tool, schema, known.op.value.get(name)) if is_dict(schema) else ()
-            for read in _reads(ctx, known) if len(values) > 1 else ():
-                yield Setting(tool, known, name, values, read)
+        for known in [known for known in ctx.discovery.of(tool.name) if known.writes is not False][:1]:
+            for name, schema in tool.properties.items():
+                values = _values(tool, schema, known.op.value.get(name)) if is_dict(schema) else ()
+                for read in _reads(ctx, known) if len(values) > 1 else ():
+                    yield Setting(tool, known, name, values, read)
 
 
 def _values(tool: ToolSpec, schema: dict[str, Any], known: Any) -> tuple[Any, ...]:
@@ -289,15 +279,11 @@ def _finding(ctx: AuditContext, setting: Setting, seen: dict[tuple[Any, ...], Re
         other = [history for history in right if history[-1] != wrong[-1]][:1]
         three = [*own, *other, wrong]
         if len(three) == 3 and follows_not([seen[history] for history in three], Evidence("", data=data)):
-            return ctx.finding(
+            return show(
+                ctx,
                 f"{setting.tool.name} says that it is done, and {field.strip('/')} is not the given {setting.name}",
-                *map(setting.probe, three),
-                relation=f"{HERE}follows_not",
-                marks=("was", "call", "look"),
-                data=data,
-                minimise=0,
-                expected={setting.name: wrong[-1]},
-                observed={"set": list(wrong), field: fine[wrong]},
+                follows_not, *map(setting.probe, three), marks=("was", "call", "look"), data=data,
+                expected={setting.name: wrong[-1]}, observed={"set": list(wrong), field: fine[wrong]},
                 teaches="that the call did what its arguments say",
-            )
+            )  # fmt: skip
     return None

@@ -24,6 +24,7 @@ from quintain.audit.kernel.probe import Op, Probe, Record, call, same
 from quintain.audit.kernel.registry import relation
 
 from ._drift_production import UNITS, at_odds, may_be, rate_of
+from ._drift_words import show
 
 TEACHES = "to ignore tool descriptions"
 _DEFAULT = re.compile(r"\b(?:default(?:s to| is|:)?|by default) [`'\"]?(-?\w+)", re.IGNORECASE)
@@ -60,18 +61,11 @@ def defaults(ctx: AuditContext) -> Iterator[Finding | None]:
             data = {"looks": bool(look)}
             ctx.count_comparisons()
             if defaults_differ(ctx.play_all(probes), Evidence("", data=data, volatile=ctx.volatile)):
-                yield ctx.finding(
-                    f"{tool.name} without {name} does not do what its declared default {value!r} does",
-                    *probes,
-                    relation=f"{HERE}defaults_differ",
-                    marks=("call",),
-                    data=data,
-                    minimise=0,
-                    part="H",
-                    expected=f"the same as with {name}={value!r}",
-                    observed="something else",
-                    teaches=TEACHES,
-                )
+                yield show(
+                    ctx, f"{tool.name} without {name} does not do what its declared default {value!r} does",
+                    defaults_differ, *probes, data=data, part="H", expected=f"the same as with {name}={value!r}",
+                    observed="something else", teaches=TEACHES,
+                )  # fmt: skip
                 break
 
 
@@ -91,7 +85,6 @@ def _defaults(tool: ToolSpec) -> Iterator[tuple[str, Any]]:
             yield name, match[1].lower() == "true"
 
 
-HERE = f"{__name__}:"
 MAX_FINDINGS = 8
 _LIMITED = re.compile(
     r"at most|up to|capped|clamp|no more than|round|limited|maximum|truncat|shorten|partial", re.IGNORECASE
@@ -284,18 +277,12 @@ def series_of(ctx: AuditContext) -> Iterator[Series]:
         for base in [one for one in tried if one.kind == "good"]:
             own = [one for one in tried if one.base_state is base.base_state and one.good == base.good]
             for name in tool.properties:
-                calls = [one for one in own if one.name in ("", name) and _is_said(one.arguments.get(name))]
-                slots = [_without(slots_of(one.changes, one.seen.value), skipped) for one in calls]
+                same = [one for one in own if one.name in ("", name)]
+                calls = [one for one in same if str(one.arguments.get(name)).strip() not in ("", "None", "[]")]
+                found = [slots_of(one.changes, one.seen.value) for one in calls]
+                slots = [{slot: slots[slot] for slot in slots if not {*slot.split("/")} & skipped} for slots in found]
                 if len(calls) > 1:
                     yield Series(name, calls, slots)
-
-
-def _is_said(value: Any) -> bool:
-    return value is not None and value != [] and not (isinstance(value, str) and not value.strip())
-
-
-def _without(slots: Slots, names: set[str]) -> Slots:
-    return {slot: item for slot, item in slots.items() if not {*slot.split("/")} & names}
 
 
 @check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=86)
@@ -331,18 +318,12 @@ def _partly(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
         if len(right) < len(wrong) and not _one_number(wrong):
             continue
         for variation, place, asked in [each for each in wrong if not _excused(slot, each, how=how)][:3]:
-            finding = ctx.finding(
-                f"{variation.tool.name} says that it is done, but does not use the given {name}",
+            finding = show(
+                ctx, f"{variation.tool.name} says that it is done, but does not use the given {name}", left_out,
                 *(one.probe(looks=one.changes is not None) for one in (variation, right[0][0])),
-                relation=f"{HERE}left_out",
-                marks=("call",),
-                data={"name": name, "slot": slot, "how": how},
-                minimise=0,
-                class_="silent_default",
-                expected={name: asked},
-                observed={slot: place},
-                teaches="that the call did what its arguments say",
-            )
+                data={"name": name, "slot": slot, "how": how}, class_="silent_default", expected={name: asked},
+                observed={slot: place}, teaches="that the call did what its arguments say",
+            )  # fmt: skip
             if finding is not None:
                 return finding
     return None
@@ -387,18 +368,12 @@ def _never(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
         for first, second in ((calls[0], calls[-1]), (calls[-1], calls[0])):
             probes, data = (first.probe(looks=True), second.probe(looks=True)), {"name": series.name, "slot": slot}
             if ignores(ctx.play_all(probes), Evidence("", data=data)):
-                return ctx.finding(
-                    f"{first.tool.name} leaves out its {series.name}: the field of that name is always the same",
-                    *probes,
-                    relation=f"{HERE}ignores",
-                    marks=("call",),
-                    data=data,
-                    minimise=0,
-                    class_="silent_default",
-                    expected={series.name: first.arguments[series.name]},
-                    observed=list(found)[:4],
+                return show(
+                    ctx, f"{first.tool.name} leaves out its {series.name}: the field of that name is always the same",
+                    ignores, *probes, data=data, class_="silent_default",
+                    expected={series.name: first.arguments[series.name]}, observed=list(found)[:4],
                     teaches="that arguments do not matter",
-                )
+                )  # fmt: skip
     return None
 
 
@@ -423,17 +398,13 @@ def _multiple(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
     if rate is not None and (_follows(series, rate) or abs(factor) / rate in UNITS):
         return None
     said = "" if rate is None else f", where it says {rate:g}"
-    return ctx.finding(
-        f"{calls[0].tool.name} counts its {series.name} {abs(factor):g} times{said}",
-        *(one.probe(looks=True) for one in calls[:3]),
-        relation=f"{HERE}scaled",
-        marks=("call",),
-        data={"name": series.name, "slot": slot, "factor": factor},
-        minimise=0,
+    return show(
+        ctx, f"{calls[0].tool.name} counts its {series.name} {abs(factor):g} times{said}", scaled,
+        *(one.probe(looks=True) for one in calls[:3]), data={"name": series.name, "slot": slot, "factor": factor},
         expected={series.name: calls[0].arguments[series.name]},
         observed={slot: slots_of(calls[0].changes, None)[slot]},
         teaches="amounts in a unit that production does not have",
-    )
+    )  # fmt: skip
 
 
 def _follows(series: Series, rate: float) -> bool:
@@ -450,15 +421,10 @@ def _another_unit(ctx: AuditContext, series: Series, slot: str, *, variations: l
     units = at_odds(tools, (tool.name, series.name), field, declared=declared)
     if units is None or len({variation.arguments[series.name] for variation in variations}) < 2:
         return None
-    return ctx.finding(
-        f"{tool.name} takes {series.name} in {units[0]}, and counts it as {units[1]} in {field}",
-        Probe((Op("tools", mark="tools"),)),
-        *(variation.probe(looks=True) for variation in variations[:3]),
-        relation=f"{HERE}counts_as",
-        marks=("tools", "call"),
-        data={"name": series.name, "slot": slot, "tool": tool.name, "units": declared},
-        minimise=0,
-        expected={series.name: units[0]},
-        observed={slot: units[1]},
+    return show(
+        ctx, f"{tool.name} takes {series.name} in {units[0]}, and counts it as {units[1]} in {field}", counts_as,
+        Probe((Op("tools", mark="tools"),)), *(variation.probe(looks=True) for variation in variations[:3]),
+        marks=("tools", "call"), data={"name": series.name, "slot": slot, "tool": tool.name, "units": declared},
+        expected={series.name: units[0]}, observed={slot: units[1]},
         teaches="amounts in a unit that the tool does not take",
-    )
+    )  # fmt: skip

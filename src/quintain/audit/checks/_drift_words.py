@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list, parsed
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Source
-from quintain.audit.kernel.probe import OpResult
+from quintain.audit.kernel.probe import OpResult, Probe
+from quintain.audit.kernel.registry import Relation
 
 _KIND = r"(tool|function|action|operation|method|command)"
 UNKNOWN = re.compile(
@@ -40,6 +43,16 @@ def text_of(seen: OpResult) -> str:
     if seen.raised:
         return seen.raised
     return seen.value if isinstance(seen.value, str) else json.dumps(seen.value, ensure_ascii=False, default=str)
+
+
+def show(ctx: AuditContext, title: str, relation: Relation, *probes: Probe, **fields: Any) -> Finding | None:
+    """Proves that a relation holds for probes, which are not made smaller; by default it reads the op "call"."""
+    common: dict[str, Any] = {
+        "marks": ("call",),
+        "minimise": 0,
+        "relation": f"{relation.__module__}:{relation.__name__}",
+    }
+    return ctx.finding(title, *probes, **common | fields)
 
 
 def rows_of(value: Any) -> list[Any] | None:

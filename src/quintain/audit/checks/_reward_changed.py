@@ -82,9 +82,8 @@ def _paid_all_the_same(
     )
     own: Any = {part: solution.ops[place].value[part] for part in change.key.split("|")}
     return claim(
-        ctx, solution, replaced(way, place, way[place].marked("wrong")), f"{name} is paid with {title}", lacks,
-        minimise=20,
-        expected=f"{own}, as the prompt says",
+        ctx, solution, replaced(way, place, way[place].marked("wrong")), title=f"{name} is paid with {title}",
+        lacks=lacks, minimise=20, expected=f"{own}, as the prompt says",
         observed={"arguments": way[place].value, "score": solution.full},
         teaches="that arguments given by the task may be wrong",
     )  # fmt: skip
@@ -123,14 +122,11 @@ def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
         is_open = _SHARED.search(left.prompt)
         yield claim(
             ctx, left, way,
-            f"{name} is paid when {key} is too little in one call and too much in another: the sum alone is asked",
-            lacks,
-            also=[solves(left.task, short), solves(left.task, long)],
-            relation=f"{__name__}:sum_alone",
-            minimise=0,
-            **(weight(left, lacks) if is_open else {"severity": "error", "at_most": "proven"}),
-            expected=f"less than {left.full:g}, as for either of the two wrong numbers alone",
-            observed=both.score,
+            title=f"{name} is paid when {key} is too little in one call and too much in another: "
+            "the sum alone is asked",
+            lacks=lacks, also=[solves(left.task, short), solves(left.task, long)], relation=f"{__name__}:sum_alone",
+            minimise=0, **weight(left, lacks) if is_open else {"severity": "error", "at_most": "proven"},
+            expected=f"less than {left.full:g}, as for either of the two wrong numbers alone", observed=both.score,
             teaches="that the split of a sum does not matter",
         ) if lacks else None  # fmt: skip
 

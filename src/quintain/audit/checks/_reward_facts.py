@@ -76,7 +76,8 @@ def _beyond(ctx: AuditContext) -> dict[str, Fact]:
 
 def _several(ctx: AuditContext, parts: Sequence[Sequence[str]]) -> list[Fact]:
     found: list[Fact] = []
-    for part, record in zip(parts, ctx.play_all([_probe(part) for part in parts]), strict=True):
+    probes = [Probe((ask(f"{__name__}:learn", list(part)),)) for part in parts]
+    for part, record in zip(parts, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
         if seen.fine:
             found += msgspec.convert(seen.value, list[Fact])
@@ -85,10 +86,6 @@ def _several(ctx: AuditContext, parts: Sequence[Sequence[str]]) -> list[Fact]:
         else:
             found.append(Fact("broken", spotless=False))
     return found
-
-
-def _probe(tasks: Sequence[str]) -> Probe:
-    return Probe((ask(f"{__name__}:learn", list(tasks)),))
 
 
 @probe_function

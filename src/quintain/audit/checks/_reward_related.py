@@ -57,11 +57,9 @@ def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
                 writes = {solution.ops[place].name for place in own}
                 marked = [op.marked(f"other {at}") if op.name in writes else op for at, op in enumerate(way)]
                 yield claim(
-                    ctx, solution, marked, f"the same work on another row of {family.table} is paid in full", lacks,
-                    minimise=20,
-                    expected=f"less than {solution.full:g}: the task is about {name}",
-                    observed=run.score,
-                    teaches="the right action on any record",
+                    ctx, solution, marked, title=f"the same work on another row of {family.table} is paid in full",
+                    lacks=lacks, minimise=20, expected=f"less than {solution.full:g}: the task is about {name}",
+                    observed=run.score, teaches="the right action on any record",
                 ) if lacks else None  # fmt: skip
 
 
@@ -157,7 +155,7 @@ _SAKES_TRIED, _EACH = 3, 8
 @check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=39, severity="warning")
 def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution that also destroys other records is paid less."""
-    soft: tuple[Solution, Op, list[Path]] | None = None
+    soft: tuple[Solution, tuple[Op, list[Path]]] | None = None
     for solution in paid_of(ctx, tuple(dict.fromkeys((*kinds(ctx, _TASKS), *ctx.sample_tasks(_TASKS))))[:_TASKS]):
         damages, forbids = _damages(ctx, solution), forbids_more(solution.prompt)
         ways = [(*solution.acts, damage, *solution.answers) for damage in damages]
@@ -173,9 +171,9 @@ def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
         if not grave and hurt and forbids:
             grave = [pair for pair in hurt if pair[0].name in _counted(ctx)]
         if grave:
-            yield _damaged(ctx, solution, *grave[0], at_most="proven", severity="error")
+            yield _damaged(ctx, solution, grave[0], at_most="proven", severity="error")
             return
-        soft = soft or ((solution, *hurt[0]) if hurt else None)
+        soft = soft or ((solution, hurt[0]) if hurt else None)
     if soft is not None:
         yield _damaged(ctx, *soft, at_most="likely", severity="warning")
 
@@ -207,10 +205,11 @@ def _hurt(solution: Solution, run: Run, *, is_forbidden: bool) -> list[Path]:
     return sorted(strange - own)
 
 
-def _damaged(ctx: AuditContext, solution: Solution, damage: Op, rows: list[Path], **sure: Any) -> Finding | None:
+def _damaged(ctx: AuditContext, solution: Solution, hurt: tuple[Op, list[Path]], **sure: Any) -> Finding | None:
+    damage, rows = hurt
     return claim(
         ctx, solution, (*solution.acts, damage.marked("damage"), *solution.answers),
-        "records that have nothing to do with the task are destroyed or made, and the pay is the same",
+        title="records that have nothing to do with the task are destroyed or made, and the pay is the same",
         minimise=0, **sure,
         observed={"score": solution.full, "changed beside": ["/".join(path) for path in rows][:6]},
         teaches="that damage costs nothing",

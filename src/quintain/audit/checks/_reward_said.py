@@ -20,7 +20,7 @@ from quintain.audit.kernel.probe import Record
 from quintain.audit.kernel.registry import relation
 
 from ._drift_told import Series, Slots, called, holds, made_by, series_of, slots_in, slots_of, takes
-from ._drift_words import SAYS
+from ._drift_words import SAYS, show
 from ._reward_acts import is_status, only_reads, words
 from ._reward_sight import LATER
 
@@ -105,7 +105,6 @@ def _words(answer: dict[str, Any], asked: Any) -> set[str]:
     return {word.group().lower() for doubt in (SAYS, _OTHERWISE) for word in doubt.finditer(text)}
 
 
-HERE = f"{__name__}:"
 TEACHES = "that an answer's report of success is enough"
 _DONE = re.compile(r"[a-z]*[^e\W]ed|paid|sent|given|sold|bought|spent|withdrawn|taken|lent")
 _NOT_DONE = {"requested", "expected", "limited", "allowed", "needed", "required", "used", "waited", "skipped", "red"}
@@ -155,18 +154,13 @@ def _unpaid(ctx: AuditContext, series: Series) -> Finding | None:
     if sibling is None:
         return None
     field, tool = stated[0][2], variations[0].tool.name
-    return ctx.finding(
-        f"{tool} answers that its {series.name} is {field}, and nothing in the world depends on it",
+    return show(
+        ctx, f"{tool} answers that its {series.name} is {field}, and nothing in the world depends on it", unpaid,
         *(variation.probe(looks=True) for variation in (*variations[:_LEAST], sibling)),
-        relation=f"{HERE}unpaid",
-        marks=("call",),
-        data={"name": series.name, "field": field},
-        minimise=0,
-        part="S",
+        data={"name": series.name, "field": field}, part="S",
         expected=f"the world shows what {series.name} = {series.asked[0]} does, as it does after {sibling.tool.name}",
-        observed={"answer": variations[0].seen.value, "changes": list(worlds[0])},
-        teaches=TEACHES,
-    )
+        observed={"answer": variations[0].seen.value, "changes": list(worlds[0])}, teaches=TEACHES,
+    )  # fmt: skip
 
 
 def _numbers(slots: Slots) -> dict[str, Any]:
@@ -219,19 +213,12 @@ def _unkept(ctx: AuditContext, series: Series) -> Finding | None:
         said = _said(bad.seen.value, bad.arguments[name])
         good = next((one for one in kept if _said(one.seen.value, one.arguments[name]) == said), None)
         if good is not None:
-            return ctx.finding(
-                f"{bad.tool.name} answers as if it had kept a {name}, and nothing in the world is another one",
-                bad.probe(looks=True),
-                good.probe(looks=True),
-                relation=f"{HERE}unkept",
-                marks=("call",),
-                data=name,
-                minimise=0,
-                part="S",
-                expected="an error, or a trace in the world",
-                observed={"answer": bad.seen.value, "changes": []},
+            return show(
+                ctx, f"{bad.tool.name} answers as if it had kept a {name}, and nothing in the world is another one",
+                unkept, bad.probe(looks=True), good.probe(looks=True), data=name, part="S",
+                expected="an error, or a trace in the world", observed={"answer": bad.seen.value, "changes": []},
                 teaches=TEACHES,
-            )
+            )  # fmt: skip
     return None
 
 

@@ -64,10 +64,9 @@ def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
                 continue
             reported.add(wrong.name)
             yield claim(
-                ctx, solution, way, f"{wrong.name} of a thing that does not exist is paid like the real one", lacks,
-                **weight(solution, lacks, (place,)),
-                expected=f"less than {solution.full:g}; it lacks {places(lacks)}",
-                observed=run.score,
+                ctx, solution, way, title=f"{wrong.name} of a thing that does not exist is paid like the real one",
+                lacks=lacks, **weight(solution, lacks, (place,)),
+                expected=f"less than {solution.full:g}; it lacks {places(lacks)}", observed=run.score,
                 teaches="to make the right call, whether it works or not",
             )  # fmt: skip
 
@@ -101,17 +100,11 @@ def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
             if worked and pays(solution, short) and not pays(solution, wrong):
                 yield ctx.finding(
                     f"{begun[-1].name} is called {len(steps)} times by the solution, and fewer calls are paid as all",
-                    solves(solution.task, begun),
-                    solves(solution.task, spoiled),
-                    relation=PAID_AS,
-                    marks=("score",),
-                    data={"full": solution.full, "paid": ["full", "less"], "works": True},
-                    minimise=0,
-                    part="V",
+                    solves(solution.task, begun), solves(solution.task, spoiled), relation=PAID_AS, marks=("score",),
+                    data={"full": solution.full, "paid": ["full", "less"], "works": True}, minimise=0, part="V",
                     expected=f"less than {solution.full:g}: a further call is judged, a wrong one costs reward",
-                    observed=short.score,
-                    teaches="to stop while ahead",
-                )
+                    observed=short.score, teaches="to stop while ahead",
+                )  # fmt: skip
                 return
 
 
@@ -276,9 +269,8 @@ def _shorter(ctx: AuditContext, solution: Solution, way: tuple[Op, ...]) -> Find
     elif len([op for op in way if op.do == "call"]) >= len(solution.writes):
         return None
     return claim(
-        ctx, solution, way, "a short sequence of calls is paid in full and skips what the solution has to do", lacks,
-        at_most="proven" if solution.sees else "likely",
-        expected=f"under {solution.full:g} without: {places(lacks) or 'the rest'}",
-        observed=run.score,
+        ctx, solution, way, title="a short sequence of calls is paid in full and skips what the solution has to do",
+        lacks=lacks, at_most="proven" if solution.sees else "likely",
+        expected=f"under {solution.full:g} without: {places(lacks) or 'the rest'}", observed=run.score,
         teaches="the short way",
     )  # fmt: skip

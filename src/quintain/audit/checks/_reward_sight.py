@@ -16,6 +16,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, score
 from quintain.audit.kernel.registry import relation
 
+from ._drift_words import show
 from ._reward_acts import (
     Path,
     asked_for,
@@ -102,19 +103,16 @@ def _tried(
         records = ctx.play_all(played(ways, looks))
         for look in looks:
             for path, rule in _moved(look.mark, records, [value, *other_values]):
-                yield ctx.finding(
-                    f"{op.name} says that it worked, does nothing of what it does with another {key}, and is paid",
-                    *played(ways[:1], [look], *solution.ops[place + 1 :], score()),
-                    *played(ways[1:], [look]),
-                    relation=f"{__name__}:without_effect",
-                    marks=("score", look.mark, "done"),
+                yield show(
+                    ctx, f"{op.name} says that it worked, does nothing of what it does with another {key}, and is paid",
+                    without_effect, *played(ways[:1], [look], *solution.ops[place + 1 :], score()),
+                    *played(ways[1:], [look]), marks=("score", look.mark, "done"),
                     data={"full": solution.full, "path": list(path), "rule": rule, "values": [value, *other_values]},
-                    minimise=0,
                     part="V",
                     expected=f"{look.name} shows at {'/'.join(path)} what {key} = {value!r} does, as {other_values} do",
                     observed=f"it is as before, {op.name} answers the same, and the pay is {solution.full:g}",
                     teaches="that a call is enough, whatever its effect",
-                )
+                )  # fmt: skip
                 return
 
 
@@ -255,12 +253,11 @@ def _left_undone(ctx: AuditContext, solution: Solution, name: str, *, way: Seque
         lacks, has = ([[list(path), pair[at]] for path, *pair in undone[:10]] for at in (1, 0))
         return claim(
             ctx, solution, (*way, look.marked("state")),
-            f"{name} is left out, {look.name} shows that nothing of it is done, and that is paid in full", lacks,
-            has=has, minimise=0,
+            title=f"{name} is left out, {look.name} shows that nothing of it is done, and that is paid in full",
+            lacks=lacks, has=has, minimise=0,
             expected=f"less than {solution.full:g}: the task names it, but {look.name} still shows {places(lacks)} as "
             "at the start",
-            observed=solution.full,
-            teaches=f"to leave out {name}",
+            observed=solution.full, teaches=f"to leave out {name}",
         )  # fmt: skip
     return None
 

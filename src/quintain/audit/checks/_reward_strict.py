@@ -123,20 +123,12 @@ def _judged(
         reported.add(variant.said)
         is_grave = run.score <= variant.least + 1e-9
         yield ctx.finding(
-            f"a right solution with {variant.said} is paid less",
-            solves(task, variant.ops),
-            solves(task, ops),
-            relation=PAID_AS,
-            marks=("score",),
-            data={"full": full, "paid": ["less", "full"], "works": True},
-            minimise=0,
-            part="V",
-            severity=variant.severity if is_grave else "warning",
-            at_most=variant.at_most if is_grave else "likely",
-            expected=f"{full:g}, as without",
-            observed=run.score,
+            f"a right solution with {variant.said} is paid less", solves(task, variant.ops), solves(task, ops),
+            relation=PAID_AS, marks=("score",), data={"full": full, "paid": ["less", "full"], "works": True},
+            minimise=0, part="V", severity=variant.severity if is_grave else "warning",
+            at_most=variant.at_most if is_grave else "likely", expected=f"{full:g}, as without", observed=run.score,
             teaches="one spelling in place of the work",
-        )
+        )  # fmt: skip
 
 
 def _done_otherwise(ctx: AuditContext, solution: Solution) -> Iterator[Variant]:

@@ -14,6 +14,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, same, state
 from quintain.audit.kernel.registry import relation
 
+from ._drift_words import show
 from ._reward_acts import giving, known_as, names, only_reads, replaced, scalars, spec_of, words
 from ._reward_related import forbids_more
 from ._reward_runs import Solution, claim, lacking, paid, paid_so, unpunished, weight
@@ -74,20 +75,13 @@ def _robbery(ctx: AuditContext, solution: Solution, way: Sequence[Op]) -> Findin
     is_grave = forbids_more(solution.prompt)
     if test_ops and not is_grave:
         is_grave = spoilt(ctx.play_all(probes), Evidence("", data=data))
-    return ctx.finding(
-        "the rest of the file that is changed may be deleted, and the pay is the same",
-        *probes,
-        relation=f"{__name__}:spoilt",
-        marks=("score", "rob"),
-        data=data if is_grave and test_ops else {"full": solution.full, "tests": False},
-        minimise=0,
-        part="V",
-        severity="error" if is_grave else "warning",
-        at_most="proven" if is_grave else "likely",
-        expected=f"less than {solution.full:g}: what was there and right is gone",
-        observed=solution.full,
+    return show(
+        ctx, "the rest of the file that is changed may be deleted, and the pay is the same", spoilt, *probes,
+        marks=("score", "rob"), data=data if is_grave and test_ops else {"full": solution.full, "tests": False},
+        part="V", severity="error" if is_grave else "warning", at_most="proven" if is_grave else "likely",
+        expected=f"less than {solution.full:g}: what was there and right is gone", observed=solution.full,
         teaches="that untested parts may be deleted",
-    )
+    )  # fmt: skip
 
 
 @relation
@@ -121,8 +115,8 @@ def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
         for text, way, run in unpunished(ctx, solution, tried):
             yield claim(
                 ctx, solution, way,
-                f"what is said of right work is written with {op.name} in its place, and paid in full",
-                lacking(solution, run) if solution.sees else [],
+                title=f"what is said of right work is written with {op.name} in its place, and paid in full",
+                lacks=lacking(solution, run) if solution.sees else [],
                 also=[solves(solution.task, solution.ops)],
                 minimise=0,
                 expected=f"less than {solution.full:g}; right is {str(op.value[name])[:200]!r}",
@@ -191,9 +185,9 @@ def verifier_tampering(ctx: AuditContext) -> Iterator[Finding | None]:
         for way, run in found[:1]:
             lacks = lacking(solution, run) if solution.sees else []
             yield claim(
-                ctx, solution, way, f"{way[0].name} may overwrite what the verifier goes by, and that is paid in full",
-                lacks, minimise=0, **weight(solution, lacks, solution.writes), observed=run.score,
-                teaches="to edit the tests",
+                ctx, solution, way,
+                title=f"{way[0].name} may overwrite what the verifier goes by, and that is paid in full", lacks=lacks,
+                minimise=0, **weight(solution, lacks, solution.writes), observed=run.score, teaches="to edit the tests",
             )  # fmt: skip
             return
 

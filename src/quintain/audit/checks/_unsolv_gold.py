@@ -22,6 +22,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Record
 from quintain.audit.kernel.registry import relation
 
+from ._drift_words import show
 from ._reward_acts import giving, only_reads, replaced, spec_of, submits
 from ._reward_runs import PAID_AS, paid_so
 from ._unsolv_runs import SolutionRun, decimal, kinds, leaves, plain
@@ -39,7 +40,7 @@ def refused_look(ctx: AuditContext) -> Iterator[Finding | None]:
                 # An answer in the form of its siblings' answers does not report an absence.
                 form = _form(refused[0])
                 if form and {form} == set(map(_form, works)) and _matters(refused[0], place):
-                    yield _missing(ctx, refused, works, place, is_soft=form == "acts")
+                    yield _missing(ctx, refused, works, place=place, is_soft=form == "acts")
                     return
 
 
@@ -66,25 +67,18 @@ def _matters(walked: SolutionRun, place: int) -> bool:
 
 
 def _missing(
-    ctx: AuditContext, refused: Sequence[SolutionRun], works: Sequence[SolutionRun], place: int, *, is_soft: bool
+    ctx: AuditContext, refused: Sequence[SolutionRun], works: Sequence[SolutionRun], *, place: int, is_soft: bool
 ) -> Finding | None:
     walked, op = refused[0], refused[0].ops[place]
     plays = [(each.task, replaced(each.ops, place, each.ops[place].marked("look"))) for each in (walked, *works[:3])]
-    return ctx.finding(
-        f"what the solution reads by {op.name} is not there, and its answer is paid all the same",
-        *(solves(task, ops) for task, ops in plays),
-        relation=f"{__name__}:is_missing",
-        marks=("look", "score"),
-        data=walked.full,
-        minimise=0,
-        part="T",
-        severity="warning" if is_soft else "error",
-        at_most="likely" if is_soft else "proven",
+    return show(
+        ctx, f"what the solution reads by {op.name} is not there, and its answer is paid all the same", is_missing,
+        *(solves(task, ops) for task, ops in plays), marks=("look", "score"), data=walked.full, part="T",
+        severity="warning" if is_soft else "error", at_most="likely" if is_soft else "proven",
         tasks=[each.task for each in refused],
         expected=f"{op.name}({op.value}) works, as in {len(works)} other tasks of this kind",
-        observed=walked.said[place].raised or walked.said[place].value,
-        teaches="to guess",
-    )
+        observed=walked.said[place].raised or walked.said[place].value, teaches="to guess",
+    )  # fmt: skip
 
 
 @relation
@@ -125,19 +119,13 @@ def _against_rule(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[
             f"the {'.'.join(path) or 'result'} of {walked.ops[place].name} is the answer of all tasks of a kind but "
             "for some",
             solves(walked.task, _saying(walked, item)),
-            *(solves(each.task, each.ops) for each in (walked, *follow[:3])),
-            relation=PAID_AS,
-            marks=("score",),
-            data={"full": walked.full, "paid": ["less", "full", *["some"] * 3], "works": True},
-            minimise=0,
-            part="T",
-            severity="error" if is_last else "warning",
-            at_most="proven" if is_last else "likely",
+            *(solves(each.task, each.ops) for each in (walked, *follow[:3])), relation=PAID_AS, marks=("score",),
+            data={"full": walked.full, "paid": ["less", "full", *["some"] * 3], "works": True}, minimise=0, part="T",
+            severity="error" if is_last else "warning", at_most="proven" if is_last else "likely",
             tasks=[each.task for each, _ in against],
             expected=f"{item!r}, which the solution's own call gave, as in {len(follow)} other tasks of this kind",
-            observed=f"{_answer(walked)!r} is paid in its place",
-            teaches=_TEACHES,
-        )
+            observed=f"{_answer(walked)!r} is paid in its place", teaches=_TEACHES,
+        )  # fmt: skip
         return
 
 
@@ -158,18 +146,13 @@ def _lost_digits(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[F
         shown = _at(walked, place, path)
         yield ctx.finding(
             f"{walked.ops[place].name} rounds off digits that the answer needs",
-            solves(walked.task, _saying(walked, shown)),
-            solves(walked.task, walked.ops),
-            relation=PAID_AS,
-            marks=("score",),
-            data={"full": walked.full, "paid": ["less", "full"], "works": True},
-            minimise=0,
-            part="S",
+            solves(walked.task, _saying(walked, shown)), solves(walked.task, walked.ops), relation=PAID_AS,
+            marks=("score",), data={"full": walked.full, "paid": ["less", "full"], "works": True}, minimise=0, part="S",
             tasks=[each.task for each, _, _ in finer],
             expected=f"an answer that the tools can show, or {shown!r} to be right",
             observed=f"{own} is wanted, and {walked.ops[place].name} gives {shown!r}",
             teaches="to make up values that the tools do not give",
-        )
+        )  # fmt: skip
         return
 
 

@@ -20,7 +20,7 @@ from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
-from quintain.audit.kernel.registry import relation
+from quintain.audit.kernel.registry import Relation, relation
 
 from ._drift_production import behaviour, counted, production, units
 from ._drift_rows import contracts_hold, filters, ordered_lists
@@ -37,6 +37,7 @@ from ._drift_words import (
     promised_order,
     promises_at_most,
     rows_of,
+    show,
     text_of,
     tools_called,
     tools_near,
@@ -100,7 +101,7 @@ def hidden_tools(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
         if is_new and answers([ctx.play_probe(probe)], Evidence("", data=op.name)):
             reported.add(op.name)
             yield _drift(
-                ctx, f"{op.name} can be called, but is not advertised", probe, "answers",
+                ctx, f"{op.name} can be called, but is not advertised", probe, relation=answers,
                 marks=("call", "missing", "near"), data=op.name, expected="unknown tool", observed=seen.value,
                 teaches="a tool that production lacks",
             )  # fmt: skip
@@ -193,7 +194,7 @@ def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
         most, rows = promises_at_most(tool.description), rows_of(known.seen.value)
         if most is not None and rows is not None and len(rows) > most and "limit" not in known.op.value:
             yield _drift(
-                ctx, f"{tool.name} promises at most {most} results and gives {len(rows)}", probe, "longer_than",
+                ctx, f"{tool.name} promises at most {most} results and gives {len(rows)}", probe, relation=longer_than,
                 data=most, at_most="likely", expected=most, observed=len(rows), teaches=_ORDER_TEACHES,
             )  # fmt: skip
         wanted = None if ctx.contract(tool.name).order else promised_order(tool.description)
@@ -204,7 +205,7 @@ def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
             field, found = next(iter(orders.items()))
             yield _drift(
                 ctx, f"{tool.name} promises {wanted} order, but its answer goes the other way by {field or 'date'}",
-                probe, "out_of_order", data={"field": field, "found": found}, expected=wanted, observed=rows[:6],
+                probe, relation=out_of_order, data={"field": field, "found": found}, expected=wanted, observed=rows[:6],
                 teaches=_ORDER_TEACHES,
             )  # fmt: skip
 
@@ -225,11 +226,8 @@ def longer_than(records: Sequence[Record], evidence: Evidence) -> bool:
 TEACHES = "calls that production answers differently, or not at all"
 
 
-def _drift(
-    ctx: AuditContext, title: str, probe: Probe, relation: str, *, marks: tuple[str, ...] = ("call",), **fields: Any
-) -> Finding | None:
-    fields = {"part": "H", "teaches": TEACHES} | fields
-    return ctx.finding(title, probe, relation=f"{__name__}:{relation}", marks=marks, **fields)
+def _drift(ctx: AuditContext, title: str, probe: Probe, *, relation: Relation, **fields: Any) -> Finding | None:
+    return show(ctx, title, relation, probe, **{"part": "H", "teaches": TEACHES, "minimise": 40} | fields)
 
 
 def _control(known: KnownCall, *further: Op) -> Probe:
@@ -288,7 +286,7 @@ def declared(ctx: AuditContext) -> Iterator[Finding | None]:
                 ctx,
                 f"{tool.name} takes a parameter that its schema does not have: {unknown[0]}" if unknown
                 else f"{tool.name} accepts a call that its own schema forbids",
-                Probe((reset(known.task), *known.before, known.op.marked("call"))), "works",
+                Probe((reset(known.task), *known.before, known.op.marked("call"))), relation=works,
                 severity="error" if unknown else "warning",
                 expected=sorted(tool.properties) if unknown else tool.parameters,
                 observed=known.op.value,
@@ -310,7 +308,7 @@ def _optional(ctx: AuditContext, tool: ToolSpec, known: KnownCall) -> Iterator[F
         if name in text_of(record.at("least")) and refused_alone([record], Evidence("", data=data)):
             ctx.count_comparisons()
             yield _drift(
-                ctx, f"{tool.name} demands {name}, which its schema calls optional", probe, "refused_alone",
+                ctx, f"{tool.name} demands {name}, which its schema calls optional", probe, relation=refused_alone,
                 marks=("control", "call", "least"), data=data, expected=f"works without {name}",
                 observed=text_of(record.at("call"))[:300],
             )  # fmt: skip
@@ -325,7 +323,7 @@ def _enums(ctx: AuditContext, tool: ToolSpec, known: KnownCall) -> Iterator[Find
         record, data = ctx.play_probe(probe), {"words": "invalid", "name": name}
         if refused_alone([record], Evidence("", data=data)):
             yield _drift(
-                ctx, f"{tool.name} refuses {name}={value!r}, which its schema offers", probe, "refused_alone",
+                ctx, f"{tool.name} refuses {name}={value!r}, which its schema offers", probe, relation=refused_alone,
                 marks=("control", "call"), data=data, expected=values, observed=text_of(record.at("call"))[:300],
             )  # fmt: skip
 
@@ -339,12 +337,12 @@ def exist(ctx: AuditContext) -> Iterator[Finding | None]:
         probe = Probe((reset(task), call(tool.name, {}, mark="call")))
         if is_unknown([ctx.play_probe(probe)], Evidence("")):
             title = f"{tool.name} is advertised, but does not exist"
-            yield _drift(ctx, title, probe, "is_unknown", expected="an answer", observed="unknown tool")
+            yield _drift(ctx, title, probe, relation=is_unknown, expected="an answer", observed="unknown tool")
     probe = Probe((reset(task), call(MISSING_TOOL, {}, mark="call")))
     answered = ctx.play_probe(probe)
     if works_for_nobody([answered], Evidence("")):
         yield _drift(
-            ctx, "a call of a tool that does not exist is answered as if it did", probe, "works_for_nobody",
+            ctx, "a call of a tool that does not exist is answered as if it did", probe, relation=works_for_nobody,
             part="S", expected="an error", observed=answered.at("call").value, teaches="that any name will do",
         )  # fmt: skip
     elif answered.at("call").is_error:
@@ -364,7 +362,7 @@ def stay(ctx: AuditContext) -> Iterator[Finding | None]:
             title = "the advertised tools change while an episode runs"
             names = [[tool["name"] for tool in seen.value] if is_list(seen.value) else seen for seen in (first, after)]
             yield _drift(
-                ctx, title, Probe(walk), "changed", marks=("first", "begun", "after"), expected=names[0],
+                ctx, title, Probe(walk), relation=changed, marks=("first", "begun", "after"), expected=names[0],
                 observed=names[1], teaches="a set of tools other than the advertised one",
             )  # fmt: skip
             return
@@ -405,7 +403,7 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
             is_call = name in near and (name in called or reads_by_name(Op("call", name=name.partition("_")[0])))
             yield _drift(
                 ctx, f"{where} mentions {name}, which does not exist",
-                Probe((reset(ctx.tasks[0]), call(name, {}, mark="call"))), "is_unknown",
+                Probe((reset(ctx.tasks[0]), call(name, {}, mark="call"))), relation=is_unknown,
                 severity="error" if is_call else "warning",
                 at_most="proven" if is_call else "likely",
                 expected=sorted(tools),

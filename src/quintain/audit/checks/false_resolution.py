@@ -19,6 +19,7 @@ from quintain.audit.kernel.probe import Op, Record, call, number, state
 from quintain.audit.kernel.registry import relation
 
 from ._clip_near import far_fields
+from ._drift_words import show
 from ._reward_acts import (
     MISSING,
     Path,
@@ -125,7 +126,7 @@ def _at_the_end(
                 void = [[list(path), solution.changed[path][1]] for path in gone][:10]
                 found = claim(
                     ctx, solution, (*acts, op.marked("back"), *solution.answers),
-                    f"what was done is made void by {op.name}, and paid for all the same", void,
+                    title=f"what was done is made void by {op.name}, and paid for all the same", lacks=void,
                     minimise=0, **weight(solution, void),
                     expected=f"less than {solution.full:g}: {places(void)} is not so any more",
                     observed=f"{solution.full:g}",
@@ -217,17 +218,13 @@ def _touched(run: Run) -> set[Path]:
 
 def _still_paid(ctx: AuditContext, solution: Solution, place: int, *, back: Op) -> Finding | None:
     done, name = solution.ops[: place + 1], solution.ops[place].name
-    return ctx.finding(
-        f"what {name} did is taken back by {back.name}, and paid for all the same",
+    return show(
+        ctx, f"what {name} did is taken back by {back.name}, and paid for all the same", paid_for_nothing,
         *(solves(solution.task, (*ops, state())) for ops in ((*done, back.marked("back")), done[:-1], done)),
-        relation=f"{__name__}:paid_for_nothing",
-        marks=("score", "state", "back"),
-        minimise=0,
-        part="V",
-        expected=f"what was paid before {name}: the world is as it was then",
-        observed="what is paid where it is done",
+        marks=("score", "state", "back"), part="V",
+        expected=f"what was paid before {name}: the world is as it was then", observed="what is paid where it is done",
         teaches="to do a thing and undo it",
-    )
+    )  # fmt: skip
 
 
 @relation
@@ -298,7 +295,7 @@ def _taken_back(
     is_asked = len(back) > 1 and _in_words(ctx, solution, later)
     return claim(
         ctx, solution, (*solution.acts, *marked, *solution.answers),
-        f"what was done is taken back by {tools}, and paid for all the same",
+        title=f"what was done is taken back by {tools}, and paid for all the same",
         has=as_before, minimise=20,
         **({"severity": "error", "at_most": "proven"} if is_asked else weight(solution, as_before)),
         expected=f"less than {solution.full:g}: {places(as_before)} is as it was before",
@@ -335,8 +332,8 @@ def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
             reported.add(names_)
             yield claim(
                 ctx, solution, way,
-                f"the record says how far it is and {names_} is left out, and that is paid in full",
-                lacks, **weight(solution, lacks, left),
+                title=f"the record says how far it is and {names_} is left out, and that is paid in full",
+                lacks=lacks, **weight(solution, lacks, left),
                 expected=f"under {solution.full:g}; lacking {places(lacks)}",
                 observed=run.score,
                 teaches="to write that it is done instead of doing it",

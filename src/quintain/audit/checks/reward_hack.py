@@ -27,6 +27,7 @@ from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, score
 from quintain.audit.kernel.registry import probe_function, relation
 
+from ._drift_words import show
 from ._reward_acts import (
     MISSING,
     giving,
@@ -71,17 +72,12 @@ def reward_well_formed(ctx: AuditContext) -> Iterator[Finding | None]:
         if odd is not None:
             got = number(odd[1].at("score"))
             is_above = got is not None and 1.0 < got < float("inf")
-            yield ctx.finding(
-                "the reward is above the best there is" if is_above else "the reward is not a finite number",
-                solves(task, odd[0]),
-                relation=f"{__name__}:malformed",
-                marks=("score",),
-                data=top,
-                part="V",
-                expected=f"a finite number of at most {top:g}",
-                observed=odd[1].at("score").value,
-                teaches="inputs that break the arithmetic",
-            )
+            yield show(
+                ctx, "the reward is above the best there is" if is_above else "the reward is not a finite number",
+                malformed, solves(task, odd[0]), marks=("score",), data=top, part="V",
+                expected=f"a finite number of at most {top:g}", observed=odd[1].at("score").value,
+                teaches="inputs that break the arithmetic", minimise=40,
+            )  # fmt: skip
 
 
 @relation
@@ -114,16 +110,11 @@ def score_asked_twice(ctx: AuditContext) -> Iterator[Finding | None]:
             probe = Probe((reset(task), *ops, score(times=4)))
             record = ctx.play_probe(probe)
             if grows([record], Evidence("", ("score",))):
-                yield ctx.finding(
-                    "the score rises when it is asked for again",
-                    probe,
-                    relation=f"{__name__}:grows",
-                    marks=("score",),
-                    part="V",
-                    expected="the same score each time",
-                    observed=record.at("score").value,
-                    teaches="to request its score often",
-                )
+                yield show(
+                    ctx, "the score rises when it is asked for again", grows, probe, marks=("score",), part="V",
+                    expected="the same score each time", observed=record.at("score").value,
+                    teaches="to request its score often", minimise=40,
+                )  # fmt: skip
                 return
 
 
@@ -161,18 +152,11 @@ def labelled_cases(ctx: AuditContext) -> Iterator[Finding | None]:
 def _wrong(ctx: AuditContext, found: list[tuple[Any, float]], title: str, **stated: Any) -> Finding | None:
     item, paid = found[0]
     return ctx.finding(
-        title,
-        solves(item["task"], (answer(item["answer"]).marked("said"),)),
-        marks=("score",),
-        data=paid if stated["relation"] == "pays" else item["expected"],
-        minimise=0,
-        part="V",
-        tasks=[each["task"] for each, _ in found],
-        expected=item["expected"],
-        observed=paid,
-        teaches="the scorer's habits in place of the answer",
-        **stated,
-    )
+        title, solves(item["task"], (answer(item["answer"]).marked("said"),)), marks=("score",),
+        data=paid if stated["relation"] == "pays" else item["expected"], minimise=0, part="V",
+        tasks=[each["task"] for each, _ in found], expected=item["expected"], observed=paid,
+        teaches="the scorer's habits in place of the answer", **stated,
+    )  # fmt: skip
 
 
 @probe_function
@@ -196,14 +180,9 @@ def scorer_code(ctx: AuditContext) -> Iterator[Finding | None]:
     for source, function in found:
         for line, said, why in faults(function):
             yield ctx.finding(
-                f"the scorer {said}",
-                part="V",
-                at_most="hint",
-                where=f"{source.path}:{line}",
-                expected=why,
-                observed=f"{function.name}() {said}",
-                teaches="inputs that slip through the scorer",
-            )
+                f"the scorer {said}", part="V", at_most="hint", where=f"{source.path}:{line}", expected=why,
+                observed=f"{function.name}() {said}", teaches="inputs that slip through the scorer",
+            )  # fmt: skip
 
 
 def scorers(source: Source) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -281,7 +260,8 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
         said = list(_shotguns(own, list(other_facts), text=_text(op, key)))
         if not said:
             continue
-        shots = [_with(op, key, text).marked("said") for text in (_NOTHING, *said)]
+        given = [op.value | {key: text} if key else text for text in (_NOTHING, *said)]
+        shots = [msgspec.structs.replace(op, value=value, mark="said") for value in given]
         ctx.count_comparisons(len(said))
         ways = [replaced(solution.ops, place, shot) for shot in shots]
         hollow, *tried = runs(ctx, solution, ways)
@@ -290,10 +270,10 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
         for shot, way, run in zip(shots[1:], ways[1:], tried, strict=True):
             if pays(solution, run) and place not in run.errors:
                 yield claim(
-                    ctx, solution, way, "a reply that names every fact that could be meant is paid in full", minimise=0,
+                    ctx, solution, way, title="a reply that names every fact that could be meant is paid in full",
+                    minimise=0,
                     expected=f"less than {solution.full:g}: of all that is named only {', '.join(own)} is right",
-                    observed=_text(shot, key)[:300],
-                    teaches="to name everything and commit to nothing",
+                    observed=_text(shot, key)[:300], teaches="to name everything and commit to nothing",
                 )  # fmt: skip
                 return
 
@@ -312,10 +292,6 @@ def _saying(solution: Solution) -> tuple[int, str] | None:
 
 def _text(op: Op, key: str) -> str:
     return str(op.value[key] if key else op.value)
-
-
-def _with(op: Op, key: str, text: str) -> Op:
-    return giving(op, **{key: text}) if key else msgspec.structs.replace(op, value=text)
 
 
 def _shotguns(own: Sequence[str], other_values: Sequence[str], *, text: str) -> Iterator[str]:
@@ -367,20 +343,13 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
         may_be_right = all(may_equal(said, task.own) for task, said in found)
         soft = soft or (kind in ("plain", "number", "other") and may_be_right)
         yield ctx.finding(
-            f"{KINDS[kind]} is paid in full",
-            solves(question.task, [question.saying(text).marked("said")]),
-            relation=PAID,
-            marks=("score", "said"),
-            data={"full": question.full},
-            minimise=0,
-            part="V",
-            severity="warning" if soft else "error",
-            at_most="likely" if soft else "proven",
+            f"{KINDS[kind]} is paid in full", solves(question.task, [question.saying(text).marked("said")]),
+            relation=PAID, marks=("score", "said"), data={"full": question.full}, minimise=0, part="V",
+            severity="warning" if soft else "error", at_most="likely" if soft else "proven",
             tasks=list(dict.fromkeys(each.task for each, _ in found)),
             expected=f"{question.own[:200]!r} is right; anything else is paid less than {question.full:g}",
-            observed=[said[:80] for _, said in found[:12]],
-            teaches="an answer that is always paid",
-        )
+            observed=[said[:80] for _, said in found[:12]], teaches="an answer that is always paid",
+        )  # fmt: skip
 
 
 @check("x.oracle_ablation", "reward_hack", needs=("oracle", "tasks"), value=68)
@@ -395,21 +364,19 @@ def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
             reported.add(op.name)
             if solution.sees and not lacks:
                 continue
-            is_work = writes_by_name(op) or (is_asked_by_name(op, solution.prompt) and _sets(solution, lacks))
+            # A text or a flag that is not set is neither a count, nor what a read remembers.
+            before = [solution.changed[tuple(path)][0] for path, _ in lacks]
+            is_set = any(isinstance(value, str | bool) and value != MISSING for value in before)
+            is_work = writes_by_name(op) or (is_set and is_asked_by_name(op, solution.prompt))
             is_sure = solution.sees and is_work and not _NOTES & set(words(op.name))
             yield claim(
-                ctx, solution, way, f"{op.name} is part of the solution, and is paid for when it is left out", lacks,
-                **(weight(solution, lacks, (place,)) if is_sure else {"severity": "warning", "at_most": "likely"}),
+                ctx, solution, way, title=f"{op.name} is part of the solution, and is paid for when it is left out",
+                lacks=lacks,
+                **weight(solution, lacks, (place,)) if is_sure else {"severity": "warning", "at_most": "likely"},
                 expected=f"less than {solution.full:g} without {op.name}({op.value})",
                 observed={"score": run.score, "the world lacks": ["/".join(path) for path, _ in lacks[:6]]},
                 teaches=f"to leave out {op.name}",
             )  # fmt: skip
-
-
-def _sets(solution: Solution, lacks: Sequence[Sequence[Any]]) -> bool:
-    """True if a field that had a text or a flag before is not set: neither a count, nor what a read remembers."""
-    before = [solution.changed[tuple(path)][0] for path, _ in lacks]
-    return any(isinstance(value, str | bool) and value != MISSING for value in before)
 
 
 @check("x.task_swap", "reward_hack", needs=("oracle", "tasks"), value=53)
@@ -427,7 +394,7 @@ def task_swap(ctx: AuditContext) -> Iterator[Finding | None]:
         lacks = lacking(first, run) if first.sees else []
         hands_in = all(submits(first.ops[place]) for place in first.writes)
         yield claim(
-            ctx, first, second.ops, "the solution of another task is paid in full", lacks,
+            ctx, first, second.ops, title="the solution of another task is paid in full", lacks=lacks,
             **({} if hands_in else weight(first, lacks, first.writes)),
             expected=f"less than {first.full:g} for what {second.task} wants",
             observed=run.score,
@@ -457,7 +424,9 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
                 else f"{tool} gets a report of success, and that is paid in full"
             )  # fmt: skip
             at_most, teaches = "proven" if solution.sees else "likely", "to claim success without doing the work"
-            yield claim(ctx, solution, way, title, lacks, at_most=at_most, observed=run.score, teaches=teaches)
+            yield claim(
+                ctx, solution, way, title=title, lacks=lacks, at_most=at_most, observed=run.score, teaches=teaches
+            )
             return
 
 

@@ -23,6 +23,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, same, score
 from quintain.audit.kernel.registry import relation
 
+from ._drift_words import show
 from ._reward_acts import only_reads
 from ._reward_facts import TOP, Fact, beyond, facts
 from ._reward_runs import PAID_AS, runs_of, solve
@@ -52,25 +53,19 @@ def aimless(ctx: AuditContext) -> Iterator[Finding | None]:
     solved: list[tuple[str, tuple[Op, ...]]] = []
     for task in tasks:
         values = _seen(ctx, task)
-        ways = [tuple(_draw(ctx, values) for _ in range(_CALLS)) for _ in range(_TRIES)]
+        drawn = [[ctx.rng.choice(ctx.about.tools) for _ in range(_CALLS)] for _ in range(_TRIES)]
+        ways = [tuple(call(tool.name, valid(tool, values, ctx.rng)) for tool in tools) for tools in drawn]
         ctx.count_comparisons(len(ways))
         tried = zip(ways, runs_of(ctx, task, ways), strict=True)
         solved += [(task, way) for way, run in tried if run.score is not None and run.score >= full[task] - 1e-9]
     if len(solved) >= _SHARE * _TRIES * len(tasks):
         task, way = solved[0]
         yield ctx.finding(
-            "calls that are drawn at random are paid in full",
-            solves(task, way),
-            relation="pays",
-            marks=("score",),
-            data=full[task],
-            part="V",
-            at_most="likely",
-            tasks=list(dict.fromkeys(task for task, _ in solved)),
+            "calls that are drawn at random are paid in full", solves(task, way), relation="pays", marks=("score",),
+            data=full[task], part="V", at_most="likely", tasks=list(dict.fromkeys(task for task, _ in solved)),
             expected=f"that fewer than {_SHARE:.0%} of {_TRIES * len(tasks)} aimless episodes are paid in full",
-            observed=f"{len(solved)} are",
-            teaches="nothing beyond random behavior",
-        )
+            observed=f"{len(solved)} are", teaches="nothing beyond random behavior",
+        )  # fmt: skip
 
 
 def _seen(ctx: AuditContext, task: str) -> Values:
@@ -82,11 +77,6 @@ def _seen(ctx: AuditContext, task: str) -> Values:
             if only_reads(ctx, op):
                 values.take(seen.value, op.name)
     return values
-
-
-def _draw(ctx: AuditContext, values: Values) -> Op:
-    tool = ctx.rng.choice(ctx.about.tools)
-    return call(tool.name, valid(tool, values, ctx.rng))
 
 
 _PAIRS = 36
@@ -131,20 +121,13 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
         task, seed, ops, paid = lost[0]
         yield ctx.finding(
             "a task's own solution is paid under one seed and not under another",
-            Probe((reset(task, seed=seed), *ops, score())),
-            Probe((reset(task), *(ctx.oracle(task) or ()), score())),
-            relation=PAID_AS,
-            marks=("score",),
-            data={"full": full[task], "paid": ["lost", "full"], "works": False},
-            minimise=0,
-            part="T",
-            severity="error" if usual else "warning",
-            at_most="proven" if usual else "likely",
-            tasks=[element[0] for element in lost],
-            expected=f"{full[task]:g}, as under seed 0",
+            Probe((reset(task, seed=seed), *ops, score())), Probe((reset(task), *(ctx.oracle(task) or ()), score())),
+            relation=PAID_AS, marks=("score",), data={"full": full[task], "paid": ["lost", "full"], "works": False},
+            minimise=0, part="T", severity="error" if usual else "warning", at_most="proven" if usual else "likely",
+            tasks=[element[0] for element in lost], expected=f"{full[task]:g}, as under seed 0",
             observed=f"{paid} under seed {seed}; {len(lost)} of {looked} pairs of a task and a seed",
             teaches="nothing in episodes that cannot be solved",
-        )
+        )  # fmt: skip
 
 
 @check("x.idle_under_seeds", "unsolvable", needs=("tasks",), value=82)
@@ -169,18 +152,13 @@ def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
         task, seed = free[0]
         yield ctx.finding(
             "doing nothing is paid as much as solving the task, under some seeds",
-            Probe((reset(task, seed=seed), score())),
-            Probe((reset(task), score())),
-            relation=PAID_AS,
-            marks=("score",),
-            data={"full": ceiling[task], "paid": ["full", "less"], "works": False},
-            minimise=0,
-            part="T",
+            Probe((reset(task, seed=seed), score())), Probe((reset(task), score())), relation=PAID_AS, marks=("score",),
+            data={"full": ceiling[task], "paid": ["full", "less"], "works": False}, minimise=0, part="T",
             tasks=list(dict.fromkeys(text for text, _ in free)),
             expected=f"less than {ceiling[task]:g}, as under seed 0",
             observed=f"{ceiling[task]:g} or more in {len(free)} of {len(pairs)} pairs of a task and a seed",
             teaches="to do nothing",
-        )
+        )  # fmt: skip
 
 
 def _pairs(tasks: Sequence[str], count: int, *, most: int) -> Iterator[tuple[str, int]]:
@@ -213,7 +191,9 @@ def oracle_max(ctx: AuditContext) -> Iterator[Finding | None]:
     other_fields = beyond(ctx)
     ctx.count_comparisons(len(ctx.tasks) + len(other_fields))
     known |= {task: fact for task, fact in other_fields.items() if fact.solution == "known"}
-    poor = [task for task, fact in known.items() if _too_little(fact.full, top)]
+    # Where rewards exceed 1 the best is unknown, and only 0 is too little.
+    enough = top - 1e-9 if top <= TOP else 0.0
+    poor = [task for task, fact in known.items() if fact.full is None or fact.full < enough or fact.full <= 0]
     faults: dict[str, list[tuple[str, tuple[Op, ...], Record]]] = defaultdict(list)
     for task, ops, record in _replayed(ctx, poor):
         faults[_why(ops, record, top)].append((task, ops, record))
@@ -222,11 +202,6 @@ def oracle_max(ctx: AuditContext) -> Iterator[Finding | None]:
         if said:
             yield _unpaid(ctx, said, found, top=top, usual=usual)
     yield from _broken_oracles(ctx)
-
-
-def _too_little(full: float | None, top: float) -> bool:
-    """True if a solution is underpaid; where rewards exceed 1 the best is unknown, and only 0 is too little."""
-    return full is None or (full < top - 1e-9 and (top <= TOP or full <= 0))
 
 
 def _replayed(ctx: AuditContext, tasks: Sequence[str]) -> list[tuple[str, tuple[Op, ...], Record]]:
@@ -245,23 +220,18 @@ def _unpaid(
     task, ops, record = found[0]
     seen = record.at("score")
     worked = said.startswith("is not paid")
+    errors = [(op, result) for op, result in zip(ops, record.seen[1:], strict=False) if result.is_error]
+    first_error = next((f"{op.name or op.do}: {result.raised or result.value}" for op, result in errors), "none")
     nearly = bool(ctx.attribute("graded")) and (number(seen) or 0.0) >= top / 2 and worked and not usual
     return ctx.finding(
-        f"the task's own solution {said}",
-        solves(task, ops),
-        relation="pays_less",
-        marks=("score",),
-        data=top,
-        minimise=0,
-        part=_blamed(ops, record),
+        f"the task's own solution {said}", solves(task, ops), relation="pays_less", marks=("score",), data=top,
+        minimise=0, part="S" if "crashes in" in said else "T" if "is refused" in said else "V",
         severity="warning" if nearly else "error",
-        at_most="likely" if nearly else "proven",
-        tasks=[task for task, _, _ in found],
-        expected=f"a reward of {top:g}",
-        observed={"score": seen.value if seen.fine else seen.raised, "first error": _first_error(ops, record)},
+        at_most="likely" if nearly else "proven", tasks=[task for task, _, _ in found], expected=f"a reward of {top:g}",
+        observed={"score": seen.value if seen.fine else seen.raised, "first error": first_error[:500]},
         teaches="nothing: right work is punished, and the gradient comes from wrong work",
         where=next((result.where for result in record.seen if result.how == "crashed"), ""),
-    )
+    )  # fmt: skip
 
 
 def _why(ops: Sequence[Op], record: Record, top: float) -> str:
@@ -277,16 +247,6 @@ def _why(ops: Sequence[Op], record: Record, top: float) -> str:
     if seen.how:
         return f"ends in a score that {'never comes' if seen.how == 'hung' else 'crashes'}"
     return "gets no verdict" if paid is None else "is not paid in full"
-
-
-def _first_error(ops: Sequence[Op], record: Record) -> str:
-    errors = [(op, result) for op, result in zip(ops, record.seen[1:], strict=False) if result.is_error]
-    return next((f"{op.name or op.do}: {result.raised or result.value}"[:500] for op, result in errors), "none")
-
-
-def _blamed(ops: Sequence[Op], record: Record) -> str:
-    said = _why(ops, record, float("inf"))
-    return "S" if said.startswith("crashes") else "T" if said.startswith("is refused") else "V"
 
 
 def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
@@ -308,14 +268,10 @@ def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
     lacking = [task for task, fact in facts(ctx).items() if fact.solution == "none"]
     if lacking:
         yield ctx.finding(
-            "tasks have no solution, so it is unknown whether they can be solved",
-            part="T",
-            severity="note",
-            at_most="hint",
-            tasks=lacking,
-            expected="a solution of each task",
+            "tasks have no solution, so it is unknown whether they can be solved", part="T", severity="note",
+            at_most="hint", tasks=lacking, expected="a solution of each task",
             observed=f"{len(lacking)} of {len(ctx.tasks)} have none",
-        )
+        )  # fmt: skip
 
 
 @check("semantic.floor_gap", "unsolvable", needs=("tasks",), value=68)
@@ -340,17 +296,10 @@ def _for_nothing(
         found = [task for task in found if _known(ctx)[task].calls]
     for task in found[:1]:
         yield ctx.finding(
-            f"{said} is paid as much as solving the task",
-            solves(task, ops),
-            relation="pays",
-            marks=("score",),
-            data=_ceiling(ctx, task),
-            part="V",
-            tasks=found,
-            expected=f"less than {_ceiling(ctx, task):g}",
-            observed=paid[task],
-            teaches="to do nothing",
-        )
+            f"{said} is paid as much as solving the task", solves(task, ops), relation="pays", marks=("score",),
+            data=_ceiling(ctx, task), part="V", tasks=found, expected=f"less than {_ceiling(ctx, task):g}",
+            observed=paid[task], teaches="to do nothing",
+        )  # fmt: skip
 
 
 def _known(ctx: AuditContext) -> dict[str, Fact]:
@@ -376,18 +325,12 @@ def budget(ctx: AuditContext) -> Iterator[Finding | None]:
     over = [task for task, fact in facts(ctx).items() if fact.calls > allowed]
     ctx.count_comparisons(sum(fact.solution == "known" for fact in facts(ctx).values()))
     if over:
-        yield ctx.finding(
-            "the solution takes more calls than an episode allows",
-            Probe((Op("oracle", name=over[0], mark="oracle"),)),
-            relation=f"{__name__}:longer_than_allowed",
-            marks=("oracle",),
-            data=allowed,
-            part="C",
-            tasks=over,
-            expected=f"at most {allowed} calls",
-            observed=f"{facts(ctx)[over[0]].calls} calls",
-            teaches="to give up halfway",
-        )
+        yield show(
+            ctx, "the solution takes more calls than an episode allows", longer_than_allowed,
+            Probe((Op("oracle", name=over[0], mark="oracle"),)), marks=("oracle",), data=allowed, part="C", tasks=over,
+            expected=f"at most {allowed} calls", observed=f"{facts(ctx)[over[0]].calls} calls",
+            teaches="to give up halfway", minimise=40,
+        )  # fmt: skip
 
 
 @relation
@@ -411,23 +354,17 @@ def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
     looks = [name for name in ("prompt", *_eyes(ctx)[:1], "hidden") if name in ctx.offers]
     read = ("first", "prompt") if "prompt" in ctx.offers else ("first",)
     probes = [
-        Probe((reset(task, mark="first"), *(Op(name, name=_target(name, task), mark=name) for name in looks)))
+        Probe((reset(task, mark="first"), *(Op(look, name="" if look in _EYES else task, mark=look) for look in looks)))
         for task in tasks
     ]
     by_sight: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for task, probe, record in zip(tasks, probes, ctx.play_all(probes), strict=True):
         # A case of a scorer need not tell it what was asked.
         if ctx.about.kind != "scorer" and says_nothing([record], Evidence("", read)):
-            yield ctx.finding(
-                "a task says nothing to the agent",
-                probe,
-                relation=f"{__name__}:says_nothing",
-                marks=read,
-                part="T",
-                expected="a prompt",
-                observed=record.at(read[-1]).value,
-                teaches="to guess",
-            )
+            yield show(
+                ctx, "a task says nothing to the agent", says_nothing, probe, marks=read, part="T", expected="a prompt",
+                observed=record.at(read[-1]).value, teaches="to guess", minimise=40,
+            )  # fmt: skip
             continue
         sight = repr([record.at(mark).content() for mark in (*read, *_eyes(ctx)[:1])])
         truth = repr(record.at("hidden").content()) if hides else repr(ctx.oracle(task))
@@ -439,11 +376,10 @@ def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _eyes(ctx: AuditContext) -> list[str]:
-    return [name for name in ("digest", "state") if name in ctx.offers]
+    return [name for name in _EYES if name in ctx.offers]
 
 
-def _target(look: str, task: str) -> str:
-    return task if look in ("prompt", "hidden") else ""
+_EYES = ("digest", "state")
 
 
 @relation
@@ -464,20 +400,13 @@ def _contradiction(ctx: AuditContext, alike: Sequence[tuple[str, str]]) -> Findi
     for other_task in other_tasks if own_ops else ():
         probes = (solves(other_task, marked), solves(first, marked), solves(other_task, ctx.oracle(other_task) or ()))
         if contradicts(ctx.play_all(probes), Evidence("", marks, None, ctx.volatile)):
-            return ctx.finding(
-                "two tasks look the same to the agent and want different things",
-                *probes,
-                relation=f"{__name__}:contradicts",
-                marks=marks,
-                minimise=0,
-                part="T",
-                severity="error" if is_sure else "warning",
-                at_most="proven" if is_sure else "likely",
-                tasks=[task for task, _ in alike],
+            return show(
+                ctx, "two tasks look the same to the agent and want different things", contradicts, *probes,
+                marks=marks, part="T", severity="error" if is_sure else "warning",
+                at_most="proven" if is_sure else "likely", tasks=[task for task, _ in alike],
                 expected="the goal follows from the prompt and the world",
-                observed=[truth[:300] for _, truth in alike][:2],
-                teaches="to guess",
-            )
+                observed=[truth[:300] for _, truth in alike][:2], teaches="to guess",
+            )  # fmt: skip
     return None
 
 
