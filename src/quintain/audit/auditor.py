@@ -133,9 +133,7 @@ def audit(
         UsageError: The subject does not exist.
         SubjectBroken: The subject does not load.
     """
-    started = time.monotonic()
-    about, _ = digest_of(subject)
-    # A worker that knows the names of an environment's tasks makes one without all before it.
+    started, (about, _) = time.monotonic(), digest_of(subject)
     known = msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
     with contextlib.closing(WorkerPool(known)) as pool:
         until = None if budget is None else started + _FOR_CHECKS * budget
@@ -144,14 +142,14 @@ def audit(
         done, found, failures = _all(checks, ctx, watch)
         extra = 0.0 if stage is None else _after(stage, ctx, watch, done=done, found=found)
         ctx.until = None if budget is None else started + budget + extra
-        findings = detailed(_distinct(found, ctx), ctx)
+        findings = tuple(detailed(_distinct(found, ctx), ctx))
     return Report(
         subject=subject,
         kind=about.kind,
         digest=ctx.digest,
         about=about,
         checks=tuple(done),
-        findings=tuple(findings),
+        findings=findings,
         tasks=(len(ctx.tasks), len(about.tasks)),
         failures=failures,
         shared_probes=ctx.shared_probes,

@@ -156,14 +156,7 @@ def audited(spec: str) -> Report:
 def test_a_desk_that_does_what_it_says_is_silent(subjects: Path) -> None:
     report = audited(f"{subjects}:Desk")
     assert report.findings == ()
-    unasked = {
-        "x.claims_hold",
-        "x.edits_as_told",
-        "x.last_one_counts",
-        "x.narrower_lists_are_parts",
-        "x.schema_is_kept",
-    }
-    unasked |= {"x.contracts_hold", "x.sums_are_right", "x.numbers_name_places"}
+    unasked = {"x.contracts_hold", "x.sums_are_right"}
     assert {one.check for one in report.checks if one.status != "checked"} == unasked
 
 
@@ -183,7 +176,6 @@ def drifted(tmp_path_factory: pytest.TempPathFactory) -> Report:
         "the advertised tools change while an episode runs",
         "list_tickets promises descending order, but its answer goes the other way by created",
         "list_tickets promises descending order, but its rows are not so by created",
-        "set_status refuses status=paused, which its schema does not say",
         "list_tickets promises at most 3 results and gives 5",
         "the description of get_ticket mentions find_ticket, which does not exist",
         "tool merge_tickets is not as in production",
@@ -203,4 +195,4 @@ def test_each_drift_is_proven(drifted: Report, title: str) -> None:
 
 
 def test_drifted_subject_has_no_further_findings(drifted: Report) -> None:
-    assert len(drifted.findings) == 16, [one.title for one in drifted.findings]
+    assert len(drifted.findings) == 15, [one.title for one in drifted.findings]

@@ -47,26 +47,6 @@ def test_a_call_that_is_cut_off_leaves_nothing(folder: Path) -> None:
     assert report.coverage["reset_leak"] == "checked"
 
 
-@pytest.mark.parametrize(
-    ("name", "tool"), [pytest.param("Files", "write_file", marks=pytest.mark.slow), ("Runner", "run_python")]
-)
-def test_a_tool_that_writes_the_verifier(folder: Path, name: str, tool: str) -> None:
-    before = {path: path.read_bytes() for path in folder.glob("*.py")}
-    (found,) = audited(folder, name, "x.verifier_files").findings
-    assert found.title == f"{tool} can write _cut_grader.py, which judges the agent"
-    assert (found.class_, found.part, found.confidence, found.severity) == ("reward_hack", "V", "proven", "error")
-    assert {path: path.read_bytes() for path in folder.glob("*.py")} == before
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"), [("Fenced", "checked"), ("Notes", "not_checked: no tool writes files or runs code")]
-)
-def test_no_tool_writes_the_verifier(folder: Path, name: str, reason: str) -> None:
-    report = audited(folder, name, "x.verifier_files")
-    assert not report.findings
-    assert report.coverage["reward_hack"] == reason
-
-
 def test_a_user_who_speaks_though_his_model_is_silent(folder: Path) -> None:
     (found,) = audited(folder, "deaf", "x.user_faults").findings
     assert found.observed == "Yes, that is fine."

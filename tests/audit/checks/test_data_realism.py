@@ -112,7 +112,6 @@ def found(folder: Path, kind: str) -> list[Finding]:
         ),
         ("shop_amount", "x.data_like_production", "orders.amount", "proven"),
         ("shop_lacking", "x.data_like_production", "orders.email is a column of production's", "proven"),
-        ("shop_constant", "x.answers_depend_on_input", "get_order answers the same", "proven"),
         ("shop_rates", "x.rates_as_declared", "vip_rate is declared as 0.5", "proven"),
         ("shop_strange", "x.data_like_production", "orders.id is text here and a number in production", "proven"),
         ("alone_template", "x.data_is_not_too_clean", "notes.text says one of 1 things", "likely"),

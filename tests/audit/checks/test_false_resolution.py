@@ -29,26 +29,10 @@ def test_a_sound_subject_resolves_what_it_says(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "check"),
     [
-        ("OnlyStatus", "x.status_only"),
-        pytest.param("Unseen", "x.status_only", marks=pytest.mark.slow),
         pytest.param("History", "x.undo", marks=pytest.mark.slow),
-        pytest.param("Always", "x.already_true", marks=pytest.mark.slow),
-        pytest.param("Talk", "x.say_the_outputs", marks=pytest.mark.slow),
     ],
 )
 def test_a_false_resolution_is_proven(name: str, check: str) -> None:
     [found] = audited(name, check).findings
     assert (found.class_, found.part, found.confidence) == ("false_resolution", "V", "proven")
     assert found.stops
-
-
-@pytest.mark.slow
-def test_a_status_alone_is_one_call_long() -> None:
-    [found] = audited("OnlyStatus", "x.status_only").findings
-    assert [line.get("name") for line in found.trajectory if line["do"] == "call"] == ["set_ticket"]
-
-
-@pytest.mark.slow
-def test_work_that_no_one_can_see_is_likely_false() -> None:
-    [found] = audited("Hollow", "x.downstream").findings
-    assert (found.part, found.confidence) == ("S", "likely")

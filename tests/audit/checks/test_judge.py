@@ -122,9 +122,6 @@ def found(folder: Path, kind: str) -> list[Finding]:
         ("lines", "x.judge_is_asked_safely", "proven"),
         ("short", "x.judge_is_asked_safely", "proven"),
         ("sentence", "x.judge_is_asked_safely", "proven"),
-        ("memory", "x.judge_judges_each_alone", "proven"),
-        ("again", "x.judge_judges_each_alone", "proven"),
-        ("norubric", "x.judge_knows_the_rubric", "proven"),
         ("first", "x.judge_reads_verdicts", "proven"),
     ],
 )

@@ -182,7 +182,7 @@ def _of(report: Report, check: str) -> list[Finding]:
 
 @pytest.fixture(scope="module")
 def fragile(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    wanted = ("x.odd_calls", "x.odd_answers", "x.refused_calls")
+    wanted = ("x.odd_calls", "x.odd_answers")
     return once(tmp_path_factory, "fragile", lambda folder: _audited(folder, "Fragile", *wanted))
 
 
@@ -203,13 +203,6 @@ def test_words_that_break_the_verdict_are_an_error(fragile: Report) -> None:
     found = _of(fragile, "x.odd_answers")
     assert {(one.part, one.severity, one.confidence) for one in found} == {("V", "error", "proven")}
     assert all("score() breaks" in one.title for one in found)
-
-
-def test_a_refused_call_that_wrote_is_an_error(fragile: Report) -> None:
-    (found,) = _of(fragile, "x.refused_calls")
-    assert (found.severity, found.confidence) == ("error", "proven")
-    assert found.observed["changed"] == ["accounts/ann"]
-    assert [line["do"] for line in found.trajectory] == ["reset", "changes", "call", "changes"]
 
 
 def test_lost_updates_are_proven(tmp_path: Path) -> None:

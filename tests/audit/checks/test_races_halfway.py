@@ -136,18 +136,7 @@ def _audited(file: Path, factory: str, *ids: str) -> Report:
 
 @pytest.mark.parametrize("factory", ["Depot", pytest.param("Logging", marks=pytest.mark.slow)])
 def test_a_sound_depot_is_left_in_peace(file: Path, factory: str) -> None:
-    assert _audited(file, factory, "x.refused_halfway", "x.memory").findings == ()
-
-
-@pytest.mark.parametrize(
-    ("factory", "changed"),
-    [("Gone", "parcels/P1/left"), pytest.param("Overfull", "vans/V1/load", marks=pytest.mark.slow)],
-)
-def test_a_call_that_is_refused_halfway_is_proven(file: Path, factory: str, changed: str) -> None:
-    found = _audited(file, factory, "x.refused_halfway").findings
-    assert {(one.class_, one.severity, one.confidence) for one in found} == {("races", "error", "proven")}
-    assert found[0].title == "load refuses a call and has written all the same"
-    assert found[0].observed["changed"] == [changed]
+    assert _audited(file, factory, "x.memory").findings == ()
 
 
 def test_memory_that_grows_with_each_episode_is_proven(file: Path) -> None:

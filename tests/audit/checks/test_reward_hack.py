@@ -37,7 +37,6 @@ def test_a_sound_subject_has_no_hack(name: str) -> None:
         pytest.param("OnlyStatus", "x.oracle_ablation", "refund_order is part of the solution", marks=pytest.mark.slow),
         pytest.param("OnlyStatus", "x.forged_result", "one step, done over and over", marks=pytest.mark.slow),
         pytest.param("OnlyStatus", "x.shortest_path", "a short sequence of calls", marks=pytest.mark.slow),
-        ("AnyAmount", "x.wrong_argument", "refund_order is paid for with any amount"),
         pytest.param("AnyTicket", "x.task_swap", "the solution of another task", marks=pytest.mark.slow),
         pytest.param(
             "Undefined", "runtime.reward_well_formed", "the reward is not a finite number", marks=pytest.mark.slow
@@ -57,13 +56,6 @@ def test_a_hack_is_proven(name: str, check: str, title: str) -> None:
     assert [one.title for one in found if one.title.startswith(title)]
     for one in found:
         assert (one.class_, one.part, one.confidence, one.severity) == ("reward_hack", "V", "proven", "error")
-
-
-@pytest.mark.slow
-def test_the_order_of_somebody_else_that_is_deleted_beside_the_solution_is_proven() -> None:
-    [found] = audited("Careless", "x.collateral_damage").findings
-    assert (found.severity, found.confidence) == ("error", "proven")
-    assert not audited("Careless", "x.oracle_ablation", "x.wrong_argument", "x.shortest_path").findings
 
 
 @pytest.mark.slow

@@ -7,19 +7,50 @@ prompt, from the agent itself or from the visible world is not a secret.
 
 from __future__ import annotations
 
+import itertools
+import json
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.data import parsed
-from quintain.audit.kernel.probe import Op, OpResult
+from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
+from quintain.audit.facts.generate import Values
+from quintain.audit.kernel.answers import speaks_of_error
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, OpResult, call, reset
+from quintain.audit.kernel.registry import probe_function
 
 from ._leak_codes import decoded
-from ._leak_secrets import folded, leaves, spelled
+from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS, hasty, in_turn, wrong_calls
+from ._leak_secrets import SecretIndex, folded, leaves, sought, spelled, text_of
 
+FIRST, READS, CURIOSITY, ERRORS, WRITES, LATE = 60, 200, 130, 90, 48, 30
+"""Calls of readers that are known to work; with what was harvested; with what is looked for; wrong ones; wrong ones of
+writers; calls of readers behind the oracle's."""
+HASTY = 4
+"""Answers that are sent one after the other without any work."""
+MORE_CURIOUS = (
+    "rubric", "score", "grade", "criteria", "system prompt", "expected answer", "admin", "debug", "password",
+)  # fmt: skip
+HIDDEN_NAMES = (
+    ".git/ORIG_HEAD", ".git/HEAD", ".git/FETCH_HEAD", ".git/config", ".git/stash", ".git/refs/stash", ".git/index",
+    ".git/refs/heads/main", ".git/refs/heads/solution", ".git/refs/heads/fix", ".git/COMMIT_EDITMSG", "HEAD~1",
+    "solution.patch", "fix.patch", "patch.diff", "solution.diff", "CHANGELOG.md", "NOTES.md", "notes.txt", ".cache",
+    "debug.log", "app.log", "run.log", "grader.py", "oracle.py", "tests/hidden.txt", "tests/hidden_cases.txt",
+    "hidden/cases.txt", "/proc/self/environ", "answer.txt", "~/.bash_history", ".bash_history", "__pycache__",
+)  # fmt: skip
+"""Further files in which a truth lies about."""
+ENDINGS = (".orig", "~", ".bak", ".old", ".rej", ".new", ".fixed", ".solution", ".expected", ".patch", ".swp", ".gold")
+"""File name endings of backup copies."""
+SEARCHED = re.compile(r"(?:^|_)(?:query|q|text|term|terms|words?|search|pattern|prefix|keyword|filter|topic|question)$")
+LEAST = 4
+"""Characters of a bare value below which it may stand somewhere by accident."""
 WHOLE = 40
 """Characters of a text that is a piece of work, and no fact that stands somewhere."""
+STRUCTURED = 12
+"""Length of a text of several words that is not repeated by accident."""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -94,3 +125,276 @@ def _behind(name: str, plain: str, needle: str) -> bool:
     least = 6 if is_turned else 3 if name != "words for digits" else 2
     short = needle.replace(" ", "") if name in ("letters apart", "first letters", "last letters") else needle
     return len(short) >= least and len(set(short)) >= 3 and stands_in(short, evened(plain))
+
+
+class Walker:
+    """One task's walk.
+
+    Args:
+        player: Plays.
+        asked: task, tools (name, properties), bases (calls that work, by tool), writers, oracle (ops), chunk (calls
+            that one episode bears), share (of the usual number of calls), declared (what the tools say at first),
+            own (what is looked for in place of what is hidden).
+    """
+
+    def __init__(self, player: Player, asked: dict[str, Any]) -> None:
+        self.player, self.asked, self.task = player, asked, str(asked["task"])
+        self.hidden: SecretIndex = sought(asked["own"] or player.do(Op("hidden", name=self.task)).value)
+        self.values = Values()
+        self.ids: dict[str, None] = {}
+        self.words: dict[str, None] = {}
+        self.prompt = self.world = ""
+        self.has_state = "state" in player.adapter("a").offers
+        self.played: set[str] = set()
+        self.fresh = 0
+        self.honest: set[str] = set()
+        self.in_world: dict[str, list[int]] = {}
+        self.hits: list[Hit] = []
+
+    def walk(self) -> list[Hit]:
+        self._begin()
+        self.prompt = evened("\n".join(self._prompt_texts()))
+        self.world = flat(self.player.do(Op("state")).value) if self.has_state else ""
+        self.needles = {
+            look.even: look.secret.path
+            for look in self.hidden.secrets
+            if len(look.even) >= 3
+            and not any(stands_in(look.even, known) for known in (self.prompt, self.world, str(self.asked["declared"])))
+        }
+        if not self.needles:
+            return []
+        self._take(self.prompt)
+        self._oracle()
+        self._declared()
+        self._reads(list(self._seeds()), FIRST, is_honest=True)
+        for _ in range(2):
+            self._reads(list(self._harvested()), READS // 2, is_honest=True)
+        self._reads(list(self._curious()), CURIOSITY, is_honest=False)
+        self._wrong()
+        self._after()
+        return [hit for hit in self.hits if hit.code or hit.why in ("beyond", "whole") or hit.needle not in self.honest]
+
+    # --- playing ---
+
+    def _begin(self) -> OpResult:
+        self.fresh = 0
+        return self.player.do(reset(self.task))
+
+    def _prompt_texts(self) -> Iterator[str]:
+        seen = self._begin()
+        yield read_text(seen)
+        if "prompt" in self.player.adapter("a").offers:
+            yield read_text(self.player.do(Op("prompt", name=self.task)))
+
+    def _reads(self, ops: Sequence[Op], most: int, *, is_honest: bool) -> None:
+        """Play so many of these, each tool in its turn."""
+        new: dict[str, Op] = {}
+        for op in ops:
+            new.setdefault(f"{op.name} {json.dumps(op.value, sort_keys=True, default=str)}", op)
+        fresh = [op for key, op in new.items() if key not in self.played]
+        self.played.update(new)
+        for op in itertools.islice(in_turn(fresh), int(most * float(self.asked["share"]))):
+            self._read(op, is_honest=is_honest)
+
+    def _read(self, op: Op, *, is_honest: bool) -> None:
+        if self.fresh >= int(self.asked["chunk"]):
+            self._begin()
+        self.fresh += 1
+        seen = self.player.do(op)
+        is_error = bool(seen.how) or speaks_of_error(seen.value)
+        if not is_error and is_honest:
+            self._take(parsed(seen.value), op.name)
+        self._look(op, seen, is_error=is_error, is_honest=is_honest)
+
+    def _look(
+        self, op: Op, seen: OpResult, *, is_error: bool, is_honest: bool, late: int = 0, spoken: str = ""
+    ) -> None:
+        text = read_text(seen)
+        if not text or seen.how == "crashed":
+            return
+        said = evened(f"{spoken}\n{flat(op.value)}")
+        if not is_error and self.has_state:
+            self._cover(op.name, text)
+        codes: list[tuple[str, str]] | None = None
+        even, bare = evened(text), folded(text)
+        for needle, path in self.needles.items():
+            if needle in said:
+                continue
+            if stands_in(needle, even) or stands_in(needle, bare):
+                is_whole = needle in (even.strip(), bare.strip())
+                why = self._why(op, needle, is_error=is_error, is_honest=is_honest, is_whole=is_whole)
+                if why:
+                    self.hits.append(Hit("", why, needle, path, op, late))
+                continue
+            codes = list(decoded(text)) if codes is None else codes
+            code = next((name for name, plain in codes if _behind(name, plain, needle)), "")
+            if code:
+                self.hits.append(Hit(code, "code", needle, path, op, late))
+
+    def _why(self, op: Op, needle: str, *, is_error: bool, is_honest: bool, is_whole: bool) -> str:
+        if is_error:
+            return "error" if len(needle) >= LEAST else ""
+        if not is_honest:
+            return "asked" if len(needle) >= LEAST else ""
+        if is_whole and not self.has_state and needle not in self.honest and self._is_handed_in(op, needle):
+            return "whole"
+        self.honest.add(needle)
+        there, count = self.in_world.get(op.name, [0, 0])
+        is_said = len(needle) >= STRUCTURED and " " in needle and re.search(r"[^\W\d_]{3}", needle)
+        return "beyond" if is_said and there >= 3 and there >= 0.5 * count else ""
+
+    def _is_handed_in(self, op: Op, needle: str) -> bool:
+        """True if a text is what the oracle hands in, read where neither oracle nor task looks."""
+        oracle = msgspec.convert(self.asked["oracle"], list[Op])
+        given = {evened(spelled(leaf)).strip() for each in oracle if each != op for _, leaf in leaves(each.value)}
+        places = [evened(spelled(leaf)) for _, leaf in leaves(op.value)]
+        spoken = any(stands_in(place, self.prompt) or place in given for place in places if place)
+        return len(needle) >= WHOLE and needle in given and bool(places) and not spoken
+
+    def _cover(self, tool: str, text: str) -> None:
+        """Count how much of what a tool answers stands in the world that we can see."""
+        counts = self.in_world.setdefault(tool, [0, 0])
+        for line in text.splitlines()[:40]:
+            even = folded(line)
+            if len(even) >= STRUCTURED:
+                counts[0] += even in self.world or even.partition(": ")[2] in self.world
+                counts[1] += 1
+
+    # --- what is called ---
+
+    def _take(self, value: Any, name: str = "") -> None:
+        self.values.take(value, name)
+        for token in re.findall(r"[\w.\-/~@]{3,60}", text_of(value)[:20_000]):
+            bare = token.strip(".-/") if not token.startswith((".", "/")) else token.rstrip(".-")
+            pool = self.ids if re.search(r"[\d/._-]", bare) else self.words
+            if len(bare) >= 3 and len(pool) < 120:
+                pool.setdefault(bare)
+
+    def _oracle(self) -> None:
+        """The oracle's own calls: what they show by right is data; and what readers say just before its last call."""
+        ops = msgspec.convert(self.asked["oracle"], list[Op])
+        self._begin()
+        spoken = ""
+        for place, op in enumerate(ops[:-1]):
+            seen = self.player.do(op)
+            spoken += f"\n{flat(op.value)}"
+            if op.do == "call" and not (seen.how or speaks_of_error(seen.value)):
+                even = evened(read_text(seen))
+                self.honest |= {needle for needle in self.needles if stands_in(needle, even)}
+                self._take(parsed(seen.value), op.name)
+                self._look(op, seen, is_error=False, is_honest=True, late=place, spoken=spoken)
+        if ops[:-1] and len(ops) + LATE < int(self.asked["chunk"]):
+            for op in list(self._seeds())[:LATE]:
+                seen = self.player.do(op)
+                is_error = bool(seen.how) or speaks_of_error(seen.value)
+                self._look(op, seen, is_error=is_error, is_honest=True, late=len(ops) - 1, spoken=spoken)
+        self._begin()
+
+    def _declared(self) -> None:
+        """Collects hits in the examples and descriptions of the tools' declaration, without enum choices."""
+        seen = self.player.do(Op("tools"))
+        text = "\n".join(spelled(leaf) for path, leaf in leaves(seen.value) if "enum" not in path)
+        for needle, path in self.needles.items():
+            how = finds(text, needle) if len(needle) >= LEAST else None
+            if how is not None:
+                self.hits.append(Hit(how, "declared", needle, path, Op("tools")))
+
+    def _seeds(self) -> Iterator[Op]:
+        for tool in self.asked["tools"]:
+            if tool["name"] not in self.asked["writers"]:
+                yield from (call(tool["name"], base) for base in self.asked["bases"].get(tool["name"], ())[:4])
+
+    def _harvested(self) -> Iterator[Op]:
+        for tool, base, name, schema in self._parameters():
+            for value in self._fitting(name, schema):
+                yield call(tool, {**base, name: value})
+
+    def _fitting(self, name: str, schema: dict[str, Any]) -> list[Any]:
+        if is_list(schema.get("enum")):
+            return list(schema["enum"])[:12]
+        kind = schema.get("type", "string")
+        if kind in ("integer", "number"):
+            ends = [schema[key] for key in ("minimum", "maximum") if is_number(schema.get(key))]
+            return [*ends, *[value for value in self.values.of(name) if is_number(value)][:6]]
+        if kind == "boolean":
+            return [True, False]
+        if kind != "string":
+            return []
+        seen = [value for value in self.values.of(name) if isinstance(value, str)]
+        ids, words = [*self.ids][:40], [*self.words][:40] if SEARCHED.search(name.lower()) else []
+        return list(dict.fromkeys([*seen[:15], *ids, *words]))
+
+    def _curious(self) -> Iterator[Op]:
+        files = [identifier for identifier in self.ids if re.search(r"\w[./]\w", identifier)][:8]
+        left = [file + end for file in files for end in ENDINGS]
+        left += [file.replace(stem, f"hidden_{stem}") for file in files if (stem := file.rpartition("/")[2])]
+        left += [file.rpartition("/")[0] + "/hidden.txt" for file in files if "/" in file]
+        for tool, base, name, schema in self._parameters():
+            if schema.get("type", "string") != "string" or schema.get("enum"):
+                continue
+            if PATHS.search(name.lower()):
+                for path in (*HIDDEN_NAMES, *left, *HIDDEN_FILES):
+                    yield call(tool, {**base, name: path})
+            elif not COMMANDS.search(name.lower()):
+                yield from (call(tool, {**base, name: word}) for word in (*CURIOUS, *MORE_CURIOUS))
+
+    def _parameters(self) -> Iterator[tuple[str, dict[str, Any], str, dict[str, Any]]]:
+        """Yields (tool, arguments that work, parameter, its schema) for the reading tools."""
+        for tool in self.asked["tools"]:
+            if tool["name"] not in self.asked["writers"]:
+                bases: Sequence[Any] = self.asked["bases"].get(tool["name"], ())
+                if not bases and len(tool["required"]) < 2:
+                    bases = ({},)  # No call of it worked yet; with what was read since, one may.
+                for name, schema in list(tool["properties"].items())[:6]:
+                    if bases and is_dict(schema):
+                        yield tool["name"], bases[0], name, schema
+
+    def _names(self) -> list[str]:
+        return [tool["name"] for tool in self.asked["tools"]]
+
+    def _wrong(self) -> None:
+        """Calls that are wrong in one place, of every tool; those of writers each in an episode of its own."""
+        writers = set(self.asked["writers"])
+        own: dict[str, list[Any]] = {}
+        for op in msgspec.convert(self.asked["oracle"], list[Op]):
+            if op.do == "call" and is_dict(op.value):
+                own.setdefault(op.name, []).append(op.value)
+        bases = {name: [*own.get(name, ()), *self.asked["bases"].get(name, ())] for name in self._names()}
+        wrong = [op for tool in self.asked["tools"] for op in wrong_calls(tool, bases[tool["name"]])]
+        self._reads([op for op in wrong if op.name not in writers], ERRORS, is_honest=False)
+        turns = in_turn([op for op in wrong if op.name in writers])
+        for op in itertools.islice(turns, int(WRITES * float(self.asked["share"]))):
+            self._begin()
+            seen = self.player.do(op)
+            self._look(op, seen, is_error=bool(seen.how) or speaks_of_error(seen.value), is_honest=False)
+
+    def _after(self) -> None:
+        """Collects hits shown only after hasty answers or after failed calls."""
+        oracle = msgspec.convert(self.asked["oracle"], list[Op])
+        if not oracle:
+            return
+        writers = set(self.asked["writers"])
+        wrong = [op for tool in self.asked["tools"][:12] for op in itertools.islice(wrong_calls(tool, ()), 1)]
+        most = min(int(LATE * float(self.asked["share"])), int(self.asked["chunk"]) - 2 * HASTY)
+        reads = [] if most <= 0 else list(self._seeds())[:most]
+        for first in ([hasty(oracle[-1])] * HASTY, [op for op in wrong if op.name not in writers][:HASTY]):
+            self._begin()
+            for place, op in enumerate(first):
+                self._look_after(op, first[:place])
+            for op in reads if first else ():
+                self._look_after(op, first)
+
+    def _look_after(self, op: Op, then: Sequence[Op]) -> None:
+        count = len(self.hits)
+        seen = self.player.do(op)
+        self._look(op, seen, is_error=False, is_honest=False)
+        self.hits[count:] = [
+            msgspec.structs.replace(hit, then=tuple(then), why="after" if hit.why == "asked" else hit.why)
+            for hit in self.hits[count:]
+        ]
+
+
+@probe_function
+def explore(player: Player, _on: str, value: dict[str, Any]) -> Any:
+    """The hits of a walk through a task, as plain data."""
+    return msgspec.to_builtins(Walker(player, value).walk())

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from quintain.audit.facts.data import is_dict
+import msgspec
+
+from quintain.audit.facts.data import is_dict, is_number
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.probe import Op, call, reset
@@ -127,3 +131,43 @@ def prompt_ops(ctx: AuditContext, task: str) -> list[Op]:
 
 
 # --- what a walk plays ---
+
+
+def hasty(op: Op) -> Op:
+    """Returns an answer without work: the longest free text is replaced by an empty phrase."""
+    if op.do != "call":
+        return msgspec.structs.replace(op, value="wait", mark="")
+    texts = [name for name, argument in op.value.items() if isinstance(argument, str)]
+    longest = max(texts, key=lambda name: len(op.value[name]), default="")
+    return msgspec.structs.replace(op, value={**op.value, longest: "wait"} if longest else op.value, mark="")
+
+
+def in_turn(ops: Sequence[Op]) -> Iterator[Op]:
+    """One call of each tool, then the second of each, and so on."""
+    by_tool: dict[str, list[Op]] = {}
+    for op in ops:
+        by_tool.setdefault(op.name, []).append(op)
+    return (op for turn in itertools.zip_longest(*by_tool.values()) for op in turn if op is not None)
+
+
+def wrong_calls(tool: dict[str, Any], bases: Sequence[Any]) -> Iterator[Op]:
+    """Calls of a tool that a hurried agent gets wrong: too much, empty, missing, of another kind, of another task.
+
+    What the schema allows comes first, since more than the schema has looked at it; then each parameter in its turn.
+    """
+    base: dict[str, Any] = dict(bases[0]) if bases else {}
+    allowed: list[Op] = []
+    odd: list[list[Op]] = []
+    for name, schema in list(tool["properties"].items())[:5]:
+        kind = schema.get("type", "string") if is_dict(schema) else "string"
+        values: tuple[Any, ...] = ("", "zzz-wrong", "0", None) if kind != "boolean" else (None,)
+        if kind in ("integer", "number"):
+            values = (0, -1, 10**9, "zzz")
+            ends = [schema[end] for end in ("maximum", "minimum") if is_number(schema.get(end))]
+            allowed += [call(tool["name"], {**base, name: value}) for value in ends]
+        odd.append([call(tool["name"], {**base, name: value}) for value in values])
+    yield from allowed
+    yield call(tool["name"], {})
+    yield from (op for turn in itertools.zip_longest(*odd) for op in turn if op is not None)
+    for other_value in bases[1:4]:
+        yield call(tool["name"], dict(other_value))

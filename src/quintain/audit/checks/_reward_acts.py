@@ -124,7 +124,9 @@ def asked_for(op: Op, prompt: str) -> bool:
 def is_asked_by_name(op: Op, prompt: str) -> bool:
     """True if a prompt has each word of a name without a known verb, as "rolled back" has `roll_back`."""
     stems = [] if op.do != "call" or _verb(op.name) else words(op.name)
-    return bool(stems) and all(re.search(rf"\b{stem}\w{{0,3}}\b", prompt, re.IGNORECASE) for stem in stems)
+    return max(map(len, stems), default=0) >= 4 and all(
+        re.search(rf"\b{stem}\w{{0,3}}\b", prompt, re.IGNORECASE) for stem in stems
+    )
 
 
 def is_id(key: str) -> bool:

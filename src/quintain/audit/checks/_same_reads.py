@@ -201,6 +201,24 @@ def late(records: Sequence[Record], evidence: Evidence) -> bool:
     )
 
 
+@relation
+def mistaken(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A read gives what another read gave before it, and not what it gives by itself; the worlds are the same.
+
+    Marks: the other read (in the first probe alone), the read, and where there is one the state at the end.
+    """
+    mixed, alone = records[:2]
+    first, second, *world = evidence.marks
+    if not steady(records[1:], second, evidence.volatile) or any(
+        apart(mixed.at(mark), alone.at(mark), evidence.volatile) for mark in world
+    ):
+        return False
+    right, left = mixed.at(first), mixed.at(second)
+    if any(not each.fine or each.is_error for each in (right, left)):
+        return False
+    return not apart(right, left, evidence.volatile) and apart(left, alone.at(second), evidence.volatile)
+
+
 def tells(op: Op, answer: OpResult) -> bool:
     """True if an op answers, or refuses because of its arguments; an ended episode refuses everything."""
     words = [str(argument) for argument in op.value.values() if argument not in ("", None)] if is_dict(op.value) else []

@@ -54,6 +54,16 @@ def unlike(records: Sequence[Record], evidence: Evidence) -> bool:
     )
 
 
+@relation
+def unlike_within(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Two marks of the first probe came to see something, and not the same; in the others they are the same."""
+    left, right = evidence.marks
+    first, *clean = records
+    return apart(first.at(left), first.at(right), evidence.volatile) and not any(
+        apart(record.at(left), record.at(right), evidence.volatile) for record in clean
+    )
+
+
 def steady(records: Sequence[Record], mark: str, volatile: Sequence[str]) -> bool:
     """Equal probes have seen the same at a mark: what differs from them does not differ by chance."""
     return not any(apart(records[0].at(mark), record.at(mark), volatile) for record in records[1:])

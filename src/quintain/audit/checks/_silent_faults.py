@@ -7,21 +7,84 @@ equal.
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.data import is_dict, is_list
 from quintain.audit.facts.discovery import KnownCall
 from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.probe import FAULTS, Op, OpResult, Probe, Record, reset
+from quintain.audit.kernel.finding import Evidence
+from quintain.audit.kernel.probe import FAULTS, Op, OpResult, Probe, Record, reset, same
+from quintain.audit.kernel.registry import relation
 
 HERE = f"{__name__}:"
+_SAID = re.compile(
+    r"error|fail|exception|traceback|time[sd]?.?out|timeout|unavailable|unreachable|unreadable|refused|reset by peer"
+    r"|too many|rate.?limit|throttl|truncat|incomplete|partial|half an|cut off|cancel|abort|interrupt|memory|\bdisk\b"
+    r"|no space|degraded|stale|cached|offline|\bdown\b|try again|retry|could not|couldn't|cannot|can't|unable|warning"
+    r"|malformed|not respond|no (answer|response|reply)|empty (answer|response|reply|body|payload)|corrupt"
+    r'|"(status|code|status_code)": "?[45]\d\d\b|"(success|ok|complete)": false',
+    re.IGNORECASE,
+)
+_PASSING = re.compile(
+    r"(^|_)(at|on|ts|now|time|timestamp|date|elapsed|latency|duration|attempts?|tries|seconds|ms)$|retr(y|ies)",
+    re.IGNORECASE,
+)
+
+
+def admits(seen: OpResult, free: OpResult) -> bool:
+    """True if an answer reports a problem in words that it lacks without the fault."""
+    if seen.is_error:
+        return True
+    return bool(_words(seen.value) - _words(free.value))
+
+
+def _words(value: Any) -> frozenset[str]:
+    return _said(value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False))
+
+
+@functools.lru_cache(maxsize=64)  # One answer is held against those of all faults.
+def _said(text: str) -> frozenset[str]:
+    return frozenset(found.group().lower() for found in _SAID.finditer(text))
+
+
+def alike(first: OpResult, second: OpResult, volatile: Sequence[str]) -> bool:
+    """The same, times and counts of attempts aside: a tool that tried again has done nothing wrong."""
+    return same(_blurred(first), _blurred(second), volatile)
+
+
+def _blurred(seen: OpResult) -> OpResult:
+    def walk(value: Any) -> Any:
+        if is_dict(value):
+            return {key: "<passing>" if _PASSING.search(key) else walk(item) for key, item in value.items()}
+        return [walk(item) for item in value] if is_list(value) else value
+
+    return msgspec.structs.replace(seen, value=walk(seen.value))
 
 
 # --- relations: each states the bug; the first record has the fault, the second has none ---
+
+
+@relation
+def defaults(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if the call with the fault succeeds with another answer than without it."""
+    got, true, again = _three(records, "call")
+    is_sure = not true.is_error and alike(true, again, evidence.volatile)
+    made_up = got.fine and not admits(got, true) and not alike(got, true, evidence.volatile)
+    return records[0].at("inject").fine and is_sure and made_up
+
+
+@relation
+def loses(records: Sequence[Record], evidence: Evidence) -> bool:
+    """With the fault the call says what it says without, and a change that it makes without is missing."""
+    got, true, _ = _three(records, "call")
+    is_said = not true.is_error and got.fine and not admits(got, true)
+    return records[0].at("inject").fine and is_said and bool(lost(records, evidence.volatile))
 
 
 def lost(records: Sequence[Record], volatile: Sequence[str]) -> list[str]:
@@ -33,6 +96,16 @@ def lost(records: Sequence[Record], volatile: Sequence[str]) -> list[str]:
     known = [path for path in true if not set(path.split("/")) & {*volatile, "<more>"}]
     done = [path for path in known if true[path] != was.get(path) and again.get(path) == true[path]]
     return [path for path in done if look.get(path) == was.get(path)]
+
+
+@relation
+def lingers(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if the call still gives a wrong answer without an error after the fault is over."""
+    got, true, again = _three(records, "after")
+    is_steady = alike(records[1].at("call"), true, evidence.volatile)  # An answer that chance has a part in is none.
+    is_sure = not true.is_error and is_steady and alike(true, again, evidence.volatile)
+    wrong = got.fine and not admits(got, true) and not alike(got, true, evidence.volatile)
+    return records[0].at("inject").fine and is_sure and wrong
 
 
 def _three(records: Sequence[Record], mark: str) -> tuple[OpResult, OpResult, OpResult]:
