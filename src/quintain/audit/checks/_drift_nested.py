@@ -36,9 +36,6 @@ def _lists(ctx: AuditContext) -> list[KnownCall]:
     return [known for _, known in best.values()][:40]
 
 
-# --- what cannot be read ---
-
-
 @relation
 def of_another(records: Sequence[Record], evidence: Evidence) -> bool:
     """Good lists have only rows of what was asked for; the one for a value that is none has rows of another."""

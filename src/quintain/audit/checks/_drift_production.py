@@ -301,9 +301,6 @@ def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
             )  # fmt: skip
 
 
-# --- what does not depend on the world ---
-
-
 @relation
 def turned(records: Sequence[Record], evidence: Evidence) -> bool:
     """In every task a number of the answer is production's turned round, with another sign, or in another unit."""
@@ -363,8 +360,6 @@ def counted(ctx: AuditContext) -> Iterator[Finding | None]:
                 *probes, data=[where, answer], expected=answer, observed=records[0].at("call").value, teaches=TEACHES,
             )  # fmt: skip
 
-
-# --- what is reckoned from numbers alone ---
 
 ALIKE = 2
 """Calls that must be answered as in production before another answer to a third is held against the environment."""

@@ -36,9 +36,6 @@ _WAS, _LOOK, _WORLD = Op("changes", mark="was"), Op("changes", mark="look"), Op(
 Tables = Mapping[str, list[dict[str, Any]]]
 
 
-# --- relations ---
-
-
 def _paths(record: Record, evidence: Evidence) -> list[str]:
     """Returns the paths that changed between two looks, without excused ones."""
     found = changed(record.at("was").value, record.at("look").value) or {}
@@ -143,9 +140,6 @@ def _has(row: dict[str, Any], data: dict[str, Any]) -> bool:
 
 def _folded(value: Any) -> Any:
     return value.strip().casefold() if isinstance(value, str) else value
-
-
-# --- the check ---
 
 
 @check("x.contracts_hold", "action_drift", needs=("tools", "call", "tasks"), value=83)
@@ -336,9 +330,6 @@ def _ids(rows: Sequence[Any], entries: Sequence[dict[str, Any]]) -> list[str]:
     return sorted(both, key=lambda name: (name != "id", not name.endswith("id")))[:3]
 
 
-# --- relations ---
-
-
 @relation
 def unsorted(records: Sequence[Record], evidence: Evidence) -> bool:
     """The rows are not in the promised order by the field, and not all alike."""
@@ -388,9 +379,6 @@ def too_many(records: Sequence[Record], evidence: Evidence) -> bool:
     rows = rows_of(records[0].at("call").value)
     limit = called(records[0]).value.get(evidence.data)
     return rows is not None and is_number(limit) and 0 <= limit < len(rows)
-
-
-# --- the checks ---
 
 
 def readings(ctx: AuditContext) -> list[Variation]:

@@ -215,9 +215,6 @@ def fields(value: Any, name: str) -> dict[str, Any]:
     return found
 
 
-# --- the relation ---
-
-
 @relation
 def follows_not(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if a field takes two different set values, and a third time keeps another value after a reported success."""
@@ -234,9 +231,6 @@ def follows_not(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def _is(first: Any, second: Any) -> bool:
     return bool(first == second) and isinstance(first, bool) == isinstance(second, bool)
-
-
-# --- the check ---
 
 
 @check("x.set_is_shown", "action_drift", needs=("tools", "call", "tasks"), value=86)

@@ -30,9 +30,6 @@ TEACHES = "to ignore tool descriptions"
 _DEFAULT = re.compile(r"\b(?:default(?:s to| is|:)?|by default) [`'\"]?(-?\w+)", re.IGNORECASE)
 
 
-# --- defaults ---
-
-
 @relation
 def defaults_differ(records: Sequence[Record], evidence: Evidence) -> bool:
     """Without a parameter the call does something else than with its declared default, and twice the same."""
@@ -163,9 +160,6 @@ def holds(there: tuple[Any, Any], asked: Any, how: str) -> bool:
     return moves(*there, asked, sign=1 if how == "up" else -1)
 
 
-# --- relations ---
-
-
 @relation
 def left_out(records: Sequence[Record], evidence: Evidence) -> bool:
     """One call's place follows its parameter; the other call says that it is done, and its place does not."""
@@ -238,9 +232,6 @@ def _factors(place: tuple[Any, Any], asked: Any) -> list[float]:
     found = [round(place[1] / asked, 6)]
     moved = _difference(place)
     return [*found, round(moved / asked, 6)] if is_number(moved) else found
-
-
-# --- the check ---
 
 
 class Series(msgspec.Struct, frozen=True):

@@ -134,9 +134,6 @@ def answers_are_true(ctx: AuditContext) -> Iterator[Finding | None]:
         raise NotChecked("no call that writes is known")
 
 
-# --- sums ---
-
-
 def _unpaid(ctx: AuditContext, series: Series) -> Finding | None:
     """Returns a finding for a number that is reported as done and never changes the world."""
     calls = zip(series.variations, series.slots, series.asked, strict=True)
@@ -199,9 +196,6 @@ def unpaid(records: Sequence[Record], evidence: Evidence) -> bool:
     said = [_numbers(each).get(field) == value and is_number(value) for each, value in zip(slots, asked, strict=True)]
     worlds = [_world(each) for each in slots]
     return all(said) and bool(worlds[0]) and all(world == worlds[0] for world in worlds) and _is_kept(last)
-
-
-# --- texts ---
 
 
 def _unkept(ctx: AuditContext, series: Series) -> Finding | None:

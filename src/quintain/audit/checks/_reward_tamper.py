@@ -23,9 +23,6 @@ PATHS = frozenset(("path", "file", "filename", "filepath", "target", "dest", "de
 TEXTS = frozenset(("content", "contents", "text", "data", "body", "source", "code", "value"))
 
 
-# --- in the child ---
-
-
 SOLVED = 4
 """Tasks whose files are spoiled."""
 _TESTS = names("test tests check checks validate lint build compile")

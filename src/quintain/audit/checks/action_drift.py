@@ -236,9 +236,6 @@ def _control(known: KnownCall, *further: Op) -> Probe:
     return Probe((*good, *(op.moved("b") for op in (reset(known.task), *known.before, *further))))
 
 
-# --- relations: each states the bug ---
-
-
 @relation
 def refused_alone(records: Sequence[Record], evidence: Evidence) -> bool:
     """The good call works; one that differs from it in a single parameter is refused, and the words are about that."""
@@ -269,9 +266,6 @@ def is_unknown(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if the call fails with words that report a missing tool."""
     seen = records[0].at("call")
     return seen.is_error and bool(UNKNOWN.search(text_of(seen)))
-
-
-# --- checks ---
 
 
 @check("runtime.tool_declaration_accuracy", "action_drift", needs=("tools", "call"), value=55)
