@@ -28,6 +28,7 @@ from quintain.audit.kernel.registry import relation
 
 from ._reward_acts import giving, is_id, names, replaced, spec_of, words
 from ._reward_runs import (
+    SURE,
     Pairs,
     Solution,
     claim,
@@ -125,7 +126,7 @@ def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
             title=f"{name} is paid when {key} is too little in one call and too much in another: "
             "the sum alone is asked",
             lacks=lacks, also=[solves(left.task, short), solves(left.task, long)], relation=f"{__name__}:sum_alone",
-            minimise=0, **weight(left, lacks) if is_open else {"severity": "error", "at_most": "proven"},
+            minimise=0, **(weight(left, lacks) if is_open else SURE),
             expected=f"less than {left.full:g}, as for either of the two wrong numbers alone", observed=both.score,
             teaches="that the split of a sum does not matter",
         ) if lacks else None  # fmt: skip

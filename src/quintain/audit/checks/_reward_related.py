@@ -266,7 +266,8 @@ def _damages(ctx: AuditContext, solution: Solution) -> list[Op]:
 
 def _aimed(ctx: AuditContext, solution: Solution, tool: ToolSpec, *, known: dict[str, Family]) -> Iterator[Op]:
     """Yields calls of a tool on rows outside the solution: names from the same tables, other arguments as they fit."""
-    used: dict[str, Any] = next((op.value for op in solution.ops if op.name == tool.name), {})
+    met = [op.value for op in solution.ops if op.name == tool.name]
+    used: dict[str, Any] = met[0] if met else {}
     for key, value in used.items():  # The solution's own call, on rows that one could take for those that it names.
         sakes = known[str(value)].namesakes if str(value) in known else ()
         names_ = [row.name for row in sakes if str(row.name) not in known]
@@ -364,10 +365,11 @@ def _tables(world: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _family(name: Any, tables: Sequence[tuple[str, dict[str, Any]]]) -> Family | None:
     for table, rows in tables:
-        known = rows
+        known: dict[Any, Any] = rows
         if name not in rows:
             fields = [key for row in rows.values() for key, value in row.items() if value == name]
-            known = next((by for key in fields if len(by := _by_field(rows, key)) == len(rows)), {})
+            keyed = [by for key in fields if len(by := _by_field(rows, key)) == len(rows)]
+            known = keyed[0] if keyed else {}
         if name in known:
             others = [RelatedRow(key, row) for key, row in known.items() if key != name]
             return _whole(table, RelatedRow(name, known[name]), others, tables=tables)

@@ -85,6 +85,8 @@ _LIMIT_S = 10.0
 """Seconds for them."""
 PAID, PAID_AS = f"{__name__}:paid_anyway", f"{__name__}:paid_as"
 T = TypeVar("T")
+SURE: dict[str, Any] = {"severity": "error", "at_most": "proven"}
+UNSURE: dict[str, Any] = {"severity": "warning", "at_most": "likely"}
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -441,7 +443,8 @@ def claim(
     done = [op.mark for op in way if op.mark]
     look = (state(),) if solution.sees and (lacks is not None or has) else ()
     data = {"full": solution.full, "lacks": list(lacks or ()), "has": list(has), "done": done}
-    common = {"relation": PAID, "part": "V", "expected": f"less than {solution.full:g}", "data": data}
+    expected = f"less than {solution.full:g}"
+    common: dict[str, Any] = {"relation": PAID, "part": "V", "expected": expected, "data": data}
     marks = ("score", *(op.mark for op in look), *done)
     return ctx.finding(title, solves(solution.task, (*way, *look)), *also, marks=marks, **common | fields)
 
@@ -475,8 +478,8 @@ def weight(solution: Solution, lacks: Sequence[Sequence[Any]], left_out: Sequenc
     wanted = [path for place in solution.demanded for path in solution.effects.get(place, ())]
     missing = [path for path, _ in lacks if any(meets(tuple(path), other_values) for other_values in wanted)]
     if missing or (not solution.sees and set(left_out) & set(solution.demanded)):
-        return {"severity": "error", "at_most": "proven"}
-    return {"severity": "warning", "at_most": "likely"}
+        return SURE
+    return UNSURE
 
 
 def demanded_first(solution: Solution, lacks: list[list[Any]]) -> list[list[Any]]:

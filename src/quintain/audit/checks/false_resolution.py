@@ -35,6 +35,7 @@ from ._reward_acts import (
     words,
 )
 from ._reward_runs import (
+    SURE,
     Run,
     Solution,
     claim,
@@ -297,7 +298,7 @@ def _taken_back(
         ctx, solution, (*solution.acts, *marked, *solution.answers),
         title=f"what was done is taken back by {tools}, and paid for all the same",
         has=as_before, minimise=20,
-        **({"severity": "error", "at_most": "proven"} if is_asked else weight(solution, as_before)),
+        **(SURE if is_asked else weight(solution, as_before)),
         expected=f"less than {solution.full:g}: {places(as_before)} is as it was before",
         observed=f"{solution.full:g}",
         teaches="to undo what it did, once it is paid",

@@ -43,7 +43,20 @@ from ._reward_acts import (
 from ._reward_changed import changed_argument, right_in_sum
 from ._reward_facts import facts
 from ._reward_related import another_record, collateral_damage
-from ._reward_runs import PAID, Solution, claim, lacking, paid, pays, runs, runs_of, survives, unpunished, weight
+from ._reward_runs import (
+    PAID,
+    UNSURE,
+    Solution,
+    claim,
+    lacking,
+    paid,
+    pays,
+    runs,
+    runs_of,
+    survives,
+    unpunished,
+    weight,
+)
 from ._reward_search import partial_work, refused_work, shortest_path
 from ._reward_tamper import quoted_verdict, rest_of_the_file, verifier_tampering
 from ._reward_tasks import KINDS, Question, asked, attempts, may_equal
@@ -93,7 +106,7 @@ def malformed(records: Sequence[Record], evidence: Evidence) -> bool:
 def _numbers(ops: Sequence[Op]) -> Iterator[tuple[Op, ...]]:
     """The solution with a number of its last call made impossible."""
     for place in reversed(range(len(ops))):
-        given = ops[place].value if ops[place].do == "call" else {}
+        given: dict[str, Any] = ops[place].value if ops[place].do == "call" else {}
         key = next((key for key, value in given.items() if is_number(value)), None)
         if key is not None:
             odd = (float("nan"), float("inf"), -1e308)
@@ -372,7 +385,7 @@ def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
             yield claim(
                 ctx, solution, way, title=f"{op.name} is part of the solution, and is paid for when it is left out",
                 lacks=lacks,
-                **weight(solution, lacks, (place,)) if is_sure else {"severity": "warning", "at_most": "likely"},
+                **(weight(solution, lacks, (place,)) if is_sure else UNSURE),
                 expected=f"less than {solution.full:g} without {op.name}({op.value})",
                 observed={"score": run.score, "the world lacks": ["/".join(path) for path, _ in lacks[:6]]},
                 teaches=f"to leave out {op.name}",
@@ -439,7 +452,8 @@ def _forged(ctx: AuditContext, solution: Solution) -> Iterator[tuple[Op, ...]]:
     if "answer" in ctx.offers and solution.writes:
         yield (answer(solution.prompt),)
     for tool in ctx.about.tools:
-        base: dict[str, Any] = next((dict(op.value) for op in solution.ops if op.name == tool.name), {})
+        met = [op.value for op in solution.ops if op.name == tool.name]
+        base: dict[str, Any] = met[0] if met else {}
         for key, schema in tool.properties.items():
             if not _GRADES & set(words(key)):
                 continue
