@@ -50,12 +50,6 @@ def test_a_sound_desk_is_let_alone() -> None:
         pytest.param(
             "Dearer", "action_drift", "add_bags counts its bags 60 times, where it says 50", marks=pytest.mark.slow
         ),
-        pytest.param(
-            "FromZero",
-            "action_drift",
-            "drop_remark says that its number counts from 1, and takes another entry than the first for it",
-            marks=pytest.mark.slow,
-        ),
     ],
 )
 def test_false_answer_is_proven(name: str, class_: str, title: str) -> None:
