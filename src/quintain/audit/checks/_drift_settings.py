@@ -1,4 +1,4 @@
-"""Checks that a setter's value shows up in another tool, whatever was set before; no state is needed.
+"""Checks setters against what other tools show, and tools that compute against Python.
 
 Where the answer of a reading tool has a field of a parameter's name, the calls of the writing tool are made one by one
 and two by two. A field that takes the set value after some of them, and has another value after other calls with the

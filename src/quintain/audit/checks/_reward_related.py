@@ -1,4 +1,4 @@
-"""Rows of the same kind as those that a solution names: alternatives, and rows that may be harmed."""
+"""Checks of rows beside those that a solution names: damage to them, and the same work on them."""
 
 from __future__ import annotations
 

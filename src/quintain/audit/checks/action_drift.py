@@ -404,23 +404,3 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
                 observed=name,
                 teaches="calls of a missing tool",
             )  # fmt: skip
-
-
-__all__ = [
-    "behaviour",
-    "contracts_hold",
-    "counted",
-    "declared",
-    "defaults",
-    "descriptions",
-    "done_as_told",
-    "exist",
-    "filters",
-    "ordered_lists",
-    "production",
-    "prompts",
-    "set_is_shown",
-    "stay",
-    "sums",
-    "units",
-]

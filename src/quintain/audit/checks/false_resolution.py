@@ -48,8 +48,7 @@ from ._reward_runs import (
     unpunished,
     weight,
 )
-from ._reward_said import answered_and_not_done, answers_are_true
-from ._reward_sight import paid_without_effect, undone_in_sight
+from ._reward_said import answered_and_not_done, answers_are_true, paid_without_effect, undone_in_sight
 
 __all__ = [
     "answered_and_not_done", "answers_are_true", "far_fields", "paid_without_effect", "undone_in_sight",

@@ -57,8 +57,14 @@ from ._reward_runs import (
     unpunished,
     weight,
 )
-from ._reward_search import partial_work, refused_work, shortest_path
-from ._reward_tamper import quoted_verdict, rest_of_the_file, verifier_tampering
+from ._reward_search import (
+    partial_work,
+    quoted_verdict,
+    refused_work,
+    rest_of_the_file,
+    shortest_path,
+    verifier_tampering,
+)
 from ._reward_tasks import KINDS, Question, asked, attempts, may_equal
 
 __all__ = [

@@ -27,8 +27,7 @@ from ._drift_words import show
 from ._reward_acts import only_reads
 from ._reward_facts import TOP, Fact, beyond, facts
 from ._reward_runs import PAID_AS, runs_of, solve
-from ._reward_strict import strictness
-from ._unsolv_gold import gold_rule, refused_look
+from ._unsolv_gold import gold_rule, refused_look, strictness
 
 __all__ = [
     "gold_rule", "refused_look", "strictness",
