@@ -1,4 +1,4 @@
-"""Checks the environment against production: declarations of both, and answers of both."""
+"""Checks the environment against production, and the units that names and descriptions state."""
 
 from __future__ import annotations
 

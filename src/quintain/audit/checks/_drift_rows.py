@@ -1,4 +1,4 @@
-"""Checks lists against the world that they show: order, length, filters, pages, and completeness.
+"""Checks lists against the world that they show, and tools against the contracts that they declare.
 
 A row of an answer often has only an id and a title; the state has the rest of it. The two are joined by the id, so that
 "newest first" can be seen where no time is shown, and "of this status" where no status is.

@@ -1,4 +1,4 @@
-"""Other values for an argument of a solution that the prompt decides: a number, a name, a text, a list.
+"""Checks a solution with other values for its arguments: a number, a name, a text, a list.
 
 An argument is decided when its value stands in the prompt. A value that a prompt leaves open ("at least 20", "any
 room") is not, and free words count only where the prompt fixes their wording.

@@ -1,4 +1,4 @@
-"""Tasks that are solved by an answer: how the right answer is submitted, and its reward."""
+"""Tasks that are solved by an answer: the right answer, its reward, and answers that no scorer may pay."""
 
 from __future__ import annotations
 
