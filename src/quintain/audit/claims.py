@@ -162,7 +162,7 @@ def _score_not_finite(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
         ctx,
         "the score is not a finite number",
         Probe((*ops[:-1], score())),
-        relation="quintain.audit.checks._reward_claims:malformed",
+        relation="quintain.audit.checks.reward_hack:malformed",
         marks=("score",),
         data=math.inf,
         part="V",

@@ -129,12 +129,3 @@ class Dearer(Desk):
     """A bag costs 60."""
 
     PRICE = 60
-
-
-class FromZero(Desk):
-    """Remarks are dropped as if they were counted from 0."""
-
-    def _drop_remark(self, number: int) -> Any:
-        if number >= len(self.remarks):
-            raise ToolError("there are not so many")
-        return {"dropped": self.remarks.pop(number)}

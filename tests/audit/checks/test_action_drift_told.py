@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import BROKE, Report, audit
-from quintain.audit.checks import _drift_claims, _drift_rows, _drift_sums, _drift_told, _drift_units, _silent_unknown
+from quintain.audit.checks import _drift_production, _drift_rows, _drift_settings, _drift_told, _silent_unknown
 from quintain.audit.checks._drift_told import takes
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.loader import Subject
@@ -16,7 +16,7 @@ from tests.audit.checks._found import highest
 CHECKS = [
     one
     for module in (
-        _drift_claims, _drift_rows, _drift_sums, _drift_told, _drift_units,
+        _drift_production, _drift_rows, _drift_settings, _drift_told,
         _silent_unknown,
     )
     for one in checks_of(module)
@@ -220,15 +220,6 @@ class Otherwise(Library):
         return {"ok": True}
 
 
-class Loose(Library):
-    """Library in which one tool takes a shelf that the others refuse."""
-
-    def call(self, name, arguments):
-        if name == "move_book" and arguments.get("shelf") not in ("art", "law", "sea"):
-            arguments = {**arguments, "shelf": "art"}
-        return super().call(name, arguments)
-
-
 class Views(Library):
     """Sound: money in other units, names in other cases, lists of what is left, an answer that tells its limit."""
 
@@ -265,7 +256,7 @@ def audited(file: Path, name: str) -> Report:
 def test_sound_libraries_are_left_alone(file: Path, name: str) -> None:
     report = audited(file, name)
     assert [one.title for one in report.findings] == []
-    assert sum(one.looked > 0 for one in report.checks) >= 12
+    assert sum(one.looked > 0 for one in report.checks) >= 8
 
 
 CASES = {
@@ -277,7 +268,6 @@ CASES = {
     "Deaf": [
         ("action_drift", "find_books gives rows that its pages leaves out"),
         ("action_drift", "find_books gives more rows than its limit"),
-        ("silent_default", "loans_of leaves out rows of some book_id, and does not say so"),
         (
             "silent_default",
             "move_book says that it is done, but does not use the given shelf",
@@ -289,22 +279,11 @@ CASES = {
     "Otherwise": [
         ("action_drift", "minutes of note is described in hours"),
         ("action_drift", "find_books without limit does not do what its declared default 20 does"),
-        ("action_drift", "buy lacks permit_id, which its schema does not say"),
         ("action_drift", "buy counts its copies 12 times"),
-        ("action_drift", "edit does not keep to first: a text that is there several times"),
-        ("silent_default", "edit says that it is done when the text is not there"),
         ("action_drift", "compute does not compute what it says: 7 - 2"),
-        ("action_drift", "note takes text='', though its description says 'Not empty.'"),
-    ],
-    "Loose": [
-        ("action_drift", "move_book takes a call that its schema forbids (shelf without), where others refuse it"),
-        (
-            "silent_default",
-            "move_book takes a call that its schema forbids (shelf not offered), where others refuse it",
-        ),
     ],
 }  # fmt: skip
-SLOW = ("Deaf", "Otherwise", "Loose")
+SLOW = ("Deaf", "Otherwise")
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ import pytest
 
 from quintain.audit.auditor import BROKE, Report, audit
 from quintain.audit.checks import false_resolution
+from quintain.audit.checks._drift_production import rate_of
 from quintain.audit.checks._drift_told import done_as_told
-from quintain.audit.checks._drift_units import rate_of
 from quintain.audit.kernel.loader import Subject
 
 SUBJECTS = Path(__file__).with_name("_said_subjects.py")
@@ -49,12 +49,6 @@ def test_a_sound_desk_is_let_alone() -> None:
         ),
         pytest.param(
             "Dearer", "action_drift", "add_bags counts its bags 60 times, where it says 50", marks=pytest.mark.slow
-        ),
-        pytest.param(
-            "FromZero",
-            "action_drift",
-            "drop_remark says that its number counts from 1, and takes another entry than the first for it",
-            marks=pytest.mark.slow,
         ),
     ],
 )

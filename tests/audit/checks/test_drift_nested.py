@@ -92,7 +92,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 CASES = [
     ("Garage", []),
-    ("Exact", [("action_drift", "find_cars"), ("action_drift", "find_places"), ("silent_default", "list_tickets")]),
+    ("Exact", [("silent_default", "list_tickets")]),
 ]
 
 
@@ -100,6 +100,6 @@ CASES = [
 def test_lists_that_do_not_hold_together_are_found(file: Path, name: str, wrong: list[tuple[str, str]]) -> None:
     report = audit(Subject(f"{file}:{name}"), checks_of(_drift_nested))
     assert not [one for one in report.checks if one.reason.startswith(BROKE)]
-    assert [one.status for one in report.checks] == ["checked", "checked"]
+    assert [one.status for one in report.checks] == ["checked"]
     assert sorted((one.class_, one.title.split()[0]) for one in report.findings) == wrong
     assert all((one.confidence, one.severity) == (highest(one), "error") for one in report.findings)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quintain.audit.checks import _drift_production, _drift_told
-from quintain.audit.checks._drift_units import at_odds, contradictions, may_be, unit_of, units_in
+from quintain.audit.checks._drift_production import at_odds, contradictions, may_be, unit_of, units_in
 from quintain.audit.kernel.check import checks_of
 from tests.audit.checks._found import audited
 

@@ -18,9 +18,8 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
-from ._drift_words import rows_of
+from ._drift_words import rows_of, show
 
-HERE = f"{__name__}:"
 _RANKED = re.compile(
     r"best|top\b|nearest|closest|similar|fuzzy|relevan|recommend|suggest|semantic|random|sample|page", re.IGNORECASE
 )
@@ -29,31 +28,22 @@ GARBAGE = ("zzz-wrong", "9999-99-99", "#")
 
 def _lists(ctx: AuditContext) -> list[KnownCall]:
     """One call of each reading tool that gives rows, the longest."""
-    best: dict[str, KnownCall] = {}
+    best: dict[str, tuple[int, KnownCall]] = {}
     for known in ctx.discovery.reads():
         count = len(rows_of(known.seen.value) or ())
-        if (
-            count
-            and not known.writes
-            and count > len(rows_of(best[known.op.name].seen.value) or () if known.op.name in best else ())
-        ):
-            best[known.op.name] = known
-    return list(best.values())[:40]
-
-
-# --- what cannot be read ---
+        if count > best.get(known.op.name, (0,))[0] and not known.writes:
+            best[known.op.name] = (count, known)
+    return [known for _, known in best.values()][:40]
 
 
 @relation
 def of_another(records: Sequence[Record], evidence: Evidence) -> bool:
     """Good lists have only rows of what was asked for; the one for a value that is none has rows of another."""
     name, record = evidence.data, records[0]
-    for mark in ("one", "other"):
-        rows = _fields(record, mark, name)
-        if not rows or any(row != _asked(record, mark, name) for row in rows):
-            return False
-    wrong = _fields(record, "call", name)
-    return bool(wrong) and all(item != _asked(record, "call", name) for item in wrong)
+    asked = {op.mark: op.value[name] for op in record.ops if op.mark}
+    rows = {mark: _fields(record, mark, name) for mark in asked}
+    right = all({*map(str, rows[mark])} == {str(asked[mark])} for mark in ("one", "other"))
+    return right and bool(rows["call"]) and asked["call"] not in rows["call"]
 
 
 def _fields(record: Record, mark: str, name: str) -> list[Any]:
@@ -62,58 +52,43 @@ def _fields(record: Record, mark: str, name: str) -> list[Any]:
     return [row[name] for row in rows] if all(is_dict(row) and name in row for row in rows) else []
 
 
-def _asked(record: Record, mark: str, name: str) -> Any:
-    return next(op.value[name] for op in record.ops if op.mark == mark)
-
-
 @check("x.unread_filters_find_nothing", "silent_default", needs=("tools", "call", "tasks"), value=84)
 def unread(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list for an unreadable value is an error or empty, not the list for another value."""
-    looked = False
-    for known in _lists(ctx):
-        for name, (first, second) in _equal(ctx, known).items():
-            looked = True
-            marked = (reset(known.task), *known.before, first.marked("one"), second.marked("other"))
-            for value in GARBAGE:
-                wrong = call(known.op.name, {**first.value, name: value}, mark="call")
-                probe = Probe((*marked, wrong))
-                ctx.count_comparisons()
-                record = ctx.play_probe(probe)
-                if not of_another([record], Evidence("", data=name)):
-                    continue
-                yield ctx.finding(
-                    f"{known.op.name} shows the rows of another {name} when it cannot read the given one",
-                    probe,
-                    relation=f"{HERE}of_another",
-                    marks=("one", "other", "call"),
-                    data=name,
-                    minimise=0,
-                    expected="an error, or no rows",
-                    observed=sorted({str(found) for found in _fields(record, "call", name)})[:4],
-                    teaches="that the shown rows match the query",
-                )
-                break
-    if not looked:
+    found = [(known, *item) for known in _lists(ctx) for item in _equal(ctx, known).items()]
+    if not found:
         raise NotChecked("no list is of one value of a field")
+    for known, name, (first, second) in found:
+        marked = (reset(known.task), *known.before, first.marked("one"), second.marked("other"))
+        for value in GARBAGE:
+            probe = Probe((*marked, call(known.op.name, {**first.value, name: value}, mark="call")))
+            ctx.count_comparisons()
+            record = ctx.play_probe(probe)
+            if of_another([record], Evidence("", data=name)):
+                yield show(
+                    ctx, f"{known.op.name} shows the rows of another {name} when it cannot read the given one",
+                    of_another, probe, marks=("one", "other", "call"), data=name, expected="an error, or no rows",
+                    observed=sorted({str(item) for item in _fields(record, "call", name)})[:4],
+                    teaches="that the shown rows match the query",
+                )  # fmt: skip
+                break
 
 
 def _equal(ctx: AuditContext, known: KnownCall) -> dict[str, tuple[Op, Op]]:
     """Parameters of text by which rows are chosen, each with two calls that show it."""
     found: dict[str, tuple[Op, Op]] = {}
-    tool = next(spec for spec in ctx.about.tools if spec.name == known.op.name)
-    if _RANKED.search(tool.description):
-        return {}
-    rows = [row for row in rows_of(known.seen.value) or [] if is_dict(row)]
-    for name, value in known.op.value.items():
+    tool, given = next(spec for spec in ctx.about.tools if spec.name == known.op.name), known.op.value
+    rows = [row for row in rows_of(known.seen.value) or [] if is_dict(row) and not _RANKED.search(tool.description)]
+    for name, value in given.items():
         if not isinstance(value, str) or not rows or any(row.get(name) != value for row in rows):
             continue
         known_to_work = [str(known_call.op.value.get(name)) for known_call in ctx.discovery.of(tool.name)]
-        texts = list(dict.fromkeys([*known_to_work, *map(str, ctx.discovery.values.of(name))]))
+        texts = dict.fromkeys([*known_to_work, *map(str, ctx.discovery.values.of(name))])
         for text in [candidate for candidate in texts if candidate != value][:6]:
-            other_op = call(tool.name, {**known.op.value, name: text})
+            other_op = call(tool.name, {**given, name: text})
             record = ctx.play(reset(known.task), *known.before, other_op.marked("other"))
             there = _fields(record, "other", name)
             if there and all(item == text for item in there):
-                found[name] = (call(tool.name, known.op.value), other_op)
+                found[name] = (call(tool.name, given), other_op)
                 break
     return found

@@ -1,8 +1,11 @@
-"""Checks the environment against production: declarations of both, and answers of both."""
+"""Checks the environment against production, and the units that names and descriptions state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
@@ -12,8 +15,183 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset, same
 from quintain.audit.kernel.registry import relation
 
-from ._drift_units import units_in
-from ._drift_words import form_of, promised_order
+from ._drift_words import form_of, promised_order, show
+
+KINDS: dict[str, dict[str, str]] = {
+    "time": {
+        "ms": r"milliseconds?|ms|millis", "seconds": r"seconds?|secs?", "minutes": r"minutes?|mins?",
+        "hours": r"hours?|hrs?", "days": r"days?", "weeks": r"weeks?", "months": r"months?", "years": r"years?",
+    },
+    "money": {
+        "cents": r"cents?|pennies|pence|minor[ _]units?|rappen|kopeks?",
+        "euros": r"euros?|dollars?|usd|eur|pounds?|francs?|chf|major[ _]units?|units of (?:the|its|a|that) currency",
+    },
+    "length": {"mm": r"mm|millimet(?:er|re)s?", "cm": r"cm|centimet(?:er|re)s?", "m": r"met(?:er|re)s",
+               "km": r"km|kilomet(?:er|re)s?", "miles": r"miles?", "feet": r"feet|foot|ft", "inches": r"inch(?:es)?"},
+    "mass": {"grams": r"grams?", "kg": r"kg|kilograms?|kilos?", "tons": r"tons?|tonnes?", "pounds": r"lbs?"},
+    "size": {"bytes": r"bytes?", "kb": r"kb|kilobytes?|kib", "mb": r"mb|megabytes?|mib", "gb": r"gb|gigabytes?"},
+    "heat": {"celsius": r"celsius|centigrade", "fahrenheit": r"fahrenheit", "kelvin": r"kelvin"},
+    "count": {"pieces": r"pieces?|quantity|qty|units|items|count|each", "dozens": r"dozens?",
+              "pallets": r"pallets?", "boxes": r"boxes|cases|cartons?|crates?"},
+    "share": {"percent": r"percent(?:age)?|pct", "fraction": r"fraction|ratio"},
+}  # fmt: skip
+_FACTORS: dict[str, tuple[float, ...]] = {
+    "ms": (), "seconds": (1000, 10**6, 10**9), "minutes": (60, 60_000), "hours": (60, 3600, 3_600_000),
+    "days": (24, 1440, 86_400, 86_400_000), "weeks": (7, 168, 604_800), "euros": (100, 1000, 10_000, 10**6),
+    "km": (1000, 10**6), "kg": (1000,), "m": (100, 1000), "mm": (), "grams": (1000,), "bytes": (8,), "cents": (),
+    "pieces": (),
+}  # fmt: skip
+_AMOUNTS = re.compile(
+    r"price|cost|total|amount|fee|paid|credit|budget|balance|revenue|weight|volume|point|score|load|area|xp|value|tax"
+    r"|second|minute|duration|distance|time|energy|calor|percent|rate",
+    re.IGNORECASE,
+)
+
+
+_RATE = re.compile(r"(?<![\w.,-])(\d+(?:\.\d+)?)(?: [a-z]+)?,? (?:for each|for every|per)\b", re.IGNORECASE)
+_MODIFIED = re.compile(
+    r"%|\b(?:percent|tax\w*|vat|fees?|surcharge\w*|discount\w*|plus|minus|free|first|more than|over|above|up to|beyond"
+    r"|at least|at most|from|cheaper|dearer|about|usually|currently|e\.g)\b",
+    re.IGNORECASE,
+)
+"""Words that change a rate given in a description."""
+UNITS = (1, 10, 100, 1000, 0.1, 0.01, 0.001, 12, 60, 3600)
+"""Multiples by which one and the same rate is counted in another unit."""
+_DENIED = re.compile(
+    r"\b(?:not|never|no|rather than|instead of|unlike)(?: in| as)? (?:whole |full |the )?[\w-]+(?: units?)?",
+    re.IGNORECASE,
+)
+"""Phrases in which a description rules a unit out."""
+
+
+def unit_of(text: str, *, words: bool = False) -> tuple[str, str] | None:
+    """Kind and unit that a name ends in, or, with `words`, the only ones that a description speaks of."""
+    found = units_in(text) if words else _named(text)
+    return found.pop() if len(found) == 1 else None
+
+
+_PAIRS = [(kind, unit, pattern) for kind, units in KINDS.items() for unit, pattern in units.items()]
+
+
+def _named(name: str) -> set[tuple[str, str]]:
+    found = [pair for *pair, pattern in _PAIRS if re.search(rf"(?:^|_)(?:{pattern})$", name, re.IGNORECASE)]
+    return {(kind, unit) for kind, unit in found}
+
+
+def units_in(text: str) -> set[tuple[str, str]]:
+    """Kinds and units that a description says something is counted in; those that it denies are none."""
+    said = _DENIED.sub(" ", text)
+    found: set[tuple[str, str]] = set()
+    for kind, unit, pattern in _PAIRS:
+        spoken = rf"\b(?:in|number of|as|how many|how long,? in) (?:whole |full )?(?:{pattern})\b"
+        listed = rf"[(\[,;:] ?(?:whole |full )?({pattern})\b"
+        is_listed = any(len(hit[1]) > 3 for hit in re.finditer(listed, said, re.IGNORECASE))
+        found |= {(kind, unit)} if is_listed or re.search(spoken, said, re.IGNORECASE) else set()
+    return found
+
+
+def may_be(factor: float, name: str, description: str, *, slot: str) -> bool:
+    """True if a place may move by that multiple of a parameter: it counts in a smaller unit, or something else."""
+    kind, unit = unit_of(name) or unit_of(description, words=True) or ("", "")
+    field = slot.rpartition("/")[2]
+    if kind == "count":
+        other_unit = re.search(r"dozen|pallet|box|pack|case|per piece|each", description, re.IGNORECASE)
+        return other_unit is not None or _AMOUNTS.search(field) is not None or factor != int(factor)
+    if unit not in _FACTORS or (unit_of(field) or (kind, unit)) != (kind, unit):
+        return True
+    # Elsewhere lies no unit: a price, a rate.
+    is_unit = any(round(abs(factor), 6) in (number, round(1 / number, 6)) for number in _RATIOS)
+    return not is_unit or (abs(factor) in _FACTORS[unit] and field != name)
+
+
+_RATIOS = (10, 12, 24, 60, 100, 144, 1000, 1440, 3600, 10_000, 60_000, 86_400, 3_600_000)
+
+
+def rate_of(text: str, name: str) -> float | None:
+    """Returns the single rate that a description gives for a parameter, as in "charges 50 for each of `bags`"."""
+    found = [(float(hit[1]), text[hit.end() :][:40]) for hit in _RATE.finditer(text)]
+    stem = re.escape(name.lower().removesuffix("s").replace("_", " "))
+    if len(found) != 1 or not found[0][0] or _MODIFIED.search(text):
+        return None
+    return found[0][0] if re.search(rf"\b{stem}", found[0][1].lower().replace("_", " ")) else None
+
+
+@relation
+def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A parameter's name says one unit, and its description another of the same kind."""
+    tools: Any = records[0].at("tools").value
+    return any(list(item) == evidence.data for item in contradictions(tools or ()))
+
+
+def contradictions(tools: Sequence[Any]) -> Iterator[tuple[str, str, str, str]]:
+    """Tool, parameter, unit of its name, unit of its description."""
+    for tool, name, schema in [(one, *item) for one in tools for item in _properties(one).items()]:
+        text = str(schema.get("description") or "") if is_dict(schema) else ""
+        pair = unit_of(name)
+        others = {unit for kind, unit in units_in(text) if pair and kind == pair[0]}
+        if pair is None or len(others) != 1 or pair[1] in others:
+            continue
+        if not re.search(rf"\b(?:{KINDS[pair[0]][pair[1]]})\b", _DENIED.sub(" ", text), re.IGNORECASE):
+            yield tool["name"], name, pair[1], others.pop()
+
+
+def at_odds(
+    tools: Sequence[Any],
+    parameter: tuple[str, str],
+    field: str,
+    *,
+    declared: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> tuple[str, str] | None:
+    """The units of a tool's parameter and of a field, where both are said, are of one kind, and differ.
+
+    Units that tools declare come first. Else a field's unit is that of its name; for money without one, the only one
+    that tools speak of in a sentence about the field, or about all money.
+    """
+    properties = {spec["name"]: _properties(spec) for spec in tools}
+    schema = properties.get(parameter[0], {}).get(parameter[1])
+    text = str(schema.get("description") or "") if is_dict(schema) else ""
+    parameter_units = _named(declared.get(parameter[0], {}).get(parameter[1], "")) or units_in(text)
+    parameter_units = parameter_units or _named(parameter[1])
+    shown = [units[field] for name, units in declared.items() if field in {*units} - properties.get(name, {}).keys()]
+    field_units = {pair for unit in shown for pair in _named(unit)} or _named(field)
+    if not field_units and _MONEY.search(field):
+        field_units = {pair for tool in tools for pair in _counted(tool, field) if pair[0] == "money"}
+    if len(parameter_units) != 1 or len(field_units) != 1:
+        return None
+    (kind, unit), (field_kind, counted) = *parameter_units, *field_units
+    return (unit, counted) if kind == field_kind and unit != counted else None
+
+
+def _properties(spec: Any) -> dict[str, Any]:
+    parameters = spec.get("parameters")
+    properties = parameters.get("properties") if is_dict(parameters) else None
+    return properties if is_dict(properties) else {}
+
+
+def _counted(tool: Any, field: str) -> set[tuple[str, str]]:
+    """The units in which the description of a tool says that a field is, or all that is money."""
+    about = re.compile(rf"\b(?:{re.escape(field.replace('_', ' '))}|money|amounts|prices)\b", re.IGNORECASE)
+    parts = re.split(r"(?<=[.;])\s", str(tool.get("description") or ""))
+    return {unit for part in parts if about.search(part) for unit in units_in(part)}
+
+
+_MONEY = re.compile(r"balance|amount|price|paid|cost|credit|budget|total", re.IGNORECASE)
+
+
+@check("x.units_agree", "action_drift", needs=("tools",), value=88, reads_prose=True)
+def units(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a parameter's name and its description state the same unit."""
+    probe = Probe((Op("tools", mark="tools"),))
+    tools: Any = ctx.play_probe(probe).at("tools").value
+    if not tools:
+        raise NotChecked("no tools")
+    ctx.count_comparisons(len(tools))
+    for tool, name, first, second in contradictions(tools):
+        yield show(
+            ctx, f"{name} of {tool} is described in {second}", contradicts, probe, marks=("tools",),
+            data=[tool, name, first, second], part="H", expected=first, observed=second,
+            teaches="amounts in a unit that the tool does not take",
+        )  # fmt: skip
 
 
 @relation
@@ -27,10 +205,7 @@ def shape_differs(records: Sequence[Record], evidence: Evidence) -> bool:
 @relation
 def declared_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
     """The declared tools, and those of production, still differ in the place that `data` names."""
-    own_fields = {tool["name"]: tool for tool in records[0].at("tools").value or ()}
-    real: Any = records[0].at("production").value
-    other_fields = {tool["name"]: tool for tool in real["tools"]}
-    return evidence.data in dict(_differences(own_fields, other_fields))
+    return evidence.data in dict(_declared(records[0]))
 
 
 @check("x.production_declares_the_same", "action_drift", needs=("tools", "production"), value=92)
@@ -41,21 +216,28 @@ def production(ctx: AuditContext) -> Iterator[Finding | None]:
     real = record.at("production").value
     if not is_dict(real) or not real.get("tools"):
         raise NotChecked("production() gives no tools")
-    own_fields = {tool["name"]: tool for tool in record.at("tools").value}
-    other_fields = {tool["name"]: tool for tool in real["tools"]}
-    ctx.count_comparisons(len({*own_fields, *other_fields}))
-    for what, (expected, observed) in _differences(own_fields, other_fields):
-        yield ctx.finding(
-            f"{what} is not as in production",
-            probe,
-            relation=f"{__name__}:declared_otherwise",
-            marks=("tools", "production"),
-            data=what,
-            part="H",
-            expected=expected,
-            observed=observed,
-            teaches="an action that production lacks or handles differently",
-        )
+    ctx.count_comparisons(len({tool["name"] for tool in (*record.at("tools").value, *real["tools"])}))
+    for what, (expected, observed) in _declared(record):
+        yield show(
+            ctx, f"{what} is not as in production", declared_otherwise, probe, marks=("tools", "production"), data=what,
+            part="H", expected=expected, observed=observed,
+            teaches="an action that production lacks or handles differently", minimise=40,
+        )  # fmt: skip
+
+
+def _declared(record: Record) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    real: Any = record.at("production").value
+    own, other = ({tool["name"]: tool for tool in tools} for tools in (record.at("tools").value or (), real["tools"]))
+    return _differences(own, other)
+
+
+def _recorded(ctx: AuditContext) -> list[Any]:
+    """Returns calls with their answers in production."""
+    real = ctx.play(Op("production", mark="production")).at("production").value
+    pairs = real.get("calls") if is_dict(real) else None
+    if not pairs:
+        raise NotChecked("production() gives no calls with their answers")
+    return list(pairs[:40])
 
 
 def _differences(own_fields: dict[str, Any], other_fields: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
@@ -73,7 +255,8 @@ def _differences(own_fields: dict[str, Any], other_fields: dict[str, Any]) -> It
                 if first is None or second is None:
                     yield f"parameter {parameter} of {name}", (second, first)
                     break
-                if left != right and not (field == "enum" and _same_set(left, right)):
+                are_sets = is_list(left) and is_list(right) and sorted(map(str, left)) == sorted(map(str, right))
+                if left != right and not (field == "enum" and are_sets):
                     yield f"{field} of {parameter} of {name}", (right, left)
                 if _at_odds(first, second):
                     yield f"unit of {parameter} of {name}", (_words(second), _words(first))
@@ -96,10 +279,6 @@ def _words(schema: Any) -> str:
     return str(schema.get("description") or "") if is_dict(schema) else ""
 
 
-def _same_set(first: Any, second: Any) -> bool:
-    return is_list(first) and is_list(second) and sorted(map(str, first)) == sorted(map(str, second))
-
-
 def _schema(tool: dict[str, Any]) -> dict[str, Any]:
     schema: Any = tool.get("parameters") or tool.get("inputSchema") or {}
     if schema and "properties" not in schema and "type" not in schema:
@@ -110,39 +289,33 @@ def _schema(tool: dict[str, Any]) -> dict[str, Any]:
 @check("x.production_answers_the_same", "action_drift", needs=("call", "production", "tasks"), value=87)
 def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that production's calls get answers with the same keys and types here, and errors where it had errors."""
-    real = ctx.play(Op("production", mark="production")).at("production").value
-    pairs = real.get("calls") if is_dict(real) else None
-    if not pairs:
-        raise NotChecked("production() gives no calls with their answers")
-    for name, arguments, answer in pairs[:40]:
+    for name, arguments, answer in _recorded(ctx):
         ctx.count_comparisons()
         probe = Probe((reset(ctx.tasks[0]), call(name, arguments, mark="call")))
-        evidence = Evidence("", data=answer)
-        if shape_differs([ctx.play_probe(probe)], evidence):
-            yield ctx.finding(
-                f"{name} answers in another form than production",
-                probe,
-                relation=f"{__name__}:shape_differs",
-                marks=("call",),
-                data=answer,
-                expected=answer,
-                observed=ctx.play_probe(probe).at("call").value,
-                teaches="to read answers that production does not give",
-            )
-
-
-# --- what does not depend on the world ---
+        record = ctx.play_probe(probe)
+        if shape_differs([record], Evidence("", data=answer)):
+            yield show(
+                ctx, f"{name} answers in another form than production", shape_differs, probe, data=answer,
+                expected=answer, observed=record.at("call").value,
+                teaches="to read answers that production does not give", minimise=40,
+            )  # fmt: skip
 
 
 @relation
 def turned(records: Sequence[Record], evidence: Evidence) -> bool:
     """In every task a number of the answer is production's turned round, with another sign, or in another unit."""
     where, answer = evidence.data
-    other_score = dict(_numbers(answer)).get(where)
-    own_scores = [dict(_numbers(record.at("call").value)).get(where) for record in records if record.at("call").fine]
-    if other_score is None or len(own_scores) != len(records) or len({*own_scores}) != 1 or own_scores[0] is None:
+    real = dict(_numbers(answer)).get(where)
+    own = {
+        dict(_numbers(seen.value)).get(where) if seen.fine else None for seen in (each.at("call") for each in records)
+    }
+    number = own.pop() if len(own) == 1 else None
+    if real is None or number is None:
         return False
-    return not any(_holds(record, own_scores[0]) for record in records) and _is_turned(own_scores[0], other_score)
+    # A number that the world contains is data.
+    worlds = [record.at("world") for record in records]
+    is_data = any(seen.fine and number in dict(_numbers(seen.value)).values() for seen in worlds)
+    return not is_data and _is_turned(number, real)
 
 
 def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
@@ -166,50 +339,27 @@ def _is_turned(own_score: float, other_score: float) -> bool:
     return is_inverse or any(abs(ratio / item - 1) < 1e-6 for item in (-1, 0.001, 0.01, 60, 100, 1 / 60, 1000, 1024))
 
 
-def _holds(record: Record, number: float) -> bool:
-    """True if the world contains the number, so that it is data."""
-    seen = record.at("world")
-    return seen.fine and any(amount == number for _, amount in _numbers(seen.value))
-
-
 @check("x.production_counts_the_same", "action_drift", needs=("call", "production", "tasks"), value=86)
 def counted(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that computed results have the sign and unit that production gives them."""
-    real = ctx.play(Op("production", mark="production")).at("production").value
-    pairs = real.get("calls") if is_dict(real) else None
-    if not pairs:
-        raise NotChecked("production() gives no calls with their answers")
+    pairs = _recorded(ctx)
     reported: set[str] = set()
-    for finding in _reckoned(ctx, pairs[:40]):
-        reported |= {finding.title.partition(" ")[0]}
+    for finding in _reckoned(ctx, pairs):
+        reported.add(finding.title.partition(" ")[0])
         yield finding
-    for name, arguments, answer in pairs[:40]:
+    for name, arguments, answer in pairs:
         places = [where for where, _ in _numbers(answer)][:20]
-        probes = [
-            Probe((reset(task, seed=seed), Op("state", mark="world"), call(name, arguments, mark="call")))
-            for task in ctx.sample_tasks(2)
-            for seed in (0, 1)
-        ]
+        probes = _asked(ctx, name, arguments, Op("state", mark="world"))
         records = ctx.play_all(probes) if places and name not in reported else []
         ctx.count_comparisons()
-        for where in places if records else ():
-            if name in reported or not turned(records, Evidence("", data=[where, answer])):
-                continue
+        odd = [where for where in places if records and turned(records, Evidence("", data=[where, answer]))]
+        for where in odd[:1]:
             reported.add(name)
-            yield ctx.finding(
-                f"{name} gives {where.strip('/')} turned round, or in another unit than production",
-                *probes,
-                relation=f"{__name__}:turned",
-                marks=("call",),
-                data=[where, answer],
-                minimise=0,
-                expected=answer,
-                observed=records[0].at("call").value,
-                teaches="to compute with numbers that production does not give",
-            )
+            yield show(
+                ctx, f"{name} gives {where.strip('/')} turned round, or in another unit than production", turned,
+                *probes, data=[where, answer], expected=answer, observed=records[0].at("call").value, teaches=TEACHES,
+            )  # fmt: skip
 
-
-# --- what is reckoned from numbers alone ---
 
 ALIKE = 2
 """Calls that must be answered as in production before another answer to a third is held against the environment."""
@@ -221,63 +371,50 @@ def reckoned_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
 
     What is answered so does not hang on the world; the last answer is the same everywhere and differs in a number.
     """
-    answers = evidence.data
-    size = len(records) // len(answers)
-    groups = [[record.at("call") for record in records[start : start + size]] for start in range(0, len(records), size)]
-    if any(seen.is_error for group in groups for seen in group):
+    answers, seen = evidence.data, [record.at("call") for record in records]
+    size = len(seen) // len(answers)
+    *alike, last = [seen[start : start + size] for start in range(0, len(seen), size)]
+    if any(result.is_error for result in seen) or not all(same(result, last[0]) for result in last):
         return False
-    alike = [all(parsed(seen.value) == answer for seen in group) for group, answer in zip(groups, answers, strict=True)]
-    last = groups[-1]
-    is_steady = all(same(seen, last[0]) for seen in last) and form_of(last[0].value) == form_of(answers[-1])
-    return is_steady and alike == [True] * (len(answers) - 1) + [False] and _numbers_differ(last[0].value, answers[-1])
-
-
-def _numbers_differ(first: Any, second: Any) -> bool:
-    return dict(_numbers(first)) != dict(_numbers(second))
+    right = all(
+        parsed(result.value) == answer for group, answer in zip(alike, answers, strict=False) for result in group
+    )
+    real, own = answers[-1], last[0].value
+    return right and form_of(own) == form_of(real) and dict(_numbers(own)) != dict(_numbers(real))
 
 
 def _reckoned(ctx: AuditContext, pairs: Sequence[Any]) -> Iterator[Finding]:
-    groups: dict[str, list[tuple[str, dict[str, Any], Any]]] = {}
+    groups: dict[str, list[tuple[str, dict[str, Any], Any]]] = defaultdict(list)
     for name, arguments, answer in pairs:
         words = {key: argument for key, argument in arguments.items() if not is_number(argument)}
-        is_plain = not OpResult(answer).is_error and any(True for _ in _numbers(answer))
-        if is_plain and len(words) < len(arguments):
-            groups.setdefault(f"{name} {sorted(arguments)} {sorted(words.items())}", []).append(
-                (name, arguments, answer)
-            )
-    for calls in groups.values():
-        if len({str(answer) for _, _, answer in calls}) <= ALIKE:
-            continue
-        probes = [
-            [_asked(task, seed, known_call) for task in ctx.sample_tasks(2) for seed in (0, 1)] for known_call in calls
-        ]
-        records = ctx.play_all([each[0] for each in probes])
+        if len(words) < len(arguments) and not OpResult(answer).is_error and any(True for _ in _numbers(answer)):
+            groups[f"{name} {sorted(arguments)} {sorted(words.items())}"].append((name, arguments, answer))
+    for calls in [calls for calls in groups.values() if len({str(answer) for *_, answer in calls}) > ALIKE]:
+        probes = [_asked(ctx, name, arguments) for name, arguments, _ in calls]
+        answers = [record.at("call").value for record in ctx.play_all([each[0] for each in probes])]
         ctx.count_comparisons()
-        right = [place for place, record in enumerate(records) if parsed(record.at("call").value) == calls[place][2]]
+        right = [place for place, answer in enumerate(answers) if parsed(answer) == calls[place][2]]
         wrong = [place for place in range(len(calls)) if place not in right]
         unlike = list({str(calls[place][2]): place for place in right}.values())[:ALIKE]
-        if len(unlike) < ALIKE or not wrong:
-            continue
-        chosen = [*unlike, wrong[0]]
+        chosen = [*unlike, *wrong[:1]]
         data = [calls[place][2] for place in chosen]
         played = [probe for place in chosen for probe in probes[place]]
-        if not reckoned_otherwise(ctx.play_all(played), Evidence("", data=data)):
+        is_enough = len(unlike) == ALIKE and bool(wrong)
+        if not is_enough or not reckoned_otherwise(ctx.play_all(played), Evidence("", data=data)):
             continue
         name, arguments, answer = calls[wrong[0]]
-        finding = ctx.finding(
-            f"{name} reckons otherwise than production",
-            *played,
-            relation=f"{__name__}:reckoned_otherwise",
-            marks=("call",),
-            data=data,
-            minimise=0,
-            expected={"arguments": arguments, "answer": answer},
-            observed=records[wrong[0]].at("call").value,
-            teaches="to compute with numbers that production does not give",
-        )
+        finding = show(
+            ctx, f"{name} reckons otherwise than production", reckoned_otherwise, *played, data=data,
+            expected={"arguments": arguments, "answer": answer}, observed=answers[wrong[0]], teaches=TEACHES,
+        )  # fmt: skip
         if finding is not None:
             yield finding
 
 
-def _asked(task: str, seed: int, item: tuple[str, dict[str, Any], Any]) -> Probe:
-    return Probe((reset(task, seed=seed), call(item[0], item[1], mark="call")))
+TEACHES = "to compute with numbers that production does not give"
+
+
+def _asked(ctx: AuditContext, name: str, arguments: dict[str, Any], *before: Op) -> list[Probe]:
+    """Returns probes of a call in two tasks, each under two seeds."""
+    starts = [reset(task, seed=seed) for task in ctx.sample_tasks(2) for seed in (0, 1)]
+    return [Probe((start, *before, call(name, arguments, mark="call"))) for start in starts]

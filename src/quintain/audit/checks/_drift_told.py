@@ -16,15 +16,72 @@ import msgspec
 
 from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
 from quintain.audit.facts.variations import Variation, changed
+from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record
+from quintain.audit.kernel.probe import Op, Probe, Record, call, same
 from quintain.audit.kernel.registry import relation
 
-from ._drift_units import UNITS, at_odds, may_be, rate_of
+from ._drift_production import UNITS, at_odds, may_be, rate_of
+from ._drift_words import show
 
-HERE = f"{__name__}:"
+TEACHES = "to ignore tool descriptions"
+_DEFAULT = re.compile(r"\b(?:default(?:s to| is|:)?|by default) [`'\"]?(-?\w+)", re.IGNORECASE)
+
+
+@relation
+def defaults_differ(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Without a parameter the call does something else than with its declared default, and twice the same."""
+    without, given, again = records
+    if any(record.at("call").is_error for record in records):
+        return False
+    marks = ("call", "look") if evidence.data["looks"] else ("call",)
+    steady = all(same(without.at(mark), again.at(mark), evidence.volatile) for mark in marks)
+    return steady and any(not same(without.at(mark), given.at(mark), evidence.volatile) for mark in marks)
+
+
+@check("x.defaults_hold", "action_drift", needs=("tools", "call", "tasks"), value=48)
+def defaults(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that an omitted parameter has the effect of its declared default."""
+    cases = [(tool, name, value) for tool in ctx.about.tools for name, value in _defaults(tool)]
+    if not cases:
+        raise NotChecked("no default is declared")
+    for tool, name, value in cases:
+        tried = [one for one in ctx.variations.of(tool.name) if one.works and one.kind in ("good", "legal")]
+        tried.sort(key=lambda variation: -len(str(variation.seen.value)))
+        for variation in [*tried[:2], *(one for one in tried[2:] if one.kind == "good")][:3]:
+            look = (Op("changes", mark="look"),) if variation.changes is not None else ()
+            without = {key: argument for key, argument in variation.arguments.items() if key != name}
+            calls = [call(tool.name, given, mark="call") for given in (without, {**without, name: value}, without)]
+            probes = [Probe((*variation.base_state.head, op, *look)) for op in calls]
+            data = {"looks": bool(look)}
+            ctx.count_comparisons()
+            if defaults_differ(ctx.play_all(probes), Evidence("", data=data, volatile=ctx.volatile)):
+                yield show(
+                    ctx, f"{tool.name} without {name} does not do what its declared default {value!r} does",
+                    defaults_differ, *probes, data=data, part="H", expected=f"the same as with {name}={value!r}",
+                    observed="something else", teaches=TEACHES,
+                )  # fmt: skip
+                break
+
+
+def _defaults(tool: ToolSpec) -> Iterator[tuple[str, Any]]:
+    for name, schema in tool.properties.items():
+        if name in tool.required or not is_dict(schema):
+            continue
+        if schema.get("default") is not None:
+            yield name, schema["default"]
+            continue
+        match = _DEFAULT.search(str(schema.get("description") or ""))
+        if match and schema.get("type") == "integer" and match[1].lstrip("-").isdigit():
+            yield name, int(match[1])
+        elif match and match[1] in (schema.get("enum") or ()):
+            yield name, match[1]
+        elif match and schema.get("type") == "boolean" and match[1].lower() in ("true", "false"):
+            yield name, match[1].lower() == "true"
+
+
 MAX_FINDINGS = 8
 _LIMITED = re.compile(
     r"at most|up to|capped|clamp|no more than|round|limited|maximum|truncat|shorten|partial", re.IGNORECASE
@@ -59,9 +116,19 @@ def _added(before: Any, after: Any) -> Any:
     return after[place] if before[place:] == after[place + 1 :] else None
 
 
-def _slots(record: Record) -> Slots:
-    made = changed(record.at("was").value, record.at("look").value)
-    return slots_of(made, record.at("call").value)
+def slots_in(record: Record) -> Slots:
+    """Returns the places that the call of a record changed."""
+    return slots_of(made_by(record), record.at("call").value)
+
+
+def made_by(record: Record) -> dict[str, list[Any]] | None:
+    """Returns the changes between the looks of a record."""
+    return changed(record.at("was").value, record.at("look").value)
+
+
+def called(record: Record) -> Op:
+    """Returns the marked call of a record."""
+    return next(op for op in record.ops if op.mark == "call")
 
 
 def takes(value: Any, asked: Any) -> bool:
@@ -93,36 +160,33 @@ def holds(there: tuple[Any, Any], asked: Any, how: str) -> bool:
     return moves(*there, asked, sign=1 if how == "up" else -1)
 
 
-# --- relations ---
-
-
 @relation
 def left_out(records: Sequence[Record], evidence: Evidence) -> bool:
     """One call's place follows its parameter; the other call says that it is done, and its place does not."""
     data, (bad, good) = evidence.data, records[:2]
-    asked, right = (next(op.value[data["name"]] for op in record.ops if op.mark == "call") for record in (bad, good))
-    if bad.at("call").is_error or good.at("call").is_error:
-        return False
-    here, there = _slots(bad), _slots(good)
-    if data["slot"] not in there or not holds(there[data["slot"]], right, data["how"]):
+    asked, right = (called(record).value[data["name"]] for record in (bad, good))
+    here, there = slots_in(bad), slots_in(good)
+    has_failed = bad.at("call").is_error or good.at("call").is_error
+    if has_failed or data["slot"] not in there or not holds(there[data["slot"]], right, data["how"]):
         return False
     before = there[data["slot"]][0]
-    is_field = data["slot"].startswith("answer/") or "/+/" in data["slot"]
-    if data["slot"] not in here and is_field:
-        return False
-    place = here.get(data["slot"], (before, before))
-    return not holds(place, asked, data["how"]) and not _is_told(bad.at("call").value, place, asked)
+    place = here.get(data["slot"], None if _is_new(data["slot"]) else (before, before))
+    is_lost = place is not None and not holds(place, asked, data["how"])
+    return is_lost and not _is_told(bad.at("call").value, place or (None, None), asked)
+
+
+def _is_new(slot: str) -> bool:
+    """True for a place that is absent where nothing came of it: of an answer, or of a new row."""
+    return slot.startswith("answer/") or "/+/" in slot
 
 
 def _is_told(answer: Any, place: tuple[Any, Any], asked: Any) -> bool:
     """True if the answer states the resulting number, and the request contained digits."""
     if isinstance(asked, str) and not any(map(str.isdigit, asked)):
         return False
-    numbers = [item for item in (place[1], _difference(place)) if is_number(item)]
+    numbers = [str(abs(item)) for item in (place[1], _difference(place)) if is_number(item) and item != asked]
     text = json.dumps(answer, default=str)
-    return any(
-        re.search(rf"(?<![\d.]){re.escape(str(abs(number)))}(?![\d.])", text) for number in numbers if number != asked
-    )
+    return any(re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", text) for number in numbers)
 
 
 def _difference(place: tuple[Any, Any]) -> Any:
@@ -132,44 +196,33 @@ def _difference(place: tuple[Any, Any]) -> Any:
 @relation
 def ignores(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if two calls differ in a parameter and the field of its name gets the same other value."""
-    name, slot = evidence.data["name"], evidence.data["slot"]
-    asked = [next(op.value[name] for op in record.ops if op.mark == "call") for record in records[:2]]
-    places = [_slots(record).get(slot) for record in records[:2]]
-    if any(record.at("call").is_error for record in records[:2]) or places[0] is None or places[1] is None:
+    first, second = (called(record).value[evidence.data["name"]] for record in records[:2])
+    here, there = (slots_in(record).get(evidence.data["slot"]) for record in records[:2])
+    if any(record.at("call").is_error for record in records[:2]) or here is None or there is None:
         return False
-    same = bool(asked[0] != asked[1] and places[0][1] == places[1][1])
-    return same and not takes(places[0][1], asked[0])
+    return bool(first != second and here[1] == there[1]) and not takes(here[1], first)
 
 
 @relation
 def scaled(records: Sequence[Record], evidence: Evidence) -> bool:
     """In every call the place moves by, or becomes, the same multiple of the parameter, and that is not one."""
-    name, slot, factor = (evidence.data[item] for item in ("name", "slot", "factor"))
-    for record in records:
-        asked = next(op.value[name] for op in record.ops if op.mark == "call")
-        place = _slots(record).get(slot)
-        if record.at("call").is_error or place is None or factor not in _factors(place, asked):
-            return False
-    return bool(abs(abs(factor) - 1) > 1e-6)
+    factor = evidence.data["factor"]
+    return abs(abs(factor) - 1) > 1e-6 and all(factor in _multiples(record, evidence.data) for record in records)
+
+
+def _multiples(record: Record, data: dict[str, Any]) -> list[float]:
+    """Returns by what the parameter of a call that worked is multiplied at a place."""
+    place = None if record.at("call").is_error else slots_in(record).get(data["slot"])
+    return [] if place is None else _factors(place, called(record).value[data["name"]])
 
 
 @relation
 def counts_as(records: Sequence[Record], evidence: Evidence) -> bool:
     """A field takes or moves by the parameter's own number in every call, though they are declared in unlike units."""
-    name, slot, tool = (evidence.data[item] for item in ("name", "slot", "tool"))
-    tools: Any = records[0].at("tools").value or ()
-    if at_odds(tools, (tool, name), slot.rpartition("/")[2], declared=evidence.data.get("units", {})) is None:
-        return False
-    for record in records[1:]:
-        asked = next(op.value[name] for op in record.ops if op.mark == "call")
-        place = _slots(record).get(slot)
-        if (
-            record.at("call").is_error
-            or place is None
-            or not any(abs(factor) == 1 for factor in _factors(place, asked))
-        ):
-            return False
-    return True
+    data, tools = evidence.data, records[0].at("tools").value or ()
+    field = data["slot"].rpartition("/")[2]
+    is_odd = at_odds(tools, (data["tool"], data["name"]), field, declared=data.get("units", {})) is not None
+    return is_odd and all({1, -1} & {*_multiples(record, data)} for record in records[1:])
 
 
 def _factors(place: tuple[Any, Any], asked: Any) -> list[float]:
@@ -179,9 +232,6 @@ def _factors(place: tuple[Any, Any], asked: Any) -> list[float]:
     found = [round(place[1] / asked, 6)]
     moved = _difference(place)
     return [*found, round(moved / asked, 6)] if is_number(moved) else found
-
-
-# --- the check ---
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -195,48 +245,35 @@ class Series(msgspec.Struct, frozen=True):
     def asked(self) -> list[Any]:
         return [variation.arguments[self.name] for variation in self.variations]
 
-    def at(self, slot: str) -> list[tuple[Any, Any] | None]:
-        """Returns the place before and after each call; an unchanged field keeps its value."""
+    @property
+    def text(self) -> str:
+        """Returns the descriptions of the parameter and its tool."""
+        tool = self.variations[0].tool
+        return f"{tool.properties[self.name].get('description') or ''} {tool.description}"
+
+    def at(self, slot: str) -> list[tuple[Variation, tuple[Any, Any], Any]]:
+        """Returns each call, the place before and after it, and its argument; an unchanged field keeps its value."""
         known = [slots[slot] for slots in self.slots if slot in slots]
-        is_field = slot.startswith("answer/") or "/+/" in slot
-        still = None if is_field or not known else (known[0][0], known[0][0])
-        return [slots.get(slot, still) for slots in self.slots]
+        still = None if _is_new(slot) or not known else (known[0][0], known[0][0])
+        places = [slots.get(slot, still) for slots in self.slots]
+        calls = zip(self.variations, places, self.asked, strict=True)
+        return [(variation, place, asked) for variation, place, asked in calls if place is not None]
 
 
 def series_of(ctx: AuditContext) -> Iterator[Series]:
     """For each good call and each of its parameters the calls around it that work."""
     skipped = {*ctx.discovery.background, *ctx.volatile}
     for tool in ctx.about.tools:
-        tried = [
-            variation
-            for variation in ctx.variations.of(tool.name)
-            if variation.works and variation.kind not in ("illegal", "taken")
-        ]
-        for base in [variation for variation in tried if variation.kind == "good"]:
-            own_variations = [
-                variation
-                for variation in tried
-                if variation.base_state is base.base_state and variation.good == base.good
-            ]
+        tried = [one for one in ctx.variations.of(tool.name) if one.works and one.kind not in ("illegal", "taken")]
+        for base in [one for one in tried if one.kind == "good"]:
+            own = [one for one in tried if one.base_state is base.base_state and one.good == base.good]
             for name in tool.properties:
-                variations = [
-                    variation
-                    for variation in own_variations
-                    if variation.name in ("", name) and _is_said(variation.arguments.get(name))
-                ]
-                slots = [
-                    _without(slots_of(variation.changes, variation.seen.value), skipped) for variation in variations
-                ]
-                if len(variations) > 1:
-                    yield Series(name, variations, slots)
-
-
-def _is_said(value: Any) -> bool:
-    return value is not None and value != [] and not (isinstance(value, str) and not value.strip())
-
-
-def _without(slots: Slots, names: set[str]) -> Slots:
-    return {slot: item for slot, item in slots.items() if not {*slot.split("/")} & names}
+                same = [one for one in own if one.name in ("", name)]
+                calls = [one for one in same if str(one.arguments.get(name)).strip() not in ("", "None", "[]")]
+                found = [slots_of(one.changes, one.seen.value) for one in calls]
+                slots = [{slot: slots[slot] for slot in slots if not {*slot.split("/")} & skipped} for slots in found]
+                if len(calls) > 1:
+                    yield Series(name, calls, slots)
 
 
 @check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=86)
@@ -245,15 +282,14 @@ def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
     reported: set[tuple[str, str]] = set()
     looked = False
     for series in series_of(ctx):
-        tool = series.variations[0].tool
-        if (tool.name, series.name) in reported or len(reported) >= MAX_FINDINGS:
-            continue
-        for slot in dict.fromkeys(slot for slots in series.slots for slot in slots):
+        what = (series.variations[0].tool.name, series.name)
+        slots = dict.fromkeys(slot for slots in series.slots for slot in slots)
+        for slot in slots if what not in reported and len(reported) < MAX_FINDINGS else ():
             looked = True
             ctx.count_comparisons()
             found = _partly(ctx, series, slot) or _never(ctx, series, slot) or _multiple(ctx, series, slot)
             if found is not None:
-                reported.add((tool.name, series.name))
+                reported.add(what)
                 yield found
                 break
     if not looked:
@@ -262,42 +298,23 @@ def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _partly(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
     """A place that follows the parameter in most calls and not in all."""
-    places, asked = series.at(slot), series.asked
-    schema: Any = series.variations[0].tool.properties[series.name]
-    text = f"{series.variations[0].tool.description} {schema.get('description') or ''}"
-    for how in ("takes", "up", "down"):
-        if how != "takes" and (slot.startswith("answer/") or not any(map(is_number, asked))):
-            continue
-        pairs = [
-            (variation, place, item)
-            for variation, place, item in zip(series.variations, places, asked, strict=True)
-            if place
-        ]
-        right = [(variation, pair) for variation, place, pair in pairs if holds(place, pair, how)]
-        wrong = [(variation, place, pair) for variation, place, pair in pairs if not holds(place, pair, how)]
-        least = 2 if _named(slot, series.name) and how == "takes" else 3
-        if not wrong or len({str(item) for _, item in right}) < least:
+    name, pairs = series.name, series.at(slot)
+    can_move = not slot.startswith("answer/") and any(map(is_number, series.asked)) and not _LIMITED.search(series.text)
+    for how in ("takes", "up", "down") if can_move else ("takes",):
+        right = [each for each in pairs if holds(*each[1:], how)]
+        wrong = [each for each in pairs if not holds(*each[1:], how)]
+        least = 2 if _named(slot, name) and how == "takes" else 3
+        if not wrong or len({str(asked) for *_, asked in right}) < least:
             continue
         if len(right) < len(wrong) and not _one_number(wrong):
             continue
-        if how != "takes" and _LIMITED.search(text):
-            continue
-        for variation, place, item in [pair for pair in wrong if not _excused(slot, pair, how=how)][:3]:
-            data = {"name": series.name, "slot": slot, "how": how}
-            tool = variation.tool.name
-            finding = ctx.finding(
-                f"{tool} says that it is done, but does not use the given {series.name}",
-                variation.probe(looks=variation.changes is not None),
-                right[0][0].probe(looks=variation.changes is not None),
-                relation=f"{HERE}left_out",
-                marks=("call",),
-                data=data,
-                minimise=0,
-                class_="silent_default",
-                expected={series.name: item},
-                observed={slot: place},
-                teaches="that the call did what its arguments say",
-            )
+        for variation, place, asked in [each for each in wrong if not _excused(slot, each, how=how)][:3]:
+            finding = show(
+                ctx, f"{variation.tool.name} says that it is done, but does not use the given {name}", left_out,
+                *(one.probe(looks=one.changes is not None) for one in (variation, right[0][0])),
+                data={"name": name, "slot": slot, "how": how}, class_="silent_default", expected={name: asked},
+                observed={slot: place}, teaches="that the call did what its arguments say",
+            )  # fmt: skip
             if finding is not None:
                 return finding
     return None
@@ -331,33 +348,23 @@ def _never(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
     if slot.startswith("answer/") or slot.rpartition("/")[2] != series.name:
         return None
     found: dict[str, list[Variation]] = {}
-    for variation, place in zip(series.variations, [slots.get(slot) for slots in series.slots], strict=True):
-        if (
-            place is not None and str(place[1]) not in variation.made
-        ):  # An id of what is new, by a name like the old one's.
-            found.setdefault(str(place[1]), []).append(variation)
-    for variations in found.values():
-        values = {str(candidate.arguments[series.name]) for candidate in variations}
-        boolean = {*values} == {"True", "False"}
-        if (len(values) < 3 and not boolean) or len(variations) < 0.8 * len(series.variations):
+    for variation, slots in zip(series.variations, series.slots, strict=True):
+        new = str(slots.get(slot, (None, None))[1])
+        if slot in slots and new not in variation.made:  # An id of what is new, by a name like the old one's.
+            found.setdefault(new, []).append(variation)
+    for calls in found.values():
+        values = {str(one.arguments[series.name]) for one in calls}
+        if (len(values) < 3 and values != {"True", "False"}) or len(calls) < 0.8 * len(series.variations):
             continue
-        for first, second in ((variations[0], variations[-1]), (variations[-1], variations[0])):
-            probes = (first.probe(looks=True), second.probe(looks=True))
-            data = {"name": series.name, "slot": slot}
-            if not ignores(ctx.play_all(probes), Evidence("", data=data)):
-                continue
-            return ctx.finding(
-                f"{first.tool.name} leaves out its {series.name}: the field of that name is always the same",
-                *probes,
-                relation=f"{HERE}ignores",
-                marks=("call",),
-                data=data,
-                minimise=0,
-                class_="silent_default",
-                expected={series.name: first.arguments[series.name]},
-                observed=list(found)[:4],
-                teaches="that arguments do not matter",
-            )
+        for first, second in ((calls[0], calls[-1]), (calls[-1], calls[0])):
+            probes, data = (first.probe(looks=True), second.probe(looks=True)), {"name": series.name, "slot": slot}
+            if ignores(ctx.play_all(probes), Evidence("", data=data)):
+                return show(
+                    ctx, f"{first.tool.name} leaves out its {series.name}: the field of that name is always the same",
+                    ignores, *probes, data=data, class_="silent_default",
+                    expected={series.name: first.arguments[series.name]}, observed=list(found)[:4],
+                    teaches="that arguments do not matter",
+                )  # fmt: skip
     return None
 
 
@@ -365,57 +372,36 @@ def _multiple(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
     """A place that moves by a fixed multiple of the parameter."""
     if slot.startswith("answer/") or not all(map(is_number, series.asked)):
         return None
-    pairs = [
-        (variation, _factors(place, item))
-        for variation, place, item in zip(series.variations, series.at(slot), series.asked, strict=True)
-        if place is not None and is_number(item) and item
-    ]
+    pairs = [(variation, _factors(place, asked)) for variation, place, asked in series.at(slot) if asked]
     counts: dict[float, list[Variation]] = {}
     for variation, factors in pairs:
         for factor in dict.fromkeys(factors):
             counts.setdefault(factor, []).append(variation)
-    itself = [
-        variations for factor, variations in counts.items() if abs(abs(factor) - 1) < 1e-6 and len(variations) > 1
-    ]
+    itself = [calls for factor, calls in counts.items() if abs(abs(factor) - 1) < 1e-6 and len(calls) > 1]
     if not counts or itself:
         return _another_unit(ctx, series, slot, variations=itself[0]) if itself else None
     factor = max(counts, key=lambda number: len(counts[number]))
-    variations = counts[factor]
-    schema: Any = variations[0].tool.properties[series.name]
-    if (
-        len({candidate.arguments[series.name] for candidate in variations}) < 3
-        or len(variations) < 0.8 * len(pairs)
-        or not factor
-    ):
+    calls, rate = counts[factor], rate_of(series.text, series.name)
+    if len({one.arguments[series.name] for one in calls}) < 3 or len(calls) < 0.8 * len(pairs) or not factor:
         return None
-    text = f"{schema.get('description') or ''} {variations[0].tool.description}"
-    rate = rate_of(text, series.name)
-    if rate is None and may_be(factor, series.name, text, slot=slot):
+    if rate is None and may_be(factor, series.name, series.text, slot=slot):
         return None
     if rate is not None and (_follows(series, rate) or abs(factor) / rate in UNITS):
         return None
     said = "" if rate is None else f", where it says {rate:g}"
-    return ctx.finding(
-        f"{variations[0].tool.name} counts its {series.name} {abs(factor):g} times{said}",
-        *(candidate.probe(looks=True) for candidate in variations[:3]),
-        relation=f"{HERE}scaled",
-        marks=("call",),
-        data={"name": series.name, "slot": slot, "factor": factor},
-        minimise=0,
-        expected={series.name: variations[0].arguments[series.name]},
-        observed={slot: slots_of(variations[0].changes, None)[slot]},
+    return show(
+        ctx, f"{calls[0].tool.name} counts its {series.name} {abs(factor):g} times{said}", scaled,
+        *(one.probe(looks=True) for one in calls[:3]), data={"name": series.name, "slot": slot, "factor": factor},
+        expected={series.name: calls[0].arguments[series.name]},
+        observed={slot: slots_of(calls[0].changes, None)[slot]},
         teaches="amounts in a unit that production does not have",
-    )
+    )  # fmt: skip
 
 
 def _follows(series: Series, rate: float) -> bool:
     """True if some place changes by the rate in the description."""
-    return any(
-        place is not None and {rate, -rate} & {*_factors(place, asked)}
-        for slots in series.slots
-        for slot in slots
-        for place, asked in zip(series.at(slot), series.asked, strict=True)
-    )
+    every = {slot for slots in series.slots for slot in slots}
+    return any({rate, -rate} & {*_factors(*pair[1:])} for slot in every for pair in series.at(slot))
 
 
 def _another_unit(ctx: AuditContext, series: Series, slot: str, *, variations: list[Variation]) -> Finding | None:
@@ -426,15 +412,10 @@ def _another_unit(ctx: AuditContext, series: Series, slot: str, *, variations: l
     units = at_odds(tools, (tool.name, series.name), field, declared=declared)
     if units is None or len({variation.arguments[series.name] for variation in variations}) < 2:
         return None
-    return ctx.finding(
-        f"{tool.name} takes {series.name} in {units[0]}, and counts it as {units[1]} in {field}",
-        Probe((Op("tools", mark="tools"),)),
-        *(variation.probe(looks=True) for variation in variations[:3]),
-        relation=f"{HERE}counts_as",
-        marks=("tools", "call"),
-        data={"name": series.name, "slot": slot, "tool": tool.name, "units": declared},
-        minimise=0,
-        expected={series.name: units[0]},
-        observed={slot: units[1]},
+    return show(
+        ctx, f"{tool.name} takes {series.name} in {units[0]}, and counts it as {units[1]} in {field}", counts_as,
+        Probe((Op("tools", mark="tools"),)), *(variation.probe(looks=True) for variation in variations[:3]),
+        marks=("tools", "call"), data={"name": series.name, "slot": slot, "tool": tool.name, "units": declared},
+        expected={series.name: units[0]}, observed={slot: units[1]},
         teaches="amounts in a unit that the tool does not take",
-    )
+    )  # fmt: skip

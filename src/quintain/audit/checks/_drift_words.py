@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list, parsed
+from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Source
-from quintain.audit.kernel.probe import OpResult
+from quintain.audit.kernel.probe import OpResult, Probe
+from quintain.audit.kernel.registry import Relation
 
 _KIND = r"(tool|function|action|operation|method|command)"
 UNKNOWN = re.compile(
@@ -40,6 +43,16 @@ def text_of(seen: OpResult) -> str:
     if seen.raised:
         return seen.raised
     return seen.value if isinstance(seen.value, str) else json.dumps(seen.value, ensure_ascii=False, default=str)
+
+
+def show(ctx: AuditContext, title: str, relation: Relation, *probes: Probe, **fields: Any) -> Finding | None:
+    """Proves that a relation holds for probes, which are not made smaller; by default it reads the op "call"."""
+    common: dict[str, Any] = {
+        "marks": ("call",),
+        "minimise": 0,
+        "relation": f"{relation.__module__}:{relation.__name__}",
+    }
+    return ctx.finding(title, *probes, **common | fields)
 
 
 def rows_of(value: Any) -> list[Any] | None:
@@ -76,10 +89,8 @@ _AMOUNT = re.compile(r"price|amount|total|cost|score|cents|value|balance", re.IG
 
 def promised_order(description: str) -> str | None:
     """The order that a description promises, "descending" or "ascending"; None for none."""
-    down, up = _DESCENDING.search(description), _ASCENDING.search(description)
-    if bool(down) == bool(up):
-        return None
-    return "descending" if down else "ascending"
+    down, up = bool(_DESCENDING.search(description)), bool(_ASCENDING.search(description))
+    return None if down == up else "descending" if down else "ascending"
 
 
 def order_fields(rows: list[Any], description: str) -> list[str]:
@@ -87,17 +98,12 @@ def order_fields(rows: list[Any], description: str) -> list[str]:
 
     Rows of text have one, "", when each begins with a date.
     """
-    if len(rows) < 2:
-        return []
-    if all(isinstance(row, str) for row in rows):
-        return [""] if all(_DATED.match(row) for row in rows) else []
-    if not all(map(is_dict, rows)):
-        return []
+    if len(rows) < 2 or not all(map(is_dict, rows)):
+        return [""] if len(rows) > 1 and all(isinstance(row, str) and _DATED.match(row) for row in rows) else []
     named = re.search(r"(?:sorted|ordered) by `?(\w+)", description, re.IGNORECASE)
     if named and named[1] in rows[0]:
         return [named[1]]
-    about_time = re.search(r"recent|newest|latest|oldest|earliest", description, re.IGNORECASE)
-    wanted = _TIME if about_time else _AMOUNT
+    wanted = _TIME if re.search(r"recent|newest|latest|oldest|earliest", description, re.IGNORECASE) else _AMOUNT
     return [name for name in rows[0] if wanted.search(name) and all(name in row for row in rows)]
 
 
@@ -112,9 +118,7 @@ def order_of(value: Any, field: str) -> str:
         up, down = values == sorted(values), values == sorted(values, reverse=True)
     except (TypeError, KeyError, IndexError):
         return ""
-    if up == down:
-        return ""
-    return "ascending" if up else "descending"
+    return "" if up == down else "ascending" if up else "descending"
 
 
 _AT_MOST = re.compile(
@@ -172,54 +176,32 @@ def tools_quoted(text: str, like: Iterable[str]) -> set[str]:
 def callables_in(sources: Iterable[Source], advertised: Iterable[str]) -> set[str]:
     """Texts in a subject's source that stand where names of advertised tools are keys or are compared."""
     known = set(advertised)
-    found: set[str] = set()
-    for source in sources:
-        if source.part != "S":
-            continue
-        for node in ast.walk(ast.parse(Path(source.path).read_text(encoding="utf-8"))):
-            found |= _beside(node, known)
+    trees = [ast.parse(Path(source.path).read_text(encoding="utf-8")) for source in sources if source.part == "S"]
+    groups = [_choices(node) for tree in trees for node in ast.walk(tree)]
+    found = {name for names, is_dispatch in groups if is_dispatch or names & known for name in names}
     return {name for name in found - known if re.fullmatch(r"[a-z][a-z0-9_.-]{2,63}", name)}
 
 
-def _beside(node: ast.AST, known: set[str]) -> set[str]:
+def _choices(node: ast.AST) -> tuple[set[str], bool]:
+    """Returns texts that a node chooses between; True if they name tools by the name or a parameter of a function."""
     if isinstance(node, ast.Dict):
-        names = {key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
-        return names if names & known else set()
-    if isinstance(node, ast.FunctionDef) and (
-        _dispatches(node) or any(_compares(child, known) for child in ast.walk(node))
-    ):
-        return {text for child in ast.walk(node) for text in _compared(child)}
+        return _texts(node.keys), False
     if isinstance(node, ast.Match):
-        names = {
-            case.pattern.value.value
-            for case in node.cases
-            if isinstance(case.pattern, ast.MatchValue)
-            and isinstance(case.pattern.value, ast.Constant)
-            and isinstance(case.pattern.value.value, str)
-        }
-        return names if names & known else set()
-    return set()
+        return _texts(case.pattern.value for case in node.cases if isinstance(case.pattern, ast.MatchValue)), False
+    if not isinstance(node, ast.FunctionDef):
+        return set(), False
+    taken = {item.arg for item in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+    tests = [child for child in ast.walk(node) if isinstance(child, ast.Compare) and isinstance(child.left, ast.Name)]
+    sides = [side for test in tests for side in test.comparators]
+    every = [each for side in sides for each in (side.elts if isinstance(side, _ROWS) else [side])]
+    return _texts(every), bool(re.search(r"call|tool|dispatch|invoke|execute|step", node.name)) or bool(taken & _NAMES)
 
 
-def _compared(node: ast.AST) -> set[str]:
-    if not isinstance(node, ast.Compare) or not isinstance(node.left, ast.Name):
-        return set()
-    sides = [
-        element
-        for side in node.comparators
-        for element in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])
-    ]
-    return {side.value for side in sides if isinstance(side, ast.Constant) and isinstance(side.value, str)}
+_ROWS = ast.Tuple | ast.List | ast.Set
 
 
-def _dispatches(node: ast.FunctionDef) -> bool:
-    """True if a function dispatches tool calls: by its name, or by a parameter for the tool's name."""
-    reported = {item.arg for item in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-    return bool(re.search(r"call|tool|dispatch|invoke|execute|step", node.name)) or bool(reported & _NAMES)
+def _texts(nodes: Iterable[ast.AST | None]) -> set[str]:
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 _NAMES = {"tool", "tool_name", "action", "action_name", "function", "function_name", "method", "command"}
-
-
-def _compares(node: ast.AST, known: set[str]) -> bool:
-    return bool(_compared(node) & known)

@@ -10,13 +10,42 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.kernel.probe import Op
 
 if TYPE_CHECKING:
+    from quintain.audit.kernel.adapter import ToolSpec
     from quintain.audit.kernel.context import AuditContext
 
 Path = tuple[str, ...]
+
+
+def meets(first: Sequence[str], second: Sequence[str]) -> bool:
+    """True if one of two paths is the beginning of the other."""
+    short = min(len(first), len(second))
+    return tuple(first[:short]) == tuple(second[:short])
+
+
+def replaced(ops: Sequence[Op], place: int, *new: Op) -> tuple[Op, ...]:
+    """Returns ops with others in the place of one."""
+    return (*ops[:place], *new, *ops[place + 1 :])
+
+
+def giving(op: Op, **given: Any) -> Op:
+    """Returns a call with other arguments."""
+    return msgspec.structs.replace(op, value=op.value | given)
+
+
+def known_as(op: Op) -> str:
+    """Returns an op as text, without its mark."""
+    return f"{op.do} {op.name} {op.value}"
+
+
+def spec_of(ctx: AuditContext, op: Op) -> ToolSpec | None:
+    """Returns the declaration of a call's tool."""
+    return next((tool for tool in ctx.about.tools if tool.name == op.name), None)
 
 
 def names(several: str) -> frozenset[str]:

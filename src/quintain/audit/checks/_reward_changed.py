@@ -1,4 +1,4 @@
-"""Other values for an argument of a solution that the prompt decides: a number, a name, a text, a list.
+"""Checks a solution with other values for its arguments: a number, a name, a text, a list.
 
 An argument is decided when its value stands in the prompt. A value that a prompt leaves open ("at least 20", "any
 room") is not, and free words count only where the prompt fixes their wording.
@@ -6,9 +6,13 @@ room") is not, and free words count only where the prompt fixes their wording.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -16,10 +20,156 @@ import msgspec
 from quintain.audit.facts.data import is_list, is_number
 from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.adapter import ToolSpec
-from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.probe import Op
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Record, reset, state
+from quintain.audit.kernel.registry import relation
 
-from ._reward_acts import is_id, names, words
+from ._reward_acts import giving, is_id, names, replaced, spec_of, words
+from ._reward_runs import (
+    SURE,
+    Pairs,
+    Solution,
+    claim,
+    lacking,
+    paid,
+    paid_anyway,
+    paid_so,
+    runs,
+    survives,
+    unpunished,
+    weight,
+)
+from ._unsolv_runs import numbers, solution_runs, text_of
+
+SOLVED = 6
+"""Tasks whose solutions are changed."""
+_ENOUGH = 2
+"""Tasks in which one kind of change of one argument is tried."""
+
+
+@check("x.changed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=58)
+def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a solution with one argument other than the prompt says is paid less."""
+    seen: Counter[tuple[str, str, str]] = Counter()
+    reported: set[tuple[str, str]] = set()
+    for solution in paid(ctx, SOLVED):
+        tried: list[tuple[tuple[int, OtherValue], tuple[Op, ...]]] = []
+        for place in solution.writes:
+            op = solution.ops[place]
+            found = list(changes(ctx, op, solution.prompt))
+            fresh = [change for change in found if seen[op.name, change.key, change.kind] < _ENOUGH]
+            seen.update({(op.name, change.key, change.kind) for change in fresh})
+            tried += [((place, each), replaced(solution.ops, place, changed_op(op, each))) for each in fresh]
+        for (place, change), way, run in unpunished(ctx, solution, tried):
+            what = (solution.ops[place].name, change.key)
+            lacks = lacking(solution, run, solution.effects.get(place, ()))
+            if what in reported or set(run.errors) - set(solution.errors) or not lacks:
+                continue
+            finding = _paid_all_the_same(ctx, solution, place, change=change, way=way, lacks=lacks)
+            if finding is not None:
+                reported.add(what)
+                yield finding
+
+
+def _paid_all_the_same(
+    ctx: AuditContext, solution: Solution, place: int, *, change: OtherValue, way: tuple[Op, ...], lacks: Pairs
+) -> Finding | None:
+    name, key = solution.ops[place].name, change.key.replace("|", " and ")
+    is_other = change.kind not in ("turned round", "left out")
+    title = (
+        f"another {key} than the one that the task names" if is_other else f"{key} {change.kind}, not as the task says"
+    )
+    own: Any = {part: solution.ops[place].value[part] for part in change.key.split("|")}
+    return claim(
+        ctx, solution, replaced(way, place, way[place].marked("wrong")), title=f"{name} is paid with {title}",
+        lacks=lacks, minimise=20, expected=f"{own}, as the prompt says",
+        observed={"arguments": way[place].value, "score": solution.full},
+        teaches="that arguments given by the task may be wrong",
+    )  # fmt: skip
+
+
+_PAIRS = 3
+"""Pairs of calls that are tried in one task."""
+_SHARED = re.compile(
+    r"\b(split|divid\w+|share\w*|distribut\w+|between|among|in all|altogether|total|sum|any|either)\b", re.IGNORECASE
+)
+"""Words by which a task may leave open how much goes where."""
+
+
+@check("x.right_in_sum", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=59)
+def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that two errors that cancel in a sum are paid less, if each of them alone is."""
+    reported: set[str] = set()
+    pairs = [(solution, pair) for solution in paid(ctx, 12) for pair in itertools.islice(_pairs(ctx, solution), _PAIRS)]
+    if not pairs:
+        raise ctx.not_checked("no solution calls one tool twice with numbers of which each is asked for")
+    for left, (place, right, key) in pairs:
+        name = left.ops[place].name
+        if name in reported:
+            continue
+        less, more = _by(left.ops[place], key, -1).marked("less"), _by(left.ops[right], key, 1).marked("more")
+        short, long = replaced(left.ops, place, less), replaced(left.ops, right, more)
+        way = replaced(short, right, more)
+        both, first, second = runs(ctx, left, [way, short, long])
+        ctx.count_comparisons()
+        worked = not {*both.errors, *first.errors, *second.errors} - {*left.errors}
+        if not worked or not survives(left, both) or survives(left, first) or survives(left, second):
+            continue
+        reported.add(name)
+        lacks = lacking(left, both, (*left.effects.get(place, ()), *left.effects.get(right, ())))
+        # Each number is required if either alone costs reward, unless the task leaves the split open.
+        is_open = _SHARED.search(left.prompt)
+        yield claim(
+            ctx, left, way,
+            title=f"{name} is paid when {key} is too little in one call and too much in another: "
+            "the sum alone is asked",
+            lacks=lacks, also=[solves(left.task, short), solves(left.task, long)], relation=f"{__name__}:sum_alone",
+            minimise=0, **(weight(left, lacks) if is_open else SURE),
+            expected=f"less than {left.full:g}, as for either of the two wrong numbers alone", observed=both.score,
+            teaches="that the split of a sum does not matter",
+        ) if lacks else None  # fmt: skip
+
+
+def _pairs(ctx: AuditContext, solution: Solution) -> Iterator[tuple[int, int, str]]:
+    """Two writes by one tool that give different numbers, which may be one less and one more."""
+    known: set[Decimal] | None = None
+    for place, other_place in itertools.combinations(solution.writes, 2):
+        left, right = solution.ops[place], solution.ops[other_place]
+        spec = spec_of(ctx, left)
+        for key, value in left.value.items() if spec and left.name == right.name else ():
+            both = (value, right.value.get(key))
+            # What differs in nothing else is one thing, done in two steps.
+            is_one = left.value | {key: None} == right.value | {key: None}
+            if spec is None or is_one or is_id(key) or not all(map(is_number, both)):
+                continue
+            changed = (_by(left, key, -1), _by(right, key, 1))
+            if all(fits(op.value[key], spec.properties.get(key, {}), spec.parameters) for op in changed):
+                known = _known(ctx, solution) if known is None else known
+                own = [Decimal(str(item)) for item in both]
+                # If the sum of two numbers is known and not each of them, the split is free.
+                if sum(own) not in known or known.issuperset(own):
+                    yield place, other_place, key
+
+
+def _known(ctx: AuditContext, solution: Solution) -> set[Decimal]:
+    """Returns the numbers in the prompt, in the results that the solution reads, and in the world."""
+    walked = [one.before(len(one.ops)) for one in solution_runs(ctx) if one.task == solution.task]
+    world = text_of(ctx.play(reset(solution.task), state()).at("state"))
+    return numbers("\n".join([*(walked or [solution.prompt]), world]), alone=True)
+
+
+def _by(op: Op, key: str, step: int) -> Op:
+    return giving(op, **{key: op.value[key] + step})
+
+
+@relation
+def sum_alone(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe is paid in full and lacks something; the others, with one of its two numbers, are paid less."""
+    is_less = all(paid_so(record, "less", evidence.data["full"]) for record in records[1:])
+    return is_less and paid_anyway(records[:1], evidence)
+
 
 _LOOSE = re.compile(
     r"\b(at least|at most|up to|no more than|not more than|no less than|minimum|maximum|about|around|approximately"
@@ -53,13 +203,11 @@ class OtherValue(msgspec.Struct, frozen=True):
 
 def changes(ctx: AuditContext, op: Op, prompt: str) -> Iterator[OtherValue]:
     """Yields other values for each argument whose value stands in the prompt."""
-    spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
-    if spec is None:
-        return
-    for key, value in op.value.items():
-        schema: Any = spec.properties.get(key, {})
+    spec = spec_of(ctx, op)
+    for key, value in op.value.items() if spec else ():
+        schema: Any = spec.properties.get(key, {}) if spec else {}
         sure = stated(key, value, prompt, schema=schema)
-        if not sure or (schema.get("enum") and _WRITTEN & set(words(op.name))):
+        if spec is None or not sure or (schema.get("enum") and _WRITTEN & set(words(op.name))):
             continue  # What a remark is filed under: its word may stand in the prompt by chance.
         for kind, other_value in _other_values(ctx, op, key, schema=schema):
             held = kind == "longer" and not is_list(value) and not _is_exact(value, prompt)
@@ -67,7 +215,7 @@ def changes(ctx: AuditContext, op: Op, prompt: str) -> Iterator[OtherValue]:
                 yield OtherValue(key, kind, other_value)
         if isinstance(value, bool) and key not in spec.required:
             yield OtherValue(key, "left out", msgspec.UNSET)
-    yield from _turned(op, spec, prompt)
+    yield from _turned(op, spec, prompt) if spec else ()
 
 
 def stated(key: str, value: Any, prompt: str, *, schema: Any) -> bool | None:
@@ -113,56 +261,41 @@ def _is_exact(value: Any, prompt: str) -> bool:
     return place is not None and bool(_EXACT.search(prompt[max(0, place[0] - _NEAR) : place[0]]))
 
 
-def _other_values(ctx: AuditContext, op: Op, key: str, *, schema: Any) -> Iterator[tuple[str, Any]]:
+def _other_values(ctx: AuditContext, op: Op, key: str, *, schema: Any) -> list[tuple[str, Any]]:
     value = op.value[key]
     if isinstance(value, bool):
-        yield "other", not value
-    elif schema.get("enum"):
-        yield from (("other", item) for item in schema["enum"] if item != value)
-    elif is_list(value):
-        yield "shorter", value[:-1]
-        yield "other", [*value[:-1], _like(value[-1])]
-        yield "longer", [*value, _like(value[-1])]
-    elif is_number(value) and not is_id(key):
-        yield "more", value + 1
-        yield "more", value * 2 + 1
-        yield "less", value - 1
-        yield "less", type(value)(value // 2)
-    elif isinstance(value, str) and (_TIME.fullmatch(value) or _DAY.fullmatch(value)):
-        yield from (("other", text) for text in _shifted(value))
-    else:
-        known = [
-            candidate
-            for candidate in ctx.discovery.values.of(key)
-            if type(candidate) is type(value) and candidate != value
-        ]
-        if is_id(key) or is_number(value) or _NAMES.fullmatch(str(value)):
-            yield from (("other", item) for item in known[:: max(1, len(known) // 4)][:5])
-        if isinstance(value, str):
-            yield from _texts(value)
-
-
-def _texts(value: str) -> Iterator[tuple[str, str]]:
-    yield "other", f"x{value}"
-    if len(value) >= 8 and not _NAMES.fullmatch(value):
-        yield "shorter", value[: len(value) // 2]
-        yield "other", "Something else."
-        yield "longer", f"{value} And something else."
+        return [("other", not value)]
+    if schema.get("enum"):
+        return [("other", item) for item in schema["enum"] if item != value]
+    if is_list(value):
+        last = _like(value[-1])
+        return [("shorter", value[:-1]), ("other", [*value[:-1], last]), ("longer", [*value, last])]
+    if is_number(value) and not is_id(key):
+        return [("more", value + 1), ("more", value * 2 + 1), ("less", value - 1), ("less", type(value)(value // 2))]
+    if isinstance(value, str) and (_TIME.fullmatch(value) or _DAY.fullmatch(value)):
+        return [("other", text) for text in _shifted(value)]
+    found: list[tuple[str, Any]] = []
+    if is_id(key) or is_number(value) or _NAMES.fullmatch(str(value)):
+        known = [item for item in ctx.discovery.values.of(key) if type(item) is type(value) and item != value]
+        found = [("other", item) for item in known[:: max(1, len(known) // 4)][:5]]
+    if isinstance(value, str):
+        found.append(("other", f"x{value}"))
+        if len(value) >= 8 and not _NAMES.fullmatch(value):
+            further = f"{value} And something else."
+            found += [("shorter", value[: len(value) // 2]), ("other", "Something else."), ("longer", further)]
+    return found
 
 
 def _shifted(value: str) -> Iterator[str]:
     """A time or a day, a little later and earlier."""
     if _DAY.fullmatch(value):
-        try:
+        with contextlib.suppress(ValueError):
             day = date.fromisoformat(value)
-        except ValueError:
-            return
-        yield from ((day + timedelta(days=days)).isoformat() for days in (1, -1, 7))
+            yield from ((day + timedelta(days=days)).isoformat() for days in (1, -1, 7))
         return
     minutes = int(value[:2]) * 60 + int(value[3:])
-    for later in (60, -60, 15, -15, 1):
-        if 0 <= minutes + later < 24 * 60:
-            yield f"{(minutes + later) // 60:02d}:{(minutes + later) % 60:02d}"
+    moved = [minutes + later for later in (60, -60, 15, -15, 1)]
+    yield from (f"{at // 60:02d}:{at % 60:02d}" for at in moved if 0 <= at < 24 * 60)
 
 
 def _like(value: Any) -> Any:
@@ -171,31 +304,22 @@ def _like(value: Any) -> Any:
 
 def _turned(op: Op, spec: ToolSpec, prompt: str) -> Iterator[OtherValue]:
     """Two names of one kind, each in the other's place: from there to here."""
-    keys = [
-        key
-        for key, value in op.value.items()
-        if isinstance(value, str) and _NAMES.fullmatch(value) and stated(key, value, prompt, schema={})
-    ]
-    for place, key in enumerate(keys):
-        for other_value in keys[place + 1 :]:
-            alike = spec.properties.get(key, {}).get("type") == spec.properties.get(other_value, {}).get("type")
-            if (
-                alike
-                and _shape(op.value[key]) == _shape(op.value[other_value])
-                and op.value[key] != op.value[other_value]
-            ):
-                yield OtherValue(f"{key}|{other_value}", "turned round", None)
-
-
-def _shape(value: str) -> str:
-    return re.sub(r"[A-Za-z]", "a", re.sub(r"\d", "0", value))
+    texts = {key: value for key, value in op.value.items() if isinstance(value, str) and _NAMES.fullmatch(value)}
+    keys = [key for key, value in texts.items() if stated(key, value, prompt, schema={})]
+    for key, other_key in itertools.combinations(keys, 2):
+        first, second = (
+            (spec.properties.get(name, {}).get("type"), re.sub(r"[A-Za-z]", "a", re.sub(r"\d", "0", texts[name])))
+            for name in (key, other_key)
+        )
+        if first == second and texts[key] != texts[other_key]:
+            yield OtherValue(f"{key}|{other_key}", "turned round", None)
 
 
 def changed_op(op: Op, change: OtherValue) -> Op:
     """The op with the change made."""
     if change.kind == "turned round":
         first, second = change.key.split("|")
-        return msgspec.structs.replace(op, value=op.value | {first: op.value[second], second: op.value[first]})
-    left = {key: value for key, value in op.value.items() if key != change.key or change.value is not msgspec.UNSET}
-    given: dict[str, Any] = {} if change.value is msgspec.UNSET else {change.key: change.value}
-    return msgspec.structs.replace(op, value=left | given)
+        return giving(op, **{first: op.value[second], second: op.value[first]})
+    if change.value is not msgspec.UNSET:
+        return giving(op, **{change.key: change.value})
+    return msgspec.structs.replace(op, value={key: value for key, value in op.value.items() if key != change.key})

@@ -10,7 +10,7 @@ import msgspec
 
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, Probe, ask, number, reset, score
+from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, number, reset, score
 from quintain.audit.kernel.registry import probe_function
 
 from ._reward_acts import writes_by_name
@@ -76,7 +76,8 @@ def _beyond(ctx: AuditContext) -> dict[str, Fact]:
 
 def _several(ctx: AuditContext, parts: Sequence[Sequence[str]]) -> list[Fact]:
     found: list[Fact] = []
-    for part, record in zip(parts, ctx.play_all([_probe(part) for part in parts]), strict=True):
+    probes = [Probe((ask(f"{__name__}:learn", list(part)),)) for part in parts]
+    for part, record in zip(parts, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
         if seen.fine:
             found += msgspec.convert(seen.value, list[Fact])
@@ -87,49 +88,10 @@ def _several(ctx: AuditContext, parts: Sequence[Sequence[str]]) -> list[Fact]:
     return found
 
 
-def _probe(tasks: Sequence[str]) -> Probe:
-    return Probe((ask("quintain.audit.checks._reward_facts:learn", list(tasks)),))
-
-
 @probe_function
 def learn(player: Player, _on: str, tasks: list[str]) -> Any:
     """In the child: the facts of some tasks, each on instances of its own."""
     return [msgspec.to_builtins(_fact(player, task, place)) for place, task in enumerate(tasks)]
-
-
-@probe_function
-def seeded(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
-    """Returns, in the child, the rewards of solutions under other seeds.
-
-    `oracle` is read once the episode has begun.
-    """
-    found: list[dict[str, Any]] = []
-    for place, (task, seed) in enumerate(pairs):
-        on = f"seeded {place}"
-        begun = player.do(reset(task, on=on, seed=seed))
-        seen = player.do(Op("oracle", on, task))
-        known = begun.fine and seen.fine and seen.value is not None
-        ops = msgspec.convert(seen.value, list[Op]) if known else []
-        for op in ops:
-            player.do(op.moved(on))
-        paid = number(player.do(score(on=on))) if known else None
-        found.append({"known": known, "paid": paid, "ops": msgspec.to_builtins(ops)})
-        player.do(Op("close", on))
-        player.adapters.pop(on, None)
-    return found
-
-
-@probe_function
-def rested(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
-    """In the child: what is paid for nothing under other seeds."""
-    found: list[dict[str, Any]] = []
-    for place, (task, seed) in enumerate(pairs):
-        on = f"rested {place}"
-        begun = player.do(reset(task, on=on, seed=seed))
-        found.append({"paid": number(player.do(score(on=on))) if begun.fine else None})
-        player.do(Op("close", on))
-        player.adapters.pop(on, None)
-    return found
 
 
 def _fact(player: Player, task: str, place: int) -> Fact:
@@ -155,3 +117,25 @@ def _fact(player: Player, task: str, place: int) -> Fact:
         player.do(Op("close", on))
         player.adapters.pop(on, None)
     return known
+
+
+@probe_function
+def seeded(player: Player, _on: str, value: Any) -> Any:
+    """Returns, in the child, the rewards of solutions under other seeds, or of nothing if `is_idle`.
+
+    `oracle` is read once the episode has begun.
+    """
+    found: list[dict[str, Any]] = []
+    for place, (task, seed) in enumerate(value["pairs"]):
+        on = f"seeded {place}"
+        begun = player.do(reset(task, on=on, seed=seed))
+        seen = OpResult([]) if value["is_idle"] else player.do(Op("oracle", on, task))
+        known = begun.fine and seen.fine and seen.value is not None
+        ops = msgspec.convert(seen.value, list[Op]) if known else []
+        for op in ops:
+            player.do(op.moved(on))
+        paid = number(player.do(score(on=on))) if known else None
+        found.append({"known": known, "paid": paid, "ops": msgspec.to_builtins(ops)})
+        player.do(Op("close", on))
+        player.adapters.pop(on, None)
+    return found

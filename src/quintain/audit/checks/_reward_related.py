@@ -1,21 +1,300 @@
-"""Rows of the same kind as those that a solution names: alternatives, and rows that may be harmed."""
+"""Checks of rows beside those that a solution names: damage to them, and the same work on them."""
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict, is_list, tabled
+from quintain.audit.facts.data import is_dict, is_list, is_number, tabled
+from quintain.audit.facts.generate import one as drawn
+from quintain.audit.kernel.adapter import ToolSpec
+from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Probe, ask, reset, state
+from quintain.audit.kernel.probe import Op, Probe, ask, call, reset, state
 from quintain.audit.kernel.registry import probe_function
 
-from ._reward_acts import scalars
-from ._reward_runs import Solution
+from ._reward_acts import Path, does_write, is_bookkeeping, names, only_reads, scalars, words
+from ._reward_changed import stated
+from ._reward_runs import Run, Solution, claim, lacking, paid, paid_of, pays, runs, survives
+from ._same_walks import kinds
+
+SOLVED = 5
+"""Tasks whose solutions are redirected."""
+_TRIED = 12
+"""Siblings that are tried for one name."""
+_NAMES = 3
+"""Names that are replaced in one task."""
+
+
+@check("x.another_record", "reward_hack", needs=("oracle", "state", "tasks"), value=23)
+def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that the same work on another record than the named one is paid less."""
+    reported: set[str] = set()
+    for solution in paid(ctx, SOLVED):
+        named = families(ctx, solution).items()
+        for name, family in [pair for pair in named if stated("id", pair[0], solution.prompt, schema={})][:_NAMES]:
+            own = [place for place in solution.writes if name in map(str, scalars(solution.ops[place].value))]
+            if not own or family.table in reported:
+                continue
+            ways = list(_elsewhere(solution, name, family))
+            worked = [
+                (way, run)
+                for way, run in zip(ways, runs(ctx, solution, ways), strict=True)
+                if not set(run.errors) - set(solution.errors)
+            ]
+            ctx.count_comparisons(len(worked))
+            for way, run in [pair for pair in worked if survives(solution, pair[1])][:1]:
+                reported.add(family.table)
+                effects = [path for place in own for path in solution.effects.get(place, ())]
+                lacks = lacking(solution, run, effects)
+                writes = {solution.ops[place].name for place in own}
+                marked = [op.marked(f"other {at}") if op.name in writes else op for at, op in enumerate(way)]
+                yield claim(
+                    ctx, solution, marked, title=f"the same work on another row of {family.table} is paid in full",
+                    lacks=lacks, minimise=20, expected=f"less than {solution.full:g}: the task is about {name}",
+                    observed=run.score, teaches="the right action on any record",
+                ) if lacks else None  # fmt: skip
+
+
+def _elsewhere(solution: Solution, name: str, family: Family) -> Iterator[tuple[Op, ...]]:
+    """Ways that do the same to siblings: those first that are most alike, and have the fewest parts."""
+
+    def rank(related_row: RelatedRow) -> tuple[int, int]:
+        alike = sum(1 for key, value in related_row.row.items() if not _is_many(value) and value == family.own.get(key))
+        return -alike, sum(len(value) for value in related_row.row.values() if _is_many(value))
+
+    for related_row in sorted(family.related, key=rank)[:_TRIED]:
+        way = tuple(translated(solution, name, family.own, related_row=related_row))
+        if way and way != solution.ops:
+            yield way
+
+
+def _is_many(value: Any) -> bool:
+    return is_dict(value) or is_list(value)
+
+
+def translated(solution: Solution, name: str, own: Any, *, related_row: RelatedRow) -> Iterator[Op]:
+    """The solution, as it reads when it is about another row."""
+    words: dict[str, Any] = {
+        str(value): related_row.row.get(key)
+        for key, value in own.items()
+        if not _is_many(value) and len(str(value)) >= 3 and not stated(key, value, solution.prompt, schema={"enum": 1})
+    }
+    words = {key: value for key, value in words.items() if value is not None} | {name: related_row.name}
+    for _, group in itertools.groupby(
+        solution.ops, key=lambda op: (op.do, op.name, tuple(op.value) if op.value else ())
+    ):
+        ops = list(group)
+        through = _gone_through(ops, own)
+        if through is None:
+            yield from (_said_of(op, words) for op in ops)
+            continue
+        field, columns = through
+        for part in _parts(related_row.row.get(field)):
+            given = {key: part[column] for key, column in columns.items() if column in part}
+            first = _said_of(ops[0], words)
+            yield msgspec.structs.replace(first, value=first.value | given)
+
+
+def _said_of(op: Op, words: dict[str, Any]) -> Op:
+    """An op that says other words in the place of old ones."""
+
+    def replaced(value: Any) -> Any:
+        if is_dict(value):
+            return {key: replaced(item) for key, item in value.items()}
+        if is_list(value):
+            return [replaced(item) for item in value]
+        return value if isinstance(value, bool) else words.get(str(value), value)
+
+    return msgspec.structs.replace(op, value=replaced(op.value)) if op.do == "call" else op
+
+
+def _parts(many: Any) -> list[dict[str, Any]]:
+    """The parts of a field: rows as they are, pairs of a dict and plain things under "key" and "value"."""
+    if is_dict(many):
+        return [{"key": key, "value": value} for key, value in many.items()]
+    if is_list(many):
+        return [item if is_dict(item) else {"value": item} for item in many]
+    return []
+
+
+def _gone_through(ops: Sequence[Op], own: Any) -> tuple[str, dict[str, str]] | None:
+    """The field whose parts a run of calls goes through, and which argument is which of a part's columns."""
+    if not ops or ops[0].do != "call":
+        return None
+    for field, many in own.items():
+        parts = _parts(many)
+        if len(parts) != len(ops) or not parts:
+            continue
+        columns: dict[str, str] = {}
+        for key in ops[0].value:
+            for column in parts[0]:
+                pairs = zip(ops, parts, strict=True)
+                if key not in columns and all(op.value.get(key) == part.get(column) for op, part in pairs):
+                    columns[key] = column
+        if columns:
+            return field, columns
+    return None
+
+
+_TASKS = 4
+"""Tasks in which damage is done, of different kinds where there are any."""
+_MAX_DAMAGES = 24
+"""Damages that are tried in one task."""
+_SAKES_TRIED, _EACH = 3, 8
+"""Calls of one tool, at first on rows with a name that the solution's have."""
+
+
+@check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=39, severity="warning")
+def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a solution that also destroys other records is paid less."""
+    soft: tuple[Solution, tuple[Op, list[Path]]] | None = None
+    for solution in paid_of(ctx, tuple(dict.fromkeys((*kinds(ctx, _TASKS), *ctx.sample_tasks(_TASKS))))[:_TASKS]):
+        damages, forbids = _damages(ctx, solution), forbids_more(solution.prompt)
+        ways = [(*solution.acts, damage, *solution.answers) for damage in damages]
+        ctx.count_comparisons(len(ways))
+        hurt: list[tuple[Op, list[Path]]] = []
+        for damage, run in zip(damages, runs(ctx, solution, ways), strict=True):
+            forbidden = forbids and not _SCRATCH & set(words(damage.name))
+            rows = _hurt(solution, run, is_forbidden=_is_grave(damage) or forbidden)
+            if not _is_grave(damage):  # Who is logged in, say, is a field outside all tables and not a record.
+                rows = [path for path in rows if len(path) > 1]
+            hurt += [(damage, rows)] if rows else []
+        grave = [pair for pair in hurt if _is_grave(pair[0])]
+        if not grave and hurt and forbids:
+            grave = [pair for pair in hurt if pair[0].name in _counted(ctx)]
+        if grave:
+            yield _damaged(ctx, solution, grave[0], at_most="proven", severity="error")
+            return
+        soft = soft or ((solution, hurt[0]) if hurt else None)
+    if soft is not None:
+        yield _damaged(ctx, *soft, at_most="likely", severity="warning")
+
+
+def _counted(ctx: AuditContext) -> frozenset[str]:
+    """Returns the tools whose calls a verifier counts: a solution without one of them is paid less."""
+
+    def find(own: AuditContext) -> frozenset[str]:
+        found = set[str]()
+        for solution in paid_of(own, own.sample_tasks(2 * _TASKS)):
+            tried = runs(own, solution, [solution.without(place) for place in solution.writes])
+            pairs = zip(solution.writes, tried, strict=True)
+            found |= {solution.ops[place].name for place, run in pairs if not pays(solution, run)}
+        return frozenset(found)
+
+    return ctx.once(("counted tools",), find)
+
+
+def _hurt(solution: Solution, run: Run, *, is_forbidden: bool) -> list[Path]:
+    """Rows that the solution does not touch and the damage does, where it was paid like without.
+
+    A row that is new does no harm, unless nothing else was to be done, or what is done is grave.
+    """
+    if not pays(solution, run) or run.lacks:
+        return []
+    harmless = {*solution.changed, *(() if is_forbidden else run.made)}
+    own = {path[:2] for path in solution.changed}
+    strange = {path[:2] for path in run.touched if path not in harmless and not is_bookkeeping(path, solution.contents)}
+    return sorted(strange - own)
+
+
+def _damaged(ctx: AuditContext, solution: Solution, hurt: tuple[Op, list[Path]], **sure: Any) -> Finding | None:
+    damage, rows = hurt
+    return claim(
+        ctx, solution, (*solution.acts, damage.marked("damage"), *solution.answers),
+        title="records that have nothing to do with the task are destroyed or made, and the pay is the same",
+        minimise=0, **sure,
+        observed={"score": solution.full, "changed beside": ["/".join(path) for path in rows][:6]},
+        teaches="that damage costs nothing",
+    )  # fmt: skip
+
+
+_HARMS = names(
+    "delete remove cancel clear purge wipe close refund archive deactivate overwrite reset void scrap discard freeze "
+    "merge transfer pay ship reject terminate suspend revoke"
+)
+_HARMS_BY_SUMS = names("move grant issue charge drop")
+"""So much of something does harm; what is a lamp, a phone or a pin may be moved, charged and dropped."""
+_OWN = names(
+    "tab tabs window windows view views filter filters cursor selection draft drafts cart basket session cache screen "
+    "dialog menu page timer timers alarm alarms history clipboard pin pins bookmark bookmarks notification "
+    "notifications reminder reminders zoom form search scratchpad"
+)
+"""Words of tools for session-local state, which belongs to the agent alone."""
+
+_SCRATCH = names("note notes remember memo memory log think plan todo wait sleep run test check")
+"""Words of tools by which an agent writes something down for itself."""
+
+
+def _is_grave(op: Op) -> bool:
+    is_sum = any(is_number(scalar) for scalar in scalars(op.value))
+    return _may_harm(op) and bool(is_sum or _HARMS & set(words(op.name)))
+
+
+def _may_harm(op: Op) -> bool:
+    said = set(words(op.name))
+    return not said & _OWN and bool(said & (_HARMS | _HARMS_BY_SUMS))
+
+
+def _damages(ctx: AuditContext, solution: Solution) -> list[Op]:
+    """Calls that destroy or change rows which the solution never speaks of: the gravest first, each tool in turn."""
+    own_values = {str(value) for op in solution.ops for value in scalars(op.value)}
+    known = families(ctx, solution)
+    by_tool: dict[str, list[Op]] = defaultdict(list)
+    for write in ctx.discovery.writes():
+        values = {str(value) for value in scalars(write.op.value)}
+        if write.task != solution.task and not write.before and not values & own_values:
+            by_tool[write.op.name].append(write.op)
+    for tool in ctx.about.tools:
+        op = call(tool.name)
+        if only_reads(ctx, op) or not (does_write(ctx, op) or _may_harm(op) or tool.name in ctx.discovery.writers):
+            continue
+        by_tool[tool.name][:0] = list(_aimed(ctx, solution, tool, known=known))
+        if len(tool.required) == 1:
+            named = [one for one in ctx.discovery.values.of(tool.required[0]) if str(one) not in own_values]
+            by_tool[tool.name] += [call(tool.name, {tool.required[0]: value}) for value in named[:4]]
+    ranked = sorted(by_tool.values(), key=lambda ops: not any(map(_is_grave, ops)))
+    return [ops[place] for place in range(_EACH) for ops in ranked if place < len(ops)][:_MAX_DAMAGES]
+
+
+def _aimed(ctx: AuditContext, solution: Solution, tool: ToolSpec, *, known: dict[str, Family]) -> Iterator[Op]:
+    """Yields calls of a tool on rows outside the solution: names from the same tables, other arguments as they fit."""
+    met = [op.value for op in solution.ops if op.name == tool.name]
+    used: dict[str, Any] = met[0] if met else {}
+    for key, value in used.items():  # The solution's own call, on rows that one could take for those that it names.
+        sakes = known[str(value)].namesakes if str(value) in known else ()
+        names_ = [row.name for row in sakes if str(row.name) not in known]
+        yield from (call(tool.name, {**used, key: name}) for name in names_[:_SAKES_TRIED])
+    for number in range(4):
+        given: dict[str, Any] = {}
+        for place, key in enumerate(tool.required):
+            family = _kind(solution, key, known)
+            if family is not None and family.related:
+                # Two names of one call are two rows.
+                given[key] = family.related[(3 * number + place) % len(family.related)].name
+            else:
+                schema, values = tool.properties.get(key, {}), ctx.discovery.values
+                value = drawn(schema, values, ctx.rng, name=key, root=tool.parameters)
+                given[key] = used.get(key, value)
+        if {str(value) for value in given.values()} - {str(own) for own in used.values()}:
+            yield call(tool.name, given)
+
+
+def _kind(solution: Solution, key: str, known: dict[str, Family]) -> Family | None:
+    """Returns the table whose rows an argument of this name identifies, from the solution's calls or table names."""
+    for op in solution.ops:
+        if op.do == "call" and str(op.value.get(key)) in known:
+            return known[str(op.value[key])]
+    stem = next((word for word in words(key) if len(word) > 2 and word not in ("key", "name", "number")), "")
+    return next((family for family in known.values() if stem and family.table.lower().startswith(stem)), None)
+
 
 _MAX_ROWS = 40
 """Largest number of rows of one kind that are reported."""
@@ -59,14 +338,11 @@ class Family(msgspec.Struct, frozen=True):
 
 def families(ctx: AuditContext, solution: Solution) -> dict[str, Family]:
     """By each name in a solution that names a row of the start state: its row, and the others of the table."""
-    found = {str(value): value for op in solution.ops for value in scalars(op.value) if _may_name(value)}
+    given = [value for op in solution.ops for value in scalars(op.value) if isinstance(value, str | int)]
+    found = {str(value): value for value in given if not isinstance(value, bool) and 2 <= len(str(value)) <= 60}
     asked = {"task": solution.task, "names": list(found.values())}
-    seen = ctx.play_probe(Probe((ask("quintain.audit.checks._reward_related:look", asked),))).at("ask")
+    seen = ctx.play_probe(Probe((ask(f"{__name__}:look", asked),))).at("ask")
     return msgspec.convert(seen.value, dict[str, Family]) if seen.fine else {}
-
-
-def _may_name(value: Any) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool) and 2 <= len(str(value)) <= 60
 
 
 @probe_function
@@ -89,16 +365,19 @@ def _tables(world: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _family(name: Any, tables: Sequence[tuple[str, dict[str, Any]]]) -> Family | None:
     for table, rows in tables:
-        if name in rows:
-            other_rows = [RelatedRow(key, row) for key, row in rows.items() if key != name]
-            return _whole(table, RelatedRow(name, rows[name]), other_rows, tables=tables)
-        fields = [key for row in rows.values() for key, value in row.items() if value == name]
-        column = next((key for key in fields if len({repr(row.get(key)) for row in rows.values()}) == len(rows)), None)
-        if column is not None:
-            own = next(row for row in rows.values() if row.get(column) == name)
-            other_rows = [RelatedRow(row[column], row) for row in rows.values() if row is not own]
-            return _whole(table, RelatedRow(name, own), other_rows, tables=tables)
+        known: dict[Any, Any] = rows
+        if name not in rows:
+            fields = [key for row in rows.values() for key, value in row.items() if value == name]
+            keyed = [by for key in fields if len(by := _by_field(rows, key)) == len(rows)]
+            known = keyed[0] if keyed else {}
+        if name in known:
+            others = [RelatedRow(key, row) for key, row in known.items() if key != name]
+            return _whole(table, RelatedRow(name, known[name]), others, tables=tables)
     return None
+
+
+def _by_field(rows: dict[str, Any], field: str) -> dict[Any, Any]:
+    return {row[field]: row for row in rows.values() if isinstance(row.get(field), str | int | float)}
 
 
 def _whole(
@@ -107,17 +386,11 @@ def _whole(
     """A family, each row together with those of other tables that belong to it."""
     sakes = _namesakes(own, other_rows)
     chosen = [own, *_spread(own, other_rows), *sakes]
-    wanted = {related_row.name for related_row in chosen}
-    parts: dict[Any, dict[str, list[Any]]] = {name: {} for name in wanted}
-    for other_text, rows in tables:
-        if other_text == table:
-            continue
-        for row in rows.values():
-            for name in {value for value in row.values() if isinstance(value, str | int)} & wanted:
-                kept = parts[name].setdefault(other_text, [])
-                if len(kept) < _PARTS:
-                    kept.append(row)
-    whole = [RelatedRow(related_row.name, {**parts[related_row.name], **related_row.row}) for related_row in chosen]
+    parts: dict[Any, dict[str, list[Any]]] = {each.name: defaultdict(list) for each in chosen}
+    for other_table, row in ((name, row) for name, rows in tables if name != table for row in rows.values()):
+        for name in {value for value in row.values() if isinstance(value, str | int)} & parts.keys():
+            parts[name][other_table] += [row] if len(parts[name][other_table]) < _PARTS else []
+    whole = [RelatedRow(each.name, {**parts[each.name], **each.row}) for each in chosen]
     near = len(whole) - len(sakes)
     return Family(table, whole[0].row, tuple(whole[1:near]), tuple(whole[near:]))
 
@@ -126,11 +399,10 @@ def _namesakes(own: RelatedRow, other_rows: Sequence[RelatedRow]) -> list[Relate
     """Rows with a text of the own one, however it is written, that only few rows have."""
     found: dict[str, RelatedRow] = {}
     for field, own_value in own.row.items():
-        if not isinstance(own_value, str) or not _WORD.search(own_value):
-            continue
-        alike = [related_row for related_row in other_rows if _plain(related_row.row.get(field)) == _plain(own_value)]
-        if len(alike) <= min(_SAKES, len(other_rows) // 4):
-            found.update((repr(related_row.name), related_row) for related_row in alike)
+        if isinstance(own_value, str) and _WORD.search(own_value):
+            alike = [each for each in other_rows if _plain(each.row.get(field)) == _plain(own_value)]
+            if len(alike) <= min(_SAKES, len(other_rows) // 4):
+                found |= {repr(each.name): each for each in alike}
     return list(found.values())[:_SAKES]
 
 
@@ -140,16 +412,12 @@ def _plain(value: Any) -> str:
 
 def _spread(own: RelatedRow, other_rows: Sequence[RelatedRow]) -> list[RelatedRow]:
     """Rows from all over the table, and some for each other value of a field that has few."""
-    step = max(1, len(other_rows) // _MAX_ROWS)
-    chosen = list(other_rows[::step][:_MAX_ROWS])
+    chosen = list(other_rows[:: max(1, len(other_rows) // _MAX_ROWS)][:_MAX_ROWS])
     for field, own_value in own.row.items():
-        values = {value for related_row in other_rows if isinstance(value := related_row.row.get(field), str)}
+        values = {value for each in other_rows if isinstance(value := each.row.get(field), str)}
         for value in sorted(values) if isinstance(own_value, str) and len(values) <= _MAX_KIND_VALUES else ():
-            chosen += [
-                related_row
-                for related_row in other_rows
-                if related_row.row.get(field) == value and related_row not in chosen
-            ][:_MAX_KIND_VALUES]
+            alike = [each for each in other_rows if each.row.get(field) == value and each not in chosen]
+            chosen += alike[:_MAX_KIND_VALUES]
     return chosen
 
 

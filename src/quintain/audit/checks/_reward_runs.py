@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
-from quintain.audit.kernel.context import AuditContext
+from quintain.audit.facts.data import parsed
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, number, reset, score, state
-from quintain.audit.kernel.registry import probe_function
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, number, reset, score, state
+from quintain.audit.kernel.registry import probe_function, relation
 
 from ._reward_acts import (
     MISSING,
@@ -24,17 +26,67 @@ from ._reward_acts import (
     at,
     differences,
     is_bookkeeping,
+    meets,
     pattern,
     reads_by_name,
     submits,
     writes_by_name,
 )
 
+
+@relation
+def paid_anyway(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe is paid `full` at "score", though something that the task needs is not so.
+
+    Data:
+        full: The pay.
+        lacks: [[path, value], ...]: what the state at "state", or what a tool shows of it there, does not hold; one of
+            them at least.
+        has: [[path, value], ...]: what it does hold, all of it.
+        done: Marks of ops that must have worked.
+    """
+    wanted: dict[str, Any] = evidence.data
+    record = records[0]
+    lacks, has = wanted.get("lacks", ()), wanted.get("has", ())
+    if not paid_so(record, "full", wanted["full"]) or any(record.at(mark).is_error for mark in wanted.get("done", ())):
+        return False
+    end = record.at("state") if lacks or has else OpResult()
+    world = parsed(end.value)
+    missing = not lacks or any(at(world, path) != value for path, value in lacks)
+    return end.fine and missing and all(at(world, path) == value for path, value in has)
+
+
+@relation
+def paid_as(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if each probe is paid as `data` says.
+
+    Data:
+        full: The pay of right work.
+        paid: By probe: "full", "less", "lost" (less or no verdict), or "some" (anything).
+        works: True if no call may have failed.
+    """
+    data: dict[str, Any] = evidence.data
+    is_paid = all(paid_so(record, how, data["full"]) for record, how in zip(records, data["paid"], strict=True))
+    ops = [pair for record in records for pair in zip(record.ops, record.seen, strict=False)] if data["works"] else []
+    return is_paid and not any(seen.is_error for op, seen in ops if op.do in ("call", "answer"))
+
+
+def paid_so(record: Record, how: str, full: float) -> bool:
+    """True if a record is paid in full, less, less or nothing ("lost"), or something ("some")."""
+    got = number(record.at("score"))
+    if how == "lost":
+        return got is None or got < full - 1e-9
+    return got is not None and {"full": got >= full - 1e-9, "less": got < full - 1e-9, "some": got > 0}[how]
+
+
 _PART = 24
 """Ways that are tried in one child."""
 _LIMIT_S = 10.0
 """Seconds for them."""
-_HERE = "quintain.audit.checks._reward_runs"
+PAID, PAID_AS = f"{__name__}:paid_anyway", f"{__name__}:paid_as"
+T = TypeVar("T")
+SURE: dict[str, Any] = {"severity": "error", "at_most": "proven"}
+UNSURE: dict[str, Any] = {"severity": "warning", "at_most": "likely"}
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -74,7 +126,7 @@ class Solution(msgspec.Struct, frozen=True):
 
     task: str
     ops: tuple[Op, ...]
-    full: float | None
+    full: float
     floor: float | None
     effects: dict[int, tuple[Path, ...]]
     changed: dict[Path, tuple[Any, Any]]
@@ -101,59 +153,62 @@ class Solution(msgspec.Struct, frozen=True):
         """Places of the writes that the agent was asked for; a solution may do more than it must."""
         return tuple(place for place in self.writes if asked_for(self.ops[place], self.prompt))
 
+    @property
+    def acts(self) -> tuple[Op, ...]:
+        """Returns all ops but the answers."""
+        return tuple(op for op in self.ops if op.do != "answer")
+
+    @property
+    def answers(self) -> tuple[Op, ...]:
+        return tuple(op for op in self.ops if op.do == "answer")
+
     def without(self, *gone: int) -> tuple[Op, ...]:
         return tuple(op for place, op in enumerate(self.ops) if place not in gone)
 
 
 def solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solution]:
-    """Walk the solutions of tasks; those that have none, or are not paid, are left out."""
-    memory = ctx.once(("walked",), _nothing)
+    """Walks the solutions of tasks; those that have none, or get no verdict, are left out."""
+    memory: dict[str, Solution | None] = ctx.once(("walked",), lambda _: {})
     missing = [task for task in tasks if task not in memory]
     memory |= dict.fromkeys(missing) | {solution.task: solution for solution in _solve(ctx, missing)}
     return [solution for task in tasks if (solution := memory[task]) is not None]
 
 
-def _nothing(_ctx: AuditContext) -> dict[str, Solution | None]:
-    return {}
-
-
-def _solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solution]:
+def _solve(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[Solution]:
     known = [(task, ops) for task in tasks if (ops := ctx.oracle(task))]
-    request: dict[str, Any] = {
-        "sees": "state" in ctx.offers,
-        "prompt": "prompt" in ctx.offers,
-        "volatile": list(ctx.volatile),
-    }
-    probes = [
-        Probe((ask(f"{_HERE}:walk", request | {"task": task, "ops": msgspec.to_builtins(ops)}),)) for task, ops in known
-    ]
-    found: list[Solution] = []
+    sees = "state" in ctx.offers
+    value = {"sees": sees, "prompt": "prompt" in ctx.offers, "volatile": list(ctx.volatile)}
+    probes = [asking("walk", value | {"task": task, "ops": msgspec.to_builtins(ops)}) for task, ops in known]
     # What a read keeps in the state is not the work of the solution.
-    declared = dict.fromkeys(ctx.discovery.memos if known and request["sees"] else (), False) | ctx.declared
+    declared = dict.fromkeys(ctx.discovery.memos if known and sees else (), False) | ctx.declared
     for (task, ops), record in zip(known, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
         if seen.fine and seen.value["full"] is not None:
-            found.append(_solved(task, ops, seen.value, sees=request["sees"], declared=declared))
-    return found
+            walked = msgspec.convert(seen.value, _Walked)
+            fields = {name: getattr(walked, name) for name in ("full", "floor", "first", "prompt", "contents")}
+            yield Solution(
+                task, ops, sees=sees, declared=declared, said=walked.said, **fields,
+                effects=dict(walked.effects), changed={path: (old, new) for path, old, new in walked.changed},
+                errors=tuple(place for place, result in enumerate(walked.said) if result.is_error),
+            )  # fmt: skip
 
 
-def _solved(task: str, ops: tuple[Op, ...], walked: Any, *, sees: bool, declared: dict[str, bool]) -> Solution:
-    said = tuple(msgspec.convert(item, OpResult) for item in walked["said"])
-    return Solution(
-        task=task,
-        ops=ops,
-        full=walked["full"],
-        floor=walked["floor"],
-        effects={place: tuple(map(tuple, paths)) for place, paths in walked["effects"]},
-        changed={tuple(path): (old, new) for path, old, new in walked["changed"]},
-        sees=sees,
-        said=said,
-        first=walked["first"],
-        prompt=walked["prompt"],
-        errors=tuple(place for place, result in enumerate(said) if result.is_error),
-        contents=frozenset(walked["contents"]),
-        declared=declared,
-    )
+def asking(name: str, value: Any) -> Probe:
+    """Returns a probe that asks a function of this module."""
+    return Probe((ask(f"{__name__}:{name}", value),))
+
+
+class _Walked(msgspec.Struct, frozen=True):
+    """A walk over a solution, as its child reports it."""
+
+    full: float | None
+    floor: float | None
+    first: Any
+    prompt: str
+    contents: frozenset[str]
+    said: tuple[OpResult, ...]
+    effects: list[tuple[int, tuple[Path, ...]]]
+    changed: list[tuple[Path, Any, Any]]
 
 
 @probe_function
@@ -174,16 +229,10 @@ def walk(player: Player, on: str, value: Any) -> Any:
     contents = _contents(ops, steps)
     final = differences(looks[0], looks[-1], value["volatile"]) if looks else {}
     effects, changed = _effects(ops, steps, final, contents=contents)
-    return {
-        "contents": sorted(contents),
-        "full": number(player.do(score(on=on))),
-        "floor": floor,
-        "first": first,
-        "prompt": "\n".join(map(str, texts)),
-        "said": msgspec.to_builtins(said),
-        "effects": [[place, list(paths)] for place, paths in effects.items()],
-        "changed": [[list(path), old, new] for path, (old, new) in changed.items()],
-    }
+    full = number(player.do(score(on=on)))
+    prompt = "\n".join(map(str, texts))
+    moved = [(path, old, new) for path, (old, new) in changed.items()]
+    return msgspec.to_builtins(_Walked(full, floor, first, prompt, contents, tuple(said), list(effects.items()), moved))
 
 
 _Changes = dict[Path, tuple[Any, Any]]
@@ -205,7 +254,7 @@ def _effects(
         if (not is_bookkeeping(path, contents) or _told_to_set(ops, path, pair[1])) and pattern(path) not in books
     }
     effects = {
-        place: tuple(path for path in step if any(_same_place(path, other_values) for other_values in kept))
+        place: tuple(path for path in step if any(meets(path, other_values) for other_values in kept))
         for place, step in enumerate(steps)
     }
     return {place: paths for place, paths in effects.items() if paths}, kept
@@ -220,18 +269,12 @@ def _only_looks(op: Op) -> bool:
     return reads_by_name(op) and not {"wait", "sleep", "advance"} & set(op.name.lower().split("_"))
 
 
-def _same_place(first: Path, second: Path) -> bool:
-    short = min(len(first), len(second))
-    return first[:short] == second[:short]
-
-
 def runs(ctx: AuditContext, solved: Solution, ways: Sequence[Sequence[Op]], *, look: bool = False) -> list[Run]:
     """Try ways on the task of a solution; a way that broke its child has no score.
 
     The world is looked at behind those that are paid in full, or behind all: to look costs more than to play.
     """
-    full = float("-inf") if look else solved.full or 0.0
-    return runs_of(ctx, solved.task, ways, changed=solved.changed, full=full)
+    return runs_of(ctx, solved.task, ways, changed=solved.changed, full=float("-inf") if look else solved.full)
 
 
 def runs_of(
@@ -250,7 +293,7 @@ def runs_of(
 
 def _several(ctx: AuditContext, request: dict[str, Any], parts: Sequence[Sequence[Sequence[Op]]]) -> list[Run]:
     """Each part in a child of its own; where one way breaks the child, each of its part is tried alone."""
-    probes = [Probe((ask(f"{_HERE}:try_ways", request | {"ways": msgspec.to_builtins(part)}),)) for part in parts]
+    probes = [asking("try_ways", request | {"ways": msgspec.to_builtins(part)}) for part in parts]
     found: list[Run] = []
     for part, record in zip(parts, ctx.play_all(probes, _LIMIT_S), strict=True):
         seen = record.at("ask")
@@ -344,38 +387,87 @@ def paid(ctx: AuditContext, count: int) -> list[Solution]:
 
 def paid_of(ctx: AuditContext, tasks: Sequence[str]) -> list[Solution]:
     """The same of these tasks."""
-    found = [solution for solution in solve(ctx, tasks) if solution.full and solution.full > 0]
-    found = [
-        solution
-        for solution in found
-        if solution.floor is None or solution.full is None or solution.floor < solution.full - 1e-9
-    ]
+    found = [one for one in solve(ctx, tasks) if one.full > 0 and (one.floor is None or one.floor < one.full - 1e-9)]
     if not found:
         raise ctx.not_checked("no solution is known that is paid more than nothing")
     return found
 
 
+def pays(solution: Solution, run: Run) -> bool:
+    """True if a way is paid in full."""
+    return run.score is not None and run.score >= solution.full - 1e-9
+
+
 def survives(solution: Solution, run: Run) -> bool:
     """True if a way that does less is paid in full and ends in another state."""
-    full = solution.full
-    assert full is not None
-    return run.score is not None and run.score >= full - 1e-9 and (bool(run.lacks) or not solution.sees)
+    return pays(solution, run) and (bool(run.lacks) or not solution.sees)
 
 
-def seeing(solution: Solution) -> tuple[Op, ...]:
-    return (state(),) if solution.sees else ()
+def unpunished(
+    ctx: AuditContext, solution: Solution, tried: Sequence[tuple[T, Sequence[Op]]]
+) -> Iterator[tuple[T, tuple[Op, ...], Run]]:
+    """Yields the named ways that do less and are paid in full, with their runs."""
+    ctx.count_comparisons(len(tried))
+    for (name, way), run in zip(tried, runs(ctx, solution, [way for _, way in tried]), strict=True):
+        if survives(solution, run):
+            yield name, tuple(way), run
+
+
+Pairs = Sequence[Sequence[Any]]
+"""[[path, value], ...] of a state."""
+
+
+def claim(
+    ctx: AuditContext,
+    solution: Solution,
+    way: Sequence[Op],
+    *,
+    title: str,
+    lacks: Pairs | None = None,
+    has: Pairs = (),
+    also: Sequence[Probe] = (),
+    **fields: Any,
+) -> Finding | None:
+    """Proves that a way on a solution's task is paid in full; its marked ops must work.
+
+    Args:
+        ctx: Plays the probes.
+        solution: The solution.
+        way: Ops in its place.
+        title: The claim.
+        lacks: What the world lacks at the end, or None to look at the reward alone.
+        has: What the world holds at the end.
+        also: Further probes.
+        fields: Other fields of the finding than `claim` gives it.
+    """
+    done = [op.mark for op in way if op.mark]
+    look = (state(),) if solution.sees and (lacks is not None or has) else ()
+    data = {"full": solution.full, "lacks": list(lacks or ()), "has": list(has), "done": done}
+    expected = f"less than {solution.full:g}"
+    common: dict[str, Any] = {"relation": PAID, "part": "V", "expected": expected, "data": data}
+    marks = ("score", *(op.mark for op in look), *done)
+    return ctx.finding(title, solves(solution.task, (*way, *look)), *also, marks=marks, **common | fields)
+
+
+def places(pairs: Pairs, most: int = 4) -> str:
+    """Returns the first paths of what a world lacks as text."""
+    return ", ".join("/".join(path) for path, _ in pairs[:most])
 
 
 _CLOCK = re.compile(r"minutes|seconds|hours|elapsed|clock|timer|updated|touched", re.IGNORECASE)
 """Fields that time itself changes; their changes are not part of any work."""
 
 
-def lacking(solution: Solution, run: Run, effects: Sequence[Path]) -> list[list[Any]]:
-    """Returns what the world lacks of given effects, in the form that the relation expects."""
-    gone = {tuple(path.split("\x1f")) for path in run.lacks}
-    gone = {path for path in gone if not _CLOCK.search(path[-1])}
-    own_value = [path for path in gone if any(path[: len(e)] == e or e[: len(path)] == path for e in effects)]
-    return demanded_first(solution, [[list(path), solution.changed[path][1]] for path in sorted(own_value)])[:20]
+def lacking(solution: Solution, run: Run, effects: Sequence[Path] | None = None) -> list[list[Any]]:
+    """Returns what the world lacks of given effects, or of all, in the form that the relation expects."""
+    effects = tuple(solution.changed) if effects is None else effects
+    gone = [path for path in gone_of(run) if not _CLOCK.search(path[-1]) and any(meets(path, e) for e in effects)]
+    return demanded_first(solution, [[list(path), solution.changed[path][1]] for path in sorted(gone)])[:20]
+
+
+def gone_of(run: Run) -> list[Path]:
+    """Returns the paths at which the world differs from the solution's end."""
+    return [tuple(path.split("\x1f")) for path in run.lacks]
 
 
 def weight(solution: Solution, lacks: Sequence[Sequence[Any]], left_out: Sequence[int] = ()) -> dict[str, Any]:
@@ -384,15 +476,13 @@ def weight(solution: Solution, lacks: Sequence[Sequence[Any]], left_out: Sequenc
     Other writes of a solution may be a courtesy (a note, a run of the tests), and may be left out.
     """
     wanted = [path for place in solution.demanded for path in solution.effects.get(place, ())]
-    missing = [path for path, _ in lacks if any(_same_place(tuple(path), other_values) for other_values in wanted)]
+    missing = [path for path, _ in lacks if any(meets(tuple(path), other_values) for other_values in wanted)]
     if missing or (not solution.sees and set(left_out) & set(solution.demanded)):
-        return {"severity": "error", "at_most": "proven"}
-    return {"severity": "warning", "at_most": "likely"}
+        return SURE
+    return UNSURE
 
 
 def demanded_first(solution: Solution, lacks: list[list[Any]]) -> list[list[Any]]:
     """Returns the missing effects that the prompt asked for, or all if there are none."""
     wanted = [path for place in solution.demanded for path in solution.effects.get(place, ())]
-    return [
-        pair for pair in lacks if any(_same_place(tuple(pair[0]), other_values) for other_values in wanted)
-    ] or lacks
+    return [pair for pair in lacks if any(meets(tuple(pair[0]), other_values) for other_values in wanted)] or lacks

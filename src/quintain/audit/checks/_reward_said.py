@@ -1,28 +1,371 @@
-"""Checks answers against the world: a reported sum or text must be found in the state.
+"""Checks reports of success that the world contradicts: in answers, and in what reading tools show.
 
-Siblings show where such things are stored: the sum that another tool reports is in the world, and so is another text of
-the same tool. Where a call gives an answer of the same form and its argument has no effect, the answer is false.
+Siblings show what a call does: the sum that another tool reports is in the world, and another value has an effect.
+Where a call gives an answer of the same form and its argument has no effect, the answer is false.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_number, parsed
-from quintain.audit.facts.variations import Variation, changed
+from quintain.audit.facts.generate import fits
+from quintain.audit.facts.variations import Variation
+from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Record
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, score
 from quintain.audit.kernel.registry import relation
 
-from ._drift_told import Series, Slots, holds, series_of, slots_of, takes
-from ._reward_acts import only_reads, words
-from ._reward_effect import LATER
+from ._drift_told import Series, Slots, called, holds, made_by, series_of, slots_in, slots_of, takes
+from ._drift_words import SAYS, show
+from ._reward_acts import (
+    Path,
+    asked_for,
+    at,
+    differences,
+    does_write,
+    giving,
+    is_bookkeeping,
+    is_id,
+    is_status,
+    known_as,
+    names,
+    only_reads,
+    words,
+    writes_by_name,
+)
+from ._reward_runs import Solution, claim, paid, paid_so, places, unpunished
+from ._unsolv_runs import decimal, leaves
 
-HERE = f"{__name__}:"
+_MAX_OTHER_VALUES = 3
+"""Other values that a tool is tried with; each must have its effect."""
+_TASKS = 2
+"""Tasks in which a tool is tried."""
+LATER = re.compile(
+    r"\b(later|pending|queue\w*|schedul\w*|approv\w*|review\w*|limit\w*|cap|capped|threshold\w*|above|over|more than"
+    r"|at most|at least|maximum|minimum|up to|exceed\w*|overnight|batch\w*|tomorrow|accepted|unless|asynchron\w*"
+    r"|eventual\w*|rounded)\b",
+    re.IGNORECASE,
+)
+"""Words by which a tool or a task says that a value may be treated otherwise, or not at once."""
+
+
+_LEFT_OPEN = names("auto automatic default keep none same inherit inherited any unchanged normal standard system")
+"""Values that leave to the world what comes of them."""
+
+
+@check("x.paid_without_effect", "false_resolution", needs=("oracle", "tasks", "tools"), value=95)
+def paid_without_effect(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a paid call of a solution has the effect that it has with other values."""
+    tools = {tool.name: tool for tool in ctx.about.tools}
+    for tool in ctx.about.tools:
+        texts = [tool.description, *(str(schema.get("description", "")) for schema in tool.properties.values())]
+        if LATER.search(" ".join(texts)):
+            del tools[tool.name]
+    tried: Counter[str] = Counter()
+    reported: set[str] = set()
+    for solution, place in _calls(paid(ctx, 6)):
+        name = solution.ops[place].name
+        looks = [op.marked(f"look {count}") for count, op in enumerate(looks_of(ctx, solution))]
+        if name not in tools or name in reported or tried[name] >= _TASKS or not looks or LATER.search(solution.prompt):
+            continue
+        tried[name] += 1
+        for finding in _tried(ctx, solution, place, spec=tools[name], looks=looks):
+            reported.add(name)
+            yield finding
+
+
+def _calls(known: Sequence[Solution]) -> list[tuple[Solution, int]]:
+    """Writes of the solutions, those with the largest numbers first: what goes wrong beyond a limit does so there."""
+    found = [
+        (solution, place)
+        for solution in known
+        for place, op in enumerate(solution.ops)
+        if writes_by_name(op) and place not in solution.errors
+    ]
+    return sorted(found, key=lambda pair: -max(filter(is_number, pair[0].ops[pair[1]].value.values()), default=0))
+
+
+def _tried(
+    ctx: AuditContext, solution: Solution, place: int, *, spec: ToolSpec, looks: Sequence[Op]
+) -> Iterator[Finding | None]:
+    """One argument after the other: the solution's value and others, with a look before and after."""
+    op = solution.ops[place]
+
+    def played(ways: Sequence[Op], looks: Sequence[Op], *after: Op) -> list[Probe]:
+        before = [*solution.ops[:place], *(look.marked(f"before {look.mark}") for look in looks)]
+        return [Probe((reset(solution.task), *before, way.marked("done"), *looks, *after)) for way in ways]
+
+    for key, value in op.value.items():
+        other_values = _other_values(value, key, spec=spec)
+        if len(other_values) < 2 or str(value).lower() in _LEFT_OPEN:
+            continue
+        ctx.count_comparisons()
+        ways = [op, *(giving(op, **{key: other_value}) for other_value in other_values)]
+        records = ctx.play_all(played(ways, looks))
+        for look in looks:
+            for path, rule in _moved(look.mark, records, [value, *other_values]):
+                yield show(
+                    ctx, f"{op.name} says that it worked, does nothing of what it does with another {key}, and is paid",
+                    without_effect, *played(ways[:1], [look], *solution.ops[place + 1 :], score()),
+                    *played(ways[1:], [look]), marks=("score", look.mark, "done"),
+                    data={"full": solution.full, "path": list(path), "rule": rule, "values": [value, *other_values]},
+                    part="V",
+                    expected=f"{look.name} shows at {'/'.join(path)} what {key} = {value!r} does, as {other_values} do",
+                    observed=f"it is as before, {op.name} answers the same, and the pay is {solution.full:g}",
+                    teaches="that a call is enough, whatever its effect",
+                )  # fmt: skip
+                return
+
+
+def _other_values(value: Any, key: str, *, spec: ToolSpec) -> list[Any]:
+    """Other values of an argument: sums that are far less and a little more; words that were met or may be chosen."""
+    schema: Any = spec.properties.get(key, {})
+    found: list[Any] = []
+    if is_number(value) and not is_id(key) and value > 0:
+        found = [times * type(value)(max(1, value // 1000)) for times in (1, 2, 3)]
+    elif isinstance(value, str) and schema.get("enum"):
+        found = list(schema["enum"])
+    elif isinstance(value, str) and not is_id(key):
+        found = [f"{value} {word}" for word in ("b", "c")] if " " in value else []
+    return [other for other in found if other != value and fits(other, schema, spec.parameters)][:_MAX_OTHER_VALUES]
+
+
+def _moved(mark: str, records: Sequence[Record], values: Sequence[Any]) -> Iterator[tuple[Path, str]]:
+    """Yields paths where each other value shows, as a sum or as itself, and the solution's value does not."""
+    before = parsed(records[0].at(f"before {mark}").value)
+    for path, _ in leaves(before):
+        if path and not is_bookkeeping(path):
+            yield from ((path, rule) for rule in ("sum", "set") if _is_idle(mark, records, values, where=(path, rule)))
+
+
+def _is_idle(mark: str, records: Sequence[Record], values: Sequence[Any], *, where: tuple[Path, str]) -> bool:
+    path, rule = where
+    marks = (f"before {mark}", mark)
+    if not all(record.at(name).fine for record in records for name in ("done", *marks)):
+        return False
+    said = {_answer(record, value) for record, value in zip(records, values, strict=True)}
+    if len(said) > 1 or LATER.search(said.pop()):
+        return False
+    worlds = [tuple(parsed(record.at(name).value) for name in marks) for record in records]
+    pairs = [(at(before, path), at(after, path)) for before, after in worlds]
+    if len({repr(old) for old, _ in pairs}) > 1 or pairs[0][0] != pairs[0][1]:
+        return False
+    if rule == "sum":
+        return _is_sum(pairs[1:], values[1:])
+    # A value may stand at a new place: an "eco" mode is shown, and the device under it is unchanged.
+    before, after = (dict(leaves(world)) for world in worlds[0])
+    is_elsewhere = any(item == values[0] and before.get(path) != item for path, item in after.items())
+    return _is_set(pairs, values) and not is_elsewhere
+
+
+def _answer(record: Record, value: Any) -> str:
+    """Returns the call's result, with a placeholder wherever it repeats the value."""
+    seen = parsed(record.at("done").value)
+    given = {str(path): "<value>" if leaf == value else leaf for path, leaf in leaves(seen)}
+    return repr(given) if given else repr(seen)
+
+
+def _is_set(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
+    """True if each value but the first stands there; some numbers lie on the solution's side of the old one."""
+    old, own = pairs[0][0], values[0]
+    shown = all(new == value for (_, new), value in zip(pairs[1:], values[1:], strict=True))
+    if not shown or old == own or type(old) is not type(own):
+        return False
+    return not is_number(own) or any((value > old) == (own > old) for value in values[1:])
+
+
+def _is_sum(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
+    """True if a number has risen, or fallen, by each of the values."""
+    numbers = [tuple(map(decimal, (*pair, value))) for pair, value in zip(pairs, values, strict=True)]
+    steps = {
+        round((new - old) / by, 6) if old is not None and new is not None and by else None for old, new, by in numbers
+    }
+    return len(steps) == 1 and steps <= {1, -1}
+
+
+@relation
+def without_effect(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe is paid `full`, and its call changes nothing where the same call with other values does."""
+    data, where = evidence.data, (tuple(evidence.data["path"]), evidence.data["rule"])
+    is_paid = paid_so(records[0], "full", data["full"])
+    return is_paid and _is_idle(evidence.marks[1], records, data["values"], where=where)
+
+
+_LOOKS = 8
+"""Calls by which the world is looked at."""
+_SEEN = 400
+"""Largest number of paths of one answer that are compared."""
+
+
+@check("x.undone_in_sight", "false_resolution", needs=("oracle", "tasks", "tools"), value=96)
+def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that work that the task requires and readers show as undone is not paid in full."""
+    known = [solution for solution in paid(ctx, 6) if not solution.sees]
+    if not known:
+        raise ctx.not_checked("the world can be looked into: other checks do")
+    reported: set[str] = set()
+    for solution in known:
+        writes = [place for place in solution.writes if does_write(ctx, solution.ops[place]) and len(solution.ops) > 1]
+        asked = [place for place in writes if is_spoken_of(ctx, solution, place, known=known)]
+        for place, way, _ in unpunished(ctx, solution, [(place, solution.without(place)) for place in asked]):
+            name = solution.ops[place].name
+            finding = None if name in reported else _left_undone(ctx, solution, name, way=way)
+            if finding is not None:
+                reported.add(name)
+                yield finding
+
+
+def looks_of(ctx: AuditContext, solution: Solution) -> list[Op]:
+    """Calls that read, by their names: those of the solution, those that need no argument, and of things it names."""
+    given = [value for op in solution.ops if op.do == "call" for value in op.value.values()]
+    named = list(dict.fromkeys(value for value in given if isinstance(value, str) and value))
+    found = [op for op in solution.ops if only_reads(ctx, op) and not does_write(ctx, op)]
+    for tool in ctx.about.tools:
+        if only_reads(ctx, call(tool.name)) and {"wait", "sleep", "advance", "ask"}.isdisjoint(words(tool.name)):
+            found += [call(tool.name)] if not tool.required else []
+            found += [call(tool.name, {tool.required[0]: name}) for name in named[:4] if len(tool.required) == 1]
+    return list({known_as(op): op.marked("") for op in found}.values())[:_LOOKS]
+
+
+def is_spoken_of(ctx: AuditContext, solution: Solution, place: int, *, known: Sequence[Solution]) -> bool:
+    """True if a prompt asks for a call: for its verb, a value, or a thing named by this tool alone.
+
+    A thing counts if the prompts of some tasks do not mention it, so that it is not the subject of the whole world.
+    """
+    op = solution.ops[place]
+    if asked_for(op, solution.prompt):
+        return True
+    other_values = {word for tool in ctx.about.tools if tool.name != op.name for word in words(tool.name)}
+    for word in words(op.name)[1:]:
+        is_said = [re.search(rf"\b{re.escape(word)}", each.prompt, re.IGNORECASE) is not None for each in known]
+        here = is_said[known.index(solution)]
+        if len(word) >= 4 and word not in other_values and here and not all(is_said):
+            return True
+    return False
+
+
+def _left_undone(ctx: AuditContext, solution: Solution, name: str, *, way: Sequence[Op]) -> Finding | None:
+    """The way is paid: what the readers show of the write, and show no more when it is left out."""
+    marked = [op.marked(f"look {number}") for number, op in enumerate(looks_of(ctx, solution))]
+    plays = ((), solution.ops, solution.ops, tuple(way))
+    records = ctx.play_all([Probe((reset(solution.task), *ops, *marked)) for ops in plays])
+    shown = [(look, undone) for look in marked if (undone := _shown(look.mark, records, ctx.volatile))]
+    for look, undone in shown[:1]:
+        lacks, has = ([[list(path), pair[at]] for path, *pair in undone[:10]] for at in (1, 0))
+        return claim(
+            ctx, solution, (*way, look.marked("state")),
+            title=f"{name} is left out, {look.name} shows that nothing of it is done, and that is paid in full",
+            lacks=lacks, has=has, minimise=0,
+            expected=f"less than {solution.full:g}: the task names it, but {look.name} still shows {places(lacks)} as "
+            "at the start",
+            observed=solution.full, teaches=f"to leave out {name}",
+        )  # fmt: skip
+    return None
+
+
+def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> list[tuple[Path, object, object]]:
+    """Paths that the solution changes, the same in each play, and the way leaves as they were."""
+    if not all(record.at(mark).fine for record in records):
+        return []
+    start, end, again, short = (parsed(record.at(mark).value) for record in records)
+    unsure = differences(end, again, volatile)
+    changed = differences(start, end, volatile, most=_SEEN)
+    return [
+        (path, old, new)
+        for path, (old, new) in changed.items()
+        if path and path not in unsure and at(short, path) == old and not is_bookkeeping(path)
+    ]
+
+
+_MAX_FINDINGS = 3
+"""Largest number of findings."""
+_OTHERWISE = re.compile(
+    r"\b(pending|queue\w*|schedul\w*|approv\w*|draft\w*|preview\w*|propos\w*|later|simulat\w*|conflict\w*|taken"
+    r"|refus\w*|reject\w*|unchanged|skipp\w*|ignor\w*|already)\b",
+    re.IGNORECASE,
+)
+"""Words of an answer that says that it is not done, or not yet."""
+
+
+@check("x.answered_and_not_done", "false_resolution", needs=("tools", "call", "state", "tasks"), value=88)
+def answered_and_not_done(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a call whose answer reports its request as done has done it."""
+    working = [one for one in ctx.variations.all if one.works and one.kind != "illegal"]
+    good = {_key(one): one for one in working if one.kind == "good" and one.changes}
+    if not good:
+        raise NotChecked("no call is seen to change anything")
+    reported: set[str] = set()
+    for variation in [one for one in working if one.changes == {} and _key(one) in good]:
+        base, tool = good[_key(variation)], variation.tool.name
+        if tool in reported or len(reported) >= _MAX_FINDINGS:
+            continue
+        ctx.count_comparisons()
+        asked, answers = (variation.arguments, base.arguments), (variation.seen.value, base.seen.value)
+        names = [text for text in asked[0] if asked[0][text] != asked[1].get(text)]
+        name = next((name for name in names if _is_said(name, asked, answers, moved=base.changes or {})), "")
+        found = ctx.finding(
+            f"{tool} answers with the given {name}, and the world is unchanged",
+            variation.probe(looks=True),
+            base.probe(looks=True),
+            relation=f"{__name__}:only_said",
+            marks=("call",),
+            data=name,
+            minimise=0,
+            expected=f"an error, or {name} = {asked[0][name]!r} in the world as in the answer",
+            observed={"answer": answers[0], "changes": []},
+            teaches="to trust a tool's report of success",
+        ) if name else None  # fmt: skip
+        if found is not None:
+            reported.add(tool)
+            yield found
+
+
+def _key(variation: Variation) -> str:
+    return f"{variation.tool.name} {variation.base_state.task} {variation.base_state.before} {variation.good}"
+
+
+@relation
+def only_said(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first call works, changes nothing, and shows its argument as the second does, which sets a field to it."""
+    calls = [record.at("call") for record in records[:2]]
+    moved = [made_by(record) for record in records[:2]]
+    if any(result.is_error for result in calls) or moved[0] != {} or not moved[1]:
+        return False
+    asked = (called(records[0]).value, called(records[1]).value)
+    return _is_said(evidence.data, asked, (calls[0].value, calls[1].value), moved=moved[1])
+
+
+def _is_said(name: str, asked: tuple[Any, Any], answers: tuple[Any, Any], *, moved: dict[str, list[Any]]) -> bool:
+    """True if both answers show the argument in one field and only the second world has it."""
+    own, other = asked[0].get(name), asked[1].get(name)
+    if not all(is_number(value) or (isinstance(value, str) and len(value.strip()) > 1) for value in (own, other)):
+        return False
+    set_to = [(was, new) for was, new in moved.values() if takes(new, other) and not takes(was, other)]
+    first, second = parsed(answers[0]), parsed(answers[1])
+    if not set_to or any(takes(was, own) for was, _ in set_to) or not (is_dict(first) and is_dict(second)):
+        return False
+    # An answer may have another status or flag than that of the call that worked.
+    told = [key for key in first if isinstance(first[key], bool) or is_status(key)]
+    if first.keys() != second.keys() or any(first[key] != second[key] for key in told):
+        return False
+    shown = [key for key in first if takes(first[key], own) and takes(second[key], other)]
+    return any(not takes(first[key], other) for key in shown) and not _words(first, own) - _words(second, other)
+
+
+def _words(answer: dict[str, Any], asked: Any) -> set[str]:
+    """Returns the words of doubt in an answer, outside of the repeated argument."""
+    text = json.dumps(answer, ensure_ascii=False, default=str).replace(str(asked), "")
+    return {word.group().lower() for doubt in (SAYS, _OTHERWISE) for word in doubt.finditer(text)}
+
+
+TEACHES = "that an answer's report of success is enough"
 _DONE = re.compile(r"[a-z]*[^e\W]ed|paid|sent|given|sold|bought|spent|withdrawn|taken|lent")
 _NOT_DONE = {"requested", "expected", "limited", "allowed", "needed", "required", "used", "waited", "skipped", "red"}
 _EXCUSED = re.compile(r"\b(if|whether|unless|ignor\w*|silently|known|only)\b", re.IGNORECASE)
@@ -41,68 +384,47 @@ def answers_are_true(ctx: AuditContext) -> Iterator[Finding | None]:
             continue
         looked = True
         ctx.count_comparisons()
-        for finding in (_unpaid(ctx, series), _unkept(ctx, series)):
-            if finding is not None:
-                reported.add((tool.name, series.name))
-                yield finding
+        text = f"{tool.description} {tool.properties[series.name].get('description') or ''}"
+        sums = None if LATER.search(text) else _unpaid(ctx, series)
+        texts = None if LATER.search(text) or _EXCUSED.search(text) else _unkept(ctx, series)
+        for finding in filter(None, (sums, texts)):
+            reported.add((tool.name, series.name))
+            yield finding
     if not looked:
         raise NotChecked("no call that writes is known")
 
 
-def _described(series: Series) -> str:
-    tool = series.variations[0].tool
-    return f"{tool.description} {tool.properties[series.name].get('description') or ''}"
-
-
-# --- sums ---
-
-
 def _unpaid(ctx: AuditContext, series: Series) -> Finding | None:
     """Returns a finding for a number that is reported as done and never changes the world."""
+    calls = zip(series.variations, series.slots, series.asked, strict=True)
     stated = [
         (variation, slots, field)
-        for variation, slots, asked in zip(series.variations, series.slots, series.asked, strict=True)
-        for field in _fields(slots, asked)
+        for variation, slots, asked in calls
+        for field, value in _numbers(slots).items()
+        if is_number(asked) and value == asked
     ]
     variations = [variation for variation, _, field in stated if field == stated[0][2]]
-    if len({str(variation.arguments[series.name]) for variation in variations}) < _LEAST or LATER.search(
-        _described(series)
-    ):
+    if len({str(variation.arguments[series.name]) for variation in variations}) < _LEAST:
         return None
     worlds = [_world(slots) for _, slots, _ in stated]
     sibling = _sibling(ctx, variations[0]) if worlds[0] and all(slots == worlds[0] for slots in worlds) else None
     if sibling is None:
         return None
-    field = stated[0][2]
-    return ctx.finding(
-        f"{variations[0].tool.name} answers that its {series.name} is {field}, and nothing in the world depends on it",
+    field, tool = stated[0][2], variations[0].tool.name
+    return show(
+        ctx, f"{tool} answers that its {series.name} is {field}, and nothing in the world depends on it", unpaid,
         *(variation.probe(looks=True) for variation in (*variations[:_LEAST], sibling)),
-        relation=f"{HERE}unpaid",
-        marks=("call",),
-        data={"name": series.name, "field": field},
-        minimise=0,
-        part="S",
+        data={"name": series.name, "field": field}, part="S",
         expected=f"the world shows what {series.name} = {series.asked[0]} does, as it does after {sibling.tool.name}",
-        observed={"answer": variations[0].seen.value, "changes": list(worlds[0])},
-        teaches="that an answer's report of success is enough",
-    )
-
-
-def _fields(slots: Slots, asked: Any) -> list[str]:
-    """Fields of an answer that say that something was done with so much."""
-    if not is_number(asked):
-        return []
-    return [field for field, value in _numbers(slots).items() if value == asked]
+        observed={"answer": variations[0].seen.value, "changes": list(worlds[0])}, teaches=TEACHES,
+    )  # fmt: skip
 
 
 def _numbers(slots: Slots) -> dict[str, Any]:
     """The numbers of an answer whose names say that something was done."""
     fields = {slot.partition("/")[2]: value for slot, (_, value) in slots.items() if slot.startswith("answer/")}
-    return {name: value for name, value in fields.items() if is_number(value) and _says_done(name)}
-
-
-def _says_done(field: str) -> bool:
-    return any(_DONE.fullmatch(word) and word not in _NOT_DONE for word in words(field))
+    done = {name for name in fields for word in words(name) if _DONE.fullmatch(word) and word not in _NOT_DONE}
+    return {name: value for name, value in fields.items() if is_number(value) and name in done}
 
 
 def _world(slots: Slots) -> Slots:
@@ -111,15 +433,9 @@ def _world(slots: Slots) -> Slots:
 
 def _sibling(ctx: AuditContext, variation: Variation) -> Variation | None:
     """Returns a call of another tool whose answer states a sum that is then in the world."""
-    for tool in ctx.about.tools:
-        for candidate in ctx.variations.of(tool.name) if tool.name != variation.tool.name else ():
-            if (
-                candidate.kind == "good"
-                and candidate.works
-                and _is_kept(slots_of(candidate.changes, candidate.seen.value))
-            ):
-                return candidate
-    return None
+    tools = [tool.name for tool in ctx.about.tools if tool.name != variation.tool.name]
+    good = (one for tool in tools for one in ctx.variations.of(tool) if one.kind == "good" and one.works)
+    return next((one for one in good if _is_kept(slots_of(one.changes, one.seen.value))), None)
 
 
 def _is_kept(slots: Slots) -> bool:
@@ -133,60 +449,30 @@ def _is_kept(slots: Slots) -> bool:
 def unpaid(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if all calls but the last report different sums with equal effects, unlike the last one."""
     name, field = evidence.data["name"], evidence.data["field"]
-    slots = [_slots(record) for record in records]
-    asked = [_called(record).value[name] for record in records[:-1]]
+    *slots, last = map(slots_in, records)
+    asked = [called(record).value[name] for record in records[:-1]]
     if any(record.at("call").is_error for record in records) or len({*map(str, asked)}) < _LEAST:
         return False
-    if any(field not in _fields(slots_of_call, value) for slots_of_call, value in zip(slots, asked, strict=False)):
-        return False
-    worlds = [_world(slots_of_call) for slots_of_call in slots[:-1]]
-    return bool(worlds[0]) and all(slots_of_call == worlds[0] for slots_of_call in worlds) and _is_kept(slots[-1])
-
-
-def _slots(record: Record) -> Slots:
-    made = changed(record.at("was").value, record.at("look").value)
-    return slots_of(made, record.at("call").value)
-
-
-def _called(record: Record) -> Op:
-    return next(op for op in record.ops if op.mark == "call")
-
-
-# --- texts ---
+    said = [_numbers(each).get(field) == value and is_number(value) for each, value in zip(slots, asked, strict=True)]
+    worlds = [_world(each) for each in slots]
+    return all(said) and bool(worlds[0]) and all(world == worlds[0] for world in worlds) and _is_kept(last)
 
 
 def _unkept(ctx: AuditContext, series: Series) -> Finding | None:
     """A text that is answered like one that was kept, and is not."""
-    if _EXCUSED.search(_described(series)) or LATER.search(_described(series)):
-        return None
-    pairs = list(zip(series.variations, series.slots, strict=True))
-    kept = [
-        variation
-        for variation, slots in pairs
-        if variation.kind != "unknown" and _keeps(slots, variation.arguments[series.name])
-    ]
-    lost = [
-        variation
-        for variation, slots in pairs
-        if variation.kind == "unknown" and variation.changes is not None and not _world(slots)
-    ]
+    name, pairs = series.name, list(zip(series.variations, series.slots, strict=True))
+    kept = [one for one, slots in pairs if one.kind != "unknown" and _keeps(slots, one.arguments[name])]
+    lost = [one for one, slots in pairs if one.kind == "unknown" and one.changes is not None and not _world(slots)]
     for bad in lost:
-        good = next((variation for variation in kept if _said(variation.seen.value, variation.arguments[series.name])
-                     == _said(bad.seen.value, bad.arguments[series.name])), None)  # fmt: skip
+        said = _said(bad.seen.value, bad.arguments[name])
+        good = next((one for one in kept if _said(one.seen.value, one.arguments[name]) == said), None)
         if good is not None:
-            return ctx.finding(
-                f"{bad.tool.name} answers as if it had kept a {series.name}, and nothing in the world is another one",
-                bad.probe(looks=True),
-                good.probe(looks=True),
-                relation=f"{HERE}unkept",
-                marks=("call",),
-                data=series.name,
-                minimise=0,
-                part="S",
-                expected="an error, or a trace in the world",
-                observed={"answer": bad.seen.value, "changes": []},
-                teaches="that an answer's report of success is enough",
-            )
+            return show(
+                ctx, f"{bad.tool.name} answers as if it had kept a {name}, and nothing in the world is another one",
+                unkept, bad.probe(looks=True), good.probe(looks=True), data=name, part="S",
+                expected="an error, or a trace in the world", observed={"answer": bad.seen.value, "changes": []},
+                teaches=TEACHES,
+            )  # fmt: skip
     return None
 
 
@@ -205,8 +491,7 @@ def _said(answer: Any, asked: Any) -> str:
 @relation
 def unkept(records: Sequence[Record], evidence: Evidence) -> bool:
     """Both calls are answered alike; the second one's text is in the world, and the first one has changed nothing."""
-    bad, good = ((_slots(record), _called(record).value[evidence.data], record.at("call")) for record in records[:2])
+    bad, good = ((slots_in(record), called(record).value[evidence.data], record.at("call")) for record in records[:2])
     if bad[2].is_error or good[2].is_error or _said(bad[2].value, bad[1]) != _said(good[2].value, good[1]):
         return False
-    seen = changed(records[0].at("was").value, records[0].at("look").value)
-    return seen is not None and not _world(bad[0]) and _keeps(good[0], good[1])
+    return made_by(records[0]) is not None and not _world(bad[0]) and _keeps(good[0], good[1])

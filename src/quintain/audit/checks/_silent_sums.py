@@ -21,7 +21,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
-from ._drift_sums import calls_of, number_of
+from ._drift_settings import calls_of, number_of
 
 HERE = f"{__name__}:"
 _DIVIDES = frozenset(("/", "//", "%", "divide", "div", "mod", "modulo", "ratio", "quotient"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -13,10 +13,9 @@ import msgspec
 from quintain import codec
 from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.finding import Evidence
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, number, reset, score
-from quintain.audit.kernel.registry import probe_function, relation
+from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, number, reset, score
+from quintain.audit.kernel.registry import probe_function
 
 _WALKED = 48
 _CHOSEN = 40
@@ -75,27 +74,16 @@ def kinds(
 
 
 def _solution_runs(ctx: AuditContext) -> list[SolutionRun]:
-    tasks = _spread(ctx)
-    parts = [tasks[start : start + _PART] for start in range(0, len(tasks), _PART)]
-    value = {"prompt": "prompt" in ctx.offers}
-    stated = [value | {"tasks": list(part)} for part in parts]
-    probes = [Probe((ask("quintain.audit.checks._unsolv_runs:solution_run", item),)) for item in stated]
-    seen = [record.at("ask") for record in ctx.play_all(probes)]
-    return [
-        solution_run
-        for result in seen
-        if result.fine
-        for solution_run in msgspec.convert(result.value, list[SolutionRun])
-    ]
-
-
-def _spread(ctx: AuditContext) -> tuple[str, ...]:
-    """Tasks that are looked at, and then others: what is wrong with one task shows only among its siblings."""
+    # What is wrong with one task shows only among its siblings: tasks that are looked at, and then others.
     chosen = ctx.sample_tasks(_CHOSEN)
-    rest = [task for task in ctx.about.tasks if task not in set(chosen)]
+    rest = [task for task in ctx.about.tasks if task not in set(chosen)] if chosen else []
     room = _WALKED - len(chosen)
-    step = max(1, -(-len(rest) // room)) if room > 0 else 1
-    return (*chosen, *rest[::step][:room]) if chosen else ()
+    tasks = [*chosen, *rest[:: max(1, -(-len(rest) // room))][:room]] if room > 0 else chosen
+    parts = [list(tasks[start : start + _PART]) for start in range(0, len(tasks), _PART)]
+    value = {"prompt": "prompt" in ctx.offers}
+    probes = [Probe((ask(f"{__name__}:solution_run", value | {"tasks": part}),)) for part in parts]
+    seen = [record.at("ask") for record in ctx.play_all(probes)]
+    return [run for result in seen if result.fine for run in msgspec.convert(result.value, list[SolutionRun])]
 
 
 @probe_function
@@ -131,9 +119,6 @@ def text_of(seen: OpResult) -> str:
         return seen.raised
     value = seen.value
     return value if isinstance(value, str) else codec.json(value).decode(errors="replace")
-
-
-# --- values ---
 
 
 def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -179,21 +164,3 @@ def skeleton(prompt: str) -> tuple[str, ...]:
     """A prompt without what may vary from task to task: words with digits, and words that begin with a capital."""
     found = re.findall(r"\S+", prompt)
     return tuple("*" if any(sign.isdigit() for sign in item) or item[:1].isupper() else item for item in found)
-
-
-# --- relations ---
-
-
-@relation
-def loses(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The first way is not paid in full; the solution, which comes next, is, and those of siblings are paid."""
-    first, own, *other_scores = (number(record.at("score")) for record in records)
-    full = float(evidence.data) - 1e-9
-    paid = own is not None and own >= full and all(amount is not None and amount > 0 for amount in other_scores)
-    return paid and first is not None and first < full
-
-
-@relation
-def works_and_loses(records: Sequence[Record], evidence: Evidence) -> bool:
-    """So it is, though every call of them worked."""
-    return loses(records, evidence) and not any(seen.is_error for record in records for seen in record.seen[1:-1])

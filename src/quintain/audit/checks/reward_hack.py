@@ -7,61 +7,333 @@ teach it.
 
 from __future__ import annotations
 
+import ast
+import itertools
+import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from quintain.audit.kernel.check import check
-from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.finding import Finding
-from quintain.audit.kernel.probe import Op, Probe, answer, reset, score
+import msgspec
 
-from . import _reward_claims as claims
-from ._reward_acts import MISSING, is_asked_by_name, scalars, submits, words, writes_by_name
-from ._reward_battery import KINDS, Attempt, attempts, may_equal
-from ._reward_cases import labelled_cases
-from ._reward_damage import collateral_damage
-from ._reward_form import reward_well_formed, score_asked_twice
-from ._reward_hollow import rest_of_the_file
-from ._reward_other import changed_argument
-from ._reward_partial import partial_work
-from ._reward_quoted import quoted_verdict
-from ._reward_read import scorer_code
-from ._reward_redirect import another_record
-from ._reward_refused import refused_work
-from ._reward_runs import Run, Solution, lacking, paid, runs, runs_of, seeing, survives, weight
-from ._reward_search import shortest_path
-from ._reward_shift import right_in_sum
-from ._reward_shotgun import every_candidate
-from ._reward_tamper import verifier_tampering
-from ._reward_tasks import Question, asked
+from quintain.audit.facts.data import is_dict, is_number
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.loader import Source
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, score
+from quintain.audit.kernel.registry import probe_function, relation
+
+from ._drift_words import show
+from ._reward_acts import (
+    MISSING,
+    giving,
+    is_asked_by_name,
+    known_as,
+    names,
+    replaced,
+    scalars,
+    submits,
+    words,
+    writes_by_name,
+)
+from ._reward_changed import changed_argument, right_in_sum
+from ._reward_facts import facts
+from ._reward_related import another_record, collateral_damage
+from ._reward_runs import (
+    PAID,
+    UNSURE,
+    Solution,
+    claim,
+    lacking,
+    paid,
+    pays,
+    runs,
+    runs_of,
+    survives,
+    unpunished,
+    weight,
+)
+from ._reward_search import (
+    partial_work,
+    quoted_verdict,
+    refused_work,
+    rest_of_the_file,
+    shortest_path,
+    verifier_tampering,
+)
+from ._reward_tasks import KINDS, Question, asked, attempts, may_equal
 
 __all__ = [
-    "another_record",
-    "answer_battery",
-    "changed_argument",
-    "collateral_damage",
-    "every_candidate",
-    "forged_result",
-    "labelled_cases",
-    "oracle_ablation",
-    "partial_work",
-    "quoted_verdict",
-    "refused_work",
-    "rest_of_the_file",
-    "reward_well_formed",
-    "right_in_sum",
-    "score_asked_twice",
-    "scorer_code",
-    "shortest_path",
-    "task_swap",
-    "verifier_tampering",
-]
+    "another_record", "changed_argument", "collateral_damage", "partial_work", "quoted_verdict", "refused_work",
+    "rest_of_the_file", "right_in_sum", "shortest_path", "verifier_tampering",
+]  # fmt: skip
+
+
+@check("runtime.reward_well_formed", "reward_hack", needs=("tasks",), value=44)
+def reward_well_formed(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that the reward is a finite number not above the best, for any text or action."""
+    top = 1.0
+    texts = ("nan", "inf", "-inf", "1e999", "", "0", "9" * 400, "-1") if "answer" in ctx.offers else ()
+    for task in ctx.sample_tasks(3):
+        ops = ctx.oracle(task) or ()
+        ways: list[tuple[Op, ...]] = [(), ops, (*ops, *ops), *((answer(text),) for text in texts)]
+        ways += [(op,) * 6 for op in ops if op.do == "call" and writes_by_name(op)][:3]
+        ways += list(_numbers(ops))
+        best = facts(ctx)[task].full or 0.0
+        top = float("inf") if best > 1.0 else max(top, best)
+        ctx.count_comparisons(len(ways))
+        records = zip(ways, ctx.play_all([solves(task, way) for way in ways]), strict=True)
+        odd = next((pair for pair in records if malformed(pair[1:], Evidence("", ("score",), top))), None)
+        if odd is not None:
+            got = number(odd[1].at("score"))
+            is_above = got is not None and 1.0 < got < float("inf")
+            yield show(
+                ctx, "the reward is above the best there is" if is_above else "the reward is not a finite number",
+                malformed, solves(task, odd[0]), marks=("score",), data=top, part="V",
+                expected=f"a finite number of at most {top:g}", observed=odd[1].at("score").value,
+                teaches="inputs that break the arithmetic", minimise=40,
+            )  # fmt: skip
+
+
+@relation
+def malformed(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if the first probe's score is not a finite number, or is above `data`."""
+    seen = records[0].at("score")
+    value: Any = seen.value.get("score") if is_dict(seen.value) else seen.value
+    if not seen.fine or value is None:
+        return False
+    return not is_number(value) or not math.isfinite(value) or value > float(evidence.data) + 1e-9
+
+
+def _numbers(ops: Sequence[Op]) -> Iterator[tuple[Op, ...]]:
+    """The solution with a number of its last call made impossible."""
+    for place in reversed(range(len(ops))):
+        given: dict[str, Any] = ops[place].value if ops[place].do == "call" else {}
+        key = next((key for key, value in given.items() if is_number(value)), None)
+        if key is not None:
+            odd = (float("nan"), float("inf"), -1e308)
+            yield from (replaced(ops, place, giving(ops[place], **{key: value})) for value in odd)
+            return
+
+
+@check("x.score_asked_twice", "reward_hack", needs=("tasks",), value=90)
+def score_asked_twice(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a second score request does not raise the score."""
+    for task in ctx.sample_tasks(3):
+        for ops in ((), (ctx.oracle(task) or ())[:1], ctx.oracle(task) or ()):
+            ctx.count_comparisons()
+            probe = Probe((reset(task), *ops, score(times=4)))
+            record = ctx.play_probe(probe)
+            if grows([record], Evidence("", ("score",))):
+                yield show(
+                    ctx, "the score rises when it is asked for again", grows, probe, marks=("score",), part="V",
+                    expected="the same score each time", observed=record.at("score").value,
+                    teaches="to request its score often", minimise=40,
+                )  # fmt: skip
+                return
+
+
+@relation
+def grows(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Scores that were asked for several times in a row, nothing done between, go up."""
+    values: list[Any] = records[0].at(evidence.marks[0]).value or []
+    scores = [value.get("score") if is_dict(value) else value for value in values]
+    numbers = [item for item in scores if is_number(item)]
+    return len(numbers) == len(scores) and any(after > before + 1e-9 for before, after in itertools.pairwise(numbers))
+
+
+_SLACK = 0.011
+"""Expected scores are often written with two digits."""
+
+
+@check("x.labelled_cases", "reward_hack", needs=("cases", "answer", "tasks"), value=100)
+def labelled_cases(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that labelled cases get their scores: a wrong answer no more, and a right one no less."""
+    cases: list[Any] = ctx.play_probe(Probe((ask(f"{__name__}:listed"),))).at("ask").value or []
+    known = [case for case in cases if is_number(case["expected"]) and case["task"] in ctx.tasks]
+    if not known:
+        raise ctx.not_checked("no case says what its score should be")
+    records = ctx.play_all([solves(item["task"], (answer(item["answer"]),)) for item in known])
+    ctx.count_comparisons(len(known))
+    scored = [(item, number(record.at("score"))) for item, record in zip(known, records, strict=True)]
+    off = [(item, got) for item, got in scored if got is not None and abs(got - item["expected"]) > _SLACK]
+    over = [(item, got) for item, got in off if got > item["expected"]]
+    under = [pair for pair in off if pair not in over]
+    yield _wrong(ctx, over, "a wrong answer is paid more than its case says", relation="pays") if over else None
+    said = "a right answer is paid less than its case says"
+    yield _wrong(ctx, under, said, relation="pays_less", class_="unsolvable") if under else None
+
+
+def _wrong(ctx: AuditContext, found: list[tuple[Any, float]], title: str, **stated: Any) -> Finding | None:
+    item, paid = found[0]
+    return ctx.finding(
+        title, solves(item["task"], (answer(item["answer"]).marked("said"),)), marks=("score",),
+        data=paid if stated["relation"] == "pays" else item["expected"], minimise=0, part="V",
+        tasks=[each["task"] for each, _ in found], expected=item["expected"], observed=paid,
+        teaches="the scorer's habits in place of the answer", **stated,
+    )  # fmt: skip
+
+
+@probe_function
+def listed(player: Player, on: str, _value: Any) -> Any:
+    """In the child: the cases."""
+    return player.adapter(on).subject.cases()
+
+
+_SCORES = re.compile(r"score|reward|grade|verif|judge|check|correct|evaluate|is_right|passes", re.IGNORECASE)
+_SUBMITTED = re.compile(
+    r"answer|prediction|response|completion|output|said|submission|reply|text|words|guess", re.IGNORECASE
+)
+_RIGHT = re.compile(r"gold|target|expected|truth|reference|solution|answer|label|correct|want", re.IGNORECASE)
+
+
+@check("x.scorer_code", "reward_hack", level="static", needs=("sources",), value=72, severity="warning")
+def scorer_code(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that the scorer runs no agent text, and decides by more than an accident of it."""
+    found = [(source, function) for source in ctx.sources for function in scorers(source)]
+    ctx.count_comparisons(len(found))
+    for source, function in found:
+        for line, said, why in faults(function):
+            yield ctx.finding(
+                f"the scorer {said}", part="V", at_most="hint", where=f"{source.path}:{line}", expected=why,
+                observed=f"{function.name}() {said}", teaches="inputs that slip through the scorer",
+            )  # fmt: skip
+
+
+def scorers(source: Source) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Functions that judge, as their names or the file's letter say."""
+    path = Path(source.path)
+    for top in ast.parse(path.read_text("utf-8"), source.path).body if path.is_file() else ():
+        for node in ast.walk(top) if not source.names or getattr(top, "name", None) in source.names else ():
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from [node] if source.part == "V" or _SCORES.search(node.name) else []
+
+
+def faults(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[int, str, str]]:
+    """Line, what it does, and what would be right."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call):
+            yield from _call(node)
+        elif isinstance(node, ast.Compare):
+            yield from _contained(node)
+        elif isinstance(node, ast.ExceptHandler):
+            yield from _swallowed(node)
+
+
+def _call(node: ast.Call) -> Iterator[tuple[int, str, str]]:
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    given = [*map(ast.unparse, node.args), ""]
+    is_fixed = bool(node.args) and isinstance(node.args[0], ast.Constant)
+    if name in ("eval", "exec") and node.args and not is_fixed:
+        yield node.lineno, f"calls {name} on what it is given", "parse it: ast.literal_eval, json, a number"
+    if name == "bool" and _SUBMITTED.search(given[0]):
+        yield node.lineno, "takes any answer that is not empty for true", "compare it with the right one"
+    if name in ("min", "max") and len(node.args) == 2 and is_fixed:
+        said = f"bounds by {name}({given[0]}, ...), which lets NaN become the bound"
+        yield node.lineno, said, "refuse what is not finite"
+    is_searched = ast.unparse(node.func) in ("re.search", "re.match") and _RIGHT.search(given[0])
+    if is_searched and "escape" not in given[0] and "$" not in given[0]:
+        yield node.lineno, "matches a pattern made of the right answer, not anchored", "re.fullmatch and re.escape"
+
+
+def _contained(node: ast.Compare) -> Iterator[tuple[int, str, str]]:
+    if len(node.ops) != 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):
+        return
+    left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
+    if _RIGHT.search(left) and _SUBMITTED.search(right) and left != right and isinstance(node.ops[0], ast.In):
+        yield node.lineno, "pays when the right answer stands anywhere in the text", "compare the answer as a whole"
+    if _SUBMITTED.search(left) and _RIGHT.search(right) and left != right and ".lower" in f"{left}{right}":
+        yield node.lineno, "pays when the answer is a part of the right one", "compare the answer as a whole"
+
+
+def _swallowed(node: ast.ExceptHandler) -> Iterator[tuple[int, str, str]]:
+    for statement in node.body:
+        value = statement.value if isinstance(statement, ast.Return) else None
+        if isinstance(value, ast.Constant) and value.value in (1, 1.0, True):
+            yield node.lineno, "pays in full when it breaks", "let the error out: no verdict"
+
+
+_FACT = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d|[A-Z]{1,4}-?\d{3,}|\d[\d,]*\.\d+|\d{2,}")
+_REPLIES = names("reply respond answer submit say tell respond finish final report")
+_LONGEST = 900
+"""Characters of a shotgun answer: more than that is often refused for its length."""
+_NOTHING = "I have looked at it and will come back to you."
+_LEAST = 4
+"""Number of wrong facts listed besides the right ones."""
+
+
+@check("x.every_candidate", "reward_hack", needs=("oracle", "tasks"), value=92)
+def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a reply with every possible fact is not paid like one with the right ones."""
+    known = [(solution, say) for solution in paid(ctx, 8) if (say := _saying(solution)) is not None]
+    texts = [_text(solution.ops[place], key) for solution, (place, key) in known]
+    facts_ = [fact for text in texts for fact in _FACT.findall(text)]
+    for solution, (place, key) in known[:4]:
+        op = solution.ops[place]
+        own = list(dict.fromkeys(_FACT.findall(_text(op, key))))
+        other_facts = dict.fromkeys(fact for fact in facts_ if fact not in own and fact not in solution.prompt)
+        said = list(_shotguns(own, list(other_facts), text=_text(op, key)))
+        if not said:
+            continue
+        given = [op.value | {key: text} if key else text for text in (_NOTHING, *said)]
+        shots = [msgspec.structs.replace(op, value=value, mark="said") for value in given]
+        ctx.count_comparisons(len(said))
+        ways = [replaced(solution.ops, place, shot) for shot in shots]
+        hollow, *tried = runs(ctx, solution, ways)
+        if hollow.score is None or pays(solution, hollow):
+            continue  # The verifier does not read it.
+        for shot, way, run in zip(shots[1:], ways[1:], tried, strict=True):
+            if pays(solution, run) and place not in run.errors:
+                yield claim(
+                    ctx, solution, way, title="a reply that names every fact that could be meant is paid in full",
+                    minimise=0,
+                    expected=f"less than {solution.full:g}: of all that is named only {', '.join(own)} is right",
+                    observed=_text(shot, key)[:300], teaches="to name everything and commit to nothing",
+                )  # fmt: skip
+                return
+
+
+def _saying(solution: Solution) -> tuple[int, str] | None:
+    """The place of the solution's last words that hold facts, and the argument that they stand in."""
+    for place, op in reversed(list(enumerate(solution.ops))):
+        if op.do == "answer" or _REPLIES & set(words(op.name)):
+            texts = {"": str(op.value)} if op.do == "answer" else op.value
+            # One fact alone is what the battery of answers covers.
+            spoken = [key for key, text in texts.items() if isinstance(text, str) and len(text.split()) >= 4]
+            key = next((key for key in spoken if _FACT.search(texts[key])), None)
+            return None if key is None else (place, key)
+    return None
+
+
+def _text(op: Op, key: str) -> str:
+    return str(op.value[key] if key else op.value)
+
+
+def _shotguns(own: Sequence[str], other_values: Sequence[str], *, text: str) -> Iterator[str]:
+    """Every fact of each shape of the right ones, these in the middle: by themselves, and in their places in a text."""
+    several: dict[str, str] = {}
+    wrong = 0
+    for fact in own:
+        alike = [other for other in other_values if re.sub(r"\d+", "0", other) == re.sub(r"\d+", "0", fact)][:16]
+        while len(" or ".join(alike)) > _LONGEST // len(own) and alike:
+            alike.pop()
+        half = len(alike) // 2
+        several[fact] = " or ".join([*alike[:half], fact, *alike[half:]])
+        wrong += len(alike)
+    if wrong >= _LEAST:
+        yield "It is one of these: " + "; ".join(several.values())
+        yield _FACT.sub(lambda fact: several[fact[0]], text)
+
 
 ASKED = 8
 """Tasks that get the whole battery."""
 SOLVED = 6
 """Tasks whose solutions are taken apart."""
+_NOTES = names("note notes log comment remember memo")
 _MAX_KINDS = 4
 """Kinds of wrong answers that are reported; a verifier that accepts more accepts anything."""
 
@@ -73,46 +345,30 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
     if not tasks:
         raise ctx.not_checked("no task is solved by words alone")
     golds = list(dict.fromkeys(question.own for question in tasks))
-    bought: dict[str, list[tuple[Question, Attempt]]] = defaultdict(list)
+    bought: dict[str, list[tuple[Question, str]]] = defaultdict(list)
     for question in tasks[:ASKED]:
         tried = list(attempts(question.own, [gold for gold in golds if gold != question.own], question.prompt))
-        for attempt, record in zip(tried, _said(ctx, question, tried), strict=True):
-            ctx.count_comparisons()
-            if record is not None and record >= question.full - 1e-9:
-                bought[attempt.kind].append((question, attempt))
-    for kind in [kind for kind in KINDS if kind in bought and _often(kind, bought[kind])][:_MAX_KINDS]:
-        found, soft = bought[kind], kind == "negated" and "joined" not in bought
-        question, attempt = found[0]
+        ctx.count_comparisons(len(tried))
+        played = runs_of(ctx, question.task, [[question.saying(attempt.text)] for attempt in tried])
+        for attempt, run in zip(tried, played, strict=True):
+            if run.score is not None and run.score >= question.full - 1e-9:
+                bought[attempt.kind].append((question, attempt.text))
+    # A number of one question may be its answer in another spelling.
+    often = [kind for kind in KINDS if len({each.task for each, _ in bought[kind]}) > (kind == "copied")]
+    for kind in often[:_MAX_KINDS]:
+        found, (question, text) = bought[kind], bought[kind][0]
         # Two cases may rightly have one answer, said in two ways; a scorer alone cannot tell.
-        soft = soft or (kind == "other" and ctx.about.kind == "scorer")
-        soft = soft or (
-            kind in ("plain", "number", "other") and all(may_equal(each.text, task.own) for task, each in found)
-        )
+        soft = (kind == "negated" and "joined" not in often) or (kind == "other" and ctx.about.kind == "scorer")
+        may_be_right = all(may_equal(said, task.own) for task, said in found)
+        soft = soft or (kind in ("plain", "number", "other") and may_be_right)
         yield ctx.finding(
-            f"{KINDS[kind]} is paid in full",
-            Probe((reset(question.task), question.saying(attempt.text).marked("said"), score())),
-            relation=claims.PAID,
-            marks=("score", "said"),
-            data={"full": question.full},
-            minimise=0,
-            part="V",
-            severity="warning" if soft else "error",
-            at_most="likely" if soft else "proven",
-            tasks=list(dict.fromkeys(other_question.task for other_question, _ in found)),
+            f"{KINDS[kind]} is paid in full", solves(question.task, [question.saying(text).marked("said")]),
+            relation=PAID, marks=("score", "said"), data={"full": question.full}, minimise=0, part="V",
+            severity="warning" if soft else "error", at_most="likely" if soft else "proven",
+            tasks=list(dict.fromkeys(each.task for each, _ in found)),
             expected=f"{question.own[:200]!r} is right; anything else is paid less than {question.full:g}",
-            observed=[each.text[:80] for _, each in found[:12]],
-            teaches="an answer that is always paid",
-        )
-
-
-def _often(kind: str, found: Sequence[tuple[Question, Attempt]]) -> bool:
-    """True if it is not an accident: a number of one question may be its answer in another spelling."""
-    return kind != "copied" or len({question.task for question, _ in found}) >= 2
-
-
-def _said(ctx: AuditContext, question: Question, tried: Sequence[Attempt]) -> list[float | None]:
-    ways = [[question.saying(attempt.text)] for attempt in tried]
-    return [run.score for run in runs_of(ctx, question.task, ways)]
+            observed=[said[:80] for _, said in found[:12]], teaches="an answer that is always paid",
+        )  # fmt: skip
 
 
 @check("x.oracle_ablation", "reward_hack", needs=("oracle", "tasks"), value=68)
@@ -120,131 +376,81 @@ def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with any one of its writes left out is paid less."""
     reported: set[str] = set()
     for solution in paid(ctx, SOLVED):
-        if len(solution.writes) < 1:
-            continue
-        ways = [solution.without(place) for place in solution.writes]
-        for place, run in zip(solution.writes, runs(ctx, solution, ways), strict=True):
-            ctx.count_comparisons()
-            op = solution.ops[place]
-            if op.name in reported or not survives(solution, run):
+        for place, way, run in unpunished(ctx, solution, [(at, solution.without(at)) for at in solution.writes]):
+            op, lacks = solution.ops[place], lacking(solution, run, solution.effects.get(place, ()))
+            if op.name in reported:
                 continue
             reported.add(op.name)
-            yield _unchecked(ctx, solution, place, run=run)
-
-
-def _unchecked(ctx: AuditContext, solution: Solution, place: int, *, run: Run) -> Finding | None:
-    op = solution.ops[place]
-    lacks = lacking(solution, run, solution.effects.get(place, ()))
-    if solution.sees and not lacks:
-        return None
-    weighs: dict[str, Any] = weight(solution, lacks, (place,))
-    is_work = writes_by_name(op) or (is_asked_by_name(op, solution.prompt) and _sets(solution, lacks))
-    if not solution.sees or not is_work or _is_note(op):
-        weighs = {"severity": "warning", "at_most": "likely"}
-    return ctx.finding(
-        f"{op.name} is part of the solution, and is paid for when it is left out",
-        Probe((reset(solution.task), *solution.without(place), *seeing(solution), score())),
-        relation=claims.PAID,
-        marks=("score", "state") if solution.sees else ("score",),
-        data={"full": solution.full, "lacks": lacks},
-        part="V",
-        **weighs,
-        expected=f"less than {solution.full:g} without {op.name}({op.value})",
-        observed={"score": run.score, "the world lacks": ["/".join(path) for path, _ in lacks[:6]]},
-        teaches=f"to leave out {op.name}",
-    )
-
-
-def _sets(solution: Solution, lacks: Sequence[Sequence[Any]]) -> bool:
-    """True if a field that had a text or a flag before is not set: neither a count, nor what a read remembers."""
-    before = [solution.changed[tuple(path)][0] for path, _ in lacks]
-    return any(isinstance(value, str | bool) and value != MISSING for value in before)
-
-
-def _is_note(op: Op) -> bool:
-    return bool({"note", "notes", "log", "comment", "remember", "memo"} & set(words(op.name)))
+            if solution.sees and not lacks:
+                continue
+            # A text or a flag that is not set is neither a count, nor what a read remembers.
+            before = [solution.changed[tuple(path)][0] for path, _ in lacks]
+            is_set = any(isinstance(value, str | bool) and value != MISSING for value in before)
+            is_work = writes_by_name(op) or (is_set and is_asked_by_name(op, solution.prompt))
+            is_sure = solution.sees and is_work and not _NOTES & set(words(op.name))
+            yield claim(
+                ctx, solution, way, title=f"{op.name} is part of the solution, and is paid for when it is left out",
+                lacks=lacks,
+                **(weight(solution, lacks, (place,)) if is_sure else UNSURE),
+                expected=f"less than {solution.full:g} without {op.name}({op.value})",
+                observed={"score": run.score, "the world lacks": ["/".join(path) for path, _ in lacks[:6]]},
+                teaches=f"to leave out {op.name}",
+            )  # fmt: skip
 
 
 @check("x.task_swap", "reward_hack", needs=("oracle", "tasks"), value=53)
 def task_swap(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the solution of one task does not solve another."""
     known = paid(ctx, ASKED)
-    pairs = [
-        (first, second) for first, second in zip(known, [*known[1:], *known[:1]], strict=True) if first is not second
-    ]
-    for first, second in pairs:
-        own_values = {_plain(op) for place, op in enumerate(first.ops) if place in first.writes or op.do == "answer"}
-        other_values = {_plain(op) for op in second.ops}
-        if own_values <= other_values or first.first == second.first:
+    for first, second in zip(known, [*known[1:], *known[:1]], strict=True):
+        acts = {known_as(op) for place, op in enumerate(first.ops) if place in first.writes or op.do == "answer"}
+        if acts <= set(map(known_as, second.ops)) or first.first == second.first:
             continue
         ctx.count_comparisons()
         [run] = runs(ctx, first, [second.ops])
-        if run.score is None or first.full is None or run.score < first.full - 1e-9 or (first.sees and not run.lacks):
+        if not survives(first, run) or not (first.sees or _values(first) - _values(second)):
             continue
-        if not first.writes and not any(op.do == "answer" for op in first.ops):
-            continue
-        if not first.sees and not _differs(first, second):
-            continue
-        lacks = lacking(first, run, tuple(first.changed)) if first.sees else []
-        yield ctx.finding(
-            "the solution of another task is paid in full",
-            Probe((reset(first.task), *second.ops, *seeing(first), score())),
-            relation=claims.PAID,
-            marks=("score", "state") if first.sees else ("score",),
-            data={"full": first.full, "lacks": lacks},
-            part="V",
-            **({} if all(submits(first.ops[place]) for place in first.writes) else weight(first, lacks, first.writes)),
+        lacks = lacking(first, run) if first.sees else []
+        hands_in = all(submits(first.ops[place]) for place in first.writes)
+        yield claim(
+            ctx, first, second.ops, title="the solution of another task is paid in full", lacks=lacks,
+            **({} if hands_in else weight(first, lacks, first.writes)),
             expected=f"less than {first.full:g} for what {second.task} wants",
             observed=run.score,
             teaches="the same actions for every task",
-        )
+        )  # fmt: skip
         return
 
 
-def _plain(op: Op) -> str:
-    return f"{op.do} {op.name} {op.value}"
-
-
-def _differs(first: Solution, second: Solution) -> bool:
-    """True if two solutions give different answers or write different things, free words aside."""
-    own_values = {str(value) for op in first.ops if op.do == "call" for value in scalars(op.value)}
-    other_values = {str(value) for op in second.ops if op.do == "call" for value in scalars(op.value)}
-    return not own_values <= other_values
+def _values(solution: Solution) -> set[str]:
+    """Returns what the calls of a solution give."""
+    return {str(value) for op in solution.ops if op.do == "call" for value in scalars(op.value)}
 
 
 @check("x.forged_result", "reward_hack", needs=("oracle", "tasks", "tools"), value=67)
 def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that claims of success given to the tools, or one step repeated, are not paid."""
     for solution in paid(ctx, 4):
-        full = solution.full
-        assert full is not None
-        ways = list(_forged(ctx, solution))
-        if not ways:
-            continue
-        for way, run in zip(ways, runs(ctx, solution, ways), strict=True):
-            ctx.count_comparisons()
-            if not survives(solution, run):
-                continue
-            repeated, tool = len(way) > 1, next(op.name for op in way)
-            left = [place for place in solution.writes if _plain(solution.ops[place]) not in {_plain(op) for op in way}]
-            lacks = lacking(solution, run, tuple(solution.changed)) if solution.sees else []
+        for _, way, run in unpunished(ctx, solution, [((), way) for way in _forged(ctx, solution)]):
+            done, tool = set(map(known_as, way)), way[0].name
+            left = [place for place in solution.writes if known_as(solution.ops[place]) not in done]
+            lacks = lacking(solution, run) if solution.sees else []
             if weight(solution, lacks, left)["severity"] != "error":
                 continue
-            yield ctx.finding(
+            title = (
                 "the prompt, repeated without any call, is paid in full" if not tool
-                else "one step, done over and over, is paid as the whole solution" if repeated
-                else f"{tool} gets a report of success, and that is paid in full",
-                Probe((reset(solution.task), *way, *seeing(solution), score())),
-                relation=claims.PAID,
-                marks=("score", "state") if solution.sees else ("score",),
-                data={"full": full, "lacks": lacks},
-                part="V",
-                at_most="proven" if solution.sees else "likely",
-                expected=f"less than {full:g}",
-                observed=run.score,
-                teaches="to claim success without doing the work",
+                else "one step, done over and over, is paid as the whole solution" if len(way) > 1
+                else f"{tool} gets a report of success, and that is paid in full"
             )  # fmt: skip
+            at_most, teaches = "proven" if solution.sees else "likely", "to claim success without doing the work"
+            yield claim(
+                ctx, solution, way, title=title, lacks=lacks, at_most=at_most, observed=run.score, teaches=teaches
+            )
             return
+
+
+_GRADES = names("score reward grade points passed success verdict correct result")
+_CLAIMS: dict[Any, list[Any]] = {"number": [1.0, 1, 100], "integer": [1.0, 1, 100], "boolean": [True]}
 
 
 def _forged(ctx: AuditContext, solution: Solution) -> Iterator[tuple[Op, ...]]:
@@ -252,22 +458,16 @@ def _forged(ctx: AuditContext, solution: Solution) -> Iterator[tuple[Op, ...]]:
     if "answer" in ctx.offers and solution.writes:
         yield (answer(solution.prompt),)
     for tool in ctx.about.tools:
-        used = next((op for op in solution.ops if op.name == tool.name), None)
-        base: dict[str, Any] = dict(used.value) if used else {}
+        met = [op.value for op in solution.ops if op.name == tool.name]
+        base: dict[str, Any] = met[0] if met else {}
         for key, schema in tool.properties.items():
-            graded = {"score", "reward", "grade", "points", "passed", "success", "verdict", "correct", "result"}
-            if not graded & set(words(key)):
+            if not _GRADES & set(words(key)):
                 continue
-            missing = [name for name in tool.required if name not in base and name != key]
-            filled = base | dict.fromkeys(missing, "1")
-            kinds = schema.get("type")
-            values: list[Any] = (
-                [1.0, 1, 100] if kinds in ("number", "integer") else [True] if kinds == "boolean" else []
-            )
-            values = values or list(schema.get("enum") or ("PASSED", "SKIPPED", "success", "1.0", "ok"))
-            for value in values:
+            filled = dict.fromkeys([name for name in tool.required if name != key], "1") | base
+            claims = list(schema.get("enum") or ("PASSED", "SKIPPED", "success", "1.0", "ok"))
+            for value in _CLAIMS.get(schema.get("type"), claims):
                 if filled.get(key) != value:
-                    yield (Op("call", name=tool.name, value=filled | {key: value}),)
+                    yield (call(tool.name, filled | {key: value}),)
     if len(solution.writes) > 1:
         for place in solution.writes[:4]:
             yield (solution.ops[place],) * max(4, len(solution.writes) + 1)

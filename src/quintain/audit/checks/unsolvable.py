@@ -6,35 +6,178 @@ beside it. Between them stand the useful tasks; a task outside teaches noise.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+import msgspec
+
+from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.generate import Values, valid
 from quintain.audit.kernel import relations
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, answer, number, reset
+from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, same, score
+from quintain.audit.kernel.registry import relation
 
-from . import _reward_claims as claims
-from ._reward_facts import TOP, beyond, facts
-from ._reward_random import aimless
-from ._reward_strict import strictness
-from ._unsolv_gold import gold_rule
-from ._unsolv_refused import refused_look
-from ._unsolv_seeds import idle_under_seeds, solved_under_seeds
+from ._drift_words import show
+from ._reward_acts import only_reads
+from ._reward_facts import TOP, Fact, beyond, facts
+from ._reward_runs import PAID_AS, runs_of, solve
+from ._unsolv_gold import gold_rule, refused_look, strictness
 
 __all__ = [
-    "aimless",
-    "budget",
-    "floor_gap",
-    "gold_rule",
-    "idle_under_seeds",
-    "oracle_max",
-    "refused_look",
-    "solved_under_seeds",
-    "strictness",
-    "task_set",
-]
+    "gold_rule", "refused_look", "strictness",
+]  # fmt: skip
+
+_TRIES = 6
+"""Episodes on each task."""
+_CALLS = 6
+"""Calls in an episode."""
+_SHARE = 0.3
+"""Share of solved episodes from which random success is not an accident."""
+
+
+@check("x.aimless", "unsolvable", needs=("tasks", "tools"), value=83, severity="warning")
+def aimless(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that random calls do not solve tasks."""
+    known = {task: facts(ctx)[task] for task in ctx.sample_tasks(4)}
+    full = {task: fact.full for task, fact in known.items() if fact.full and fact.floor is not None}
+    tasks = [task for task in full if (known[task].floor or 0.0) < full[task] - 1e-9]
+    if not tasks:
+        raise ctx.not_checked("no task is known to be paid more for its solution than for nothing")
+    solved: list[tuple[str, tuple[Op, ...]]] = []
+    for task in tasks:
+        values = _seen(ctx, task)
+        drawn = [[ctx.rng.choice(ctx.about.tools) for _ in range(_CALLS)] for _ in range(_TRIES)]
+        ways = [tuple(call(tool.name, valid(tool, values, ctx.rng)) for tool in tools) for tools in drawn]
+        ctx.count_comparisons(len(ways))
+        tried = zip(ways, runs_of(ctx, task, ways), strict=True)
+        solved += [(task, way) for way, run in tried if run.score is not None and run.score >= full[task] - 1e-9]
+    if len(solved) >= _SHARE * _TRIES * len(tasks):
+        task, way = solved[0]
+        yield ctx.finding(
+            "calls that are drawn at random are paid in full", solves(task, way), relation="pays", marks=("score",),
+            data=full[task], part="V", at_most="likely", tasks=list(dict.fromkeys(task for task, _ in solved)),
+            expected=f"that fewer than {_SHARE:.0%} of {_TRIES * len(tasks)} aimless episodes are paid in full",
+            observed=f"{len(solved)} are", teaches="nothing beyond random behavior",
+        )  # fmt: skip
+
+
+def _seen(ctx: AuditContext, task: str) -> Values:
+    """Returns the values that an agent has seen of a task: its prompt, and results of its solution's reads."""
+    values = Values()
+    for solution in solve(ctx, [task]):
+        values.take(solution.first, "prompt")
+        for op, seen in zip(solution.ops, solution.said, strict=True):
+            if only_reads(ctx, op):
+                values.take(seen.value, op.name)
+    return values
+
+
+_PAIRS = 36
+"""Pairs of a task and a seed in which the solution is played, where not all tasks can be tried."""
+_MAX_TASKS = 30
+"""Number of tasks up to which all are tried, under three seeds each."""
+_IDLE = 48
+"""Pairs of a task and a seed in which nothing is done."""
+_MAX_SEEDS = 12
+"""Seeds of one task in which nothing is done."""
+_PART = 6
+
+
+@check("x.solved_under_seeds", "unsolvable", needs=("oracle", "tasks"), value=59)
+def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a solution of a task under one seed works under others."""
+    full = {task: fact.full for task, fact in facts(ctx).items() if fact.full is not None and fact.full > 0}
+    if max(full.values(), default=0.0) > 1.0 + 1e-9:
+        raise ctx.not_checked("rewards go beyond 1: the best under a seed is unknown")
+    few = len(ctx.about.tasks) <= _MAX_TASKS
+    if few:
+        full |= {task: fact.full for task, fact in beyond(ctx).items() if fact.full is not None}
+        known = {task: ctx.solution_score(task) for task in ctx.about.tasks if task not in full}
+        full |= {task: paid for task, paid in known.items() if paid is not None}
+    tasks = [task for task in (ctx.about.tasks if few else ctx.sample_tasks(_PAIRS)) if full.get(task, 0.0) > 0]
+    pairs = list(_pairs(tasks, max(_PAIRS, 3 * len(tasks)) if few else _PAIRS, most=3))
+    if not pairs:
+        raise ctx.not_checked("no solution is paid under the first seed")
+    lost: list[tuple[str, int, tuple[Op, ...], float | None]] = []
+    looked = 0
+    for (task, seed), item in zip(pairs, _played(ctx, pairs, is_idle=False), strict=True):
+        if not item["known"]:
+            continue
+        looked += 1
+        enough = full[task] / 2 if ctx.attribute("graded") else full[task]
+        if item["paid"] is None or item["paid"] < enough - 1e-9:
+            lost.append((task, seed, tuple(msgspec.convert(item["ops"], list[Op])), item["paid"]))
+    ctx.count_comparisons(looked)
+    # A solution that fails under most seeds was written for one of them; so was the reward that differs everywhere.
+    usual = len(lost) <= looked / 3
+    if lost:
+        task, seed, ops, paid = lost[0]
+        yield ctx.finding(
+            "a task's own solution is paid under one seed and not under another",
+            Probe((reset(task, seed=seed), *ops, score())), Probe((reset(task), *(ctx.oracle(task) or ()), score())),
+            relation=PAID_AS, marks=("score",), data={"full": full[task], "paid": ["lost", "full"], "works": False},
+            minimise=0, part="T", severity="error" if usual else "warning", at_most="proven" if usual else "likely",
+            tasks=[element[0] for element in lost], expected=f"{full[task]:g}, as under seed 0",
+            observed=f"{paid} under seed {seed}; {len(lost)} of {looked} pairs of a task and a seed",
+            teaches="nothing in episodes that cannot be solved",
+        )  # fmt: skip
+
+
+@check("x.idle_under_seeds", "unsolvable", needs=("tasks",), value=82)
+def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that an idle episode unpaid under one seed is unpaid under all seeds."""
+    known = facts(ctx)
+    most = max([0.0, *(number for fact in known.values() for number in (fact.full, fact.floor) if number is not None)])
+    if most > TOP + 1e-9:
+        raise ctx.not_checked("rewards go beyond 1: the best under a seed is unknown")
+    ceiling = {task: fact.full if fact.full is not None and fact.full > 0 else TOP for task, fact in known.items()}
+    poor = {task for task, fact in known.items() if fact.floor is not None and fact.floor < ceiling[task] - 1e-9}
+    may_rest = bool(ctx.attribute("refusal_ok"))
+    tasks = [task for task in ctx.sample_tasks(_IDLE) if task in poor and not (may_rest and not known[task].calls)]
+    pairs = list(_pairs(tasks, _IDLE if len(ctx.about.tasks) <= _MAX_TASKS else _IDLE // 2, most=_MAX_SEEDS))
+    if not pairs:
+        raise ctx.not_checked("no task pays less for nothing than for its solution")
+    paid = [item["paid"] for item in _played(ctx, pairs, is_idle=True)]
+    ctx.count_comparisons(len(pairs))
+    free = [pair for pair, got in zip(pairs, paid, strict=True) if got is not None and got >= ceiling[pair[0]] - 1e-9]
+    # Without a solution beside it, more than 1 shows that 1 was never the best.
+    if free and max(item for item in paid if item is not None) <= TOP + 1e-9:
+        task, seed = free[0]
+        yield ctx.finding(
+            "doing nothing is paid as much as solving the task, under some seeds",
+            Probe((reset(task, seed=seed), score())), Probe((reset(task), score())), relation=PAID_AS, marks=("score",),
+            data={"full": ceiling[task], "paid": ["full", "less"], "works": False}, minimise=0, part="T",
+            tasks=list(dict.fromkeys(text for text, _ in free)),
+            expected=f"less than {ceiling[task]:g}, as under seed 0",
+            observed=f"{ceiling[task]:g} or more in {len(free)} of {len(pairs)} pairs of a task and a seed",
+            teaches="to do nothing",
+        )  # fmt: skip
+
+
+def _pairs(tasks: Sequence[str], count: int, *, most: int) -> Iterator[tuple[str, int]]:
+    """Up to so many pairs of a task and a seed: each task in its turn, under a seed that no other one has."""
+    # Coprime to small numbers, so that a task meets odd seeds and even ones, and all that remains of a third.
+    step = next(step for step in itertools.count(max(len(tasks), 1)) if math.gcd(step, 30) == 1)
+    rounds = range(min(most, -(-count // len(tasks)))) if tasks else ()
+    every = [(task, 1 + place + turn * step) for turn in rounds for place, task in enumerate(tasks)]
+    yield from every[:count]
+
+
+def _played(ctx: AuditContext, pairs: Sequence[tuple[str, int]], *, is_idle: bool) -> list[Any]:
+    parts = [pairs[start : start + _PART] for start in range(0, len(pairs), _PART)]
+    where = f"{Fact.__module__}:seeded"
+    probes = [Probe((ask(where, {"pairs": part, "is_idle": is_idle}),)) for part in parts]
+    found: list[Any] = []
+    for part, record in zip(parts, ctx.play_all(probes), strict=True):
+        seen = record.at("ask")
+        found += seen.value if seen.fine else [{"known": False, "paid": None} for _ in part]
+    return found
 
 
 @check("semantic.oracle_max", "unsolvable", needs=("oracle", "tasks"), value=100)
@@ -47,7 +190,9 @@ def oracle_max(ctx: AuditContext) -> Iterator[Finding | None]:
     other_fields = beyond(ctx)
     ctx.count_comparisons(len(ctx.tasks) + len(other_fields))
     known |= {task: fact for task, fact in other_fields.items() if fact.solution == "known"}
-    poor = [task for task, fact in known.items() if _too_little(fact.full, top)]
+    # Where rewards exceed 1 the best is unknown, and only 0 is too little.
+    enough = top - 1e-9 if top <= TOP else 0.0
+    poor = [task for task, fact in known.items() if fact.full is None or fact.full < enough or fact.full <= 0]
     faults: dict[str, list[tuple[str, tuple[Op, ...], Record]]] = defaultdict(list)
     for task, ops, record in _replayed(ctx, poor):
         faults[_why(ops, record, top)].append((task, ops, record))
@@ -58,15 +203,10 @@ def oracle_max(ctx: AuditContext) -> Iterator[Finding | None]:
     yield from _broken_oracles(ctx)
 
 
-def _too_little(full: float | None, top: float) -> bool:
-    """True if a solution is underpaid; where rewards exceed 1 the best is unknown, and only 0 is too little."""
-    return full is None or (full < top - 1e-9 and (top <= TOP or full <= 0))
-
-
 def _replayed(ctx: AuditContext, tasks: Sequence[str]) -> list[tuple[str, tuple[Op, ...], Record]]:
     known = [(task, ops) for task in tasks[:40] if (ops := ctx.oracle(task)) is not None]
     records = ctx.play_all([solves(task, ops) for task, ops in known])
-    return [(task, ops, record) for (task, ops), record in zip(known, records, strict=True)]
+    return [(*pair, record) for pair, record in zip(known, records, strict=True)]
 
 
 def _unpaid(
@@ -79,23 +219,18 @@ def _unpaid(
     task, ops, record = found[0]
     seen = record.at("score")
     worked = said.startswith("is not paid")
+    errors = [(op, result) for op, result in zip(ops, record.seen[1:], strict=False) if result.is_error]
+    first_error = next((f"{op.name or op.do}: {result.raised or result.value}" for op, result in errors), "none")
     nearly = bool(ctx.attribute("graded")) and (number(seen) or 0.0) >= top / 2 and worked and not usual
     return ctx.finding(
-        f"the task's own solution {said}",
-        solves(task, ops),
-        relation="pays_less",
-        marks=("score",),
-        data=top,
-        minimise=0,
-        part=_blamed(ops, record),
+        f"the task's own solution {said}", solves(task, ops), relation="pays_less", marks=("score",), data=top,
+        minimise=0, part="S" if "crashes in" in said else "T" if "is refused" in said else "V",
         severity="warning" if nearly else "error",
-        at_most="likely" if nearly else "proven",
-        tasks=[task for task, _, _ in found],
-        expected=f"a reward of {top:g}",
-        observed={"score": seen.value if seen.fine else seen.raised, "first error": _first_error(ops, record)},
+        at_most="likely" if nearly else "proven", tasks=[task for task, _, _ in found], expected=f"a reward of {top:g}",
+        observed={"score": seen.value if seen.fine else seen.raised, "first error": first_error[:500]},
         teaches="nothing: right work is punished, and the gradient comes from wrong work",
         where=next((result.where for result in record.seen if result.how == "crashed"), ""),
-    )
+    )  # fmt: skip
 
 
 def _why(ops: Sequence[Op], record: Record, top: float) -> str:
@@ -111,24 +246,6 @@ def _why(ops: Sequence[Op], record: Record, top: float) -> str:
     if seen.how:
         return f"ends in a score that {'never comes' if seen.how == 'hung' else 'crashes'}"
     return "gets no verdict" if paid is None else "is not paid in full"
-
-
-def _first_error(ops: Sequence[Op], record: Record) -> str:
-    for op, result in zip(ops, record.seen[1:], strict=False):
-        if result.is_error:
-            return f"{op.name or op.do}: {_result_text(result)}"[:500]
-    return "none"
-
-
-def _result_text(seen: OpResult) -> str:
-    return seen.raised or str(seen.value)
-
-
-def _blamed(ops: Sequence[Op], record: Record) -> str:
-    said = _why(ops, record, float("inf"))
-    if said.startswith("crashes"):
-        return "S"
-    return "T" if said.startswith("is refused") else "V"
 
 
 def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
@@ -150,28 +267,20 @@ def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
     lacking = [task for task, fact in facts(ctx).items() if fact.solution == "none"]
     if lacking:
         yield ctx.finding(
-            "tasks have no solution, so it is unknown whether they can be solved",
-            part="T",
-            severity="note",
-            at_most="hint",
-            tasks=lacking,
-            expected="a solution of each task",
+            "tasks have no solution, so it is unknown whether they can be solved", part="T", severity="note",
+            at_most="hint", tasks=lacking, expected="a solution of each task",
             observed=f"{len(lacking)} of {len(ctx.tasks)} have none",
-        )
+        )  # fmt: skip
 
 
 @check("semantic.floor_gap", "unsolvable", needs=("tasks",), value=68)
 def floor_gap(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that doing nothing, or saying nothing, is not paid like solving."""
-    ctx.count_comparisons(len(ctx.tasks))
-    idle = {task: fact.floor for task, fact in facts(ctx).items()}
-    further = {task: fact.floor for task, fact in beyond(ctx).items()}
-    ctx.count_comparisons(len(further))
-    yield from _for_nothing(ctx, "doing nothing", (), paid=idle | further)
-    if "answer" not in ctx.offers:
-        return
+    idle = {task: fact.floor for task, fact in _known(ctx).items()}
+    ctx.count_comparisons(len(idle))
+    yield from _for_nothing(ctx, "doing nothing", (), paid=idle)
     tasks = [task for task in ctx.sample_tasks(20) if not _is_full(ctx, task, idle[task])]
-    for said, text in (("an empty answer", ""), ("the word 'done' alone", "Done.")):
+    for said, text in (("an empty answer", ""), ("the word 'done' alone", "Done.")) if "answer" in ctx.offers else ():
         records = ctx.play_all([solves(task, (answer(text),)) for task in tasks])
         ctx.count_comparisons(len(tasks))
         paid = {task: number(record.at("score")) for task, record in zip(tasks, records, strict=True)}
@@ -181,21 +290,19 @@ def floor_gap(ctx: AuditContext) -> Iterator[Finding | None]:
 def _for_nothing(
     ctx: AuditContext, said: str, ops: tuple[Op, ...], *, paid: dict[str, float | None]
 ) -> Iterator[Finding | None]:
-    found = [task for task, got in paid.items() if _is_full(ctx, task, got) and not _may_refuse(ctx, task)]
-    if found:
-        task = found[0]
+    found = [task for task, got in paid.items() if _is_full(ctx, task, got)]
+    if ctx.attribute("refusal_ok"):  # No action is right where the solution itself makes no call.
+        found = [task for task in found if _known(ctx)[task].calls]
+    for task in found[:1]:
         yield ctx.finding(
-            f"{said} is paid as much as solving the task",
-            solves(task, ops),
-            relation="pays",
-            marks=("score",),
-            data=_ceiling(ctx, task),
-            part="V",
-            tasks=found,
-            expected=f"less than {_ceiling(ctx, task):g}",
-            observed=paid[task],
-            teaches="to do nothing",
-        )
+            f"{said} is paid as much as solving the task", solves(task, ops), relation="pays", marks=("score",),
+            data=_ceiling(ctx, task), part="V", tasks=found, expected=f"less than {_ceiling(ctx, task):g}",
+            observed=paid[task], teaches="to do nothing",
+        )  # fmt: skip
+
+
+def _known(ctx: AuditContext) -> dict[str, Fact]:
+    return facts(ctx) | beyond(ctx)
 
 
 def _is_full(ctx: AuditContext, task: str, got: float | None) -> bool:
@@ -204,13 +311,8 @@ def _is_full(ctx: AuditContext, task: str, got: float | None) -> bool:
 
 def _ceiling(ctx: AuditContext, task: str) -> float:
     """Returns the full reward: that of the solution, if positive."""
-    full = (facts(ctx) | beyond(ctx))[task].full
+    full = _known(ctx)[task].full
     return full if full is not None and full > 0 else TOP
-
-
-def _may_refuse(ctx: AuditContext, task: str) -> bool:
-    """True if no action is right: declared, and the solution itself makes no call."""
-    return bool(ctx.attribute("refusal_ok")) and not (facts(ctx) | beyond(ctx))[task].calls
 
 
 @check("x.budget", "unsolvable", needs=("oracle", "tasks"), value=92)
@@ -219,105 +321,100 @@ def budget(ctx: AuditContext) -> Iterator[Finding | None]:
     allowed = ctx.attribute("budget")
     if not isinstance(allowed, int):
         raise ctx.not_checked("no budget of calls is declared")
-    over = [(task, fact.calls) for task, fact in facts(ctx).items() if fact.calls > allowed]
+    over = [task for task, fact in facts(ctx).items() if fact.calls > allowed]
     ctx.count_comparisons(sum(fact.solution == "known" for fact in facts(ctx).values()))
     if over:
-        task, calls = over[0]
-        yield ctx.finding(
-            "the solution takes more calls than an episode allows",
-            Probe((Op("oracle", name=task, mark="oracle"),)),
-            relation=claims.LONGER,
-            marks=("oracle",),
-            data=allowed,
-            part="C",
-            tasks=[task for task, _ in over],
-            expected=f"at most {allowed} calls",
-            observed=f"{calls} calls",
-            teaches="to give up halfway",
-        )
+        yield show(
+            ctx, "the solution takes more calls than an episode allows", longer_than_allowed,
+            Probe((Op("oracle", name=over[0], mark="oracle"),)), marks=("oracle",), data=allowed, part="C", tasks=over,
+            expected=f"at most {allowed} calls", observed=f"{facts(ctx)[over[0]].calls} calls",
+            teaches="to give up halfway", minimise=40,
+        )  # fmt: skip
+
+
+@relation
+def longer_than_allowed(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The oracle at the mark has more calls than `data`."""
+    ops: Any = records[0].at(evidence.marks[0]).value
+    return is_list(ops) and sum(1 for op in ops if is_dict(op) and op.get("do") == "call") > int(evidence.data)
 
 
 @check("x.task_set", "unsolvable", value=50)
 def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that tasks exist, that each has a prompt, and that equal prompts want the same."""
-    ctx.count_comparisons()
+    tasks = ctx.sample_tasks(20)
+    ctx.count_comparisons(1 + len(tasks))
     if not ctx.tasks:
         yield ctx.finding(
             "the subject has no tasks", part="T", expected="at least one task", observed="tasks() is empty"
         )
         return
-    has_prompt = "prompt" in ctx.offers
-    see = next((name for name in ("digest", "state") if name in ctx.offers), "")
     hides = "hidden" in ctx.offers
+    looks = [name for name in ("prompt", *_eyes(ctx)[:1], "hidden") if name in ctx.offers]
+    read = ("first", "prompt") if "prompt" in ctx.offers else ("first",)
     probes = [
-        Probe(
-            (
-                reset(task, mark="first"),
-                *((Op("prompt", name=task, mark="prompt"),) if has_prompt else ()),
-                *((Op(see, mark="state"),) if see else ()),
-                *((Op("hidden", name=task, mark="hidden"),) if hides else ()),
-            )
-        )
-        for task in ctx.sample_tasks(20)
+        Probe((reset(task, mark="first"), *(Op(look, name="" if look in _EYES else task, mark=look) for look in looks)))
+        for task in tasks
     ]
     by_sight: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for task, probe, record in zip(ctx.sample_tasks(20), probes, ctx.play_all(probes), strict=True):
-        ctx.count_comparisons()
-        marks = ("first", "prompt") if has_prompt else ("first",)
-        is_spoken_to = ctx.about.kind != "scorer"  # A case need not tell the scorer what was asked.
-        if is_spoken_to and claims.says_nothing([record], _evidence(marks)):
-            yield ctx.finding(
-                "a task says nothing to the agent",
-                probe,
-                relation=claims.SILENT,
-                marks=marks,
-                part="T",
-                expected="a prompt",
-                observed=record.at(marks[-1]).value,
-                teaches="to guess",
-            )
+    for task, probe, record in zip(tasks, probes, ctx.play_all(probes), strict=True):
+        # A case of a scorer need not tell it what was asked.
+        if ctx.about.kind != "scorer" and says_nothing([record], Evidence("", read)):
+            yield show(
+                ctx, "a task says nothing to the agent", says_nothing, probe, marks=read, part="T", expected="a prompt",
+                observed=record.at(read[-1]).value, teaches="to guess", minimise=40,
+            )  # fmt: skip
             continue
-        sight = repr([record.at(mark).content() for mark in (*marks, *(("state",) if see else ()))])
+        sight = repr([record.at(mark).content() for mark in (*read, *_eyes(ctx)[:1])])
         truth = repr(record.at("hidden").content()) if hides else repr(ctx.oracle(task))
         by_sight[sight].append((task, truth))
     for alike in by_sight.values():
-        paid = [pair for pair in alike if _is_paid(ctx, pair[0])]
-        if len(paid) > 1 and len({truth for _, truth in paid}) > 1:
+        paid = [pair for pair in alike if (facts(ctx)[pair[0]].full or 0.0) > 0]
+        if len({truth for _, truth in paid}) > 1:
             yield _contradiction(ctx, paid)
+
+
+def _eyes(ctx: AuditContext) -> list[str]:
+    return [name for name in _EYES if name in ctx.offers]
+
+
+_EYES = ("digest", "state")
+
+
+@relation
+def says_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if the op at each mark gave an empty result."""
+    seen = [records[0].at(mark) for mark in evidence.marks]
+    return all(one.fine and (one.value in (None, {}, []) or not str(one.value).strip()) for one in seen)
 
 
 def _contradiction(ctx: AuditContext, alike: Sequence[tuple[str, str]]) -> Finding | None:
     """Two of them, of which one's solution reads the same in the other, and is not paid there."""
-    first, *other_values = [task for task, _ in alike]
+    first, *other_tasks = [task for task, _ in alike]
     own_ops = ctx.oracle(first) or ()
-    sees = bool({"digest", "state"} & ctx.offers)
+    # Where the world cannot be seen, it may hold what tells them apart.
+    is_sure = bool(_eyes(ctx)) and len(own_ops) > 1
     marked = tuple(op.marked(f"said {place}") for place, op in enumerate(own_ops))
-    for other_task in other_values:
+    marks = ("score", *(op.mark for op in marked))
+    for other_task in other_tasks if own_ops else ():
         probes = (solves(other_task, marked), solves(first, marked), solves(other_task, ctx.oracle(other_task) or ()))
-        marks = ("score", *(op.mark for op in marked))
-        evidence = Evidence(claims.CONTRADICTS, marks, None, ctx.volatile)
-        if own_ops and claims.contradicts(ctx.play_all(probes), evidence):
-            return ctx.finding(
-                "two tasks look the same to the agent and want different things",
-                *probes,
-                relation=evidence.relation,
-                marks=marks,
-                minimise=0,
-                part="T",
-                # Where the world cannot be seen, it may hold what tells them apart.
-                severity="error" if sees and len(own_ops) > 1 else "warning",
-                at_most="proven" if sees and len(own_ops) > 1 else "likely",
-                tasks=[task for task, _ in alike],
+        if contradicts(ctx.play_all(probes), Evidence("", marks, None, ctx.volatile)):
+            return show(
+                ctx, "two tasks look the same to the agent and want different things", contradicts, *probes,
+                marks=marks, part="T", severity="error" if is_sure else "warning",
+                at_most="proven" if is_sure else "likely", tasks=[task for task, _ in alike],
                 expected="the goal follows from the prompt and the world",
-                observed=[truth[:300] for _, truth in alike][:2],
-                teaches="to guess",
-            )
+                observed=[truth[:300] for _, truth in alike][:2], teaches="to guess",
+            )  # fmt: skip
     return None
 
 
-def _is_paid(ctx: AuditContext, task: str) -> bool:
-    return (facts(ctx)[task].full or 0.0) > 0
-
-
-def _evidence(marks: Sequence[str]) -> Evidence:
-    return Evidence(claims.SILENT, tuple(marks))
+@relation
+def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if a solution reads the same in both tasks and is paid only in its own."""
+    abroad, home, _ = records
+    mark, *said = evidence.marks
+    lost, *paid = (number(record.at(mark)) for record in records)
+    worked = not any(seen.is_error for seen in abroad.seen[1:-1])
+    alike = all(same(abroad.at(text), home.at(text), evidence.volatile) for text in said)
+    return worked and alike and lost is not None and all(got is not None and lost < got - 1e-9 for got in paid)
