@@ -127,11 +127,17 @@ def imitate(file: str, steps: int) -> None:
     torch.save(network.state_dict(), file)
 
 
+def environment() -> qn.Environment[desk.Desk]:
+    """Returns the desk with a limit on replies: seven of the longest ones fit into the model's 256 tokens."""
+    env = desk.environment(orders=ORDERS)
+    return env.replace(config=qn.Config(max_turns=env.config.max_turns, max_reply_tokens=16))
+
+
 def test(network: Any, words: Any, seed: int, *, tested: int) -> float:
     """Returns the mean score on held-out tasks."""
     from quintain.train.engine import Engine
 
-    env, engine = desk.environment(orders=ORDERS), Engine(network, words)
+    env, engine = environment(), Engine(network, words)
 
     async def run() -> float:
         draws = [Draw(task, seed) for task in env.tasks("test")[:tested]]
@@ -157,7 +163,7 @@ def learn(file: str, seed: int, quick: bool) -> tuple[float, float, list[float]]
     network = model(words)
     network.load_state_dict(torch.load(file))
     before = test(network, words, seed, tested=tested)
-    env = desk.environment(orders=ORDERS)
+    env = environment()
     with tempfile.TemporaryDirectory() as folder:
         args = GRPOConfig(
             folder,
