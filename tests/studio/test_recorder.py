@@ -1,4 +1,4 @@
-"""Flight recorder: lines of what is in play, seconds of turns, and records that stay the same."""
+"""EpisodeInPlay recorder: lines of what is in play, seconds of turns, and records that stay the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flight recorder of a run: `live.jsonl` says what is in play, and `timings.jsonl` gets the seconds of each turn.
+"""EpisodeInPlay recorder of a run: `live.jsonl` says what is in play, and `timings.jsonl` gets the seconds of each turn.
 
 `live.jsonl` has a line when an episode begins, after each turn, and when it ends. Lines are on their way to the disk
 within `DELAY_S` and not synced. The file is emptied when the run ends well; after a kill it says what was in play.
@@ -51,7 +51,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
         self._path = folder.path / FILE
-        self._flights: dict[bytes, _Flight] = {}
+        self._flights: dict[bytes, EpisodeInPlay] = {}
         self._open()
 
     def watch(self, env: Environment[S]) -> Environment[S]:
@@ -74,16 +74,16 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         """True if the folder holds the episode already: it is played again for the world that it left."""
         return self._folder.find((trace.task, trace.member, trace.attempt)) is not None
 
-    def began(self, flight: _Flight) -> None:
+    def began(self, flight: EpisodeInPlay) -> None:
         """Writes the first line of an episode."""
         self._flights[flight.key] = flight
         self._write(flight.first)
 
-    def turned(self, flight: _Flight, turn: Turn) -> None:
+    def turned(self, flight: EpisodeInPlay, turn: Turn) -> None:
         """Writes the line of a turn."""
         self._write(flight.line(turn))
 
-    def ended(self, flight: _Flight) -> None:
+    def ended(self, flight: EpisodeInPlay) -> None:
         """Writes the last line of an episode."""
         self._flights.pop(flight.key, None)
         self._write(b'{"ended":%s}\n' % flight.key)
@@ -121,7 +121,7 @@ class _TurnLine(msgspec.Struct, gc=False):
     turn: Turn
 
 
-class _Flight:
+class EpisodeInPlay:
     """One episode in play."""
 
     def __init__(self, episode: Episode[Any]) -> None:
@@ -161,7 +161,7 @@ class _RecordedHarness:
         if not isinstance(session, ActorSession) or self._recorder.knows(session.episode.trace):
             await self._own.play(session, model)
             return
-        flight, recorder = _Flight(session.episode), self._recorder
+        flight, recorder = EpisodeInPlay(session.episode), self._recorder
 
         def flush() -> None:
             for turn in flight.new_turns():

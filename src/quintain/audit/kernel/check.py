@@ -34,7 +34,7 @@ class NotChecked(Exception):
     """Signal that a check cannot judge this subject; the message gives the reason."""
 
 
-class _Fields(TypedDict, total=False):
+class CheckFields(TypedDict, total=False):
     """Attributes of a check that the decorator takes."""
 
     level: Level
@@ -82,7 +82,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         return [need for need in self.needs if not set(need.split("|")) & offers]
 
 
-def check(id: str, class_: str, /, **fields: Unpack[_Fields]) -> Callable[[Run], Check]:
+def check(id: str, class_: str, /, **fields: Unpack[CheckFields]) -> Callable[[Run], Check]:
     """Makes a check of a function; the first line of its docstring is the question.
 
     Args:
