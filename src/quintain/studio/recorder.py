@@ -1,4 +1,4 @@
-"""EpisodeInPlay recorder of a run: `live.jsonl` says what is in play, and `timings.jsonl` gets the seconds of each turn.
+"""Flight recorder of a run: `live.jsonl` says what is in play, and `timings.jsonl` gets the seconds of each turn.
 
 `live.jsonl` has a line when an episode begins, after each turn, and when it ends. Lines are on their way to the disk
 within `DELAY_S` and not synced. The file is emptied when the run ends well; after a kill it says what was in play.
