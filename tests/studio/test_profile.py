@@ -129,6 +129,7 @@ def test_the_command_prints_bars_and_flags(
     tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.chdir(tmp_path)
     Path("desk.py").write_text(DESK)
     other = write(tmp_path / "runs" / "other", [trace("x")])
