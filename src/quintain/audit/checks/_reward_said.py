@@ -95,7 +95,7 @@ def _calls(known: Sequence[Solution]) -> list[tuple[Solution, int]]:
 def _tried(
     ctx: AuditContext, solution: Solution, place: int, *, spec: ToolSpec, looks: Sequence[Op]
 ) -> Iterator[Finding | None]:
-    """One argument after the other: the solution's value and others, with a look before and after."""
+    """Calls with the solution's value and other values of one argument, with a look before and after each."""
     op = solution.ops[place]
 
     def played(ways: Sequence[Op], looks: Sequence[Op], *after: Op) -> list[Probe]:

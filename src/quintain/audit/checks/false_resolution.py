@@ -66,9 +66,9 @@ _TAKES_BACK = names(
 _MAX_INVERSES = 14
 """Ways back that are tried for one write."""
 _FEWER = 8
-"""The same for a write after which the solution goes on."""
+"""Ways back that are tried for a write after which the solution goes on."""
 _OWN = 2
-"""The same by its own tool, in a further task."""
+"""Ways back by the tool of the write itself that are tried in a further task."""
 
 
 @check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=25)

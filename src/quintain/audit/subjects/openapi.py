@@ -49,7 +49,7 @@ def make(text: str) -> Callable[[], OpenApiSubject]:
 
 
 class Operation(NamedTuple):
-    """One operation.
+    """Operation of an OpenAPI document.
 
     Attributes:
         name: Its operationId, or made of method and path; only letters, digits, "_" and "-".

@@ -372,7 +372,7 @@ class AuditReport(msgspec.Struct):
 
 
 class Case(NamedTuple):
-    """One episode and its context.
+    """Episode of a run and its context.
 
     Attributes:
         evidence: Result of replaying and regrading the episode.

@@ -176,7 +176,7 @@ class Incident(authoring.Draft[Production]):
 
 
 class RoutedIncident(Incident):
-    """The same incident for an orchestrator."""
+    """Draft of the same incident for an orchestrator."""
 
     kind = RoutedOps
 

@@ -31,7 +31,7 @@ routed: qn.Environment[Production] = qn.Environment(
     state=RoutedOps,
     config=qn.Config(max_turns=240),
 )
-"""The same tasks for an orchestrator with six subagents."""
+"""Environment with the same tasks for an orchestrator with six subagents."""
 
 
 def make(*, harness: str = "flat", service: str = "") -> qn.Environment[Production]:

@@ -25,7 +25,7 @@ _BESIDE = 2
 Finding = dict[str, Any]
 Line = dict[str, Any]
 Row = list[Line | None]
-"""One op in each trajectory, or None in a trajectory without it."""
+"""Row of a comparison: an op of each trajectory, or None for a trajectory without it."""
 
 
 def section(number: int, one: Finding) -> Html:
