@@ -5,7 +5,8 @@ the harness does between the turn and the next request, measured around its meth
 costs at most 3 times one at 10. The mean of all turns has the rare ones that shorten the context.
 
 The last rows play tasks of `ops` by the oracle, with one agent that has all tools and with six subagents: the tokens of
-the context of a turn, with the schemas of the tools, at four characters a token.
+the context of a turn, with the schemas of the tools, at four characters a token. Before them, the mean score of
+solutions under noise: played as they are, and with each call sent again that did not reach its tool.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from quintain.harness import Model, Request, Session
 from quintain.harnesses import AgentLoop, Fold, KeepRecent, Rebuild, Summarise, View
 from quintain.harnesses.loop import AgentPlay
 from quintain.models.agents import oracle
+from quintain.noise import FAULTS
+from quintain.plugins import environment
 from quintain.trace import Message, Reply, ToolCall
 
 BUDGET = 8_000
@@ -122,6 +125,45 @@ class Weighed:
         return weigh
 
 
+class Patient:
+    """Agent that plays a task's solution and sends a call again if noise kept it from its tool."""
+
+    name = "patient"
+
+    def model(self, task: qn.Task[Any], seed: int) -> Model:
+        left = list(task.solution or ())
+
+        async def send(request: Request) -> Reply:
+            last = request.messages[-1]
+            if not (last.role == "tool" and last.text in {fault.error for fault in FAULTS if not fault.runs}):
+                sent.append(left.pop(0) if left else None)
+            if sent[-1] is None:
+                return Reply(Message("assistant", task.answer or "done"))
+            name, arguments = sent[-1]
+            call = ToolCall(f"c{len(request.messages)}", name, json.dumps(arguments))
+            return Reply(Message("assistant", calls=(call,)))
+
+        sent: list[Any] = []
+        return send
+
+
+def noise(quick: bool) -> Iterator[Row]:  # noqa: FBT001
+    """Yields the mean score of solutions at three rates of noise."""
+    for name in ("enterprise", "ops", "sales", "support"):
+        made = environment(name)
+        for rate in (0.0, 0.05, 0.1):
+            env = made.replace(config=msgspec.structs.replace(made.config, noise_rate=rate))
+            tasks = env.tasks("test")[: 4 if quick else 64]
+            scores = {
+                agent.name: [asyncio.run(qn.rollout(env, task, agent)).trace.score or 0.0 for task in tasks]
+                for agent in (oracle(), Patient())
+            }
+            plain = statistics.mean(scores["oracle"])
+            patient = statistics.mean(scores["patient"])
+            text = f"{name}, {rate:.0%} of the calls fail: score of the solution"
+            yield row(f"{text}, sent again", patient, "score", peer="sent once", peer_value=plain)
+
+
 def hierarchy(quick: bool) -> Iterator[Row]:  # noqa: FBT001
     """Yields the tokens of context with the flat harness of `ops` and with its subagents."""
     tasks = range(8 if quick else 78)
@@ -170,6 +212,7 @@ def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
         yield row(f"{name}: turn {late}", late_us, "us")
         yield row(f"{name}: ratio", late_us / early_us, "", goal=GOAL)
         yield row(f"{name}: mean of all turns", 1e6 * statistics.mean(loop.last), "us")
+    yield from noise(quick)
     yield from hierarchy(quick)
 
 
