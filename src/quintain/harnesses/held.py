@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -19,6 +20,8 @@ from quintain.harness import Model, Session
 from quintain.state import State
 from quintain.tools import Tool, collect, observe
 from quintain.trace import Content, ToolCall
+
+T = TypeVar("T")
 
 
 class Host(Protocol):
@@ -40,11 +43,15 @@ class Host(Protocol):
         """Lets a subagent play a task; returns its answer."""
         ...
 
+    async def keep(self, name: str, open: Callable[[], AbstractAsyncContextManager[T]]) -> T:
+        """Returns what `open` gave first under this name; it is closed with the episode."""
+        ...
+
 
 class Errand(msgspec.Struct, frozen=True):
-    """Result of a held tool that needs other actors: `run` returns the text for the agent."""
+    """Result of a held tool that needs more than its state: `run` returns what the agent reads."""
 
-    run: Callable[[Host], Awaitable[str]]
+    run: Callable[[Host], Awaitable[Any]]
 
 
 class Toolbox:

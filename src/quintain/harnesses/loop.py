@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -22,6 +23,8 @@ from .strategies import Strategy
 from .subagents import Delegating, LocalSession, Subagent, delegated
 from .text_tools import TextTools
 from .tools import FinalAnswer, Notes, Todo
+
+T = TypeVar("T")
 
 REFLECTION = "Reflect before you go on: what is done, what is open, what went wrong, and what is the next step?"
 CONTINUE = "Go on with the next step."
@@ -139,6 +142,8 @@ class AgentPlay:
         self._body: list[Message] = []
         self._changed = False  # True if the session has another context than head and body.
         self._actors: dict[str, Session] = {}
+        self._kept: dict[str, Any] = {}
+        self._stack = AsyncExitStack()
         tasks = (
             (Delegating(left={name: one.max_tasks for name, one in loop.subagents.items()}),) if loop.subagents else ()
         )
@@ -150,6 +155,12 @@ class AgentPlay:
 
     async def run(self) -> None:
         """Plays to the end."""
+        try:
+            await self._run()
+        finally:  # Not `async with`: what is kept would wrap the error that ends the episode in a group.
+            await self._stack.aclose()
+
+    async def _run(self) -> None:
         while await self._arrange():
             reply, errors = self._read(await self.model(self._request()))
             turn = await step_without(self.session, reply, self._tools)
@@ -171,6 +182,12 @@ class AgentPlay:
     async def delegate(self, agent: str, prompt: str) -> str:
         """Lets a subagent play a task; returns its answer."""
         return await delegated(self._loop.subagents[agent], prompt, session=self.session, model=self.model)
+
+    async def keep(self, name: str, open: Callable[[], AbstractAsyncContextManager[T]]) -> T:
+        """Returns what `open` gave first under this name; it is closed with the episode."""
+        if name not in self._kept:
+            self._kept[name] = await self._stack.enter_async_context(open())
+        return cast(T, self._kept[name])
 
     async def _arrange(self) -> bool:
         """Shortens the context and gives it to the session; returns whether the episode goes on."""

@@ -1,0 +1,96 @@
+"""Tools of MCP servers, held by a harness: a real server answers, refuses, ends and lacks what was promised."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quintain as qn
+from quintain.harnesses import AgentLoop, Mcp
+from quintain.models.scripted import Scripted
+
+pytest.importorskip("mcp")
+
+SERVER = Path(__file__).parents[1] / "audit" / "subjects" / "mcp_server.py"
+NOTES = {"notes": f"stdio:{sys.executable} {SERVER}"}
+
+
+class Empty(qn.State):
+    pass
+
+
+@qn.reward
+def answered(view: qn.EpisodeView[Empty]) -> float:
+    return 1.0
+
+
+def play(tools: Mcp, *calls: tuple[str, dict[str, Any]]) -> tuple[qn.Trace, list[str]]:
+    """Returns the trace and what the agent read after each call."""
+    env = qn.Environment(
+        "empty",
+        tasks=lambda split: [qn.Task(id="t", prompt="Go.", start=Empty())],
+        harness=AgentLoop(tools=[tools]),
+        verifier=qn.Verifier(answered),
+        state=Empty,
+    )
+    trace = asyncio.run(qn.rollout(env, env.tasks("train")[0], Scripted.calls(calls))).trace
+    return trace, [one.text for turn in trace.turns for one in turn.added if one.role == "tool"]
+
+
+def use(name: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
+    return "mcp", {"server": "notes", "name": name, "arguments": arguments}
+
+
+def test_an_agent_lists_and_calls_tools_in_one_session() -> None:
+    trace, seen = play(
+        Mcp(servers=NOTES), ("mcp_list", {"server": "notes"}), use("add", one=2, two=3), *[use("words")] * 2
+    )
+    assert trace.score == 1.0, trace.failure
+    offered = json.loads(seen[0])
+    assert {"add", "count", "words"} <= {one["name"] for one in offered["tools"]}
+    assert json.loads(seen[1]) == {"sum": 5}
+    assert seen[2] == "a\nb"
+
+
+def test_a_wrong_call_is_an_observation() -> None:
+    trace, seen = play(
+        Mcp(servers=NOTES, only={"notes": ["add"]}),
+        use("words"), use("add", one="x"), ("mcp", {"server": "x", "name": "add", "arguments": {}}),
+    )  # fmt: skip
+    assert trace.score == 1.0, trace.failure
+    assert seen[0] == "error: notes has no tool 'words'; it has add"
+    assert seen[1].startswith("error:")
+    assert seen[2] == "no server is named 'x'; known: notes"
+
+
+UNREACHABLE = ("cannot be reached", "transport_unreachable")
+
+
+@pytest.mark.parametrize(
+    ("where", "only", "call", "expected"),
+    [
+        (NOTES["notes"], [], use("leave"), ("did not answer", "session_lost")),
+        (NOTES["notes"] + " --broken", [], use("add", one=1), UNREACHABLE),
+        ("stdio:no-such-command", [], use("add", one=1), UNREACHABLE),
+        ("http://127.0.0.1:9/mcp", [], use("add", one=1), UNREACHABLE),
+        (NOTES["notes"], ["subtract"], use("add", one=1), ("has no tool 'subtract'", "session_lost")),
+    ],
+)
+def test_a_broken_server_is_a_failure_of_the_harness(
+    where: str, only: list[str], call: tuple[str, dict[str, Any]], expected: tuple[str, str]
+) -> None:
+    trace, _ = play(Mcp(servers={"notes": where}, only={"notes": only} if only else {}), call)
+    words, kind = expected
+    assert trace.failure is not None
+    assert (trace.failure.component, trace.failure.kind) == ("H", kind)
+    assert words in trace.failure.message
+
+
+def test_tools_of_an_unknown_server_are_refused() -> None:
+    with pytest.raises(qn.DefinitionError, match="tools are chosen of 'x'; the servers are notes"):
+        Mcp(servers=NOTES, only={"x": ["add"]})
