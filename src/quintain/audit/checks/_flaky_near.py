@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
-from typing import Any
+from itertools import chain, islice
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict, is_list
-from quintain.audit.facts.generate import fits
+from quintain.audit.facts.data import is_dict
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, number, reset
 
 from ._flaky_ends import SCORE, End, by_process, contexts, unsteady
-from ._same_scripts import doing, seems_to_read
+from ._same_scripts import doing, other_values, seems_to_read
 from ._same_wide import kinds, known
 
 TASKS, CHANGED, DAMAGED, LINES = 3, 4, 2, 2
@@ -100,26 +98,5 @@ def _variants(ctx: AuditContext, op: Op) -> Iterator[Op]:
     if op.do != "call" or tool is None or not is_dict(op.value):
         return
     for name, value in op.value.items():
-        schema: Any = tool.properties.get(name, {})
-        fit = (
-            candidate
-            for candidate in _values(ctx, name, value, schema=schema)
-            if candidate != value and fits(candidate, schema, tool.parameters)
-        )
-        other_value = next(fit, None)
-        if other_value is not None:
+        for other_value in islice(other_values(ctx, tool, name, value), 1):
             yield msgspec.structs.replace(op, value={**op.value, name: other_value})
-
-
-def _values(ctx: AuditContext, name: str, value: Any, *, schema: Any) -> Iterator[Any]:
-    if isinstance(value, bool):
-        yield not value
-    elif isinstance(value, int | float):
-        yield from (value - 1, value + 1)
-    elif is_list(value):
-        yield value[:-1]
-    elif is_dict(schema) and is_list(schema.get("enum")):
-        yield from schema["enum"]
-    elif isinstance(value, str):
-        yield from (candidate for candidate in ctx.discovery.values.of(name) if isinstance(candidate, str))
-        yield f"{value}x"

@@ -8,7 +8,6 @@ drawn from the same calls; they end in each way in which an episode can end.
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.probe import Op, call, reset
 
-from ._same_scripts import bare, doing, half, other_tasks, seems_to_read, state_op
+from ._same_scripts import bare, doing, half, in_turn, other_tasks, seems_to_read, state_op
 
 CALLS, READS, EACH, ACTS = 120, 60, 6, 24
 """Calls of a wide script, where no smaller budget is declared; reads known of a task; of one tool; writes."""
@@ -115,12 +114,7 @@ def _working(ctx: AuditContext, task: str, ops: Sequence[Op], *, own: Values) ->
 
 
 def _spread(ops: Sequence[Op], each: int) -> list[Op]:
-    """At most so many of each tool, one of each first."""
-    by_tool: dict[str, list[Op]] = {}
-    for op in ops:
-        by_tool.setdefault(op.name, []).append(op)
-    turns = itertools.zip_longest(*(of_tool[:each] for of_tool in by_tool.values()))
-    return [op for turn in turns for op in turn if op is not None]
+    return in_turn(ops, lambda op: op.name, each)
 
 
 def _wrong(ctx: AuditContext, ops: Sequence[Op], own: Values, *, rng: random.Random) -> Iterator[Op]:
