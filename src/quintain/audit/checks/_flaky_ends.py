@@ -55,21 +55,24 @@ def verdicts(record: Record, marks: Sequence[str]) -> list[str]:
 
 def unsteady(ctx: AuditContext, ends: Sequence[End], times: int, *, later: Sequence[Op] = ()) -> Iterator[Finding]:
     """Yields a finding for the first end whose verdicts are not all equal, at once or after a pause."""
-    many = Op("score", times=times, mark="many")
-    records = ctx.play_all([Probe((*end.ops, many, *later)) for end in ends])
+    scripts = [(*end.ops, Op("score", times=times, mark=f"{place}"), *later) for place, end in enumerate(ends)]
+    # Chance continues within a process, and begins anew in each: without a pause one process plays all ends.
+    probes = [Probe(ops) for ops in scripts] if later else [Probe(tuple(op for ops in scripts for op in ops))]
+    records = ctx.play_all(probes)
     ctx.count_comparisons(len(ends) * (times + 1))
-    for end, record in zip(ends, records, strict=True):
-        values = verdicts(record, ("many", "later"))
+    for place, end in enumerate(ends):
+        record = records[place if later else 0]
+        values = verdicts(record, (f"{place}", "later"))
         changes = sum(first != second for first, second in pairwise(values))
         waits = f"the verdict on a {end.how} episode is another one {PAUSE_S} s later"
         ways: list[tuple[str, tuple[Op, ...], int]] = []
         if changes == 1 and later:  # Time does that, too, and on a busy machine it passes while the score is asked for.
             ways.append((waits, (Op("score", mark="many"), *later), 1))
-        if wavers([record], Evidence("", ("many",))):
+        if wavers([record], Evidence("", (f"{place}",))):
             title = f"one and the same {end.how} episode is not always scored alike"
             ways.append((title, (Op("score", times=TIMES, mark="many"),), 3))
         elif changes:
-            ways.append((waits, (many, *later), 1))
+            ways.append((waits, (Op("score", times=times, mark="many"), *later), 1))
         for title, asked, tries in ways:
             finding = ctx.finding(
                 title,

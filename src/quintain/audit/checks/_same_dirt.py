@@ -87,9 +87,9 @@ def dirty(ctx: AuditContext, task: str) -> Iterator[Stage]:
     """Yields episodes before an episode of a task: of all kinds of calls, and ended in each way."""
     rng = random.Random(f"{ctx.seed} dirty {task}")  # noqa: S311 (draws of probes, no secrets)
     other_task, *more = other_tasks(ctx, task, 3)
-    for number, place in enumerate(range(len(_endings(ctx, known(ctx, task), rng)))):
+    for number in range(len(_endings(ctx, known(ctx, task)))):
         where = other_task if number % 2 else task
-        words, last = _endings(ctx, known(ctx, where), rng)[place]
+        words, last = _endings(ctx, known(ctx, where))[number]
         whose = "the same task" if where == task else "another task"
         ops = drawn(ctx, where, rng, whole=number % 3 != 2)
         yield f"after an episode of {whose} {words}", (reset(where), *ops, *last)
@@ -105,12 +105,11 @@ def dirty(ctx: AuditContext, task: str) -> Iterator[Stage]:
     yield "after many episodes that hardly began", begun
 
 
-def _endings(ctx: AuditContext, pool: Pool, rng: random.Random) -> list[Stage]:
+def _endings(ctx: AuditContext, pool: Pool) -> list[Stage]:
     """Ways in which an episode ends: in words, and its last ops."""
     unknown = (call("no_such_tool"),)
     faulty = (Op("inject", name="timeout"), *pool.reads[:1], Op("inject", name="500"))
-    acts = rng.sample(pool.acts, len(pool.acts))
-    gone_back = (Op("snapshot", name="dirty"), *acts, Op("restore", name="dirty"))
+    gone_back = (Op("snapshot", name="dirty"), *reversed(pool.acts), Op("restore", name="dirty"))
     rows: list[tuple[str, str, tuple[Op, ...]]] = [
         ("", "that ended with a write", pool.acts[:ACTS]),
         ("", "whose last call was refused", pool.wrong[:1] or unknown),

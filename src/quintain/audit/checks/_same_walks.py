@@ -72,8 +72,10 @@ def kinds(ctx: AuditContext, most: int) -> list[str]:
 # --- which writes ---
 
 
-def single(ctx: AuditContext, most: int = WRITES, each: int = EACH) -> list[Walk]:
+def single(ctx: AuditContext, most: int = WRITES, each: int = EACH, *, then: tuple[Op, ...] = ()) -> list[Walk]:
     """Walks of one write, a few of each tool; reads before it are left out where it works without them.
+
+    Reads are chosen by what the write, followed by `then`, changes.
 
     Raises:
         NotChecked: Nothing is known to write, or nothing to read.
@@ -86,7 +88,7 @@ def single(ctx: AuditContext, most: int = WRITES, each: int = EACH) -> list[Walk
         write = bare(act.op)
         is_short = short == whole or not ctx.play(reset(act.task), *short, write.marked(WRITE)).at(WRITE).is_error
         before = short if is_short else whole
-        reads = tuple(reads_about(ctx, act.task, before, (write,), tries=4 * each))[:each]
+        reads = tuple(reads_about(ctx, act.task, before, (write,), tries=4 * EACH, then=then))[:each]
         found.append(Walk(act.task, before, (write,), reads))
     return _not_empty(found)
 
@@ -134,16 +136,23 @@ def _moved_on(ctx: AuditContext, op: Op) -> Iterator[Op]:
 
 
 def reads_about(
-    ctx: AuditContext, task: str, before: Sequence[Op], steps: Sequence[Op], tries: int = TRIED
+    ctx: AuditContext,
+    task: str,
+    before: Sequence[Op],
+    steps: Sequence[Op],
+    *,
+    tries: int = TRIED,
+    then: Sequence[Op] = (),
 ) -> list[Op]:
     """Reads of whatever the steps touch: those that work before or after them; the ones that change come first."""
     sees = [state(mark="state"), Op("changes", mark="changes")] if "state" in ctx.offers else []
     record = ctx.play(reset(task), *sees[:1], *before, *steps, *sees[1:])
-    hot = list(dict.fromkeys(_hot(record, steps)))
-    columns = [list(_asked(ctx, tool, hot)) for tool in ctx.about.tools if seems_to_read(ctx, tool.name)]
+    rows = list(_rows(record, steps))
+    hot = list(dict.fromkeys(item for row in rows for item in scalars(row)))
+    columns = [list(_asked(ctx, tool, hot, rows)) for tool in ctx.about.tools if seems_to_read(ctx, tool.name)]
     tried = [op for column in columns for op in column[: max(3, tries // max(1, len(columns)))]]
     tried = in_turn(tried, lambda op: op.name)[: max(4, _calls(ctx) - len(before) - len(steps))]
-    probes = [Probe((reset(task), *before, *some, *marked(tried))) for some in ((), steps)]
+    probes = [Probe((reset(task), *before, *some, *marked(tried))) for some in ((), (*steps, *then))]
     soon, later = ctx.play_all(probes)
     changed: list[Op] = []
     others: list[Op] = []
@@ -158,17 +167,16 @@ def _calls(ctx: AuditContext) -> int:
     return int(ctx.attribute("budget", 0)) or CALLS
 
 
-def _hot(record: Record, steps: Sequence[Op]) -> Iterator[Any]:
-    """Scalars that writes name or are answered, and of what they changed: keys, rows, old and new values."""
+def _rows(record: Record, steps: Sequence[Op]) -> Iterator[Any]:
+    """What the writes are given and answer, the old and new values of what they change, and its rows before."""
     for op, seen in zip(record.ops, record.seen, strict=False):
         if op in steps:
-            yield from scalars(op.value)
-            yield from scalars(read(seen.value))
-    changes: Any = record.at("changes").value if record.ops[-1].do == "changes" else None
-    for path, both in changes.items() if is_dict(changes) else ():
-        yield from path.split("/")[1:]
-        yield from scalars(both)
-        yield from scalars(_row(record.at("state").value, *path.split("/")[:2]) if path.count("/") > 1 else None)
+            yield from (op.value, read(seen.value))
+    if record.ops[-1].do == "changes" and is_dict(changes := record.at("changes").value):
+        for path, both in changes.items():
+            yield from (*both, path.split("/")[1:])
+        keys = dict.fromkeys(tuple(path.split("/")[:2]) for path in changes if path.count("/") > 1)
+        yield from (_row(record.at("state").value, *key) for key in keys)
 
 
 def _row(world: Any, name: str, key: str) -> Any:
@@ -192,13 +200,14 @@ def scalars(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _asked(ctx: AuditContext, tool: ToolSpec, hot: Sequence[Any]) -> Iterator[Op]:
-    """A reader's calls: as known, and with each hot value that looks like what its parameters take."""
+def _asked(ctx: AuditContext, tool: ToolSpec, hot: Sequence[Any], rows: Sequence[Any]) -> Iterator[Op]:
+    """A reader's calls: as known, about each row, and with each hot value that looks like what its parameters take."""
     known = [known_call.op.value for known_call in ctx.discovery.of(tool.name)]
     base: dict[str, Any] = known[0] if known else {}
     required = {name: value for name, value in base.items() if name in tool.required}
     found: dict[str, Op] = {}
     columns: list[list[dict[str, Any]]] = [[base, required] if base or not tool.required else []]
+    columns[0] += [{name: _cell(tool, name, row) for name in tool.required} for row in rows if is_dict(row)]
     for name, schema in tool.properties.items():
         if not is_dict(schema):
             continue
@@ -206,9 +215,18 @@ def _asked(ctx: AuditContext, tool: ToolSpec, hot: Sequence[Any]) -> Iterator[Op
         rest = base if name in base else required
         columns.append([{**rest, name: item} for item in (*schema.get("enum", ()), *fitting)])
     for arguments in (*columns[0], *known[1:3], *(row for column in columns[1:] for row in column)):
-        if all(name in arguments for name in tool.required):
+        if all(arguments.get(name) is not None for name in tool.required):
             found.setdefault(repr(sorted(arguments.items())), call(tool.name, arguments))
     yield from found.values()
+
+
+def _cell(tool: ToolSpec, name: str, row: dict[str, Any]) -> Any:
+    """A row's field of a parameter's name; or the choice with which a field begins, as a moment does with its day."""
+    schema: Any = tool.properties[name]
+    if name in row and fits(row[name], schema, tool.parameters):
+        return row[name]
+    choices = [option for option in schema.get("enum") or () if isinstance(option, str) and len(option) > 3]
+    return next((choice for choice in choices if any(str(value).startswith(choice) for value in row.values())), None)
 
 
 def _fitting(ctx: AuditContext, name: str, hot: Sequence[Any], value: Any) -> list[Any]:
@@ -219,10 +237,7 @@ def _fitting(ctx: AuditContext, name: str, hot: Sequence[Any], value: Any) -> li
     like = [item for item in (value, *ctx.discovery.values.of(name)[:8]) if item is not None]
     forms = {form(item) for item in like}
     same_form = [item for item in hot if form(item) in forms]
-    starts = [item for item in like if isinstance(item, str) and len(item) > 3]  # As a moment begins with its day.
-    parts = [text[: len(item)] for item in starts for text in hot if isinstance(text, str) and len(text) > len(item)]
-    near = [part for part in dict.fromkeys(parts) if form(part) in forms and part not in same_form]
-    return [*same_form, *near[:4]] or [item for item in hot if isinstance(item, str)][:12]
+    return same_form or [item for item in hot if isinstance(item, str)][:12]
 
 
 def form(value: Any) -> str:
