@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, number, reset, score
 from quintain.audit.kernel.registry import relation
 
-from ._leak_explore import WHOLE, Hit, evened, finds, flat, read_text, stands_in
+from ._leak_explore import Hit, evened, finds, flat, read_text, stands_in
 from ._leak_places import TEACHES
 from ._leak_secrets import folded, leaves, spelled, text_of
 
@@ -69,14 +69,8 @@ def _declared(value: Any) -> str:
     return "\n".join(spelled(leaf) for path, leaf in leaves(value) if "enum" not in path)
 
 
-def walked(ctx: AuditContext, tasks: Sequence[str], own: Mapping[str, Sequence[str]] = {}) -> Iterator[tuple[str, Hit]]:
-    """Yields the hits of walks through tasks, each in the first task that showed it.
-
-    Args:
-        ctx: Plays the walks.
-        tasks: Tasks to walk through.
-        own: By task, texts to look for in place of its hidden data.
-    """
+def walked(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[tuple[str, Hit]]:
+    """Yields the hits of walks through tasks, each in the first task that showed it."""
     writers = set(ctx.discovery.writers)
     bases: dict[str, list[Any]] = {}
     for known in ctx.discovery.calls:
@@ -101,7 +95,7 @@ def walked(ctx: AuditContext, tasks: Sequence[str], own: Mapping[str, Sequence[s
     probes: list[Probe] = []
     for task in tasks:
         oracle = msgspec.to_builtins([msgspec.structs.replace(op, mark="") for op in ctx.oracle(task) or ()])
-        value = request | {"task": task, "oracle": oracle, "writers": sorted(writers | last), "own": own.get(task)}
+        value = request | {"task": task, "oracle": oracle, "writers": sorted(writers | last)}
         probes.append(Probe((ask(EXPLORE, value),)))
     seen: set[tuple[str, str, str]] = set()
     for task, record in zip(tasks, ctx.play_all(probes), strict=True):
@@ -158,41 +152,3 @@ def told_again(ctx: AuditContext, task: str, hit: Hit, *, other_values: Sequence
         observed=text[:600],
         teaches=TEACHES,
     )
-
-
-# --- without a hidden truth: what the solution hands in ---
-
-
-def ready(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[Finding | None]:
-    """Pieces of work that lie about, whole, in places that neither their task nor its solution speaks of."""
-    own: dict[str, list[str]] = {}
-    for task in tasks:
-        given = [spelled(leaf) for op in ctx.oracle(task) or () for _, leaf in leaves(op.value)]
-        if texts := [text for text in given if len(evened(text)) >= WHOLE]:
-            own[task] = texts
-    if "hidden" in ctx.offers or "state" in ctx.offers or not own:
-        return
-    task, hit = next(((task, hit) for task, hit in walked(ctx, list(own), own) if hit.why == "whole"), ("", None))
-    if hit is None:
-        return
-    probe = Probe((Op("oracle", name=task, mark="oracle"), reset(task, mark="start"), hit.op.marked("read")))
-    yield ctx.finding(
-        f"{hit.op.name} shows what the solution hands in, {WHY['whole']}",
-        probe,
-        relation=f"{__name__}:lies_ready",
-        marks=("oracle", "start", "read"),
-        data={"needle": hit.needle},
-        minimise=0,
-        expected="nothing of the solution",
-        observed=read_text(ctx.play_probe(probe).at("read"))[:600],
-        teaches=TEACHES,
-    )
-
-
-@relation
-def lies_ready(records: Sequence[Record], evidence: Evidence) -> bool:
-    """True if the result read is exactly a text of the solution and stands in no prompt."""
-    record, needle = records[0], str(evidence.data["needle"])
-    given = {evened(spelled(leaf)).strip() for _, leaf in leaves(record.at("oracle").value)}
-    read, text = (evened(read_text(record.at(mark))) for mark in ("read", "start"))
-    return needle in given and read.strip() == needle and needle not in text

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, reset, score
@@ -115,20 +114,14 @@ def hidden_of(ctx: AuditContext, tasks: Sequence[str]) -> dict[str, Any]:
     return {task: result.value for task, result in seen.items() if result.fine and result.value is not None}
 
 
-def unlike(task: str, hidden: dict[str, Any]) -> str:
-    """A task that hides something else; empty when there is none."""
-    names = list(hidden)
-    start = names.index(task)
-    around = names[start + 1 :] + names[:start]
-    return next((name for name in around if hidden[name] != hidden[task]), "")
-
-
 def places(ctx: AuditContext, hidden: dict[str, Any], ops: dict[str, list[Op]]) -> Iterator[Place]:
     """Play each task's ops in it and in another task, and say what only it shows of what it hides."""
-    other_fields = {task: unlike(task, hidden) for task in hidden}
-    pairs = [(task, task) for task in hidden] + [
-        (task, other_task) for task, other_task in other_fields.items() if other_task
-    ]
+    names = list(hidden)
+    turned = {task: (*names[place + 1 :], *names[:place]) for place, task in enumerate(names)}
+    other_fields = {
+        task: next((name for name in rest if hidden[name] != hidden[task]), "") for task, rest in turned.items()
+    }
+    pairs = [(task, where) for task, other_task in other_fields.items() for where in (task, other_task) if where]
     probes = [Probe((*_prompt_ops(ctx, where), *ops[task])) for task, where in pairs]
     records = dict(zip(pairs, ctx.play_all(probes), strict=True))
     for task, value in hidden.items():
@@ -177,70 +170,59 @@ def _prompt_ops(ctx: AuditContext, task: str) -> list[Op]:
 # --- sorting ---
 
 
-class Sorter:
-    """Classifier of leaks and data; caches the worlds and prompts that it reads."""
+def _confidence(ctx: AuditContext, place: Place) -> Sure | None:
+    """Returns the confidence that a place is a leak, or None for data and working material."""
+    leak = place.leak
+    if place.is_first:
+        return _first(place)
+    if leak.how in ("strong", "marked"):
+        return "proven"
+    needle = folded(text_of(leak.needle))
+    if leak.how not in ("stated", "object") and len(needle) > 3 and needle in _prompt(ctx, place.task):
+        return None
+    if place.op.name in METHODS:
+        return "proven" if leak.how in ("object", "long", "random", "stated") else "likely"
+    return _against_world(ctx, place)
 
-    def __init__(self, ctx: AuditContext) -> None:
-        self._ctx = ctx
-        self._worlds: dict[str, tuple[Any, str] | None] = {}
-        self._prompts: dict[str, str] = {}
 
-    def confidence(self, place: Place) -> Sure | None:
-        """Returns the confidence that a place is a leak, or None for data and working material."""
-        leak = place.leak
-        if place.is_first:
-            return _first(place)
-        if leak.how in ("strong", "marked"):
-            return "proven"
-        if leak.how not in ("stated", "object") and self._in_prompt(place):
-            return None
-        if place.op.name in METHODS:
-            return "proven" if leak.how in ("object", "long", "random", "stated") else "likely"
-        return self._against_world(place)
+def _against_world(ctx: AuditContext, place: Place) -> Sure | None:
+    leak = place.leak
+    world = ctx.once(("leak world", place.task), lambda own: _world(own, place.task))
+    if world is None:  # The world is invisible: only a value that no world holds is a proof.
+        sure: dict[str, Sure | None] = {"stated": "proven", "random": None, "object": None}
+        return sure.get(leak.how, "likely")
+    if _stands_in_world(leak, world[0]):
+        return "proven" if _is_test(leak) else "likely" if leak.how == "stated" else None
+    return "proven" if place.other_task or leak.how in ("stated", "long", *ENCODED) else "likely"
 
-    def _against_world(self, place: Place) -> Sure | None:
-        leak, is_there = place.leak, self._in_world(place)
-        if is_there is None:  # The world is invisible: only a value that no world holds is a proof.
-            sure: dict[str, Sure | None] = {"stated": "proven", "random": None, "object": None}
-            return sure.get(leak.how, "likely")
-        if is_there:
-            return "proven" if _is_test(leak) else "likely" if leak.how == "stated" else None
-        return "proven" if place.other_task or leak.how in ("stated", "long", *ENCODED) else "likely"
 
-    def _in_prompt(self, place: Place) -> bool:
-        if place.task not in self._prompts:
-            record = self._ctx.play(*prompt_ops(self._ctx, place.task))
-            marks = ("reset", "prompt") if "prompt" in self._ctx.offers else ("reset",)
-            self._prompts[place.task] = " ".join(folded(text_of(said(record.at(mark)))) for mark in marks)
-        needle = folded(text_of(place.leak.needle))
-        return len(needle) > 3 and needle in self._prompts[place.task]
+def _prompt(ctx: AuditContext, task: str) -> str:
+    def read(own: AuditContext) -> str:
+        record = own.play(*prompt_ops(own, task))
+        marks = ("reset", "prompt") if "prompt" in own.offers else ("reset",)
+        return " ".join(folded(text_of(said(record.at(mark)))) for mark in marks)
 
-    def _in_world(self, place: Place) -> bool | None:
-        """True if the shown value stands in the world as data, such as in a column; None if the world is invisible."""
-        if place.task not in self._worlds:
-            self._worlds[place.task] = self._world(place.task)
-        world = self._worlds[place.task]
-        if world is None:
-            return None
-        leak, (value, text) = place.leak, world
-        if leak.how == "object":
-            rows = [row for _, row in objects(value)]
-            return any(
-                all(key in row and same_value(row[key], item) for key, item in leak.needle.items()) for row in rows
-            )
-        if leak.how in ("stated", "said"):
-            return any(item.how == leak.how for item in shown(value, sought({"value": leak.needle})))
-        if leak.how in ("weak", "inner"):
-            key = leak.under.rpartition(".")[2]
-            column = [leaf for path, leaf in leaves(value) if path and path[-1] == key and leaf is not None]
-            return len(column) >= 3 and any(same_value(item, leak.needle) for item in column)
-        return folded(str(leak.needle)) in text
+    return ctx.once(("leak prompt", task), read)
 
-    def _world(self, task: str) -> tuple[Any, str] | None:
-        if "state" not in self._ctx.offers:
-            return None
-        seen = self._ctx.play(reset(task), Op("state", mark="state")).at("state")
-        return (seen.value, folded(text_of(seen.value))) if seen.fine else None
+
+def _world(ctx: AuditContext, task: str) -> list[Any] | None:
+    """The state at the start of a task, in a list; None if it is invisible."""
+    seen = ctx.play(reset(task), Op("state", mark="state")).at("state") if "state" in ctx.offers else None
+    return [seen.value] if seen is not None and seen.fine else None
+
+
+def _stands_in_world(leak: Leak, world: Any) -> bool:
+    """True if the shown value stands in the world as data, such as in a column."""
+    if leak.how == "object":
+        rows = (row for _, row in objects(world))
+        return any(all(same_value(row.get(key), item) for key, item in leak.needle.items()) for row in rows)
+    if leak.how in ("stated", "said"):
+        return any(item.how == leak.how for item in shown(world, sought({"value": leak.needle})))
+    if leak.how in ("weak", "inner"):
+        key = leak.under.rpartition(".")[2]
+        column = [leaf for path, leaf in leaves(world) if path and path[-1] == key and leaf is not None]
+        return len(column) >= 3 and any(same_value(item, leak.needle) for item in column)
+    return folded(str(leak.needle)) in folded(text_of(world))
 
 
 PASSAGES = 4
@@ -298,11 +280,10 @@ def report(ctx: AuditContext, found: Iterator[Place], *, calls_only: bool = Fals
         tasks.setdefault(key, []).append(place.task)
         firsts.setdefault(key, place)
     seen: set[tuple[str, str]] = set()
-    sorter = Sorter(ctx)
     for key, place in list(firsts.items())[:40]:
         if (key[0], str(place.leak.path)) in seen or len(seen) >= 8:
             continue
-        sure = sorter.confidence(place)
+        sure = _confidence(ctx, place)
         if sure is not None:
             finding = _finding(ctx, place, tasks=list(dict.fromkeys(tasks[key])), sure=sure)
             if finding is not None:
@@ -354,26 +335,3 @@ def _probe(ctx: AuditContext, place: Place, task: str) -> Probe:
         return Probe((hidden, reset(task), op))
     before = [step for step in place.ops[: place.at - 1] if step.do == "call"]
     return Probe((hidden, reset(task), *before, op))
-
-
-# --- a list of all answers ---
-
-
-def register(value: Any, hidden: dict[str, Any]) -> int:
-    """Returns the number of tasks whose hidden data an answer holds under the task's name."""
-    found = [0]
-
-    def walk(value: Any) -> None:
-        if is_dict(value):
-            found.append(sum(1 for key, inner in value.items() if key in hidden and _holds(inner, hidden[key])))
-            for inner in value.values():
-                walk(inner)
-
-    walk(value)
-    return max(found)
-
-
-def _holds(value: Any, hidden: Any) -> bool:
-    there = [leaf for _, leaf in leaves(value)]
-    wanted = [leaf for _, leaf in leaves(hidden) if leaf is not None]
-    return bool(wanted) and all(any(same_value(item, other_value) for other_value in there) for item in wanted)

@@ -142,14 +142,6 @@ def hasty(op: Op) -> Op:
     return msgspec.structs.replace(op, value={**op.value, longest: "wait"} if longest else op.value, mark="")
 
 
-def in_turn(ops: Sequence[Op]) -> Iterator[Op]:
-    """One call of each tool, then the second of each, and so on."""
-    by_tool: dict[str, list[Op]] = {}
-    for op in ops:
-        by_tool.setdefault(op.name, []).append(op)
-    return (op for turn in itertools.zip_longest(*by_tool.values()) for op in turn if op is not None)
-
-
 def wrong_calls(tool: dict[str, Any], bases: Sequence[Any]) -> Iterator[Op]:
     """Calls of a tool that a hurried agent gets wrong: too much, empty, missing, of another kind, of another task.
 
