@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -47,25 +47,19 @@ HOW = {
 Sure = Literal["hint", "likely", "proven"]
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A place where a secret was seen.
+class Place(NamedTuple):
+    """A place where a secret was seen: the op that shows it, and those before it.
 
     Attributes:
         other_task: Task in which the same ops do not show it; empty without such a task.
-        at: Place of the op among all ops; 0 for the reset.
-        ops: Ops after the reset.
     """
 
     task: str
     other_task: str
-    at: int
-    ops: tuple[Op, ...]
+    op: Op
+    before: tuple[Op, ...]
     leak: Leak
     seen: OpResult
-
-    @property
-    def op(self) -> Op:
-        return reset(self.task) if self.at == 0 else self.ops[self.at - 1]
 
     @property
     def is_first(self) -> bool:
@@ -117,15 +111,14 @@ def hidden_of(ctx: AuditContext, tasks: Sequence[str]) -> dict[str, Any]:
 def places(ctx: AuditContext, hidden: dict[str, Any], ops: dict[str, list[Op]]) -> Iterator[Place]:
     """Play each task's ops in it and in another task, and say what only it shows of what it hides."""
     names = list(hidden)
-    turned = {task: (*names[place + 1 :], *names[:place]) for place, task in enumerate(names)}
-    other_fields = {
-        task: next((name for name in rest if hidden[name] != hidden[task]), "") for task, rest in turned.items()
-    }
-    pairs = [(task, where) for task, other_task in other_fields.items() for where in (task, other_task) if where]
-    probes = [Probe((*_prompt_ops(ctx, where), *ops[task])) for task, where in pairs]
-    records = dict(zip(pairs, ctx.play_all(probes), strict=True))
-    for task, value in hidden.items():
-        yield from _of_task(ctx, (task, other_fields[task]), sought(value), records=records)
+    pairs: list[tuple[str, str]] = []
+    for place, task in enumerate(names):
+        others = (name for name in (*names[place + 1 :], *names[:place]) if hidden[name] != hidden[task])
+        pairs.append((task, next(others, "")))
+    probes = [Probe((*prompt_ops(ctx, where or task), *ops[task])) for task, other in pairs for where in (task, other)]
+    records = ctx.play_all(probes)
+    for pair, own, beside in zip(pairs, records[::2], records[1::2], strict=True):
+        yield from _of_task(ctx, pair, sought(hidden[pair[0]]), own=own, beside=beside if pair[1] else None)
 
 
 CALLED = frozenset(("strong", "stated", "said", "marked", *ENCODED))
@@ -137,34 +130,23 @@ _CODING = re.compile(r"revers|backward|decod|encod|decipher|decrypt|rot ?13|base
 
 
 def _of_task(
-    ctx: AuditContext, pair: tuple[str, str], hidden: SecretIndex, *, records: dict[tuple[str, str], Record]
+    ctx: AuditContext, pair: tuple[str, str], hidden: SecretIndex, *, own: Record, beside: Record | None
 ) -> Iterator[Place]:
-    task, other_task = pair
-    own, beside = records[task, task], records.get(pair)
     spoken, has_written = "", False
-    writers = set(ctx.discovery.writers)
     for at, (op, seen) in enumerate(zip(own.ops, own.seen, strict=False)):
         spoken += folded(text_of(op.value)) if op.value is not None else ""
         there = beside.seen[at] if beside is not None and at < len(beside.seen) else None
-        is_method = op.do == "call" and op.name in METHODS
-        has_written = has_written or (op.do == "call" and op.name in writers and not seen.is_error)
+        if op.do == "call" and op.name in METHODS:
+            there = None
+        has_written = has_written or (op.do == "call" and op.name in ctx.discovery.writers and not seen.is_error)
         ctx.count_comparisons()
-        if there is not None and not is_method and said(there) == said(seen):
-            continue
-        for leak in shown(said(seen), hidden):
+        for leak in shown(said(seen), hidden) if there is None or said(there) != said(seen) else ():
             needle = folded(text_of(leak.needle))
-            if (len(needle) > 2 and needle in spoken) or (has_written and leak.how not in CALLED):
-                continue
-            if op.do != "call" and leak.how in ENCODED and _CODING.search(said(seen)):
-                continue
-            if there is None or is_method:
-                yield Place(task, "", at, tuple(own.ops[1:]), leak, seen)
-            elif not shows_it(said(there), hidden, want(leak)):
-                yield Place(task, other_task, at, tuple(own.ops[1:]), leak, seen)
-
-
-def _prompt_ops(ctx: AuditContext, task: str) -> list[Op]:
-    return [msgspec.structs.replace(op, mark="") for op in prompt_ops(ctx, task)]
+            is_own = (len(needle) > 2 and needle in spoken) or (has_written and leak.how not in CALLED)
+            is_work = op.do != "call" and leak.how in ENCODED and _CODING.search(said(seen))
+            if not is_own and not is_work and (there is None or not shows_it(said(there), hidden, want(leak))):
+                other_task = "" if there is None else pair[1]
+                yield Place(pair[0], other_task, op.marked(""), own.ops[1:at], leak, seen)
 
 
 # --- sorting ---
@@ -269,26 +251,21 @@ def _is_quoted(place: Place) -> bool:
 
 def report(ctx: AuditContext, found: Iterator[Place], *, calls_only: bool = False) -> Iterator[Finding | None]:
     """One finding for each tool, way and field."""
-    tasks: dict[tuple[str, str, str], list[str]] = {}
-    firsts: dict[tuple[str, str, str], Place] = {}
+    by_key: dict[tuple[str, str, str], list[Place]] = {}
     for place in found:
-        if calls_only and place.is_first:
-            continue
-        op = place.op
-        how = "encoded" if place.leak.how in ENCODED else place.leak.how
-        key = (op.name if op.do == "call" else op.do, how, place.leak.under)
-        tasks.setdefault(key, []).append(place.task)
-        firsts.setdefault(key, place)
+        if not (calls_only and place.is_first):
+            how = "encoded" if place.leak.how in ENCODED else place.leak.how
+            by_key.setdefault(
+                (place.op.name if place.op.do == "call" else place.op.do, how, place.leak.under), []
+            ).append(place)
     seen: set[tuple[str, str]] = set()
-    for key, place in list(firsts.items())[:40]:
-        if (key[0], str(place.leak.path)) in seen or len(seen) >= 8:
-            continue
-        sure = _confidence(ctx, place)
+    for (name, *_), some in list(by_key.items())[:40]:
+        key = (name, str(some[0].leak.path))
+        sure = _confidence(ctx, some[0]) if key not in seen and len(seen) < 8 else None
         if sure is not None:
-            finding = _finding(ctx, place, tasks=list(dict.fromkeys(tasks[key])), sure=sure)
-            if finding is not None:
-                seen.add((key[0], str(place.leak.path)))
-                yield finding
+            finding = _finding(ctx, some[0], tasks=list(dict.fromkeys(place.task for place in some)), sure=sure)
+            seen |= {key} if finding is not None else set()
+            yield finding
 
 
 def _finding(ctx: AuditContext, place: Place, *, tasks: Sequence[str], sure: Sure) -> Finding | None:
@@ -325,13 +302,11 @@ def _probe(ctx: AuditContext, place: Place, task: str) -> Probe:
 
     In both tasks the secret is that of the first.
     """
-    hidden = Op("hidden", name=place.task, mark="hidden")
-    if place.at == 0:
+    hidden, op = Op("hidden", name=place.task, mark="hidden"), place.op.marked("read")
+    if op.do == "reset":
         return Probe((hidden, reset(task, mark="read")))
-    op = msgspec.structs.replace(place.op, mark="read")
+    evidence = Evidence(f"{__name__}:shows_hidden", ("hidden", "read"), want(place.leak))
+    is_enough = ctx.holds([Probe((hidden, reset(place.task), op))], evidence)
+    before = () if is_enough else (step.marked("") for step in place.before if step.do == "call")
     op = msgspec.structs.replace(op, name=task) if op.do == "prompt" else op
-    own_probe = Probe((hidden, reset(place.task), op))
-    if ctx.holds([own_probe], Evidence(f"{__name__}:shows_hidden", ("hidden", "read"), want(place.leak))):
-        return Probe((hidden, reset(task), op))
-    before = [step for step in place.ops[: place.at - 1] if step.do == "call"]
     return Probe((hidden, reset(task), *before, op))

@@ -8,7 +8,7 @@ encoded, is a leak. A value alone, which stands in the world because the task is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 import msgspec
@@ -55,8 +55,9 @@ def readable(ctx: AuditContext) -> Iterator[Finding | None]:
         raise ctx.not_checked("no task hides anything")
     ops: list[Op] = []
     if "call" in ctx.offers and ctx.about.tools:
-        reads, odd = list(reading.reading_calls(ctx)), list(reading.odd_calls(ctx))
-        ops = reading.unique([*reads, *list(reading.curious_calls(ctx))[:150], *odd[:200]])
+        reads = [known.op for known in ctx.discovery.reads()[:60]]
+        curious_ones, odd = islice(reading.curious_calls(ctx), 150), islice(reading.odd_calls(ctx), 200)
+        ops = reading.unique([*reads, *curious_ones, *odd])
     solving = {task: [op for op in ctx.oracle(task) or () if op.do == "call"] for task in hidden}
     honest = places(ctx, hidden, solving)
     yield from report(ctx, chain(honest, places(ctx, hidden, dict.fromkeys(hidden, ops))))
