@@ -161,7 +161,6 @@ class Walker:
             return []
         self._take(self.prompt)
         self._solve()
-        self._declared()
         self._reads(list(self._seeds()), FIRST, is_honest=True)
         for _ in range(2):
             self._reads(list(self._harvested()), READS // 2, is_honest=True)
@@ -275,15 +274,6 @@ class Walker:
             for op in list(self._seeds())[:LATE]:
                 self._look(op, self.player.do(op), is_honest=True, late=len(self.oracle) - 1, spoken=spoken)
         self._begin()
-
-    def _declared(self) -> None:
-        """Collects hits in the examples and descriptions of the tools' declaration, without enum choices."""
-        seen = self.player.do(Op("tools"))
-        text = "\n".join(spelled(leaf) for path, leaf in leaves(seen.value) if "enum" not in path)
-        for needle, path in self.needles.items():
-            how = finds(text, needle) if len(needle) >= LEAST else None
-            if how is not None:
-                self.hits.append(Hit(how, "declared", needle, path, Op("tools")))
 
     def _seeds(self) -> Iterator[Op]:
         for name in (tool["name"] for tool in self.tools if tool["name"] not in self.writers):

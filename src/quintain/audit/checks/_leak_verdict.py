@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
 from quintain.audit.facts.generate import Values
 from quintain.audit.kernel.context import AuditContext
@@ -22,6 +20,7 @@ from quintain.audit.kernel.registry import relation
 from ._data_tables import is_id
 from ._leak_reading import unique
 from ._leak_secrets import leaves
+from ._same_scripts import bare
 
 TEACHES = "to retry until the environment reports success"
 NAMED = re.compile(
@@ -90,7 +89,7 @@ Play = tuple[str, tuple[Op, ...]]
 
 def plays(ctx: AuditContext, task: str) -> list[Play]:
     """The solution, the solution without one of its writes, and with a write of another kind in front of it."""
-    oracle = tuple(msgspec.structs.replace(op, mark="") for op in ctx.oracle(task) or ())
+    oracle = tuple(map(bare, ctx.oracle(task) or ()))
     writes = [place for place, op in enumerate(oracle) if op.name in ctx.discovery.writers]
     parts = [(*oracle[:place], *oracle[place + 1 :]) for place in writes[: 2 if is_costly(ctx) else 4]]
     damaged = [(op, *oracle) for op in _harm(ctx, task, oracle)]
@@ -120,7 +119,7 @@ def _harm(ctx: AuditContext, task: str, oracle: Sequence[Op]) -> Iterator[Op]:
 def verdicts(ctx: AuditContext, task: str, looked: set[str]) -> Iterator[Finding | None]:
     """Calls whose answer depends on the score, in one task; tools that were looked at in another are left out."""
     full = ctx.solution_score(task)
-    own = [msgspec.structs.replace(op, mark="") for op in ctx.oracle(task) or () if op.do == "call"]
+    own = [bare(op) for op in ctx.oracle(task) or () if op.do == "call"]
     if not full or not own:
         return
     writers = set(ctx.discovery.writers)
@@ -208,9 +207,9 @@ def submitted(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     full, oracle = ctx.solution_score(task), ctx.oracle(task) or ()
     if not full or not oracle or oracle[-1].do != "call":
         return
-    *before, last = (msgspec.structs.replace(op, mark="") for op in oracle)
+    *before, last = map(bare, oracle)
     ends = [ops[-1] for text in ctx.sample_tasks(8) if (ops := ctx.oracle(text))]
-    wrong = unique([msgspec.structs.replace(op, mark="read") for op in ends if op.name == last.name])
+    wrong = unique([op.marked("read") for op in ends if op.name == last.name])
     wrong = [op for op in wrong if op.value != last.value][:4]
     if len(wrong) < 3:
         return
