@@ -25,6 +25,9 @@ from ._same_wide import detours, kinds, rows, wide
 MAX_TOOLS = 20
 """Tools up to which an episode can try all of them, in several kinds of tasks."""
 
+SPARE = 8
+"""Turns that an episode must bear besides those of a script that goes back."""
+
 
 @check("runtime.episode_determinism", "reset_leak", needs=("tasks",), value=67)
 def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
@@ -102,6 +105,9 @@ def snapshot_restore(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a restored state equals the saved one, and that the same calls follow the same way."""
     found = ReportedDifferences()
     scripts = [(task, marked(episode(ctx, task))) for task in ctx.sample_tasks(3)]
+    # The turns before a snapshot may count twice, so an episode must bear some more than the script has.
+    most = ctx.attribute("budget", 0)
+    scripts = [(task, ops) for task, ops in scripts if not most or len(ops) + SPARE <= most]
     scripts += [(task, marked(wide(ctx, task))) for task in kinds(ctx, 2) if ctx.about.tools]
     for task, own_ops in scripts:
         yield from first_unlike(ctx, task, own_ops, ways=detours(ctx, task, own_ops), found=found)
