@@ -118,7 +118,6 @@ def found(folder: Path, kind: str) -> list[Finding]:
         ("error", "semantic.no_solution_leakage", "resolve shows the hidden action"),
         ("getattr", "runtime.oracle_containment", "hidden shows the hidden answer"),
         ("source", "runtime.oracle_containment", "read_file reads the environment's own source"),
-        ("register", "runtime.oracle_containment", "read_file lists what the tasks hide"),
     ],
 )
 def test_leak_is_proven(tmp_path: Path, kind: str, check: str, words: str) -> None:

@@ -107,12 +107,6 @@ def test_no_leak_for_mentioned_or_requested_data(file: Path, name: str) -> None:
     assert firm(found(file, name, [leak.curious])) == []
 
 
-def test_the_oracle_alone_tells_what_is_a_piece_of_work(file: Path) -> None:
-    (finding,) = firm(found(file, "Unsaid", [leak.unshown]))
-    assert finding.stops
-    assert finding.title == "read_file shows what the solution hands in, ready to be handed in"
-
-
 @pytest.mark.slow
 def test_names_given_by_the_task_are_not_leaks_but_spilt_data_is(file: Path) -> None:
     assert firm(found(file, "Named", [leak.readable])) == []

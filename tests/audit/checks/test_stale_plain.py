@@ -77,5 +77,5 @@ def test_rows_that_only_a_list_names_are_written_and_read(tmp_path: Path, name: 
     checks = [stale.read_your_writes]
     bad = audit(Subject(f"{tmp_path / 'chores.py'}:{name}ByLength"), checks)
     assert [(one.check, one.confidence) for one in bad.findings] == [("x.read_your_writes", "proven")]
-    assert "list_chores does not show what finish_chore wrote" in bad.findings[0].title
+    assert "list_chores does not show what finish_chore brought" in bad.findings[0].title
     assert not audit(Subject(f"{tmp_path / 'chores.py'}:{name}"), checks).findings

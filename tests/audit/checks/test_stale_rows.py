@@ -73,7 +73,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_search_that_is_remembered_is_proven(file: Path) -> None:
     (finding,) = found(file, "Remembered", [stale.read_your_writes])
     assert finding.stops
-    assert finding.title == "find_trains does not show what book_seat wrote, if it was read before"
+    assert finding.title == "find_trains does not show what book_seat brought, if it was read before"
     assert {"town": "Bosk", "day": "2031-05-12"} in [line.get("arguments") for line in finding.trajectory]
 
 

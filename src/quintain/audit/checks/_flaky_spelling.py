@@ -27,12 +27,8 @@ from ._reward_acts import names, submits, words
 from ._reward_runs import runs_of
 from ._unsolv_runs import SolutionRun, decimal, kinds, skeleton, solution_runs
 
-_TASKS = 24
-"""Number of tasks of a kind that are tried."""
-_KINDS = 3
-_LEAST = 3
-"""Tasks that must take a spelling."""
-_UNEVEN = "quintain.audit.checks._flaky_spelling:unevenly"
+_TASKS, _KINDS, _LEAST = 24, 3, 3
+"""Tasks of a kind and kinds that are tried; tasks that must take a spelling."""
 _SETS = names(
     "attendees participants members guests invitees recipients tags labels watchers cc bcc "
     "helpers users people emails assignees reviewers approvers"
@@ -54,33 +50,31 @@ def spelling_by_task(ctx: AuditContext) -> Iterator[Finding | None]:
 def _uneven(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Finding | None]:
     taken: dict[str, list[tuple[SolutionRun, tuple[Op, ...]]]] = defaultdict(list)
     refused: dict[str, list[tuple[SolutionRun, tuple[Op, ...]]]] = defaultdict(list)
-    for solution_run in family:
-        ways = [(said, _saying(solution_run, text)) for said, text in spellings(str(_own(solution_run)))]
-        for (said, ops), run in zip(ways, runs_of(ctx, solution_run.task, [ops for _, ops in ways]), strict=True):
+    for one in family:
+        ways = [(said, _saying(one, text)) for said, text in spellings(str(_own(one)))]
+        for (said, ops), run in zip(ways, runs_of(ctx, one.task, [ops for _, ops in ways]), strict=True):
             ctx.count_comparisons()
             if run.score is not None and not run.errors:
-                (taken if run.score >= solution_run.full - 1e-9 else refused)[said].append((solution_run, ops))
+                (taken if run.score >= one.full - 1e-9 else refused)[said].append((one, ops))
     for said, odd in refused.items():
-        even = taken[said]
-        if len(even) < max(_LEAST, 2 * len(odd)):
-            continue
-        solution_run, ops = odd[0]
-        yield ctx.finding(
-            f"{said} is the right answer in most tasks of a kind, and not in some",
-            solves(solution_run.task, ops),
-            solves(solution_run.task, solution_run.ops),
-            *(solves(other_solution_run.task, way) for other_solution_run, way in even[:3]),
-            relation=_UNEVEN,
-            marks=("score",),
-            data=[solution_run.full, *(other_solution_run.full for other_solution_run, _ in even[:3])],
-            minimise=0,
-            part="V",
-            tasks=[other_solution_run.task for other_solution_run, _ in odd],
-            expected=f"{solution_run.full:g}, as in {len(even)} other tasks of this kind",
-            observed=f"less: {_own(solution_run)!r} is right and {ops[-1].value!r} is not",
-            teaches="that spelling sometimes decides the reward",
-        )
-        return
+        even, (one, ops) = taken[said], odd[0]
+        if len(even) >= max(_LEAST, 2 * len(odd)):
+            yield ctx.finding(
+                f"{said} is the right answer in most tasks of a kind, and not in some",
+                solves(one.task, ops),
+                solves(one.task, one.ops),
+                *(solves(other.task, way) for other, way in even[:3]),
+                relation=f"{__name__}:unevenly",
+                marks=("score",),
+                data=[one.full, *(other.full for other, _ in even[:3])],
+                minimise=0,
+                part="V",
+                tasks=[other.task for other, _ in odd],
+                expected=f"{one.full:g}, as in {len(even)} other tasks of this kind",
+                observed=f"less: {_own(one)!r} is right and {ops[-1].value!r} is not",
+                teaches="that spelling sometimes decides the reward",
+            )
+            return
 
 
 @relation
@@ -140,17 +134,10 @@ def _saying(solution_run: SolutionRun, text: str) -> tuple[Op, ...]:
 def _alike(solution_run: SolutionRun) -> tuple[tuple[str, ...], str] | None:
     """Returns the prompt's skeleton, and the type of the answer: text, or a kind of number."""
     own = _own(solution_run)
-    return None if own is None else (skeleton(solution_run.prompt), _form(own))
-
-
-def _form(own: str) -> str:
-    if decimal(own) is None:
-        return "text"
-    return "fraction" if "." in own else "power" if "e" in own.lower() else "whole"
-
-
-def _is_set(name: str, value: Any) -> bool:
-    return is_list(value) and bool(set(words(name)) & _SETS)
+    if own is None:
+        return None
+    number_form = "fraction" if "." in own else "power" if "e" in own.lower() else "whole"
+    return skeleton(solution_run.prompt), "text" if decimal(own) is None else number_form
 
 
 def turned_lists(ctx: AuditContext, task: str) -> Callable[[Op, ToolSpec | None], Op]:
@@ -160,9 +147,8 @@ def turned_lists(ctx: AuditContext, task: str) -> Callable[[Op, ToolSpec | None]
     def turned(op: Op, _tool: ToolSpec | None) -> Op:
         if op.do != "call" or not prompt or _IN_ORDER.search(prompt):
             return op
-        value = {
-            name: [*reversed(argument)] if _is_set(name, argument) else argument for name, argument in op.value.items()
-        }
+        sets = {name for name, item in op.value.items() if is_list(item) and {*words(name)} & _SETS}
+        value = {name: item[::-1] if name in sets else item for name, item in op.value.items()}
         return msgspec.structs.replace(op, value=value)
 
     return turned

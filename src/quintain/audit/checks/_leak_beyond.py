@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -11,12 +11,14 @@ import msgspec
 from quintain.audit.facts.data import is_list
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, number, reset, score
+from quintain.audit.kernel.probe import Op, Probe, Record, ask, number, reset, score
 from quintain.audit.kernel.registry import relation
 
-from ._leak_explore import WHOLE, Hit, evened, finds, flat, read_text, stands_in
+from ._leak_explore import Hit, evened, finds, flat, read_text, stands_in
 from ._leak_places import TEACHES
+from ._leak_reading import unique
 from ._leak_secrets import folded, leaves, spelled, text_of
+from ._same_scripts import bare
 
 EXPLORE = "quintain.audit.checks._leak_explore:explore"
 WHY = {
@@ -24,7 +26,6 @@ WHY = {
     "asked": "to whoever asks for it",
     "beyond": "though it stands nowhere in the world",
     "whole": "ready to be handed in",
-    "declared": "as an example",
     "after": "once something else was done",
 }
 
@@ -35,11 +36,12 @@ def shows_beyond(records: Sequence[Record], evidence: Evidence) -> bool:
     record, needle = records[0], str(evidence.data["needle"])
     if needle not in {folded(spelled(leaf)) for _, leaf in leaves(record.at("hidden").value)}:
         return False
-    if any(_shows(op, seen, needle) for play_record in records[1:] for op, seen in _read(play_record)):
+    others = (pair for other in records[1:] for pair in zip(other.ops, other.seen, strict=False))
+    if any(op.mark == "read" and finds(read_text(seen), needle) is not None for op, seen in others):
         return False
     for op, seen in zip(record.ops, record.seen, strict=False):
         if op.mark == "read":
-            if needle in evened(flat(op.value)) or not _shows(op, seen, needle):
+            if needle in evened(flat(op.value)) or finds(read_text(seen), needle) is None:
                 return False
             break
         known = flat(seen.value) if op.do == "state" else read_text(seen) if op.do in ("reset", "prompt") else ""
@@ -51,38 +53,18 @@ def shows_beyond(records: Sequence[Record], evidence: Evidence) -> bool:
     return paid is not None and paid >= float(evidence.data["paid"]) - 1e-9
 
 
-def _read(record: Record) -> list[tuple[Op, OpResult]]:
-    return [pair for pair in zip(record.ops, record.seen, strict=False) if pair[0].mark == "read"]
-
-
-def _shows(op: Op, seen: OpResult, needle: str) -> bool:
-    return finds(_declared(seen.value) if op.do == "tools" else read_text(seen), needle) is not None
-
-
 def is_special(needle: str) -> bool:
     """True if a value stands in no other text by accident: long, of several words, or a number of some size."""
     marks = len(re.findall(r"\W", needle))
     return (any(map(str.isdigit, needle)) and len(needle) >= 4) or (len(needle) >= 12 and marks >= 2)
 
 
-def _declared(value: Any) -> str:
-    return "\n".join(spelled(leaf) for path, leaf in leaves(value) if "enum" not in path)
-
-
-def walked(ctx: AuditContext, tasks: Sequence[str], own: Mapping[str, Sequence[str]] = {}) -> Iterator[tuple[str, Hit]]:
-    """Yields the hits of walks through tasks, each in the first task that showed it.
-
-    Args:
-        ctx: Plays the walks.
-        tasks: Tasks to walk through.
-        own: By task, texts to look for in place of its hidden data.
-    """
+def walked(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[tuple[str, Hit]]:
+    """Yields the hits of walks through tasks, each in the first task that showed it."""
     writers = set(ctx.discovery.writers)
     bases: dict[str, list[Any]] = {}
-    for known in ctx.discovery.calls:
-        there = bases.setdefault(known.op.name, [])
-        if known.op.value not in there:
-            there.append(known.op.value)
+    for op in unique([known.op for known in ctx.discovery.calls]):
+        bases.setdefault(op.name, []).append(op.value)
     tools = [
         {"name": tool.name, "properties": tool.properties, "required": list(tool.required)}
         for tool in ctx.about.tools[:60]
@@ -100,8 +82,8 @@ def walked(ctx: AuditContext, tasks: Sequence[str], own: Mapping[str, Sequence[s
     }
     probes: list[Probe] = []
     for task in tasks:
-        oracle = msgspec.to_builtins([msgspec.structs.replace(op, mark="") for op in ctx.oracle(task) or ()])
-        value = request | {"task": task, "oracle": oracle, "writers": sorted(writers | last), "own": own.get(task)}
+        oracle = msgspec.to_builtins(list(map(bare, ctx.oracle(task) or ())))
+        value = request | {"task": task, "oracle": oracle, "writers": sorted(writers | last)}
         probes.append(Probe((ask(EXPLORE, value),)))
     seen: set[tuple[str, str, str]] = set()
     for task, record in zip(tasks, ctx.play_all(probes), strict=True):
@@ -117,17 +99,17 @@ def walked(ctx: AuditContext, tasks: Sequence[str], own: Mapping[str, Sequence[s
 def told_again(ctx: AuditContext, task: str, hit: Hit, *, other_values: Sequence[str]) -> Finding | None:
     """Returns a finding for a hit that an agent can use: a reader can still earn the reward."""
     oracle = ctx.oracle(task) or ()
-    before = [msgspec.structs.replace(op, mark="") for op in oracle[: hit.late]]
+    before = [bare(op) for op in oracle[: hit.late]]
     world = [Op("state", mark="world")] if "state" in ctx.offers else []
     prompt = [Op("prompt", name=task, mark="prompt")] if "prompt" in ctx.offers else []
     again = world if before else []  # What the solution has just written is not a secret.
     start = (Op("hidden", name=task, mark="hidden"), reset(task, mark="start"), *prompt, *world, *before, *again)
     head = (*start, *hit.then)
-    read = msgspec.structs.replace(hit.op, mark="read")
+    read = hit.op.marked("read")
     data: dict[str, Any] = {"needle": hit.needle}
     probe = Probe((*head, read))
     other_task = next((candidate for candidate in other_values if candidate != task), "")
-    needs_other = hit.why == "declared" or not (hit.code or is_special(hit.needle))
+    needs_other = not (hit.code or is_special(hit.needle))
     if needs_other and not other_task:
         return None
     beside = [Probe((reset(other_task), *before, *hit.then, read))] if needs_other else []
@@ -136,63 +118,22 @@ def told_again(ctx: AuditContext, task: str, hit: Hit, *, other_values: Sequence
     solved = ctx.solution_score(task)
     is_last = bool(oracle) and hit.op.name == oracle[-1].name
     if solved and (hit.then or hit.why in ("error", "asked") or is_last or hit.op.name in ctx.discovery.writers):
-        rest = [msgspec.structs.replace(op, mark="") for op in oracle[hit.late :]]
+        rest = map(bare, oracle[hit.late :])
         probe, data = Probe((*head, read, *rest, score())), {**data, "paid": solved}
     if not ctx.holds([probe, *beside], Evidence(relation, ("hidden", "read"), data)):
         return None
     how = f"in {hit.code}" if hit.code else WHY[hit.why]
-    name = hit.op.name or "the tools' declaration"
-    seen = ctx.play_probe(Probe((*head, read))).at("read")
-    text = _declared(seen.value) if hit.op.do == "tools" else read_text(seen)
+    text = read_text(ctx.play_probe(Probe((*head, read))).at("read"))
     return ctx.finding(
-        f"{name} shows the hidden {'.'.join(hit.path) or 'answer'} {how}",
+        f"{hit.op.name} shows the hidden {'.'.join(hit.path) or 'answer'} {how}",
         probe,
         *beside,
         relation=relation,
         marks=("hidden", "read"),
         data=data,
         minimise=20,
-        part="H" if hit.op.do == "tools" else "S",
         tasks=[task],
         expected="nothing of what the task hides",
         observed=text[:600],
         teaches=TEACHES,
     )
-
-
-# --- without a hidden truth: what the solution hands in ---
-
-
-def ready(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[Finding | None]:
-    """Pieces of work that lie about, whole, in places that neither their task nor its solution speaks of."""
-    own: dict[str, list[str]] = {}
-    for task in tasks:
-        given = [spelled(leaf) for op in ctx.oracle(task) or () for _, leaf in leaves(op.value)]
-        if texts := [text for text in given if len(evened(text)) >= WHOLE]:
-            own[task] = texts
-    if "hidden" in ctx.offers or "state" in ctx.offers or not own:
-        return
-    task, hit = next(((task, hit) for task, hit in walked(ctx, list(own), own) if hit.why == "whole"), ("", None))
-    if hit is None:
-        return
-    probe = Probe((Op("oracle", name=task, mark="oracle"), reset(task, mark="start"), hit.op.marked("read")))
-    yield ctx.finding(
-        f"{hit.op.name} shows what the solution hands in, {WHY['whole']}",
-        probe,
-        relation=f"{__name__}:lies_ready",
-        marks=("oracle", "start", "read"),
-        data={"needle": hit.needle},
-        minimise=0,
-        expected="nothing of the solution",
-        observed=read_text(ctx.play_probe(probe).at("read"))[:600],
-        teaches=TEACHES,
-    )
-
-
-@relation
-def lies_ready(records: Sequence[Record], evidence: Evidence) -> bool:
-    """True if the result read is exactly a text of the solution and stands in no prompt."""
-    record, needle = records[0], str(evidence.data["needle"])
-    given = {evened(spelled(leaf)).strip() for _, leaf in leaves(record.at("oracle").value)}
-    read, text = (evened(read_text(record.at(mark))) for mark in ("read", "start"))
-    return needle in given and read.strip() == needle and needle not in text

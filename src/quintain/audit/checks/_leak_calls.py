@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, reset
@@ -38,14 +36,11 @@ def answers(records: Sequence[Record], evidence: Evidence) -> bool:
     step = record.at("oracle").value[int(evidence.data)]
     wanted, text = _scalars(record, int(evidence.data)), folded(read_text(record.at("read")))
     read = next(op for op in record.ops if op.mark == "read")
-    said, world = flat(read.value), flat(record.at("state").value) if _has(record, "state") else ""
+    is_visible = any(op.mark == "state" for op in record.ops)
+    said, world = flat(read.value), flat(record.at("state").value) if is_visible else ""
     name = str(step["name"]).lower()
     is_new = any(candidate not in said for candidate in wanted) and name not in said and not stands_in(name, world)
     return bool(wanted) and is_new and stands_in(name, text) and all(stands_in(candidate, text) for candidate in wanted)
-
-
-def _has(record: Record, mark: str) -> bool:
-    return any(op.mark == mark for op in record.ops)
 
 
 def _scalars(record: Record, place: int) -> list[str]:
@@ -65,49 +60,38 @@ def _declared_sentences(seen: OpResult) -> list[str]:
 
 def shown_calls(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     """Calls of one task's solution that are spelled out."""
-    oracle = ctx.oracle(task) or ()
-    writes = [
-        place
-        for place, op in enumerate(oracle)
-        if op.do == "call" and (op.name in ctx.discovery.writers or place == len(oracle) - 1)
-    ]
+    oracle, writers = [op.marked("") for op in ctx.oracle(task) or ()], ctx.discovery.writers
+    last = len(oracle) - 1
+    writes = [at for at, op in enumerate(oracle) if op.do == "call" and (op.name in writers or at == last)]
     other_task = next((task_id for task_id in ctx.tasks if task_id != task), "")
     if not writes or not other_task:
         return
-    known = Op("oracle", name=task, mark="oracle")
-    probes = [Probe((known, reset(text), Op("tools", mark="read"))) for text in (task, other_task)]
-    records = ctx.play_all(probes)
     ctx.count_comparisons()
-    for place in writes:
-        if declares(records, Evidence("", data=place)):
-            yield _finding(ctx, "the tools' declaration", place, probes=probes, relation="declares")
-            break
     own = {op.name for op in oracle}
     ops = unique([known.op for known in ctx.discovery.reads() if known.op.name not in own])[:30]
-    ops += unique([msgspec.structs.replace(op, mark="") for op in oracle if op.name not in ctx.discovery.writers])[:4]
-    record = ctx.play(reset(task), *ops)
-    for op, seen in zip(ops, record.seen[1:], strict=False):
-        for place in writes:
-            if "_" not in oracle[place].name or oracle[place].name not in read_text(seen):
-                continue
-            state = [Op("state", mark="state")] if "state" in ctx.offers else []
-            probe = Probe((known, reset(task), *state, op.marked("read")))
-            if answers([ctx.play_probe(probe)], Evidence("", data=place)):
-                yield _finding(ctx, op.name, place, probes=[probe], relation="answers")
-                return
-
-
-def _finding(ctx: AuditContext, what: str, place: int, *, probes: Sequence[Probe], relation: str) -> Finding | None:
-    seen = ctx.play_probe(probes[0]).at("read")
-    return ctx.finding(
-        f"{what} spells out a call that solves the task",
-        *probes,
-        relation=f"{__name__}:{relation}",
-        marks=("oracle", "read"),
-        data=place,
-        minimise=0,
-        part="H" if relation == "declares" else "S",
-        expected="nothing of the solution",
-        observed=read_text(seen)[-600:] if relation == "answers" else "\n".join(_declared_sentences(seen))[-600:],
-        teaches=TEACHES,
-    )
+    ops += unique([op for op in oracle if op.name not in writers])[:4]
+    names = {oracle[place].name for place in writes if "_" in oracle[place].name}
+    seen = ctx.play(reset(task), *ops).seen[1:]
+    telling = [op for op, each in zip(ops, seen, strict=False) if any(name in read_text(each) for name in names)]
+    known = Op("oracle", name=task, mark="oracle")
+    state = [Op("state", mark="state")] if "state" in ctx.offers else []
+    declared = [Probe((known, reset(text), Op("tools", mark="read"))) for text in (task, other_task)]
+    answered = [(op.name, [Probe((known, reset(task), *state, op.marked("read")))]) for op in telling]
+    for what, probes in (("the tools' declaration", declared), *answered):
+        records, relation = ctx.play_all(probes), declares if probes is declared else answers
+        place = next((place for place in writes if relation(records, Evidence("", data=place))), None)
+        if place is not None:
+            result = records[0].at("read")
+            text = "\n".join(_declared_sentences(result)) if probes is declared else read_text(result)
+            yield ctx.finding(
+                f"{what} spells out a call that solves the task",
+                *probes,
+                relation=f"{__name__}:{relation.__name__}",
+                marks=("oracle", "read"),
+                data=place,
+                minimise=0,
+                part="H" if probes is declared else "S",
+                expected="nothing of the solution",
+                observed=text[-600:],
+                teaches=TEACHES,
+            )

@@ -15,6 +15,7 @@ import re
 import urllib.parse
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 LONGEST = 20_000
 """Characters of a text that are looked into."""
@@ -55,12 +56,10 @@ def _clean(read: Callable[[str], bytes], token: str) -> str | None:
         raw = read(token)
     except (ValueError, binascii.Error):
         return None
-    for unpack in (zlib.decompress, _gunzip, bz2.decompress):
-        try:
+    for unpack in (zlib.decompress, lambda packed: zlib.decompress(packed, 31), bz2.decompress):
+        with suppress(zlib.error, OSError, ValueError, EOFError):
             raw = unpack(raw)
             break
-        except (zlib.error, OSError, ValueError, EOFError):
-            continue
     try:
         plain = raw.decode()
     except UnicodeDecodeError:
@@ -69,42 +68,31 @@ def _clean(read: Callable[[str], bytes], token: str) -> str | None:
     return plain if is_clean and len(plain) >= 3 else None
 
 
-def _gunzip(raw: bytes) -> bytes:
-    return zlib.decompress(raw, 31)
+def _padded(read: Callable[[str], bytes], size: int) -> Callable[[str], bytes]:
+    def decode(token: str) -> bytes:
+        bare = token.rstrip("=")
+        return read(bare + "=" * (-len(bare) % size))
 
-
-def _base64(token: str) -> bytes:
-    bare = token.rstrip("=").replace("-", "+").replace("_", "/")
-    return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
-
-
-def _base32(token: str) -> bytes:
-    bare = token.rstrip("=").upper()
-    return base64.b32decode(bare + "=" * (-len(bare) % 8))
-
-
-def _hex(token: str) -> bytes:
-    return bytes.fromhex(re.sub(r"0x|\\x|[^0-9a-fA-F]", "", token))
+    return decode
 
 
 def _bits(token: str) -> bytes:
     return bytes(int(text, 2) for text in re.findall("[01]{8}", token))
 
 
-def _codes(token: str) -> bytes:
-    return bytes(int(text) for text in re.findall(r"\d+", token))
-
-
+_base64 = _padded(lambda text: base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True), 4)
 _TOKENS: tuple[tuple[str, str, Callable[[str], bytes]], ...] = (
     ("base64", r"[A-Za-z0-9+/]{6,}={0,2}", _base64),
     ("base64 (URL)", r"[A-Za-z0-9_-]*[_-][A-Za-z0-9_-]*={0,2}", _base64),
-    ("hex", r"(?:(?:0x|\\x)?[0-9a-fA-F]{2}[ :,-]?){4,}", _hex),
-    ("base32", r"\b[A-Z2-7]{8,}={0,6}", _base32),
+    ("hex", r"(?:(?:0x|\\x)?[0-9a-fA-F]{2}[ :,-]?){4,}",
+     lambda token: bytes.fromhex(re.sub(r"0x|\\x|[^0-9a-fA-F]", "", token))),
+    ("base32", r"\b[A-Z2-7]{8,}={0,6}", _padded(base64.b32decode, 8)),
     ("base85", r"[!-~]{10,}", base64.b85decode),
     ("base85 (Adobe)", r"<~[!-u]{5,}~>|[!-u]{10,}", lambda token: base64.a85decode(token.strip("<~>"))),
     ("bits", r"(?:[01]{8} ?){3,}", _bits),
-    ("character codes", r"\b(?:\d{2,3}[ ,;]+){3,}\d{2,3}\b", _codes),
-)
+    ("character codes", r"\b(?:\d{2,3}[ ,;]+){3,}\d{2,3}\b",
+     lambda token: bytes(int(text) for text in re.findall(r"\d+", token))),
+)  # fmt: skip
 _NESTED = frozenset((*(name for name, _, _ in _TOKENS), "URL escapes", "HTML escapes", "rot13", "backwards"))
 
 
@@ -114,14 +102,11 @@ def _unescaped(text: str) -> Iterator[tuple[str, str]]:
     if "&" in text:
         yield "HTML escapes", html.unescape(text)
     if "\\u" in text or "\\x" in text:
-        yield "backslashes", re.sub(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})", _letter, text)
+        pattern = r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})"
+        yield "backslashes", re.sub(pattern, lambda match: chr(int(match[1] or match[2], 16)), text)
     if any(candidate in text for candidate in _UNSEEN):
         yield "letters that are not seen", text.translate(dict.fromkeys(map(ord, _UNSEEN)))
         yield from _unseen_bits(text)
-
-
-def _letter(match: re.Match[str]) -> str:
-    return chr(int(match.group(1) or match.group(2), 16))
 
 
 def _unseen_bits(text: str) -> Iterator[tuple[str, str]]:

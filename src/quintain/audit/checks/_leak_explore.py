@@ -17,14 +17,14 @@ import msgspec
 
 from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
 from quintain.audit.facts.generate import Values
-from quintain.audit.kernel.answers import speaks_of_error
 from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, OpResult, call, reset
 from quintain.audit.kernel.registry import probe_function
 
 from ._leak_codes import decoded
-from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS, hasty, in_turn, wrong_calls
-from ._leak_secrets import SecretIndex, folded, leaves, sought, spelled, text_of
+from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS, hasty, wrong_calls
+from ._leak_secrets import folded, leaves, sought, spelled, text_of
+from ._same_scripts import in_turn
 
 FIRST, READS, CURIOSITY, ERRORS, WRITES, LATE = 60, 200, 130, 90, 48, 30
 """Calls of readers that are known to work; with what was harvested; with what is looked for; wrong ones; wrong ones of
@@ -61,10 +61,8 @@ class Hit(msgspec.Struct, frozen=True):
         why: "error": an error message contained it; "asked": a word that only a search for the answer uses returned
             it; "beyond": it stands nowhere in the world that the tool else shows; "whole": it is the whole content
             of an unmentioned place, and what the oracle hands in; "after": it is shown only after another action.
-        needle: The hidden value's text, folded.
-        path: Its path in the hidden data.
-        late: Number of oracle ops before it.
-        then: Ops between those and the op that showed it.
+        needle, path: The hidden value's text, folded, and its path in the hidden data.
+        late, then: Number of oracle ops before it; ops between those and the op that showed it.
     """
 
     code: str
@@ -133,18 +131,18 @@ class Walker:
     Args:
         player: Plays.
         asked: task, tools (name, properties), bases (calls that work, by tool), writers, oracle (ops), chunk (calls
-            that one episode bears), share (of the usual number of calls), declared (what the tools say at first),
-            own (what is looked for in place of what is hidden).
+            that one episode bears), share (of the usual number of calls), declared (what the tools say at first).
     """
 
     def __init__(self, player: Player, asked: dict[str, Any]) -> None:
         self.player, self.asked, self.task = player, asked, str(asked["task"])
-        self.hidden: SecretIndex = sought(asked["own"] or player.do(Op("hidden", name=self.task)).value)
+        self.oracle = msgspec.convert(asked["oracle"], list[Op])
+        self.tools: list[dict[str, Any]] = asked["tools"]
+        self.writers, self.bases, self.chunk = set(asked["writers"]), asked["bases"], int(asked["chunk"])
+        self.offers = player.adapter("a").offers
         self.values = Values()
         self.ids: dict[str, None] = {}
         self.words: dict[str, None] = {}
-        self.prompt = self.world = ""
-        self.has_state = "state" in player.adapter("a").offers
         self.played: set[str] = set()
         self.fresh = 0
         self.honest: set[str] = set()
@@ -152,20 +150,17 @@ class Walker:
         self.hits: list[Hit] = []
 
     def walk(self) -> list[Hit]:
-        self._begin()
-        self.prompt = evened("\n".join(self._prompt_texts()))
-        self.world = flat(self.player.do(Op("state")).value) if self.has_state else ""
-        self.needles = {
-            look.even: look.secret.path
-            for look in self.hidden.secrets
-            if len(look.even) >= 3
-            and not any(stands_in(look.even, known) for known in (self.prompt, self.world, str(self.asked["declared"])))
-        }
+        hidden = sought(self.player.do(Op("hidden", name=self.task)).value)
+        told = [self._begin(), *([self.player.do(Op("prompt", name=self.task))] if "prompt" in self.offers else [])]
+        self.prompt = evened("\n".join(map(read_text, told)))
+        self.world = flat(self.player.do(Op("state")).value) if "state" in self.offers else ""
+        known = (self.prompt, self.world, str(self.asked["declared"]))
+        texts = {secret.even: secret.path for secret in hidden.secrets if len(secret.even) >= 3}
+        self.needles = {text: path for text, path in texts.items() if not any(stands_in(text, each) for each in known)}
         if not self.needles:
             return []
         self._take(self.prompt)
-        self._oracle()
-        self._declared()
+        self._solve()
         self._reads(list(self._seeds()), FIRST, is_honest=True)
         for _ in range(2):
             self._reads(list(self._harvested()), READS // 2, is_honest=True)
@@ -174,46 +169,40 @@ class Walker:
         self._after()
         return [hit for hit in self.hits if hit.code or hit.why in ("beyond", "whole") or hit.needle not in self.honest]
 
+    def _share(self, most: int) -> int:
+        return int(most * float(self.asked["share"]))
+
     # --- playing ---
 
     def _begin(self) -> OpResult:
         self.fresh = 0
         return self.player.do(reset(self.task))
 
-    def _prompt_texts(self) -> Iterator[str]:
-        seen = self._begin()
-        yield read_text(seen)
-        if "prompt" in self.player.adapter("a").offers:
-            yield read_text(self.player.do(Op("prompt", name=self.task)))
-
     def _reads(self, ops: Sequence[Op], most: int, *, is_honest: bool) -> None:
         """Play so many of these, each tool in its turn."""
-        new: dict[str, Op] = {}
-        for op in ops:
-            new.setdefault(f"{op.name} {json.dumps(op.value, sort_keys=True, default=str)}", op)
-        fresh = [op for key, op in new.items() if key not in self.played]
+        new = {f"{op.name} {json.dumps(op.value, sort_keys=True, default=str)}": op for op in reversed(ops)}
+        fresh = [op for key, op in reversed(new.items()) if key not in self.played]
         self.played.update(new)
-        for op in itertools.islice(in_turn(fresh), int(most * float(self.asked["share"]))):
+        for op in in_turn(fresh, lambda op: op.name)[: self._share(most)]:
             self._read(op, is_honest=is_honest)
 
     def _read(self, op: Op, *, is_honest: bool) -> None:
-        if self.fresh >= int(self.asked["chunk"]):
+        if self.fresh >= self.chunk:
             self._begin()
         self.fresh += 1
         seen = self.player.do(op)
-        is_error = bool(seen.how) or speaks_of_error(seen.value)
-        if not is_error and is_honest:
+        if not seen.is_error and is_honest:
             self._take(parsed(seen.value), op.name)
-        self._look(op, seen, is_error=is_error, is_honest=is_honest)
+        self._look(op, seen, is_honest=is_honest)
 
     def _look(
-        self, op: Op, seen: OpResult, *, is_error: bool, is_honest: bool, late: int = 0, spoken: str = ""
+        self, op: Op, seen: OpResult, *, is_honest: bool, is_error: bool = True, late: int = 0, spoken: str = ""
     ) -> None:
-        text = read_text(seen)
+        text, is_error = read_text(seen), is_error and seen.is_error
         if not text or seen.how == "crashed":
             return
         said = evened(f"{spoken}\n{flat(op.value)}")
-        if not is_error and self.has_state:
+        if not is_error and self.world:
             self._cover(op.name, text)
         codes: list[tuple[str, str]] | None = None
         even, bare = evened(text), folded(text)
@@ -236,7 +225,7 @@ class Walker:
             return "error" if len(needle) >= LEAST else ""
         if not is_honest:
             return "asked" if len(needle) >= LEAST else ""
-        if is_whole and not self.has_state and needle not in self.honest and self._is_handed_in(op, needle):
+        if is_whole and not self.world and needle not in self.honest and self._is_handed_in(op, needle):
             return "whole"
         self.honest.add(needle)
         there, count = self.in_world.get(op.name, [0, 0])
@@ -245,8 +234,7 @@ class Walker:
 
     def _is_handed_in(self, op: Op, needle: str) -> bool:
         """True if a text is what the oracle hands in, read where neither oracle nor task looks."""
-        oracle = msgspec.convert(self.asked["oracle"], list[Op])
-        given = {evened(spelled(leaf)).strip() for each in oracle if each != op for _, leaf in leaves(each.value)}
+        given = {evened(spelled(leaf)).strip() for each in self.oracle if each != op for _, leaf in leaves(each.value)}
         places = [evened(spelled(leaf)) for _, leaf in leaves(op.value)]
         spoken = any(stands_in(place, self.prompt) or place in given for place in places if place)
         return len(needle) >= WHOLE and needle in given and bool(places) and not spoken
@@ -270,39 +258,26 @@ class Walker:
             if len(bare) >= 3 and len(pool) < 120:
                 pool.setdefault(bare)
 
-    def _oracle(self) -> None:
+    def _solve(self) -> None:
         """The oracle's own calls: what they show by right is data; and what readers say just before its last call."""
-        ops = msgspec.convert(self.asked["oracle"], list[Op])
         self._begin()
         spoken = ""
-        for place, op in enumerate(ops[:-1]):
+        for place, op in enumerate(self.oracle[:-1]):
             seen = self.player.do(op)
             spoken += f"\n{flat(op.value)}"
-            if op.do == "call" and not (seen.how or speaks_of_error(seen.value)):
+            if op.do == "call" and not seen.is_error:
                 even = evened(read_text(seen))
                 self.honest |= {needle for needle in self.needles if stands_in(needle, even)}
                 self._take(parsed(seen.value), op.name)
-                self._look(op, seen, is_error=False, is_honest=True, late=place, spoken=spoken)
-        if ops[:-1] and len(ops) + LATE < int(self.asked["chunk"]):
+                self._look(op, seen, is_honest=True, late=place, spoken=spoken)
+        if self.oracle[:-1] and len(self.oracle) + LATE < self.chunk:
             for op in list(self._seeds())[:LATE]:
-                seen = self.player.do(op)
-                is_error = bool(seen.how) or speaks_of_error(seen.value)
-                self._look(op, seen, is_error=is_error, is_honest=True, late=len(ops) - 1, spoken=spoken)
+                self._look(op, self.player.do(op), is_honest=True, late=len(self.oracle) - 1, spoken=spoken)
         self._begin()
 
-    def _declared(self) -> None:
-        """Collects hits in the examples and descriptions of the tools' declaration, without enum choices."""
-        seen = self.player.do(Op("tools"))
-        text = "\n".join(spelled(leaf) for path, leaf in leaves(seen.value) if "enum" not in path)
-        for needle, path in self.needles.items():
-            how = finds(text, needle) if len(needle) >= LEAST else None
-            if how is not None:
-                self.hits.append(Hit(how, "declared", needle, path, Op("tools")))
-
     def _seeds(self) -> Iterator[Op]:
-        for tool in self.asked["tools"]:
-            if tool["name"] not in self.asked["writers"]:
-                yield from (call(tool["name"], base) for base in self.asked["bases"].get(tool["name"], ())[:4])
+        for name in (tool["name"] for tool in self.tools if tool["name"] not in self.writers):
+            yield from (call(name, base) for base in self.bases.get(name, ())[:4])
 
     def _harvested(self) -> Iterator[Op]:
         for tool, base, name, schema in self._parameters():
@@ -340,58 +315,42 @@ class Walker:
 
     def _parameters(self) -> Iterator[tuple[str, dict[str, Any], str, dict[str, Any]]]:
         """Yields (tool, arguments that work, parameter, its schema) for the reading tools."""
-        for tool in self.asked["tools"]:
-            if tool["name"] not in self.asked["writers"]:
-                bases: Sequence[Any] = self.asked["bases"].get(tool["name"], ())
-                if not bases and len(tool["required"]) < 2:
-                    bases = ({},)  # No call of it worked yet; with what was read since, one may.
-                for name, schema in list(tool["properties"].items())[:6]:
-                    if bases and is_dict(schema):
-                        yield tool["name"], bases[0], name, schema
-
-    def _names(self) -> list[str]:
-        return [tool["name"] for tool in self.asked["tools"]]
+        for tool in self.tools:
+            # No call of a tool may have worked yet; with what was read since, one may.
+            bases: Sequence[Any] = self.bases.get(tool["name"], ()) or ([{}] if len(tool["required"]) < 2 else ())
+            for name, schema in list(tool["properties"].items())[:6]:
+                if tool["name"] not in self.writers and bases and is_dict(schema):
+                    yield tool["name"], bases[0], name, schema
 
     def _wrong(self) -> None:
         """Calls that are wrong in one place, of every tool; those of writers each in an episode of its own."""
-        writers = set(self.asked["writers"])
-        own: dict[str, list[Any]] = {}
-        for op in msgspec.convert(self.asked["oracle"], list[Op]):
-            if op.do == "call" and is_dict(op.value):
-                own.setdefault(op.name, []).append(op.value)
-        bases = {name: [*own.get(name, ()), *self.asked["bases"].get(name, ())] for name in self._names()}
-        wrong = [op for tool in self.asked["tools"] for op in wrong_calls(tool, bases[tool["name"]])]
-        self._reads([op for op in wrong if op.name not in writers], ERRORS, is_honest=False)
-        turns = in_turn([op for op in wrong if op.name in writers])
-        for op in itertools.islice(turns, int(WRITES * float(self.asked["share"]))):
+        wrong: list[Op] = []
+        for tool in self.tools:
+            own = [op.value for op in self.oracle if op.name == tool["name"] and is_dict(op.value)]
+            wrong += wrong_calls(tool, [*own, *self.bases.get(tool["name"], ())])
+        self._reads([op for op in wrong if op.name not in self.writers], ERRORS, is_honest=False)
+        acts = in_turn((op for op in wrong if op.name in self.writers), lambda op: op.name)
+        for op in acts[: self._share(WRITES)]:
             self._begin()
-            seen = self.player.do(op)
-            self._look(op, seen, is_error=bool(seen.how) or speaks_of_error(seen.value), is_honest=False)
+            self._look(op, self.player.do(op), is_honest=False)
 
     def _after(self) -> None:
         """Collects hits shown only after hasty answers or after failed calls."""
-        oracle = msgspec.convert(self.asked["oracle"], list[Op])
-        if not oracle:
+        if not self.oracle:
             return
-        writers = set(self.asked["writers"])
-        wrong = [op for tool in self.asked["tools"][:12] for op in itertools.islice(wrong_calls(tool, ()), 1)]
-        most = min(int(LATE * float(self.asked["share"])), int(self.asked["chunk"]) - 2 * HASTY)
-        reads = [] if most <= 0 else list(self._seeds())[:most]
-        for first in ([hasty(oracle[-1])] * HASTY, [op for op in wrong if op.name not in writers][:HASTY]):
+        wrong = [op for tool in self.tools[:12] for op in itertools.islice(wrong_calls(tool, ()), 1)]
+        reads = list(self._seeds())[: max(0, min(self._share(LATE), self.chunk - 2 * HASTY))]
+        for first in ([hasty(self.oracle[-1])] * HASTY, [op for op in wrong if op.name not in self.writers][:HASTY]):
             self._begin()
-            for place, op in enumerate(first):
-                self._look_after(op, first[:place])
-            for op in reads if first else ():
-                self._look_after(op, first)
-
-    def _look_after(self, op: Op, then: Sequence[Op]) -> None:
-        count = len(self.hits)
-        seen = self.player.do(op)
-        self._look(op, seen, is_error=False, is_honest=False)
-        self.hits[count:] = [
-            msgspec.structs.replace(hit, then=tuple(then), why="after" if hit.why == "asked" else hit.why)
-            for hit in self.hits[count:]
-        ]
+            for place, op in enumerate((*first, *(reads if first else ()))):
+                count = len(self.hits)
+                self._look(op, self.player.do(op), is_error=False, is_honest=False)
+                self.hits[count:] = [
+                    msgspec.structs.replace(
+                        hit, then=tuple(first[:place]), why="after" if hit.why == "asked" else hit.why
+                    )
+                    for hit in self.hits[count:]
+                ]
 
 
 @probe_function

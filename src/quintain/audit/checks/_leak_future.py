@@ -40,7 +40,7 @@ def foretold(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def future(ctx: AuditContext) -> Iterator[Finding | None]:
     """In tasks of each kind, reads before and after the solution."""
-    for task in kinds(ctx, KINDS) if "oracle" in ctx.offers else ():
+    for task in kinds(ctx, KINDS):
         doing = [bare(op) for op in ctx.oracle(task) or ()]
         own = [op for op in doing if op.do == "call" and seems_to_read(ctx, op.name)]
         asked = unique([*own, *reads(ctx, task, READS)])[:READS]

@@ -10,12 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from quintain.audit.facts.data import is_dict, is_list, parsed
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset, state
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, state
 from quintain.audit.kernel.registry import relation
 
 from ._leak_places import TEACHES
@@ -86,44 +84,33 @@ def _pairs(expected: dict[str, Any], calls: Sequence[Op]) -> bool:
 
 def labels(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     """Yields findings for labelled objects that readers show before any action."""
-    oracle = ctx.oracle(task) or ()
-    writers = set(ctx.discovery.writers)
+    oracle, writers = ctx.oracle(task) or (), set(ctx.discovery.writers)
     writes = [op for op in oracle if op.do == "call" and op.name in writers]
     if not writes or "state" not in ctx.offers:
         return
-    ops = unique([*_about(ctx, writes), *(known.op for known in ctx.discovery.reads())])[:_READS]
-    solved = Probe((reset(task), *(op.marked("write") if op in writes else op.marked("") for op in oracle), state()))
+    # Readers are asked for what the solution's writes are given under the same names.
+    readers = [tool for tool in ctx.about.tools if tool.name not in writers and tool.required]
+    given = [(tool, {name: op.value.get(name) for name in tool.required}) for tool in readers for op in writes]
+    about = [call(tool.name, arguments) for tool, arguments in given if None not in arguments.values()]
+    ops = unique([*about, *(known.op for known in ctx.discovery.reads())])[:_READS]
+    solved = Probe((reset(task), *(op.marked("write" if op in writes else "") for op in oracle), state()))
     looks = [op.marked(f"read {place}") for place, op in enumerate(ops)]
     first, last = ctx.play_all([Probe((reset(task), state(), *looks)), solved])
     ctx.count_comparisons(len(ops))
-    for op, look in zip(ops, looks, strict=True):
+    for look in looks:
         seen = first.at(look.mark)
         for path, expected in _named(parsed(seen.value)) if not seen.is_error else ():
             if _tells(expected, first.at("state").value, after=last.at("state").value, calls=writes):
-                yield _finding(ctx, op, path, solved=solved, seen=seen)
+                yield ctx.finding(
+                    f"{look.name} tells beforehand, as {path}, what the solution brings about",
+                    Probe((reset(task), state(), look.marked("read"))),
+                    solved,
+                    relation=f"{__name__}:labelled",
+                    marks=("state", "read"),
+                    data=path,
+                    minimise=0,
+                    expected="the world as it is, and nothing of what it is to become",
+                    observed=spelled(seen.value)[:600],
+                    teaches=TEACHES,
+                )
                 return
-
-
-def _about(ctx: AuditContext, writes: Sequence[Op]) -> Iterator[Op]:
-    """Readers, asked for what the solution's writes are given under the same names."""
-    writers = set(ctx.discovery.writers)
-    for tool in ctx.about.tools:
-        for op in writes if tool.name not in writers and tool.required else ():
-            if all(name in op.value for name in tool.required):
-                yield call(tool.name, {name: op.value[name] for name in tool.required})
-
-
-def _finding(ctx: AuditContext, op: Op, path: str, *, solved: Probe, seen: OpResult) -> Finding | None:
-    task = solved.ops[0].name
-    return ctx.finding(
-        f"{op.name} tells beforehand, as {path}, what the solution brings about",
-        Probe((reset(task), state(), msgspec.structs.replace(op, mark="read"))),
-        solved,
-        relation=f"{__name__}:labelled",
-        marks=("state", "read"),
-        data=path,
-        minimise=0,
-        expected="the world as it is, and nothing of what it is to become",
-        observed=spelled(seen.value)[:600],
-        teaches=TEACHES,
-    )

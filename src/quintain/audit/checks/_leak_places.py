@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, reset, score
@@ -48,25 +47,19 @@ HOW = {
 Sure = Literal["hint", "likely", "proven"]
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A place where a secret was seen.
+class Place(NamedTuple):
+    """A place where a secret was seen: the op that shows it, and those before it.
 
     Attributes:
         other_task: Task in which the same ops do not show it; empty without such a task.
-        at: Place of the op among all ops; 0 for the reset.
-        ops: Ops after the reset.
     """
 
     task: str
     other_task: str
-    at: int
-    ops: tuple[Op, ...]
+    op: Op
+    before: tuple[Op, ...]
     leak: Leak
     seen: OpResult
-
-    @property
-    def op(self) -> Op:
-        return reset(self.task) if self.at == 0 else self.ops[self.at - 1]
 
     @property
     def is_first(self) -> bool:
@@ -115,24 +108,17 @@ def hidden_of(ctx: AuditContext, tasks: Sequence[str]) -> dict[str, Any]:
     return {task: result.value for task, result in seen.items() if result.fine and result.value is not None}
 
 
-def unlike(task: str, hidden: dict[str, Any]) -> str:
-    """A task that hides something else; empty when there is none."""
-    names = list(hidden)
-    start = names.index(task)
-    around = names[start + 1 :] + names[:start]
-    return next((name for name in around if hidden[name] != hidden[task]), "")
-
-
 def places(ctx: AuditContext, hidden: dict[str, Any], ops: dict[str, list[Op]]) -> Iterator[Place]:
     """Play each task's ops in it and in another task, and say what only it shows of what it hides."""
-    other_fields = {task: unlike(task, hidden) for task in hidden}
-    pairs = [(task, task) for task in hidden] + [
-        (task, other_task) for task, other_task in other_fields.items() if other_task
-    ]
-    probes = [Probe((*_prompt_ops(ctx, where), *ops[task])) for task, where in pairs]
-    records = dict(zip(pairs, ctx.play_all(probes), strict=True))
-    for task, value in hidden.items():
-        yield from _of_task(ctx, (task, other_fields[task]), sought(value), records=records)
+    names = list(hidden)
+    pairs: list[tuple[str, str]] = []
+    for place, task in enumerate(names):
+        others = (name for name in (*names[place + 1 :], *names[:place]) if hidden[name] != hidden[task])
+        pairs.append((task, next(others, "")))
+    probes = [Probe((*prompt_ops(ctx, where or task), *ops[task])) for task, other in pairs for where in (task, other)]
+    records = ctx.play_all(probes)
+    for pair, own, beside in zip(pairs, records[::2], records[1::2], strict=True):
+        yield from _of_task(ctx, pair, sought(hidden[pair[0]]), own=own, beside=beside if pair[1] else None)
 
 
 CALLED = frozenset(("strong", "stated", "said", "marked", *ENCODED))
@@ -144,103 +130,81 @@ _CODING = re.compile(r"revers|backward|decod|encod|decipher|decrypt|rot ?13|base
 
 
 def _of_task(
-    ctx: AuditContext, pair: tuple[str, str], hidden: SecretIndex, *, records: dict[tuple[str, str], Record]
+    ctx: AuditContext, pair: tuple[str, str], hidden: SecretIndex, *, own: Record, beside: Record | None
 ) -> Iterator[Place]:
-    task, other_task = pair
-    own, beside = records[task, task], records.get(pair)
     spoken, has_written = "", False
-    writers = set(ctx.discovery.writers)
     for at, (op, seen) in enumerate(zip(own.ops, own.seen, strict=False)):
         spoken += folded(text_of(op.value)) if op.value is not None else ""
         there = beside.seen[at] if beside is not None and at < len(beside.seen) else None
-        is_method = op.do == "call" and op.name in METHODS
-        has_written = has_written or (op.do == "call" and op.name in writers and not seen.is_error)
+        if op.do == "call" and op.name in METHODS:
+            there = None
+        has_written = has_written or (op.do == "call" and op.name in ctx.discovery.writers and not seen.is_error)
         ctx.count_comparisons()
-        if there is not None and not is_method and said(there) == said(seen):
-            continue
-        for leak in shown(said(seen), hidden):
+        for leak in shown(said(seen), hidden) if there is None or said(there) != said(seen) else ():
             needle = folded(text_of(leak.needle))
-            if (len(needle) > 2 and needle in spoken) or (has_written and leak.how not in CALLED):
-                continue
-            if op.do != "call" and leak.how in ENCODED and _CODING.search(said(seen)):
-                continue
-            if there is None or is_method:
-                yield Place(task, "", at, tuple(own.ops[1:]), leak, seen)
-            elif not shows_it(said(there), hidden, want(leak)):
-                yield Place(task, other_task, at, tuple(own.ops[1:]), leak, seen)
-
-
-def _prompt_ops(ctx: AuditContext, task: str) -> list[Op]:
-    return [msgspec.structs.replace(op, mark="") for op in prompt_ops(ctx, task)]
+            is_own = (len(needle) > 2 and needle in spoken) or (has_written and leak.how not in CALLED)
+            is_work = op.do != "call" and leak.how in ENCODED and _CODING.search(said(seen))
+            if not is_own and not is_work and (there is None or not shows_it(said(there), hidden, want(leak))):
+                other_task = "" if there is None else pair[1]
+                yield Place(pair[0], other_task, op.marked(""), own.ops[1:at], leak, seen)
 
 
 # --- sorting ---
 
 
-class Sorter:
-    """Classifier of leaks and data; caches the worlds and prompts that it reads."""
+def _confidence(ctx: AuditContext, place: Place) -> Sure | None:
+    """Returns the confidence that a place is a leak, or None for data and working material."""
+    leak = place.leak
+    if place.is_first:
+        return _first(place)
+    if leak.how in ("strong", "marked"):
+        return "proven"
+    needle = folded(text_of(leak.needle))
+    if leak.how not in ("stated", "object") and len(needle) > 3 and needle in _prompt(ctx, place.task):
+        return None
+    if place.op.name in METHODS:
+        return "proven" if leak.how in ("object", "long", "random", "stated") else "likely"
+    return _against_world(ctx, place)
 
-    def __init__(self, ctx: AuditContext) -> None:
-        self._ctx = ctx
-        self._worlds: dict[str, tuple[Any, str] | None] = {}
-        self._prompts: dict[str, str] = {}
 
-    def confidence(self, place: Place) -> Sure | None:
-        """Returns the confidence that a place is a leak, or None for data and working material."""
-        leak = place.leak
-        if place.is_first:
-            return _first(place)
-        if leak.how in ("strong", "marked"):
-            return "proven"
-        if leak.how not in ("stated", "object") and self._in_prompt(place):
-            return None
-        if place.op.name in METHODS:
-            return "proven" if leak.how in ("object", "long", "random", "stated") else "likely"
-        return self._against_world(place)
+def _against_world(ctx: AuditContext, place: Place) -> Sure | None:
+    leak = place.leak
+    world = ctx.once(("leak world", place.task), lambda own: _world(own, place.task))
+    if world is None:  # The world is invisible: only a value that no world holds is a proof.
+        sure: dict[str, Sure | None] = {"stated": "proven", "random": None, "object": None}
+        return sure.get(leak.how, "likely")
+    if _stands_in_world(leak, world[0]):
+        return "proven" if _is_test(leak) else "likely" if leak.how == "stated" else None
+    return "proven" if place.other_task or leak.how in ("stated", "long", *ENCODED) else "likely"
 
-    def _against_world(self, place: Place) -> Sure | None:
-        leak, is_there = place.leak, self._in_world(place)
-        if is_there is None:  # The world is invisible: only a value that no world holds is a proof.
-            sure: dict[str, Sure | None] = {"stated": "proven", "random": None, "object": None}
-            return sure.get(leak.how, "likely")
-        if is_there:
-            return "proven" if _is_test(leak) else "likely" if leak.how == "stated" else None
-        return "proven" if place.other_task or leak.how in ("stated", "long", *ENCODED) else "likely"
 
-    def _in_prompt(self, place: Place) -> bool:
-        if place.task not in self._prompts:
-            record = self._ctx.play(*prompt_ops(self._ctx, place.task))
-            marks = ("reset", "prompt") if "prompt" in self._ctx.offers else ("reset",)
-            self._prompts[place.task] = " ".join(folded(text_of(said(record.at(mark)))) for mark in marks)
-        needle = folded(text_of(place.leak.needle))
-        return len(needle) > 3 and needle in self._prompts[place.task]
+def _prompt(ctx: AuditContext, task: str) -> str:
+    def read(own: AuditContext) -> str:
+        record = own.play(*prompt_ops(own, task))
+        marks = ("reset", "prompt") if "prompt" in own.offers else ("reset",)
+        return " ".join(folded(text_of(said(record.at(mark)))) for mark in marks)
 
-    def _in_world(self, place: Place) -> bool | None:
-        """True if the shown value stands in the world as data, such as in a column; None if the world is invisible."""
-        if place.task not in self._worlds:
-            self._worlds[place.task] = self._world(place.task)
-        world = self._worlds[place.task]
-        if world is None:
-            return None
-        leak, (value, text) = place.leak, world
-        if leak.how == "object":
-            rows = [row for _, row in objects(value)]
-            return any(
-                all(key in row and same_value(row[key], item) for key, item in leak.needle.items()) for row in rows
-            )
-        if leak.how in ("stated", "said"):
-            return any(item.how == leak.how for item in shown(value, sought({"value": leak.needle})))
-        if leak.how in ("weak", "inner"):
-            key = leak.under.rpartition(".")[2]
-            column = [leaf for path, leaf in leaves(value) if path and path[-1] == key and leaf is not None]
-            return len(column) >= 3 and any(same_value(item, leak.needle) for item in column)
-        return folded(str(leak.needle)) in text
+    return ctx.once(("leak prompt", task), read)
 
-    def _world(self, task: str) -> tuple[Any, str] | None:
-        if "state" not in self._ctx.offers:
-            return None
-        seen = self._ctx.play(reset(task), Op("state", mark="state")).at("state")
-        return (seen.value, folded(text_of(seen.value))) if seen.fine else None
+
+def _world(ctx: AuditContext, task: str) -> list[Any] | None:
+    """The state at the start of a task, in a list; None if it is invisible."""
+    seen = ctx.play(reset(task), Op("state", mark="state")).at("state") if "state" in ctx.offers else None
+    return [seen.value] if seen is not None and seen.fine else None
+
+
+def _stands_in_world(leak: Leak, world: Any) -> bool:
+    """True if the shown value stands in the world as data, such as in a column."""
+    if leak.how == "object":
+        rows = (row for _, row in objects(world))
+        return any(all(same_value(row.get(key), item) for key, item in leak.needle.items()) for row in rows)
+    if leak.how in ("stated", "said"):
+        return any(item.how == leak.how for item in shown(world, sought({"value": leak.needle})))
+    if leak.how in ("weak", "inner"):
+        key = leak.under.rpartition(".")[2]
+        column = [leaf for path, leaf in leaves(world) if path and path[-1] == key and leaf is not None]
+        return len(column) >= 3 and any(same_value(item, leak.needle) for item in column)
+    return folded(str(leak.needle)) in folded(text_of(world))
 
 
 PASSAGES = 4
@@ -287,27 +251,21 @@ def _is_quoted(place: Place) -> bool:
 
 def report(ctx: AuditContext, found: Iterator[Place], *, calls_only: bool = False) -> Iterator[Finding | None]:
     """One finding for each tool, way and field."""
-    tasks: dict[tuple[str, str, str], list[str]] = {}
-    firsts: dict[tuple[str, str, str], Place] = {}
+    by_key: dict[tuple[str, str, str], list[Place]] = {}
     for place in found:
-        if calls_only and place.is_first:
-            continue
-        op = place.op
-        how = "encoded" if place.leak.how in ENCODED else place.leak.how
-        key = (op.name if op.do == "call" else op.do, how, place.leak.under)
-        tasks.setdefault(key, []).append(place.task)
-        firsts.setdefault(key, place)
+        if not (calls_only and place.is_first):
+            how = "encoded" if place.leak.how in ENCODED else place.leak.how
+            by_key.setdefault(
+                (place.op.name if place.op.do == "call" else place.op.do, how, place.leak.under), []
+            ).append(place)
     seen: set[tuple[str, str]] = set()
-    sorter = Sorter(ctx)
-    for key, place in list(firsts.items())[:40]:
-        if (key[0], str(place.leak.path)) in seen or len(seen) >= 8:
-            continue
-        sure = sorter.confidence(place)
+    for (name, *_), some in list(by_key.items())[:40]:
+        key = (name, str(some[0].leak.path))
+        sure = _confidence(ctx, some[0]) if key not in seen and len(seen) < 8 else None
         if sure is not None:
-            finding = _finding(ctx, place, tasks=list(dict.fromkeys(tasks[key])), sure=sure)
-            if finding is not None:
-                seen.add((key[0], str(place.leak.path)))
-                yield finding
+            finding = _finding(ctx, some[0], tasks=list(dict.fromkeys(place.task for place in some)), sure=sure)
+            seen |= {key} if finding is not None else set()
+            yield finding
 
 
 def _finding(ctx: AuditContext, place: Place, *, tasks: Sequence[str], sure: Sure) -> Finding | None:
@@ -344,36 +302,11 @@ def _probe(ctx: AuditContext, place: Place, task: str) -> Probe:
 
     In both tasks the secret is that of the first.
     """
-    hidden = Op("hidden", name=place.task, mark="hidden")
-    if place.at == 0:
+    hidden, op = Op("hidden", name=place.task, mark="hidden"), place.op.marked("read")
+    if op.do == "reset":
         return Probe((hidden, reset(task, mark="read")))
-    op = msgspec.structs.replace(place.op, mark="read")
+    evidence = Evidence(f"{__name__}:shows_hidden", ("hidden", "read"), want(place.leak))
+    is_enough = ctx.holds([Probe((hidden, reset(place.task), op))], evidence)
+    before = () if is_enough else (step.marked("") for step in place.before if step.do == "call")
     op = msgspec.structs.replace(op, name=task) if op.do == "prompt" else op
-    own_probe = Probe((hidden, reset(place.task), op))
-    if ctx.holds([own_probe], Evidence(f"{__name__}:shows_hidden", ("hidden", "read"), want(place.leak))):
-        return Probe((hidden, reset(task), op))
-    before = [step for step in place.ops[: place.at - 1] if step.do == "call"]
     return Probe((hidden, reset(task), *before, op))
-
-
-# --- a list of all answers ---
-
-
-def register(value: Any, hidden: dict[str, Any]) -> int:
-    """Returns the number of tasks whose hidden data an answer holds under the task's name."""
-    found = [0]
-
-    def walk(value: Any) -> None:
-        if is_dict(value):
-            found.append(sum(1 for key, inner in value.items() if key in hidden and _holds(inner, hidden[key])))
-            for inner in value.values():
-                walk(inner)
-
-    walk(value)
-    return max(found)
-
-
-def _holds(value: Any, hidden: Any) -> bool:
-    there = [leaf for _, leaf in leaves(value)]
-    wanted = [leaf for _, leaf in leaves(hidden) if leaf is not None]
-    return bool(wanted) and all(any(same_value(item, other_value) for other_value in there) for item in wanted)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from quintain.audit.facts.data import is_dict, is_number
+from quintain.audit.facts.generate import valid
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.probe import Op, call, reset
@@ -39,23 +40,20 @@ METHODS = (
 """Names of methods that a careless `getattr` hands to the agent."""
 
 
-def strings(tool: ToolSpec) -> list[str]:
-    """Parameters that take any text."""
-    kinds = {name: schema.get("type", "string") for name, schema in tool.properties.items() if is_dict(schema)}
-    return [name for name, kind in kinds.items() if kind in ("string", ["string", "null"]) and not _closed(tool, name)]
+def strings(ctx: AuditContext) -> Iterator[tuple[ToolSpec, str]]:
+    """Yields tools with their parameters that take any text."""
+    for tool in ctx.about.tools[:60]:
+        for name, schema in tool.properties.items():
+            is_text = is_dict(schema) and schema.get("type", "string") in ("string", ["string", "null"])
+            if is_text and not schema.get("enum"):
+                yield tool, name
 
 
-def _closed(tool: ToolSpec, name: str) -> bool:
-    return bool(tool.properties[name].get("enum"))
-
-
-def base_of(ctx: AuditContext, tool: ToolSpec) -> dict[str, object]:
+def base_of(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
     """Arguments of a call that worked, or ones that fit the schema."""
     known = ctx.discovery.of(tool.name)
     if known and is_dict(known[0].op.value):
-        return dict(known[0].op.value)
-    from quintain.audit.facts.generate import valid
-
+        return known[0].op.value
     return valid(tool, ctx.discovery.values, ctx.rng, optional=0.0)
 
 
@@ -66,43 +64,28 @@ def odd_calls(ctx: AuditContext) -> Iterator[Op]:
         yield call(tool.name, {})
         for name, schema in list(tool.properties.items())[:8]:
             kind = schema.get("type") if is_dict(schema) else None
-            wrong: Sequence[object] = ("zzz-wrong", None) if kind in ("string", None) else (-1, "zzz-wrong")
-            for value in wrong:
+            for value in ("zzz-wrong", None if kind in ("string", None) else -1):
                 yield call(tool.name, {**base, name: value})
 
 
 def curious_calls(ctx: AuditContext) -> Iterator[Op]:
     """Calls of readers with what a curious agent would look for."""
-    writers = set(ctx.discovery.writers)
-    for tool in ctx.about.tools[:60]:
-        if tool.name in writers:
-            continue
-        base = base_of(ctx, tool)
-        yield call(tool.name, base)
-        for name in strings(tool)[:4]:
-            for value in CURIOUS:
-                yield call(tool.name, {**base, name: value})
-
-
-def reading_calls(ctx: AuditContext) -> Iterator[Op]:
-    """Calls of readers that are known to work, whichever task they were met in."""
-    for known in ctx.discovery.reads()[:60]:
-        yield known.op
+    readers = [tool for tool in ctx.about.tools[:60] if tool.name not in ctx.discovery.writers]
+    yield from (call(tool.name, base_of(ctx, tool)) for tool in readers)
+    for tool, name in strings(ctx):
+        if tool in readers:
+            yield from (call(tool.name, {**base_of(ctx, tool), name: value}) for value in CURIOUS)
 
 
 def file_calls(ctx: AuditContext, paths: Sequence[str]) -> Iterator[Op]:
     """Every parameter that may name a file, with each path."""
-    for tool in ctx.about.tools[:60]:
-        for name in strings(tool):
-            if PATHS.search(name.lower()):
-                base = base_of(ctx, tool)
-                for path in paths:
-                    yield call(tool.name, {**base, name: path})
-            elif COMMANDS.search(name.lower()):
-                base = base_of(ctx, tool)
-                for path in paths:
-                    yield call(tool.name, {**base, name: f"cat {path}"})
-                    yield call(tool.name, {**base, name: f"print(open({path!r}).read())"})
+    for tool, name in strings(ctx):
+        forms = ["{0}"] if PATHS.search(name.lower()) else []
+        if not forms and COMMANDS.search(name.lower()):
+            forms = ["cat {0}", "print(open({0!r}).read())"]
+        yield from (
+            call(tool.name, {**base_of(ctx, tool), name: text.format(path)}) for path in paths for text in forms
+        )
 
 
 def method_calls(task: str) -> Iterator[Op]:
@@ -140,14 +123,6 @@ def hasty(op: Op) -> Op:
     texts = [name for name, argument in op.value.items() if isinstance(argument, str)]
     longest = max(texts, key=lambda name: len(op.value[name]), default="")
     return msgspec.structs.replace(op, value={**op.value, longest: "wait"} if longest else op.value, mark="")
-
-
-def in_turn(ops: Sequence[Op]) -> Iterator[Op]:
-    """One call of each tool, then the second of each, and so on."""
-    by_tool: dict[str, list[Op]] = {}
-    for op in ops:
-        by_tool.setdefault(op.name, []).append(op)
-    return (op for turn in itertools.zip_longest(*by_tool.values()) for op in turn if op is not None)
 
 
 def wrong_calls(tool: dict[str, Any], bases: Sequence[Any]) -> Iterator[Op]:

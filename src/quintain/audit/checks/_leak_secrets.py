@@ -13,7 +13,7 @@ import json
 import re
 import urllib.parse
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -47,19 +47,14 @@ SHORT = 6
 """Characters below which an encoded text is found by accident."""
 
 
-class Secret(msgspec.Struct, frozen=True):
-    """A value that a task hides.
-
-    Attributes:
-        path: Its keys, from the top.
-    """
+class Secret(NamedTuple):
+    """A value that a task hides: its keys from the top, its text, plain and folded, and encodings of that by name."""
 
     path: tuple[str, ...]
     value: Any
-
-    @property
-    def text(self) -> str:
-        return spelled(self.value)
+    text: str
+    even: str
+    forms: dict[str, str]
 
 
 class Leak(msgspec.Struct, frozen=True):
@@ -99,11 +94,6 @@ def same_value(first: Any, second: Any) -> bool:
     if isinstance(first, dict | list) or isinstance(second, dict | list):
         return False
     return folded(spelled(first)) == folded(spelled(second)) != ""
-
-
-def secrets(hidden: Any) -> list[Secret]:
-    """The scalars in what a task hides."""
-    return [Secret(path, value) for path, value in leaves(hidden) if value is not None and not isinstance(value, bool)]
 
 
 def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -152,43 +142,26 @@ def encodings(text: str) -> dict[str, str]:
 
 def is_random(text: str) -> bool:
     """True if a text is a random key: ten letters and digits or more in one word, well mixed."""
-    mixed = bool(re.search(r"\d", text)) and bool(re.search(r"[A-Za-z]", text))
-    return " " not in text and len(re.sub(r"[^A-Za-z0-9]", "", text)) >= 10 and mixed and not _is_stamp(text)
+    is_mixed = bool(re.search(r"\d", text) and re.search(r"[A-Za-z]", text))
+    is_stamp = bool(re.match(r"^\d{4}-\d\d-\d\d", text)) or "@" in text
+    return " " not in text and len(re.sub(r"[^A-Za-z0-9]", "", text)) >= 10 and is_mixed and not is_stamp
 
 
-def _is_stamp(text: str) -> bool:
-    return bool(re.match(r"^\d{4}-\d\d-\d\d", text)) or "@" in text
+class SecretIndex(NamedTuple):
+    """All that one task hides, made ready to be looked for: its scalars and its objects."""
 
-
-class SecretForms(msgspec.Struct, frozen=True):
-    """A secret, with the forms of it that are looked for.
-
-    Attributes:
-        even: Its text, folded.
-        forms: Encodings, by name.
-    """
-
-    secret: Secret
-    even: str
-    forms: dict[str, str]
-
-    @property
-    def is_text(self) -> bool:
-        return isinstance(self.secret.value, str)
-
-
-class SecretIndex(msgspec.Struct, frozen=True):
-    """All that one task hides, made ready to be looked for."""
-
-    secrets: tuple[SecretForms, ...]
+    secrets: tuple[Secret, ...]
     wholes: tuple[tuple[tuple[str, ...], dict[str, Any]], ...]
 
 
 def sought(hidden: Any) -> SecretIndex:
     """Make what a task hides ready."""
-    distinct = {(secret.path, secret.text): secret for secret in secrets(hidden)}
-    looked = (SecretForms(secret, folded(secret.text), encodings(secret.text)) for secret in distinct.values())
-    return SecretIndex(tuple(looked), tuple(objects(hidden)))
+    found: dict[tuple[tuple[str, ...], str], Secret] = {}
+    for path, value in leaves(hidden):
+        if value is not None and not isinstance(value, bool):
+            text = spelled(value)
+            found[path, text] = Secret(path, value, text, folded(text), encodings(text))
+    return SecretIndex(tuple(found.values()), tuple(objects(hidden)))
 
 
 def shown(value: Any, hidden: SecretIndex) -> list[Leak]:
@@ -222,10 +195,9 @@ def _walk(value: Any, hidden: SecretIndex, *, under_label: str, under: str) -> I
         for element in value:
             yield from _walk(element, hidden, under_label=under_label, under=under)
     else:
-        if under_label:
-            for look in hidden.secrets:
-                if same_value(value, look.secret.value):
-                    yield Leak(under_label, under, look.secret.value, look.secret.path)
+        for secret in hidden.secrets if under_label else ():
+            if same_value(value, secret.value):
+                yield Leak(under_label, under, secret.value, secret.path)
         if isinstance(value, str) and value:
             yield from _in_text(value, hidden, under)
 
@@ -246,44 +218,39 @@ def _marked(rows: list[Any], hidden: SecretIndex, under: str) -> Iterator[Leak]:
             continue
         on = [row for row in choices if row.get(key) is True or row.get(key) == 1]
         if len(on) == 1 and all(key in row for row in choices):
-            for look in hidden.secrets:
-                if any(
-                    same_value(other_value, look.secret.value) for name, other_value in on[0].items() if name != key
-                ):
-                    yield Leak("marked", f"{under}.{key}".strip("."), look.secret.value, look.secret.path)
+            values = [value for name, value in on[0].items() if name != key]
+            for secret in hidden.secrets:
+                if any(same_value(value, secret.value) for value in values):
+                    yield Leak("marked", f"{under}.{key}".strip("."), secret.value, secret.path)
 
 
 def _in_text(text: str, hidden: SecretIndex, under: str) -> Iterator[Leak]:
     even = folded(text)
-    for look in hidden.secrets:
-        own = look.secret.text
-        if look.even and look.even in even:
-            yield from _plain(text, even, look=look, under=under)
-        for name, form in look.forms.items():
-            if form in text:
-                yield Leak(name, under, own, look.secret.path)
+    for secret in hidden.secrets:
+        if secret.even and secret.even in even:
+            yield from (Leak(how, under, secret.value, secret.path) for how in _plain(text, even, secret))
+        yield from (Leak(how, under, secret.text, secret.path) for how, form in secret.forms.items() if form in text)
 
 
-def _plain(text: str, even: str, *, look: SecretForms, under: str) -> Iterator[Leak]:
-    secret, own = look.secret, look.secret.text
+def _plain(text: str, even: str, secret: Secret) -> Iterator[str]:
+    """How a text that holds a secret shows it: after telling words, at length, or as a random key."""
+    own, is_text = secret.text, isinstance(secret.value, str)
     if len(own) <= 200:
-        value = re.escape(look.even) + (r"(?:\.0+)?" if is_number(secret.value) else "") + r"(?!\w|\.\d)"
+        value = re.escape(secret.even) + (r"(?:\.0+)?" if is_number(secret.value) else "") + r"(?!\w|\.\d)"
         if re.search(_TELLING + value, even):
-            yield Leak("stated", under, secret.value, secret.path)
+            yield "stated"
         elif re.search(_SAYING + value, even):
-            yield Leak("said", under, secret.value, secret.path)
-    if look.is_text and len(own) >= LONG and " " in own.strip():
-        yield Leak("long", under, own, secret.path)
-    elif look.is_text and is_random(own) and own in text:
-        yield Leak("random", under, own, secret.path)
+            yield "said"
+    if is_text and len(own) >= LONG and " " in own.strip():
+        yield "long"
+    elif is_text and is_random(own) and own in text:
+        yield "random"
 
 
 def shows_it(value: Any, hidden: SecretIndex, want: dict[str, Any]) -> bool:
     """True if an observation shows a certain secret in a certain way."""
-    return any(
-        leak.how == want["how"] and leak.under == want["under"] and leak.needle == want["needle"]
-        for leak in shown(value, hidden)
-    )
+    wanted = [want[name] for name in ("how", "under", "needle")]
+    return any([leak.how, leak.under, leak.needle] == wanted for leak in shown(value, hidden))
 
 
 def text_of(value: Any) -> str:

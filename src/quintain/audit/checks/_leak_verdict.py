@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
 from quintain.audit.facts.generate import Values
@@ -22,6 +20,7 @@ from quintain.audit.kernel.registry import relation
 from ._data_tables import is_id
 from ._leak_reading import unique
 from ._leak_secrets import leaves
+from ._same_scripts import bare
 
 TEACHES = "to retry until the environment reports success"
 NAMED = re.compile(
@@ -84,28 +83,17 @@ def _is_score(good: Sequence[Any], bad: Sequence[Any]) -> bool:
     return good[0] in (1, 100) and all(item < good[0] for item in bad)
 
 
-class Play(msgspec.Struct, frozen=True):
-    """A way to play a task, before something is read: right, or wrong in one respect.
-
-    Attributes:
-        right: It leaves the world as the task wants it.
-        damage: It does all that the task wants, and harm elsewhere.
-    """
-
-    ops: tuple[Op, ...]
-    right: bool = False
-    damage: bool = False
+Play = tuple[str, tuple[Op, ...]]
+"""A way to play a task before something is read: "right", a "part" of the solution, or right with "damage"."""
 
 
 def plays(ctx: AuditContext, task: str) -> list[Play]:
     """The solution, the solution without one of its writes, and with a write of another kind in front of it."""
-    oracle = tuple(msgspec.structs.replace(op, mark="") for op in ctx.oracle(task) or ())
-    writers = set(ctx.discovery.writers)
-    writes = [place for place, op in enumerate(oracle) if op.name in writers]
-    found = [Play(oracle, right=True)]
-    found += [Play((*oracle[:place], *oracle[place + 1 :])) for place in writes[: 2 if is_costly(ctx) else 4]]
-    found += [Play((op, *oracle), damage=True) for op in _harm(ctx, task, oracle)]
-    return [*found, Play(())]
+    oracle = tuple(map(bare, ctx.oracle(task) or ()))
+    writes = [place for place, op in enumerate(oracle) if op.name in ctx.discovery.writers]
+    parts = [(*oracle[:place], *oracle[place + 1 :]) for place in writes[: 2 if is_costly(ctx) else 4]]
+    damaged = [(op, *oracle) for op in _harm(ctx, task, oracle)]
+    return [("right", oracle), *(("part", ops) for ops in (*parts, ())), *(("damage", ops) for ops in damaged)]
 
 
 def is_costly(ctx: AuditContext) -> bool:
@@ -131,7 +119,7 @@ def _harm(ctx: AuditContext, task: str, oracle: Sequence[Op]) -> Iterator[Op]:
 def verdicts(ctx: AuditContext, task: str, looked: set[str]) -> Iterator[Finding | None]:
     """Calls whose answer depends on the score, in one task; tools that were looked at in another are left out."""
     full = ctx.solution_score(task)
-    own = [msgspec.structs.replace(op, mark="") for op in ctx.oracle(task) or () if op.do == "call"]
+    own = [bare(op) for op in ctx.oracle(task) or () if op.do == "call"]
     if not full or not own:
         return
     writers = set(ctx.discovery.writers)
@@ -139,66 +127,55 @@ def verdicts(ctx: AuditContext, task: str, looked: set[str]) -> Iterator[Finding
     reads = [op for op in unique(known) if op.name not in looked][:LATE]
     again = [op for op in own if op.name in writers and op.name not in looked]
     each = list({op.name: op for op in again}.values())
-    batches = [reads, *([op] for op in (each[-1:] if is_costly(ctx) else each))]
+    batches = [batch for batch in (reads, *([op] for op in (each[-1:] if is_costly(ctx) else each))) if batch]
     looked |= {op.name for batch in batches for op in batch}
     every = plays(ctx, task)
-    probes = [Probe((reset(task), *play.ops, *batch, score())) for batch in batches if batch for play in every]
-    records = ctx.play_all(probes)
+    records = ctx.play_all([Probe((reset(task), *ops, *batch, score())) for batch in batches for _, ops in every])
     ctx.count_comparisons(len(batches))
-    for number_of, batch in enumerate([batch for batch in batches if batch]):
-        part = records[number_of * len(every) : (number_of + 1) * len(every)]
+    for start, batch in zip(range(0, len(records), len(every)), batches, strict=True):
         for place, op in enumerate(batch):
-            rows = [
-                PlayedCall(play, paid, answered(record.seen[at]))
-                for play, record in zip(every, part, strict=True)
-                if (paid := number(record.at("score"))) is not None
-                and (at := 1 + len(play.ops) + place) < len(record.seen)
-            ]
-            for where in _telling(rows, full):
-                yield _finding_of(ctx, task, op, where=where, full=full, every=[row.play for row in rows])
+            rows: list[PlayedCall] = []
+            for (kind, ops), record in zip(every, records[start : start + len(every)], strict=True):
+                paid, at = number(record.at("score")), 1 + len(ops) + place
+                if paid is not None and at < len(record.seen):
+                    rows.append(PlayedCall(kind, ops, paid >= full - 1e-9, answered(record.seen[at])))
+            for where in _telling(rows):
+                yield _alone(ctx, task, op, where=where, full=full, rows=rows)
 
 
-class PlayedCall(msgspec.Struct, frozen=True):
-    """A play, its score, and what one call behind it answered."""
+class PlayedCall(NamedTuple):
+    """A play, whether it was paid in full, and what one call behind it answered."""
 
-    play: Play
-    paid: float
+    kind: str
+    ops: tuple[Op, ...]
+    is_paid: bool
     shown: dict[str, Any]
 
 
-def _telling(rows: Sequence[PlayedCall], full: float) -> list[str]:
+def _telling(rows: Sequence[PlayedCall]) -> Iterator[str]:
     """Places at which what was read splits as the scores do, damage and all."""
-    found: list[str] = []
-    for where in sorted({where for row in rows if row.play.right for where in row.shown}):
+    for where in sorted({where for row in rows if row.kind == "right" for where in row.shown}):
         there = [row for row in rows if where in row.shown]
-        good = [row.shown[where] for row in there if row.paid >= full - 1e-9]
-        bad = [row.shown[where] for row in there if row.paid < full - 1e-9]
-        damaged = [row for row in there if row.play.damage and row.paid < full - 1e-9]
+        good, bad = ([row.shown[where] for row in there if row.is_paid is paid] for paid in (True, False))
+        damaged = [row for row in there if row.kind == "damage" and not row.is_paid]
         if good and len(bad) >= 3 and len(damaged) >= 2 and _splits(good, bad):
-            found.append(where)
-    return found
+            yield where
 
 
-def _finding_of(
-    ctx: AuditContext, task: str, op: Op, *, where: str, full: float, every: Sequence[Play]
+def _alone(
+    ctx: AuditContext, task: str, op: Op, *, where: str, full: float, rows: Sequence[PlayedCall]
 ) -> Finding | None:
-    """A finding: each play once, the call alone behind it, and the score before and after."""
-    read = msgspec.structs.replace(op, mark="read")
-    probes = [Probe((reset(task), *play.ops, read, score())) for play in every]
-    data = {"place": where, "full": full}
-    records = ctx.play_all(probes)
+    """A finding: a few plays of each kind, the call alone behind it, and the score."""
+    probes = [Probe((reset(task), *row.ops, op.marked("read"), score())) for row in rows]
+    left = {"right": 1, "part": 2, "damage": 2}
     kept: list[Probe] = []
-    counts = {"right": 0, "part": 0, "damage": 0}
-    for play, probe, record in zip(every, probes, records, strict=True):
+    for row, probe, record in zip(rows, probes, ctx.play_all(probes), strict=True):
         paid = number(record.at("score"))
-        kind = "right" if play.right else "damage" if play.damage else "part"
-        is_of_use = paid is not None and (play.right or paid < full - 1e-9)
-        if is_of_use and where in answered(record.at("read")) and counts[kind] < (1 if kind == "right" else 2):
-            counts[kind] += 1
+        is_of_use = paid is not None and (row.kind == "right" or paid < full - 1e-9)
+        if is_of_use and where in answered(record.at("read")) and left[row.kind]:
+            left[row.kind] -= 1
             kept.append(probe)
-    if not counts["right"]:
-        return None
-    return _finding(ctx, op.name, where, probes=kept, data=data)
+    return None if left["right"] else _finding(ctx, op.name, where, probes=kept, data={"place": where, "full": full})
 
 
 def _finding(
@@ -230,9 +207,9 @@ def submitted(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     full, oracle = ctx.solution_score(task), ctx.oracle(task) or ()
     if not full or not oracle or oracle[-1].do != "call":
         return
-    *before, last = (msgspec.structs.replace(op, mark="") for op in oracle)
+    *before, last = map(bare, oracle)
     ends = [ops[-1] for text in ctx.sample_tasks(8) if (ops := ctx.oracle(text))]
-    wrong = unique([msgspec.structs.replace(op, mark="read") for op in ends if op.name == last.name])
+    wrong = unique([op.marked("read") for op in ends if op.name == last.name])
     wrong = [op for op in wrong if op.value != last.value][:4]
     if len(wrong) < 3:
         return

@@ -8,14 +8,14 @@ pause does so however fast they are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe
 
 from ._same_scripts import op_label
-from ._same_splits import UNLIKE, Split, pair, split
+from ._same_splits import Split, differing, pair, split
 
 TEACHES = "behavior that fails in the next episode: the same actions have other results"
 MAX_FINDINGS = 2
@@ -37,12 +37,7 @@ class ReportedDifferences:
         return bool(self._reported)
 
     def wants(self, key: str, *, patient: bool = False) -> bool:
-        """True if a difference is worth proving.
-
-        Args:
-            key: Identifies the difference, such as `Split.key`.
-            patient: True if it was seen after a pause, which is not an accident.
-        """
+        """True if a difference is worth proving; one that was seen after a pause (`patient`) is not an accident."""
         if len(self._reported) >= MAX_FINDINGS or key in self._reported:
             return False
         return patient or (self._accidents[key] < TRIES and self._accidents.total() < TRIES_IN_ALL)
@@ -61,23 +56,25 @@ def first_unlike(
     task: str,
     own_ops: Sequence[Op],
     *,
-    ways: Sequence[tuple[str, tuple[Op, ...]]],
+    ways: Iterable[tuple[str, tuple[Op, ...]]],
     found: ReportedDifferences,
 ) -> Iterator[Finding | None]:
     """Yields findings for the surroundings that change a script."""
-    clean, *records = ctx.play_all([Probe(tuple(own_ops)), *(Probe(ops) for _, ops in ways)])
-    for (after, ops), record in zip(ways, records, strict=True):
+    every = list(ways)
+    clean, *records = ctx.play_all([Probe(tuple(own_ops)), *(Probe(ops) for _, ops in every)])
+    for (after, ops), record in zip(every, records, strict=True):
         ctx.count_comparisons()
-        apart = split(clean, record, [op.mark for op in own_ops], volatile=ctx.volatile)
-        if apart is not None and found.wants(apart.key, patient=PAUSE in ops):
-            yield found.tried(apart.key, leak(ctx, task, ops, apart=apart, after=after))
+        gap = split(clean, record, [op.mark for op in own_ops], volatile=ctx.volatile)
+        if gap is not None and found.wants(gap.key, patient=PAUSE in ops):
+            yield found.tried(gap.key, _leak(ctx, task, ops, gap=gap, after=after))
 
 
-def leak(ctx: AuditContext, task: str, ops: Sequence[Op], *, apart: Split, after: str) -> Finding | None:
+def _leak(ctx: AuditContext, task: str, ops: Sequence[Op], *, gap: Split, after: str) -> Finding | None:
     """The finding that a marked op sees something else among these ops than in the script alone; None by accident."""
     best: Finding | None = None
-    for probes, moment in _proofs(ctx, ops, apart.op.mark):
-        finding = _other_one(ctx, task, probes, apart=apart, after=f"{moment}{after}")
+    for probes, moment in _proofs(ctx, ops, gap.op.mark):
+        title = f"{what(gap)} is another one {moment}{after}"
+        finding = differing(ctx, title, probes, gap, tasks=(task,), teaches=TEACHES)
         if finding is not None and finding.confidence == "proven":
             return finding
         best = best or finding
@@ -90,18 +87,18 @@ def _proofs(ctx: AuditContext, ops: Sequence[Op], target: str) -> Iterator[tuple
     probes = pair(ctx, ops, target, keep=keep)
     if probes is None:
         return
-    if PAUSE in probes[0].ops:
+    least = probes[0].ops
+    if PAUSE in least:
         yield probes, "a moment "
         return
-    calm = _calm(probes[0].ops)
-    is_short = len(calm) > len(probes[0].ops)
-    if is_short:
+    calm = _calm(least)
+    if len(calm) > len(least):
         yield probes, ""
     # What the script did before may only have let time pass, and chance decides how much.
     paused = pair(ctx, calm, target, keep=keep)
     if paused is not None:
         yield paused, "a moment "
-    if not is_short:
+    if len(calm) <= len(least):
         yield probes, ""
 
 
@@ -113,21 +110,7 @@ def _calm(ops: Sequence[Op]) -> tuple[Op, ...]:
     return (*kept, PAUSE, last)
 
 
-def _other_one(ctx: AuditContext, task: str, probes: Sequence[Probe], *, apart: Split, after: str) -> Finding | None:
-    return ctx.finding(
-        f"{what(apart)} is another one {after}",
-        *probes,
-        relation=UNLIKE,
-        marks=(apart.op.mark,),
-        minimise=0,
-        tasks=(task,),
-        expected=apart.expected,
-        observed=apart.observed,
-        teaches=TEACHES,
-    )
-
-
-def what(apart: Split) -> str:
+def what(gap: Split) -> str:
     """Returns a description of a difference: "get_order: lines[0].price"."""
-    where = f"{op_label(apart.op)}: {apart.path}" if apart.path else f"what {op_label(apart.op)} gives"
-    return f"the order in {where}" if apart.kind == "order" else where
+    where = f"{op_label(gap.op)}: {gap.path}" if gap.path else f"what {op_label(gap.op)} gives"
+    return f"the order in {where}" if gap.kind == "order" else where

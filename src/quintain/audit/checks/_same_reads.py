@@ -1,151 +1,18 @@
-"""Writes and the reads that may show them: which calls, with which arguments, in which order."""
+"""Claims about reads around a write: old, late, of another order, or of another call."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import msgspec
-
-from quintain.audit.facts.data import is_dict, is_list
-from quintain.audit.facts.discovery import KnownCall
-from quintain.audit.facts.generate import fits
-from quintain.audit.kernel.adapter import ToolSpec
-from quintain.audit.kernel.context import AuditContext
+from quintain.audit.facts.data import is_dict
 from quintain.audit.kernel.finding import Evidence
-from quintain.audit.kernel.probe import Op, OpResult, Record, call, reset, state
+from quintain.audit.kernel.probe import Op, OpResult, Record
 from quintain.audit.kernel.registry import relation
 
-from ._same_scripts import bare, seems_to_read
-from ._same_splits import apart, read, steady
+from ._same_splits import apart, seen, steady
 
-HERE = "quintain.audit.checks._same_reads:"
+HERE = f"{__name__}:"
 """Module prefix of the relations below."""
-PER_TOOL = 3
-"""Calls of one reader after one write."""
-_QUERY = re.compile(r"(^|_)(q|query|text|search|term|keyword|keywords|phrase|filter|name)$")
-
-
-class Pair(msgspec.Struct, frozen=True):
-    """A write, what comes before it, and the reads around it."""
-
-    task: str
-    before: tuple[Op, ...]
-    write: Op
-    reads: tuple[Op, ...]
-
-
-def writes(ctx: AuditContext, most: int, *, each: int = 2) -> list[KnownCall]:
-    """Calls that write, of each tool a few: those that changed the state, and those of tools that do not read."""
-    found: dict[str, list[KnownCall]] = {}
-    for known_call in ctx.discovery.calls:
-        if seems_to_read(ctx, known_call.op.name):
-            continue
-        of_tool = found.setdefault(known_call.op.name, [])
-        if len(of_tool) < each:
-            of_tool.append(known_call)
-    rows = [of_tool[place : place + 1] for place in range(each) for of_tool in found.values()]
-    return [base_call for row in rows for base_call in row][:most]
-
-
-def around(ctx: AuditContext, write: KnownCall, most: int) -> Pair:
-    """Returns the reads that may show a write: known ones, and those with arguments from the write."""
-    found: dict[str, Op] = {}
-    for op in _interleaved(ctx, write, _rows(ctx, write)):
-        found.setdefault(f"{op.name} {op.value!r}", op)
-    return Pair(write.task, tuple(map(bare, write.before)), bare(write.op), tuple(found.values())[:most])
-
-
-def _rows(ctx: AuditContext, write: KnownCall) -> list[dict[str, Any]]:
-    """Rows of the world that a write changes, as they are in the beginning."""
-    places = dict.fromkeys(tuple(path.split("/")[:2]) for path in write.changed or () if path.count("/") > 1)
-    world = ctx.once(("start", write.task), lambda own: _start(own, write.task)) if places else None
-    tables = world if is_dict(world) else {}
-    return [row for name, key in places if (row := _row(tables.get(name), key)) is not None]
-
-
-def _start(ctx: AuditContext, task: str) -> Any:
-    return ctx.play(reset(task), state(mark="state")).at("state").value
-
-
-def _row(table: Any, key: str) -> dict[str, Any] | None:
-    """The row of a table under this key, or that has it in one of its fields."""
-    if is_dict(table):
-        return item if is_dict(item := table.get(key)) else None
-    rows = [element for element in table if is_dict(element)] if is_list(table) else []
-    return next((row for row in rows if key in map(str, row.values())), None)
-
-
-def _interleaved(ctx: AuditContext, write: KnownCall, touched: Sequence[dict[str, Any]]) -> Iterator[Op]:
-    """Reader after reader, each with its best arguments first, then each with the next."""
-    tools = [tool for tool in ctx.about.tools if seems_to_read(ctx, tool.name) and tool.name != write.op.name]
-    rows = [list(_calls(ctx, tool, write, rows=touched)) for tool in tools]
-    for place in range(PER_TOOL):
-        for row in rows:
-            yield from row[place : place + 1]
-
-
-def _calls(ctx: AuditContext, tool: ToolSpec, write: KnownCall, *, rows: Sequence[dict[str, Any]]) -> Iterator[Op]:
-    """Arguments that name what was written, or are of a row that it changed; then those known to work."""
-    given = names(write)
-    near = {name: value for name in tool.properties if (value := _value_for(tool, name, given)) is not None}
-    known = sorted(ctx.discovery.of(tool.name), key=lambda known_call: known_call.task != write.task)
-    base: dict[str, Any] = known[0].op.value if known else {}
-    wanted = {**{name: value for name, value in base.items() if name in tool.required}, **near}
-    if near and all(name in wanted for name in tool.required):
-        yield call(tool.name, wanted)
-    if not tool.required:
-        yield call(tool.name, {})
-    if not near.keys() >= set(tool.required):
-        filled = [{name: _of_row(tool, name, row) for name in tool.required} for row in rows]
-        yield from [call(tool.name, item) for item in filled if None not in item.values()][:1]
-    yield from (bare(base_call.op) for base_call in known)
-
-
-def _of_row(tool: ToolSpec, name: str, row: dict[str, Any]) -> Any:
-    """A row's field of a parameter's name; or the choice with which a field begins, as a moment does with its day."""
-    schema = tool.properties[name]
-    if name in row and fits(row[name], schema, tool.parameters):
-        return row[name]
-    choices = [option for option in schema.get("enum") or () if isinstance(option, str) and len(option) > 3]
-    return next((choice for choice in choices if any(str(value).startswith(choice) for value in row.values())), None)
-
-
-def names(write: KnownCall) -> dict[str, Any]:
-    """Scalars that the write says or is answered, by the field's name."""
-    found: dict[str, Any] = {}
-
-    def take(value: Any, name: str) -> None:
-        if is_dict(value):
-            for key, item in value.items():
-                take(item, key)
-        elif is_list(value):
-            for element in value[:3]:
-                take(element, name)
-        elif isinstance(value, str | int) and not isinstance(value, bool):
-            found.setdefault(name, value)
-
-    take(write.op.value, "")
-    take(read(write.seen.value), "")
-    return found
-
-
-def _value_for(tool: ToolSpec, name: str, given: dict[str, Any]) -> Any:
-    """Returns a value for a parameter from the data of a write."""
-    schema = tool.properties[name]
-    if _QUERY.search(name.lower()):
-        texts = [value for key, value in given.items() if isinstance(value, str) and not key.endswith("id")]
-        words = [word for text in texts for word in text.split() if len(word) > 3]
-        return given.get(name) or next(iter(words), None)
-    tail = name.rpartition("_")[2]
-    for key in (name, *(["id"] if tail == "id" else []), *(text for text in given if text.endswith(f"_{tail}"))):
-        if key in given and fits(given[key], schema, tool.parameters):
-            return given[key]
-    return None
-
-
-# --- relations ---
 
 
 @relation
@@ -223,8 +90,3 @@ def tells(op: Op, answer: OpResult) -> bool:
     """True if an op answers, or refuses because of its arguments; an ended episode refuses everything."""
     words = [str(argument) for argument in op.value.values() if argument not in ("", None)] if is_dict(op.value) else []
     return not answer.is_error or any(word in f"{answer.value} {answer.raised}" for word in words)
-
-
-def seen(result: OpResult) -> bool:
-    """True if an op ran to an end and was available."""
-    return result.how not in ("hung", "absent")

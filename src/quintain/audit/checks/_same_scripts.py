@@ -7,19 +7,23 @@ and the score. Surrounding ops are not marked, so "the same script alone" is the
 from __future__ import annotations
 
 import functools
+import itertools
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
-from quintain.audit.facts.generate import valid
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.generate import fits, valid
+from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import NotChecked
 from quintain.audit.kernel.clock_skew import shim
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.probe import Op, ProcessContext, answer, call, reset
 
+T = TypeVar("T")
 READS = 6
 """Reads that a script makes before and after its writes."""
 TOURED = 40
@@ -141,6 +145,37 @@ def broad(ctx: AuditContext) -> tuple[Op, ...]:
         kept = {key: value for key, value in base.items() if key in tool.required}
         found += [call(tool.name, kept | {keys[0]: part}) for part in ("a", "e", "an", "er")]
     return tuple(found[: 4 * TOURED])
+
+
+def in_turn(items: Iterable[T], name: Callable[[T], str], each: int | None = None) -> list[T]:
+    """Returns the first item of each name, then the second of each, and so on, at most `each` of a name."""
+    by_name: dict[str, list[T]] = {}
+    for item in items:
+        by_name.setdefault(name(item), []).append(item)
+    turns = itertools.zip_longest(*(some[:each] for some in by_name.values()))
+    return [item for turn in turns for item in turn if item is not None]
+
+
+def other_values(ctx: AuditContext, tool: ToolSpec, name: str, value: Any) -> Iterator[Any]:
+    """Yields other values of an argument that its schema allows: of its choices, near it, or seen under its name."""
+    schema: Any = tool.properties.get(name)
+    if not is_dict(schema):
+        return
+    seen = [candidate for candidate in ctx.discovery.values.of(name) if isinstance(candidate, str)]
+    found: list[Any] = [*seen[:12], *seen[-1:], f"{value}x"] if isinstance(value, str) or not value else []
+    if schema.get("enum") or isinstance(value, bool) or schema.get("type") == "boolean":
+        found = list(schema.get("enum") or (True, False))
+    elif is_number(value) or schema.get("type") in ("integer", "number"):
+        near = [value - 1, value + 1, value * 2, value // 2] if is_number(value) else []
+        found = [*near, *(schema[end] for end in ("minimum", "maximum") if is_number(schema.get(end))), 1, 2, 3, 0, 10]
+    elif is_list(value):
+        found = [value[:-1]]
+    elif name.lower() in SEARCHED:
+        words = [word for text in ctx.discovery.values.strings() for word in text.split() if len(word) > 3]
+        found = ["a", "e", *words[:: max(1, len(words) // 3)][:3], *found]
+    for candidate in found:
+        if (candidate != value or type(candidate) is not type(value)) and fits(candidate, schema, tool.parameters):
+            yield candidate
 
 
 def marked(ops: Sequence[Op], *, on: str = "a", tag: str = "step ") -> tuple[Op, ...]:

@@ -11,11 +11,11 @@ import msgspec
 from quintain import codec
 from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.finding import Evidence
+from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import HOME, Op, OpResult, Probe, ProcessContext, Record, masked, same
 from quintain.audit.kernel.registry import relation
 
-from ._same_scripts import alone, op_label
+from ._same_scripts import alone, misses_locale, op_label, parts
 
 UNLIKE = "quintain.audit.checks._same_splits:unlike"
 TRIALS = 60
@@ -54,16 +54,6 @@ def unlike(records: Sequence[Record], evidence: Evidence) -> bool:
     )
 
 
-@relation
-def unlike_within(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Two marks of the first probe came to see something, and not the same; in the others they are the same."""
-    left, right = evidence.marks
-    first, *clean = records
-    return apart(first.at(left), first.at(right), evidence.volatile) and not any(
-        apart(record.at(left), record.at(right), evidence.volatile) for record in clean
-    )
-
-
 def steady(records: Sequence[Record], mark: str, volatile: Sequence[str]) -> bool:
     """Equal probes have seen the same at a mark: what differs from them does not differ by chance."""
     return not any(apart(records[0].at(mark), record.at(mark), volatile) for record in records[1:])
@@ -71,15 +61,12 @@ def steady(records: Sequence[Record], mark: str, volatile: Sequence[str]) -> boo
 
 def apart(first: OpResult, second: OpResult, volatile: Sequence[str]) -> bool:
     """Both were seen, and they are not the same."""
-    return _seen(first) and _seen(second) and not same(_masked(first, volatile), _masked(second, volatile))
+    return seen(first) and seen(second) and not same(first, second, volatile)
 
 
-def _masked(seen: OpResult, volatile: Sequence[str]) -> OpResult:
-    return msgspec.structs.replace(seen, value=masked(seen.value, volatile))
-
-
-def _seen(seen: OpResult) -> bool:
-    return seen.how not in ("hung", "absent")
+def seen(result: OpResult) -> bool:
+    """True if an op ran to an end and was available."""
+    return result.how not in ("hung", "absent")
 
 
 def split(first: Record, second: Record, marks: Sequence[str], *, volatile: Sequence[str] = ()) -> Split | None:
@@ -95,7 +82,7 @@ def split(first: Record, second: Record, marks: Sequence[str], *, volatile: Sequ
 def _apart(op: Op, first: OpResult, second: OpResult, *, volatile: Sequence[str]) -> Split:
     if first.how != second.how:
         return Split(op, "", first.raised or first.value, second.raised or second.value, "error")
-    left, right = (read(masked(seen.value if seen.fine else seen.raised, volatile)) for seen in (first, second))
+    left, right = (read(masked(each.value if each.fine else each.raised, volatile)) for each in (first, second))
     path, here, there = _differ(left, right, "")
     if codec.dumps(_sorted(left), repr) == codec.dumps(_sorted(right), repr):
         return Split(op, path, here, there, "order")
@@ -168,12 +155,10 @@ def fewest(
 
 
 def _stays(ops: Sequence[Op], place: int, keep: Sequence[str]) -> bool:
-    """True if an op must stay: a reset does if it starts any later op of its session."""
+    """True if an op is to be kept, or is a reset that starts a later op of its session."""
     op = ops[place]
-    if op.mark in keep:
-        return True
     following = next((step for step in ops[place + 1 :] if step.on == op.on), None)
-    return op.do == "reset" and following is not None and following.do != "reset"
+    return op.mark in keep or (op.do == "reset" and following is not None and following.do != "reset")
 
 
 def through(ops: Sequence[Op], target: str) -> tuple[Op, ...]:
@@ -193,13 +178,11 @@ def pair(
     def probes(candidate: tuple[Op, ...]) -> tuple[Probe, Probe]:
         return Probe(candidate, context), Probe(alone(candidate))
 
-    evidence = Evidence(UNLIKE, (target,), None, ctx.volatile)
-    whole = through(ops, target)
+    evidence, whole = Evidence(UNLIKE, (target,), None, ctx.volatile), through(ops, target)
     first, clean = probes(whole)
     if not ctx.holds((first, clean, clean), evidence):  # Alone it varies, too, or it was an accident.
         return None
-    some = fewest(ctx, whole, (target, *keep), holds=lambda some: ctx.holds(probes(some), evidence))
-    first, clean = probes(some)
+    first, clean = probes(fewest(ctx, whole, (target, *keep), holds=lambda some: ctx.holds(probes(some), evidence)))
     return first, clean, clean
 
 
@@ -218,6 +201,24 @@ def least(
 
     whole = tuple(ops)
     return probes(fewest(ctx, whole, keep, holds=holds)) if holds(whole) else None
+
+
+def differing(ctx: AuditContext, title: str, probes: Sequence[Probe], gap: Split, **fields: Any) -> Finding | None:
+    """Returns a finding for a result of the first probe that differs from that of the others."""
+    given: dict[str, Any] = {"minimise": 0, "expected": gap.expected, "observed": gap.observed} | fields
+    return ctx.finding(title, *probes, relation=UNLIKE, marks=(gap.op.mark,), **given)
+
+
+def by_cause(
+    ctx: AuditContext, title: str, script: Sequence[Op], *, gap: Split, context: ProcessContext, **fields: Any
+) -> Finding | None:
+    """Returns a finding for a result that depends on the process, with the one difference that causes it."""
+    if misses_locale(context, gap.expected, gap.observed):
+        return None
+    for words, part in (*parts(context), ("the process", context)):
+        if probes := pair(ctx, script, gap.op.mark, context=part):
+            return differing(ctx, f"{title} depends on {words}", probes, gap, **fields)
+    return None
 
 
 def wavers(ctx: AuditContext, ops: Sequence[Op], target: str) -> bool:

@@ -1,102 +1,64 @@
-"""Checks walks of writes with reads between them: each read must not depend on earlier reads.
+"""Walks of writes with reads between them: each read must not depend on earlier reads.
 
 One session reads everything before the first write and after each; for each step a fresh session makes the same writes
-alone and reads then. What is written is whatever the oracles and the survey know, of all tools, time that passes and
-moments that are gone back to; what is read is asked of whatever the writes name, change or answer: rows are known by
-the paths that differ in the state, not only by the arguments of the write.
+alone and reads then. What is read is asked of whatever the writes name, change or answer: rows are known by the paths
+that differ in the state, not only by the arguments of the write.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-import msgspec
-
-from quintain.audit.facts.data import changes, is_dict, is_list
+from quintain.audit.facts.data import is_dict, is_list
 from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import NotChecked
 from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.finding import Finding
-from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, call, reset, same
-from quintain.audit.kernel.registry import probe_function
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, state
 
-from . import _same_cache as cache
-from ._same_reads import Pair, tells
-from ._same_scripts import SEARCHED, bare, doing, marked, seems_to_read, state_op
-from ._same_splits import apart, read
+from ._same_reads import HERE, tells
+from ._same_scripts import SEARCHED, alone, bare, doing, in_turn, marked, seems_to_read, state_op
+from ._same_splits import apart, least, read
 
-HERE = f"{__name__}:"
-STEPS, READS, EACH = 9, 26, 5
-"""Writes of a walk; reads after each; of one tool at first."""
-TRIED = 160
-"""Reads that are tried, to see which work."""
+TEACHES = "to distrust reads after its own writes, or to repeat writes"
+STEPS, READS, TRIED = 9, 26, 160
+"""Writes of a walk; reads after each; reads that are tried, to see which work."""
+WRITES, EACH = 20, 16
+"""Writes that are looked at one by one, and reads around each."""
+CALLS = 120
+"""Calls of an episode, where no budget is declared."""
 ADVANCED = (90, 7200)
 """Seconds that pass between writes, where they can."""
-_SHAPE = re.compile(r"\d+")
+OLD, WRITE, NEW = "old", "step write", "step new"
+_DIGITS = re.compile(r"\d+")
 
 
-class Walk(msgspec.Struct, frozen=True):
-    """Parameters of a walk.
-
-    Attributes:
-        tools: The reading tools, each with arguments that work, where such are known.
-        values: Seen values by parameter name.
-        sees: True if the state is visible.
-        reads: Number of reads after each step.
-    """
+class Walk(NamedTuple):
+    """A task, what is done before anything is read, the writes, and the reads around each of them."""
 
     task: str
+    before: tuple[Op, ...]
     steps: tuple[Op, ...]
-    tools: tuple[tuple[ToolSpec, dict[str, Any]], ...]
-    values: dict[str, list[Any]]
-    sees: bool
-    volatile: tuple[str, ...] = ()
-    reads: int = READS
-
-
-class OldRead(msgspec.Struct, frozen=True):
-    """A read that did not show a step: after `step` writes it gives what it gave before the last of them."""
-
-    step: int
-    read: Op
-
-
-class WalkResult(msgspec.Struct, frozen=True):
-    """Result of a walk.
-
-    Attributes:
-        stale, older: Reads that wrongly repeat their previous result, or an older result or a part of one.
-        looked: Number of comparisons.
-        ended: True if the episode does not allow that many calls.
-    """
-
-    stale: tuple[OldRead, ...]
-    older: tuple[OldRead, ...]
     reads: tuple[Op, ...]
-    looked: int
-    ended: bool = False
+
+    @property
+    def start(self) -> tuple[Op, ...]:
+        return marked((reset(self.task), *self.before))
+
+    def until(self, step: int) -> Walk:
+        """The walk whose only step is the one with this number, from 1."""
+        return Walk(self.task, (*self.before, *self.steps[: step - 1]), self.steps[step - 1 : step], self.reads)
 
 
-def walks(ctx: AuditContext, most: int) -> list[Walk]:
-    """Returns walks of `most` tasks, of different kinds where oracles tell kinds apart.
+class OldRead(NamedTuple):
+    """A read that does not show the step of a walk; `is_old`: it gives what it gave before the step."""
 
-    Raises:
-        NotChecked: No known call writes, or none reads.
-    """
-    readers = [tool for tool in ctx.about.tools if seems_to_read(ctx, tool.name)]
-    bases = [(tool, _base(ctx, tool)) for tool in readers]
-    found = [
-        Walk(task, steps, tuple(bases), _values(ctx, readers), "state" in ctx.offers, ctx.volatile)
-        for task in kinds(ctx, most)
-        if (steps := tuple(_steps(ctx, task)))
-    ]
-    if not found or not readers:
-        raise NotChecked("no call is known to write, or none to read")
-    return found
+    walk: Walk
+    read: Op
+    is_old: bool
 
 
 def kinds(ctx: AuditContext, most: int) -> list[str]:
@@ -107,24 +69,49 @@ def kinds(ctx: AuditContext, most: int) -> list[str]:
     return list(known.values())[:most]
 
 
-def _base(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
-    known = ctx.discovery.of(tool.name)
-    return dict(known[0].op.value) if known else {}
+# --- which writes ---
 
 
-def _values(ctx: AuditContext, tools: Sequence[ToolSpec]) -> dict[str, list[Any]]:
-    names = {name for tool in tools for name in tool.properties}
-    return {name: ctx.discovery.values.of(name)[:8] for name in sorted(names)}
+def single(ctx: AuditContext, most: int = WRITES, each: int = EACH, *, then: tuple[Op, ...] = ()) -> list[Walk]:
+    """Walks of one write, a few of each tool; reads before it are left out where it works without them.
+
+    Reads are chosen by what the write, followed by `then`, changes.
+
+    Raises:
+        NotChecked: Nothing is known to write, or nothing to read.
+    """
+    acts = [known_call for known_call in ctx.discovery.calls if not seems_to_read(ctx, known_call.op.name)]
+    found: list[Walk] = []
+    for act in in_turn(acts, lambda known_call: known_call.op.name, each=2)[:most]:
+        whole = tuple(map(bare, act.before))
+        short = tuple(op for op in whole if not seems_to_read(ctx, op.name))
+        write = bare(act.op)
+        is_short = short == whole or not ctx.play(reset(act.task), *short, write.marked(WRITE)).at(WRITE).is_error
+        before = short if is_short else whole
+        reads = tuple(reads_about(ctx, act.task, before, (write,), tries=4 * EACH, then=then))[:each]
+        found.append(Walk(act.task, before, (write,), reads))
+    return _not_empty(found)
+
+
+def walks(ctx: AuditContext, most: int) -> list[Walk]:
+    """Walks of `most` tasks, of different kinds where oracles tell kinds apart; raises NotChecked like `single`."""
+    steps = {task: tuple(_steps(ctx, task)) for task in kinds(ctx, most)}
+    found = [Walk(task, (), acts, tuple(reads_about(ctx, task, (), acts))[:READS]) for task, acts in steps.items()]
+    return _not_empty([walk for walk in found if walk.steps])
+
+
+def _not_empty(found: list[Walk]) -> list[Walk]:
+    if not any(walk.reads for walk in found):
+        raise NotChecked("no pair of a call that writes and a call that reads is known")
+    return [walk for walk in found if walk.reads]
 
 
 def _steps(ctx: AuditContext, task: str) -> Iterator[Op]:
     """The oracle's writes and others that are known there, each tool once before any twice; time between them."""
     acts = [bare(op) for op in doing(ctx, task) if op.do == "call" and not seems_to_read(ctx, op.name)]
-    known = [
-        bare(known_call.op) for known_call in ctx.discovery.calls if known_call.task == task and not known_call.before
-    ]
-    more = [op for op in known if not seems_to_read(ctx, op.name)]
-    again = [step for op in acts for step in _moved_on(ctx, task, op)]
+    known = [known_call.op for known_call in ctx.discovery.calls if known_call.task == task and not known_call.before]
+    more = [bare(op) for op in known if not seems_to_read(ctx, op.name)]
+    again = [step for op in acts for step in _moved_on(ctx, op)]
     distinct = list({f"{op.name} {op.value!r}": op for op in (*acts, *more[:STEPS], *again)}.values())
     for place, op in enumerate(distinct[:STEPS]):
         yield op
@@ -132,165 +119,73 @@ def _steps(ctx: AuditContext, task: str) -> Iterator[Op]:
             yield Op("advance", value=ADVANCED[place])
 
 
-def _moved_on(ctx: AuditContext, task: str, op: Op) -> Iterator[Op]:
-    """Yields the same write once more, on another of the rows next to the one that its last argument names.
+def _moved_on(ctx: AuditContext, op: Op) -> Iterator[Op]:
+    """Yields the same write on the row after the one that its last argument names.
 
     The row that is left must show the move as much as the row that is reached.
     """
     for name, value in reversed(op.value.items()):
         if isinstance(value, str | int) and not isinstance(value, bool):
-            older_reads = _beside(ctx, task, value)
-            yield from [call(op.name, {**op.value, name: older_reads})] if older_reads is not None else []
+            names = [candidate for candidate in ctx.discovery.values.of(name) if form(candidate) == form(value)]
+            if value in names and len(names) > 1:
+                yield call(op.name, {**op.value, name: names[(names.index(value) + 1) % len(names)]})
             return
 
 
-def _beside(ctx: AuditContext, task: str, value: Any) -> Any:
-    """Returns the name of the row after the one that a value names, in a list read before."""
-    for known_call in ctx.discovery.calls:
-        for rows in lists(read(known_call.seen.value)) if known_call.task == task else ():
-            keys = [key for row in rows for key, cell in row.items() if cell == value and type(cell) is type(value)]
-            names = [row[keys[0]] for row in rows if keys and keys[0] in row]
-            if keys and len(names) > 1 and len(set(map(repr, names))) == len(names):
-                return names[(names.index(value) + 1) % len(names)]
-    return None
+# --- which reads ---
 
 
-def lists(value: Any) -> Iterator[list[dict[str, Any]]]:
-    """Every list of rows in plain data."""
-    if is_dict(value):
-        for item in value.values():
-            yield from lists(item)
-    elif is_list(value):
-        rows = [element for element in value if is_dict(element)]
-        if rows:
-            yield rows
-        for element in value:
-            yield from lists(element)
+def reads_about(
+    ctx: AuditContext,
+    task: str,
+    before: Sequence[Op],
+    steps: Sequence[Op],
+    *,
+    tries: int = TRIED,
+    then: Sequence[Op] = (),
+) -> list[Op]:
+    """Reads of whatever the steps touch: those that work before or after them; the ones that change come first."""
+    sees = [state(mark="state"), Op("changes", mark="changes")] if "state" in ctx.offers else []
+    record = ctx.play(reset(task), *sees[:1], *before, *steps, *sees[1:])
+    rows = list(_rows(record, steps))
+    hot = list(dict.fromkeys(item for row in rows for item in scalars(row)))
+    columns = [list(_asked(ctx, tool, hot, rows)) for tool in ctx.about.tools if seems_to_read(ctx, tool.name)]
+    tried = [op for column in columns for op in column[: max(3, tries // max(1, len(columns)))]]
+    tried = in_turn(tried, lambda op: op.name)[: max(4, _calls(ctx) - len(before) - len(steps))]
+    probes = [Probe((reset(task), *before, *some, *marked(tried))) for some in ((), (*steps, *then))]
+    soon, later = ctx.play_all(probes)
+    changed: list[Op] = []
+    others: list[Op] = []
+    for place, op in enumerate(tried):
+        left, right = (each.at(f"step {place}") for each in (soon, later))
+        if not (left.is_error and right.is_error):
+            (changed if apart(left, right, ctx.volatile) and not right.is_error else others).append(op)
+    return [*in_turn(changed, lambda op: op.name), *in_turn(others, lambda op: op.name)]
 
 
-# --- the proof ---
+def _calls(ctx: AuditContext) -> int:
+    return int(ctx.attribute("budget", 0)) or CALLS
 
 
-def walked(ctx: AuditContext, asked: Walk) -> WalkResult | None:
-    """Returns the result of a walk, or None if it did not end."""
-    ops = (reset(asked.task, on="warm"), ask(f"{HERE}walk", msgspec.to_builtins(asked), mark="walk"))
-    value = ctx.play(*ops).at("walk")
-    return msgspec.convert(value.value, WalkResult) if value.fine else None
+def _rows(record: Record, steps: Sequence[Op]) -> Iterator[Any]:
+    """What the writes are given and answer, the old and new values of what they change, and its rows before."""
+    for op, seen in zip(record.ops, record.seen, strict=False):
+        if op in steps:
+            yield from (op.value, read(seen.value))
+    if record.ops[-1].do == "changes" and is_dict(changes := record.at("changes").value):
+        for path, both in changes.items():
+            yield from (*both, path.split("/")[1:])
+        keys = dict.fromkeys(tuple(path.split("/")[:2]) for path in changes if path.count("/") > 1)
+        yield from (_row(record.at("state").value, *key) for key in keys)
 
 
-def shorter(asked: Walk) -> Walk:
-    """The same for episodes that end after a few dozen calls."""
-    return msgspec.structs.replace(asked, steps=asked.steps[:4], reads=4)
-
-
-def shown(ctx: AuditContext, asked: Walk, found: WalkResult, *, old: OldRead) -> Finding | None:
-    """The finding that a read is old: asked once before, or twice, or among all the others."""
-    before, write = asked.steps[: old.step - 1], asked.steps[old.step - 1]
-    start = marked((reset(asked.task), *before))
-    asks = old.read.marked(cache.NEW)
-    without, brought = (
-        record.at(cache.NEW) for record in ctx.play_all([Probe((*start, asks)), Probe((*start, write, asks))])
-    )
-    if not apart(without, brought, ctx.volatile):
-        return None  # It brought nothing: what differs is what the reads before did to the world.
-    last = (old.read.marked(cache.OLD), write.marked(cache.WRITE), old.read.marked(cache.NEW))
-    marks = (cache.OLD, cache.WRITE, cache.NEW)
-    title = f"{old.read.name} does not show what {write.name or 'the passing of time'} brought, if it was read"
-    between = [step for op in start for step in (op, *found.reads)]
-    for ops in ((*start, *last), (*start, old.read, old.read, *last), (*between, *found.reads, *last)):
-        finding = cache.proved(ctx, ops, marks, title=title)
-        if finding is not None:
-            return finding
-    return None
-
-
-def moved(ctx: AuditContext, asked: Walk, found: WalkResult, *, old: OldRead) -> Finding | None:
-    """Returns a finding if a read repeats an older result, even in part, in an equal world."""
-    world = (Op(state_op(ctx), mark="step world"),) if state_op(ctx) else ()
-    pair = Pair(asked.task, asked.steps[: old.step - 1], asked.steps[old.step - 1], found.reads)
-    return cache.is_moved(ctx, pair, found.reads.index(old.read), world=world)
-
-
-# --- inside the subject's process ---
-
-
-@probe_function
-def walk(player: Player, on: str, value: Any) -> Any:
-    """Walk, and compare each read with that of a session which only wrote."""
-    asked = msgspec.convert(value, Walk)
-    reads = _working(player, f"{on} scout", asked)
-    player.do(reset(asked.task, on=on))
-    before = _round(player, on, reads)
-    before = _round(player, on, reads)
-    earlier = [[seen] for seen in before]
-    stale: list[OldRead] = []
-    older_reads: list[OldRead] = []
-    partly: list[OldRead] = []
-    ended = False
-    for step, op in enumerate(asked.steps, 1):
-        result = player.do(op.moved(on))
-        after = _round(player, on, reads)
-        alone = f"{on} {step}"
-        fresh_results = [player.do(call_op.moved(alone)) for call_op in (reset(asked.task), *asked.steps[:step])][-1]
-        if result.is_error and not fresh_results.is_error:
-            ended = True
-            break
-        clean = _round(player, alone, reads)
-        for place, call_op in enumerate(reads):
-            if same(after[place], clean[place], asked.volatile) or not tells(call_op, after[place]):
-                continue
-            is_old = same(after[place], before[place], asked.volatile)
-            was = is_old or any(same(after[place], seen, asked.volatile) for seen in earlier[place])
-            (stale if is_old else older_reads if was else partly).append(OldRead(step, call_op))
-        player.adapters.pop(alone)
-        before = after
-        for place, seen in enumerate(after):
-            earlier[place].append(seen)
-    found = WalkResult(
-        tuple(stale[:20]), tuple([*older_reads, *partly][:20]), tuple(reads), len(reads) * len(asked.steps), ended
-    )
-    return msgspec.to_builtins(found)
-
-
-def _round(player: Player, on: str, reads: Sequence[Op]) -> list[OpResult]:
-    return [player.do(op.moved(on)) for op in reads]
-
-
-def _working(player: Player, on: str, asked: Walk) -> list[Op]:
-    """Reads of whatever the writes touch: those that work before or after them; the ones that changed come first."""
-    player.do(reset(asked.task, on=on))
-    start = player.do(Op("state", on)).value if asked.sees else None
-    answers = [player.do(op.moved(on)) for op in asked.steps]
-    end = player.do(Op("state", on)).value if asked.sees else None
-    hot = list(dict.fromkeys(_hot(asked.steps, answers, changes(start, end) if asked.sees else {})))
-    columns = [list(_asked(tool, base, hot, values=asked.values)) for tool, base in asked.tools]
-    tried = [op for column in columns for op in column[: max(3, TRIED // max(1, len(columns)))]]
-    later = _round(player, on, tried)
-    first = f"{on} first"
-    player.do(reset(asked.task, on=first))
-    soon = _round(player, first, tried)
-    ranked: list[tuple[int, int, Op]] = []
-    counts: dict[tuple[str, bool], int] = {}
-    for op, left, right in zip(tried, soon, later, strict=True):
-        if left.is_error and right.is_error:
-            continue
-        is_same = same(left, right, asked.volatile)
-        rank = counts[op.name, is_same] = counts.get((op.name, is_same), -1) + 1
-        ranked.append((rank + (EACH if is_same and rank else 0), len(ranked), op))
-    for name in (on, first):
-        player.adapters.pop(name)
-    return [op for _, _, op in sorted(ranked, key=lambda row: row[:2])][: asked.reads]
-
-
-def _hot(steps: Iterable[Op], answers: Iterable[OpResult], changed: dict[str, list[Any]]) -> Iterator[Any]:
-    """Scalars that writes name or are answered, and of what they changed: keys of rows, old values and new ones."""
-    for op in steps:
-        yield from scalars(op.value)
-    for seen in answers:
-        yield from scalars(read(seen.value))
-    for path, both in changed.items():
-        yield from path.split("/")[1:]
-        yield from scalars(both)
+def _row(world: Any, name: str, key: str) -> Any:
+    """The row of a table under this key, or that has it in one of its fields."""
+    table = world.get(name) if is_dict(world) else None
+    if is_dict(table):
+        return table.get(key)
+    rows = (row for row in table if is_dict(row)) if is_list(table) else ()
+    return next((row for row in rows if key in map(str, row.values())), None)
 
 
 def scalars(value: Any) -> Iterator[Any]:
@@ -305,33 +200,147 @@ def scalars(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _asked(tool: ToolSpec, base: dict[str, Any], hot: Sequence[Any], *, values: dict[str, list[Any]]) -> Iterator[Op]:
-    """A reader's calls: as known, and with each hot value that looks like what its parameters take."""
-    found: dict[str, Op] = {}
+def _asked(ctx: AuditContext, tool: ToolSpec, hot: Sequence[Any], rows: Sequence[Any]) -> Iterator[Op]:
+    """A reader's calls: as known, about each row, and with each hot value that looks like what its parameters take."""
+    known = [known_call.op.value for known_call in ctx.discovery.of(tool.name)]
+    base: dict[str, Any] = known[0] if known else {}
     required = {name: value for name, value in base.items() if name in tool.required}
-    tried: list[dict[str, Any]] = [base, required] if base or not tool.required else []
+    found: dict[str, Op] = {}
+    columns: list[list[dict[str, Any]]] = [[base, required] if base or not tool.required else []]
+    columns[0] += [{name: _cell(tool, name, row) for name in tool.required} for row in rows if is_dict(row)]
     for name, schema in tool.properties.items():
         if not is_dict(schema):
             continue
-        fitting = [item for item in _fitting(name, hot, [base.get(name), *values.get(name, ())]) if fits(item, schema)]
-        tried += [{**(base if name in base else required), name: item} for item in (*schema.get("enum", ()), *fitting)]
-    for arguments in tried:
-        if all(name in arguments for name in tool.required):
+        fitting = [item for item in _fitting(ctx, name, hot, base.get(name)) if fits(item, schema)]
+        rest = base if name in base else required
+        columns.append([{**rest, name: item} for item in (*schema.get("enum", ()), *fitting)])
+    for arguments in (*columns[0], *known[1:3], *(row for column in columns[1:] for row in column)):
+        if all(arguments.get(name) is not None for name in tool.required):
             found.setdefault(repr(sorted(arguments.items())), call(tool.name, arguments))
     yield from found.values()
 
 
-def _fitting(name: str, hot: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+def _cell(tool: ToolSpec, name: str, row: dict[str, Any]) -> Any:
+    """A row's field of a parameter's name; or the choice with which a field begins, as a moment does with its day."""
+    schema: Any = tool.properties[name]
+    if name in row and fits(row[name], schema, tool.parameters):
+        return row[name]
+    choices = [option for option in schema.get("enum") or () if isinstance(option, str) and len(option) > 3]
+    return next((choice for choice in choices if any(str(value).startswith(choice) for value in row.values())), None)
+
+
+def _fitting(ctx: AuditContext, name: str, hot: Sequence[Any], value: Any) -> list[Any]:
     """Returns the hot values of the form of a known one; words for a search parameter."""
     if name.lower() in SEARCHED:
         words = [word for item in hot if isinstance(item, str) for word in (item, *item.split())]
         return ["a", *dict.fromkeys(word for word in words if len(word) > 2)][:12]
-    forms = {form(item) for item in like if item is not None}
-    return [item for item in hot if form(item) in forms] or [item for item in hot if isinstance(item, str)][:12]
+    like = [item for item in (value, *ctx.discovery.values.of(name)[:8]) if item is not None]
+    forms = {form(item) for item in like}
+    same_form = [item for item in hot if form(item) in forms]
+    return same_form or [item for item in hot if isinstance(item, str)][:12]
 
 
 def form(value: Any) -> str:
     """The type of a value; of a text with digits also what stands around them."""
     if isinstance(value, str):
-        return f"text {_SHAPE.sub('0', value)}" if any(letter.isdigit() for letter in value) else "text"
+        return f"text {_DIGITS.sub('0', value)}" if any(letter.isdigit() for letter in value) else "text"
     return type(value).__name__
+
+
+# --- the walk ---
+
+
+def parts(ctx: AuditContext, walk: Walk) -> list[Walk]:
+    """The walk with so few reads each time that an episode bears them."""
+    size = max(1, (_calls(ctx) - len(walk.before) - 1) // 3)
+    return [walk._replace(reads=walk.reads[at : at + size]) for at in range(0, len(walk.reads), size)]
+
+
+def walked(ctx: AuditContext, walk: Walk) -> list[OldRead] | None:
+    """Reads that depend on earlier reads, the oldest first; None if the episode does not bear so many calls."""
+    numbers = range(1, len(walk.steps) + 1)
+    rounds = [marked(walk.reads, tag=f"{number} ") for number in (0, *numbers)]
+    steps = [step.marked(f"write {number}") for number, step in zip(numbers, walk.steps, strict=True)]
+    written = (op for number in numbers for op in (steps[number - 1], *rounds[number]))
+    warm = Probe((*walk.start, *walk.reads, *rounds[0], *written))
+    record, *clean = ctx.play_all(
+        [warm, *(Probe((*walk.start, *steps[:number], *rounds[number])) for number in numbers)]
+    )
+    ctx.count_comparisons(len(walk.reads) * len(numbers))
+    found: list[tuple[int, OldRead]] = []
+    for number, control in zip(numbers, clean, strict=True):
+        mark = steps[number - 1].mark
+        if record.at(mark).is_error and not control.at(mark).is_error:
+            return None
+        for place, op in enumerate(walk.reads):
+            after, fresh = (each.at(f"{number} {place}") for each in (record, control))
+            if apart(after, fresh, ctx.volatile) and tells(op, after):
+                past = [record.at(f"{past} {place}") for past in range(number)]
+                repeats = [not apart(old, after, ctx.volatile) for old in past]
+                rank = 0 if repeats[-1] else 1 if any(repeats) else 2
+                found.append((rank, OldRead(walk.until(number), op, is_old=repeats[-1])))
+    return [old for _, old in sorted(found, key=lambda row: row[0])]
+
+
+# --- proofs ---
+
+
+def stale_or_moved(ctx: AuditContext, old: OldRead) -> Finding | None:
+    """Returns a finding if a read is old, or depends on when other reads were made in an equal world."""
+    return (shown(ctx, old) if old.is_old else None) or moved(ctx, old)
+
+
+def shown(ctx: AuditContext, old: OldRead) -> Finding | None:
+    """The finding that a read is old: asked once before, or twice, or among all the others."""
+    start, (write,), reads, op = old.walk.start, old.walk.steps, old.walk.reads, old.read
+    probes = [Probe((*start, *some, op.marked(NEW))) for some in ((), (write,))]
+    without, brought = (record.at(NEW) for record in ctx.play_all(probes))
+    if not apart(without, brought, ctx.volatile):
+        return None  # It brought nothing: what differs is what the reads before did to the world.
+    last = (op.marked(OLD), write.marked(WRITE), op.marked(NEW))
+    title = f"{op.name} does not show what {write.name or 'the passing of time'} brought, if it was read before"
+    evidence = Evidence(f"{HERE}stale", (OLD, WRITE, NEW), None, ctx.volatile)
+    between = [each for step in start for each in (step, *reads)]
+    for ops in ((*start, *last), (*start, op, op, *last), (*between, *reads, *last)):
+        found = least(ctx, ops, evidence.marks, probes=_with_alone, evidence=evidence)
+        if found and (finding := proved(ctx, title, found, evidence=evidence, mark=NEW)):
+            return finding
+    return None
+
+
+def _with_alone(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
+    return Probe(some), Probe(alone(some))
+
+
+def moved(ctx: AuditContext, old: OldRead) -> Finding | None:
+    """Returns a finding if a read depends on when reads were made, in an equal world."""
+    if not state_op(ctx):
+        return None
+    start, reads, op = old.walk.start, old.walk.reads, old.read.marked(NEW)
+    write, world = old.walk.steps[0].marked(WRITE), Op(state_op(ctx), mark="step world")
+    evidence = Evidence(f"{HERE}moved", (WRITE, NEW, world.mark), None, ctx.volatile)
+
+    def probes(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
+        return Probe((*start, *some, write, op, world)), Probe((*start, write, *some, op, world))
+
+    found = least(ctx, (*reads, *reads), (), probes=probes, evidence=evidence)
+    what = f"what {op.name} gives after {write.name} depends on what was read before"
+    return proved(ctx, f"{what}, though the world is the same", found, evidence=evidence, mark=NEW) if found else None
+
+
+def proved(
+    ctx: AuditContext, title: str, found: tuple[Probe, Probe], *, evidence: Evidence, mark: str
+) -> Finding | None:
+    """The finding that the first probe shows against the second, which is played twice."""
+    wrong, right = ctx.play_all(found)
+    return ctx.finding(
+        title,
+        *found,
+        found[1],
+        relation=evidence.relation,
+        marks=evidence.marks,
+        minimise=0,
+        expected=right.at(mark).value,
+        observed=wrong.at(mark).value,
+        teaches=TEACHES,
+    )

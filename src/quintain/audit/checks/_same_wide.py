@@ -10,51 +10,30 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from quintain.audit.facts.data import is_dict
 from quintain.audit.facts.generate import Values, fits, odd, valid
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.probe import Op, Record, call, reset
+from quintain.audit.kernel.probe import Op, call, reset
 
-from ._same_dirt import Stage
-from ._same_scripts import bare, doing, half, other_tasks, seems_to_read, state_op
+from ._same_scripts import bare, doing, half, in_turn, other_tasks, seems_to_read, state_op
 
-CALLS = 120
-"""Calls of a wide script, where the environment does not declare a smaller budget."""
-READS = 60
-"""Reads that are known of a task."""
-EACH = 6
-"""Reads of one tool."""
-ACTS = 24
-"""Writes that are known of a task."""
-DRAWN = 8
-"""Arguments that are drawn for a tool."""
-TOOLS = 60
-"""Tools that are looked at."""
+CALLS, READS, EACH, ACTS = 120, 60, 6, 24
+"""Calls of a wide script, where no smaller budget is declared; reads known of a task; of one tool; writes."""
+DRAWN, TOOLS = 8, 60
+"""Arguments that are drawn for a tool, and tools that are looked at."""
 SOON, LATER = 900, 2 * 86_400
 """Seconds that pass: what is on its way arrives, what is due is done."""
-ENDINGS = ("write", "refused", "read", "unknown", "time", "score", "fault", "restored", "nothing")
-"""Ways in which episodes end; the last one leaves the episode unfinished."""
 DIRTY = 24
 """Calls drawn for one episode besides those of a solution."""
 ROWS = 48
 """Rows that are asked about in one episode, by all tools that read one."""
-RESETS = 24
-"""Episodes that hardly begin."""
 
 
-class Pool(msgspec.Struct, frozen=True):
-    """Calls that work in a task, for all that is known.
-
-    Attributes:
-        reads: Of tools that read, several of each.
-        acts: Of tools that write.
-        wrong: Calls that are refused.
-    """
+class Pool(NamedTuple):
+    """Calls that work in a task, for all that is known: reads, writes, and calls that are refused."""
 
     reads: tuple[Op, ...]
     acts: tuple[Op, ...]
@@ -67,31 +46,30 @@ def known(ctx: AuditContext, task: str) -> Pool:
 
 
 def kinds(ctx: AuditContext, most: int) -> list[str]:
-    """Tasks that are solved by other tools, one of each kind; any that are far apart where no solution is known."""
-    found: dict[tuple[str, ...], str] = {}
-    tasks = ctx.sample_tasks(8)
-    for task in tasks:
-        found.setdefault(tuple(sorted({op.name or op.do for op in ctx.oracle(task) or ()})), task)
+    """Tasks that are solved by other tools, one of each kind."""
+    found: dict[frozenset[str], str] = {}
+    for task in ctx.sample_tasks(8):
+        found.setdefault(frozenset(op.name or op.do for op in ctx.oracle(task) or ()), task)
     return list(found.values())[:most]
 
 
 def _known(ctx: AuditContext, task: str) -> Pool:
     rng = random.Random(f"{ctx.seed} wide {task}")  # noqa: S311 (draws of probes, no secrets)
     own, first = Values(), list(map(bare, doing(ctx, task))) if ctx.about.tools else []
+    look = [Op("glance", mark="glance")] if "state" in ctx.offers else []
+    record = ctx.play(reset(task), *look, *first)
     for op in first:
         own.take(op.value)
-    look = (Op("glance", mark="glance"),) if "state" in ctx.offers else ()
-    record = ctx.play(reset(task, mark="begun"), *look, *first)
-    _take(own, record, [(op, place + 1 + len(look)) for place, op in enumerate(first)])
-    if look:
-        own.take(record.at("glance").value)
-    tools = ctx.about.tools[:TOOLS]
+    done = list(zip(record.ops[1:], record.seen[1:], strict=False))
+    for op, seen in (*done[len(look) :], *done[: len(look)]):
+        if op.mark or not seen.is_error:
+            own.take(seen.value, op.name)
     tried: dict[str, Op] = {_key(op): op for op in first if op.do == "call"}
     new = [bare(known_call.op) for known_call in ctx.discovery.calls]
     for _ in range(3):
         worked = _working(ctx, task, [op for op in new if _key(op) not in tried], own=own)
         tried |= {_key(op): op for op in worked}
-        new = [op for tool in tools for op in _draw(ctx, tool, own, rng=rng)]
+        new = [op for tool in ctx.about.tools[:TOOLS] for op in _draw(ctx, tool, own, rng=rng)]
     own_values = {_key(op) for op in first}
     order = sorted(tried.values(), key=lambda op: _key(op) not in own_values)
     acts = [op for op in order if not seems_to_read(ctx, op.name)]
@@ -104,12 +82,6 @@ def _known(ctx: AuditContext, task: str) -> Pool:
 
 def _key(op: Op) -> str:
     return f"{op.name} {op.value!r}"
-
-
-def _take(own: Values, record: Record, places: Sequence[tuple[Op, int]]) -> None:
-    for op, place in places:
-        if place < len(record.seen) and not record.seen[place].is_error:
-            own.take(record.seen[place].value, op.name)
 
 
 def _draw(ctx: AuditContext, tool: ToolSpec, own: Values, *, rng: random.Random) -> Iterator[Op]:
@@ -142,14 +114,7 @@ def _working(ctx: AuditContext, task: str, ops: Sequence[Op], *, own: Values) ->
 
 
 def _spread(ops: Sequence[Op], each: int) -> list[Op]:
-    """At most so many of each tool, one of each first."""
-    ranked: list[tuple[int, int, Op]] = []
-    counts: dict[str, int] = {}
-    for place, op in enumerate(ops):
-        rank = counts[op.name] = counts.get(op.name, -1) + 1
-        if rank < each:
-            ranked.append((rank, place, op))
-    return [op for _, _, op in sorted(ranked, key=lambda row: row[:2])]
+    return in_turn(ops, lambda op: op.name, each)
 
 
 def _wrong(ctx: AuditContext, ops: Sequence[Op], own: Values, *, rng: random.Random) -> Iterator[Op]:
@@ -162,7 +127,7 @@ def _wrong(ctx: AuditContext, ops: Sequence[Op], own: Values, *, rng: random.Ran
 # --- scripts ---
 
 
-def wide(ctx: AuditContext, task: str, *, seed: int = 0) -> tuple[Op, ...]:
+def wide(ctx: AuditContext, task: str) -> tuple[Op, ...]:
     """Reset, score, state, reads, time, reads, writes, time, reads, state, score; nothing is marked.
 
     What another task would ask about is asked, too: an episode of that one may have been before.
@@ -176,7 +141,7 @@ def wide(ctx: AuditContext, task: str, *, seed: int = 0) -> tuple[Op, ...]:
     acts = pool.acts[: calls // 4]
     left = max(0, calls - len(asked) - len(acts)) // 2
     return (
-        reset(task, seed=seed), Op("score"), *look, *asked, *soon, *asked[::-1][:left], *acts, *doing(ctx, task),
+        reset(task), Op("score"), *look, *asked, *soon, *asked[::-1][:left], *acts, *doing(ctx, task),
         *later, *asked[:left], *look, Op("score"),
     )  # fmt: skip
 
@@ -206,73 +171,21 @@ def _passing(ctx: AuditContext, seconds: int) -> tuple[Op, ...]:
     return (Op("advance", value=seconds),) if "advance" in ctx.offers else ()
 
 
-def dirty(ctx: AuditContext, task: str) -> Iterator[Stage]:
-    """Episodes before an episode of a task: of all kinds of calls, and ended in each way."""
-    rng = random.Random(f"{ctx.seed} dirty {task}")  # noqa: S311 (draws of probes, no secrets)
-    other_task, *more = other_tasks(ctx, task, 3)
-    plan = [(task, 0), (other_task, 0), (task, 12345)]
-    for number, ending in enumerate(_endings(ctx)):
-        where, seed = plan[number % 2] if number else plan[0]
-        ops = _drawn(ctx, where, rng, whole=number % 3 != 2)
-        yield Stage(
-            _words(ending, is_same=where == task), (reset(where, seed=seed), *ops, *_end(ctx, where, ending, rng=rng))
-        )
-    yield Stage("after the same task with another seed, in which much was done",
-                (reset(task, seed=12345), *_drawn(ctx, task, rng, whole=True)))  # fmt: skip
-    yield Stage(
-        "after the same was asked in another task",
-        (reset(other_task), *known(ctx, task).reads, *known(ctx, other_task).reads),
-    )
-    several = [
-        op for text in (other_task, *more) for op in (reset(text), *_drawn(ctx, text, rng, whole=True), Op("score"))
-    ]
-    yield Stage("after several episodes", tuple(several))
-    begun = [reset(text, seed=number) for number in range(RESETS // 2) for text in (task, other_task)]
-    yield Stage("after many episodes that hardly began", tuple(begun))
-
-
 def detours(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """Yields the script with a snapshot in its middle, many other ops, and a restore."""
     rng = random.Random(f"{ctx.seed} detours {task}")  # noqa: S311 (draws of probes, no secrets)
     (other_task,) = other_tasks(ctx, task, 1)
     kept, back = Op("snapshot", name="kept", mark="kept"), Op("restore", name="kept", mark="back")
-    further = Op("snapshot", name="further")
-    drawn = _drawn(ctx, task, rng, whole=True)
-    away = (reset(other_task), *_drawn(ctx, other_task, rng, whole=True), Op("score"))
-    later = _passing(ctx, LATER)
+    more, later = drawn(ctx, task, rng, whole=True), _passing(ctx, LATER)
+    away = (reset(other_task), *drawn(ctx, other_task, rng, whole=True), Op("score"))
+    between = (*later, *more[:DIRTY], Op("snapshot", name="further"), *more[DIRTY:])
     early, late = min(8, len(own_ops) // 4), max(0, len(own_ops) - 12)
-    yield "after a restore", (*own_ops[:early], kept, *drawn, *later, back, *own_ops[early:])
-    yield (
-        "after a restore",
-        (*own_ops[:late], kept, *later, *drawn[:DIRTY], further, *drawn[DIRTY:], back, *own_ops[late:]),
-    )
+    yield "after a restore", (*own_ops[:early], kept, *more, *later, back, *own_ops[early:])
+    yield "after a restore", (*own_ops[:late], kept, *between, back, *own_ops[late:])
     yield "after a restore across a reset", (*own_ops[:early], kept, *away, back, *own_ops[early:])
 
 
-def _endings(ctx: AuditContext) -> list[str]:
-    needs = {"fault": {"inject"}, "restored": {"snapshot", "restore"}, "time": {"advance"}}
-    return [text for text in ENDINGS if needs.get(text, set()) <= ctx.offers]
-
-
-def _words(ending: str, *, is_same: bool) -> str:
-    whose = "the same task" if is_same else "another task"
-    return (
-        f"after an episode of {whose} "
-        + {
-            "write": "that ended with a write",
-            "refused": "whose last call was refused",
-            "read": "that ended with a read",
-            "unknown": "whose last call was of no tool",
-            "time": "in which time went by",
-            "score": "that was scored",
-            "fault": "that ended with a fault",
-            "restored": "that went back to an earlier moment",
-            "nothing": "that was left in the middle",
-        }[ending]
-    )
-
-
-def _drawn(ctx: AuditContext, task: str, rng: random.Random, *, whole: bool) -> list[Op]:
+def drawn(ctx: AuditContext, task: str, rng: random.Random, *, whole: bool) -> list[Op]:
     """A solution, all of it or half, with calls of all kinds among its steps, in their own order."""
     pool = known(ctx, task)
     asked = rng.sample(pool.reads, min(DIRTY // 2, len(pool.reads)))
@@ -284,27 +197,3 @@ def _drawn(ctx: AuditContext, task: str, rng: random.Random, *, whole: bool) -> 
     extra = extra[: max(4, budget(ctx) - len(steps) - 4)]
     # The solution comes first as often as not: what else is done may make it fail.
     return [*steps, *extra] if rng.random() < 0.5 else [*extra, *steps]
-
-
-def _end(ctx: AuditContext, task: str, ending: str, *, rng: random.Random) -> Iterator[Op]:
-    pool = known(ctx, task)
-    if ending == "write":
-        yield from pool.acts[:ACTS]
-    elif ending == "refused":
-        yield from pool.wrong[:1] or (call("no_such_tool"),)
-    elif ending == "read":
-        yield from pool.reads
-    elif ending == "unknown":
-        yield call("no_such_tool")
-    elif ending == "time":
-        yield Op("advance", value=LATER)
-    elif ending == "score":
-        yield Op("score")
-    elif ending == "fault":
-        yield Op("inject", name="timeout")
-        yield from pool.reads[:1]
-        yield Op("inject", name="500")
-    elif ending == "restored":
-        yield Op("snapshot", name="dirty")
-        yield from rng.sample(pool.acts, len(pool.acts))
-        yield Op("restore", name="dirty")

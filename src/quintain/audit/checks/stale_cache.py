@@ -7,82 +7,59 @@ separated from a wrong answer.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, permutations
 
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, reset
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, Probe, Record, reset
 
-from . import _same_cache as cache
-from ._same_cache import TEACHES, scored
-from ._same_reads import HERE, Pair, late
-from ._same_scripts import alone, bare, broad, doing, marked, other_tasks, reads, state_op
-from ._same_splits import UNLIKE, apart, pair, split
-from ._same_variants import variants
-from ._same_walks import moved, shorter, shown, walked, walks
+from ._leak_reading import unique
+from ._same_cache import confused, scored, variants
+from ._same_reads import HERE
+from ._same_scripts import alone, bare, broad, doing, marked, other_tasks, reads
+from ._same_splits import apart, differing, pair, split
+from ._same_walks import TEACHES, Walk, parts, single, stale_or_moved, walked, walks
 
 __all__ = ["cache_keys", "cache_sessions", "read_walks", "read_your_writes", "score_is_now", "visible_at_once"]
-WRITES, READS = 20, 16
-"""Writes that are looked at, and reads around each."""
 MAX_FINDINGS = 2
 """Findings of one kind: more of them say no more."""
 TRIES = 8
 """Candidates that are held against a play of their own."""
-HELD_S = 6.0
-"""Seconds that a play with clocks that stand still may take."""
 SLOW_S = 0.2
 """A score that takes longer is asked for in one way only."""
 WALKS = 3
 """Tasks, each of another kind, in which many writes are made."""
+DELAYS = (0.02, 0.2, 1.0)
+"""Seconds that are waited after a write, one after the other."""
 
 
 @check("x.read_your_writes", "stale_cache", needs=("tools", "tasks"), value=67)
 def read_your_writes(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that reads after a write give the same with and without reads before it."""
-    pairs = cache.pairs(ctx, WRITES, READS)
-    world = (Op(state_op(ctx), mark="step world"),) if state_op(ctx) else ()
-    found: set[tuple[str, str]] = set()
-    probes = [(Probe(cache.warm(case, world)), Probe(cache.control(case, world))) for case in pairs]
-    records = ctx.play_all([probe for both in probes for probe in both])
-    for number, case in enumerate(pairs):
-        warm, control = records[2 * number : 2 * number + 2]
-        for place, op in enumerate(case.reads):
-            ctx.count_comparisons()
-            key = (case.write.name, op.name)
-            if (
-                key not in found
-                and len(found) < MAX_FINDINGS
-                and apart(warm.at(f"new {place}"), control.at(f"new {place}"), ctx.volatile)
-            ):
-                finding = cache.is_stale(ctx, case, op) or cache.is_moved(ctx, case, place, world=world)
-                found |= {key} if finding is not None else set()
-                yield finding
+    return _old_reads(ctx, (part for walk in single(ctx) for part in parts(ctx, walk)))
 
 
 @check("x.read_walks", "stale_cache", needs=("tools", "tasks"), value=29)
 def read_walks(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that reads after many writes of all tools equal those of a session without earlier reads."""
+    return _old_reads(ctx, walks(ctx, WALKS))
+
+
+def _old_reads(ctx: AuditContext, every: Iterable[Walk]) -> Iterator[Finding | None]:
     tried: set[tuple[str, str]] = set()
     reported = 0
-    for long in walks(ctx, WALKS):
-        asked = long
-        found = walked(ctx, asked)
-        if found is not None and found.ended:
-            asked = shorter(asked)
-            found = walked(ctx, asked)
-        if found is None:
-            continue
-        ctx.count_comparisons(found.looked)
-        for prove, candidates in ((shown, found.stale), (moved, found.older)):
-            for old in candidates:
-                write = asked.steps[old.step - 1]
-                key = (write.name or write.do, old.read.name)
-                if key in tried or reported >= MAX_FINDINGS or len(tried) >= TRIES:
-                    continue
+    for walk in every:
+        found = walked(ctx, walk)
+        if found is None:  # The episode does not bear so many calls.
+            found = walked(ctx, walk._replace(steps=walk.steps[:4], reads=walk.reads[:4])) or []
+        for old in found:
+            (write,) = old.walk.steps
+            key = (write.name or write.do, old.read.name)
+            if key not in tried and reported < MAX_FINDINGS and len(tried) < TRIES:
                 tried.add(key)
-                finding = prove(ctx, asked, found, old=old)
+                finding = stale_or_moved(ctx, old)
                 reported += finding is not None
                 yield finding
 
@@ -90,82 +67,82 @@ def read_walks(ctx: AuditContext) -> Iterator[Finding | None]:
 @check("x.visible_at_once", "stale_cache", needs=("tools", "tasks"), value=26)
 def visible_at_once(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a write is visible at once: a wait changes no answer."""
-    pairs = cache.pairs(ctx, 6, 3)
-    cases = [(case, op, is_warm) for case in pairs for op in case.reads for is_warm in (False, True)]
-    sessions = [
-        cache.timed(case, op, is_warm=is_warm, number=number) for number, (case, op, is_warm) in enumerate(cases)
-    ]
-    for held in (False, True) if ctx.about.kind == "plain" else (False,):
-        finding = _late(ctx, cases, sessions, held=held)
-        yield finding
-        if finding is not None:
-            return
-
-
-def _late(
-    ctx: AuditContext,
-    cases: Sequence[tuple[Pair, Op, bool]],
-    sessions: Sequence[tuple[list[Op], list[list[Op]]]],
-    *,
-    held: bool,
-) -> Finding | None:
-    """The first read that shows a write only after a while: that of real clocks, or of clocks that are held."""
-    limit = HELD_S if held else None  # Who waits by such a clock would wait for ever.
-    probes = [Probe(cache.sweep(sessions, wait=wait, held=held)) for wait in (True, False)]
-    waited, hurried = ctx.play_all(probes, limit)
-    for number, (case, op, is_warm) in enumerate(cases):
-        for delay in cache.DELAYS:
-            ctx.count_comparisons()
+    every = single(ctx, 6, 3, then=(Op("wait", value=sum(DELAYS)),))
+    cases = [(walk, op, is_warm) for walk in every for op in walk.reads for is_warm in (False, True)]
+    sessions = [_session(*case, number=number) for number, case in enumerate(cases)]
+    waited = ctx.play_probe(_sweep(sessions, wait=True))
+    ctx.count_comparisons(len(cases) * len(DELAYS))
+    tries = TRIES
+    for number, (walk, op, _) in enumerate(cases):
+        for place, delay in enumerate(DELAYS):
             marks = tuple(f"{number} {word}" for word in ("old", "write", "soon", f"after {delay}"))
-            evidence = Evidence(HERE + "late", marks, None, ctx.volatile)
-            if late((waited, hurried), evidence):
-                ready, afterwards = cache.timed(case, op, is_warm=is_warm, number=number)
-                session = ready, afterwards[: cache.DELAYS.index(delay) + 1]
-                return ctx.finding(
-                    f"{op.name} does not show what {case.write.name} wrote until time has passed",
-                    Probe(cache.sweep([session], wait=True, held=held)),
-                    Probe(cache.sweep([session], wait=False, held=held)),
-                    relation=evidence.relation,
+            old, _, soon, later = map(waited.at, marks)
+            if tries and apart(old, later, ctx.volatile) and not apart(old, soon, ctx.volatile):
+                tries -= 1
+                finding = ctx.finding(
+                    f"{op.name} does not show what {walk.steps[0].name} wrote until time has passed",
+                    *(_sweep([sessions[number]], wait=wait, most=place + 1) for wait in (True, False)),
+                    relation=f"{HERE}late",
                     marks=marks,
                     minimise=0,
-                    expected=waited.at(marks[3]).value,
-                    observed=f"{waited.at(marks[2]).value!r} at once, the new one after at most {delay} s",
+                    expected=later.value,
+                    observed=f"{soon.value!r} at once, the new one after at most {delay} s",
                     teaches=TEACHES,
                 )
-    return None
+                yield finding
+                if finding is not None:
+                    return
+
+
+def _session(walk: Walk, op: Op, is_warm: bool, *, number: int) -> list[Op]:  # noqa: FBT001 (a row of a table)
+    """A read, a write, and the read at once; the first read in another session, where it must not warm a cache."""
+    on = f"session {number}"
+    first = on if is_warm else f"{on} before"
+    start, write = (reset(walk.task), *walk.before), walk.steps[0]
+    ops = [*start, op.marked(f"{number} old"), write.marked(f"{number} write"), op.marked(f"{number} soon")]
+    asked = [each.moved(first) for each in ops[:-2]]
+    again = [] if is_warm else [each.moved(on) for each in start]
+    return [*asked, *again, *(each.moved(on) for each in ops[-2:])]
+
+
+def _sweep(sessions: Sequence[list[Op]], *, wait: bool, most: int = len(DELAYS)) -> Probe:
+    """All sessions; they wait together, and each reads once more after each wait."""
+    ops = [op for session in sessions for op in session]
+    for delay in DELAYS[:most]:
+        ops += [Op("wait", value=delay)] if wait else []
+        ops += [session[-1].marked(session[-1].mark.replace("soon", f"after {delay}")) for session in sessions]
+    return Probe(tuple(ops))
 
 
 @check("x.cache_keys", "stale_cache", needs=("tools", "tasks"), value=24)
 def cache_keys(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a read answers for its own arguments, not for those of the read before."""
-    rows = variants(ctx)
-    if not rows:
+    by_task = variants(ctx)
+    if not by_task:
         raise NotChecked("no tool that reads was called in two ways")
     tries = 12
-    for task in dict.fromkeys(row.task for row in rows):
-        there = [marked(row, tag=f"{row[0].name} ") for row in rows if row.task == task]
+    for task, rows in by_task.items():
+        there = [marked(row, tag=f"{row[0].name} ") for row in rows]
+        # Between two calls of one turn stands any of their order, so that each comes after each in some turn.
         turns = [[op for row in there for op in (*row[turn:], *row[:turn])] for turn in range(max(map(len, there)))]
         records = ctx.play_all([Probe((reset(task), *ops)) for ops in turns])
         for row in there:
-            first = {op.mark: records[place].at(op.mark) for place, op in enumerate(row)}  # the tool's first call there
             ctx.count_comparisons(len(row))
-            # Between two calls of one turn stands any of their order, so that each comes after each in some turn.
-            wrong = [
-                (other_op, op)
-                for op, other_op in itertools.permutations(row, 2)
-                if any(apart(record.at(op.mark), first[op.mark], ctx.volatile) for record in records)
-                and any(
-                    not apart(record.at(op.mark), first[other_op.mark], ctx.volatile)
-                    for record in records
-                    if apart(record.at(op.mark), first[op.mark], ctx.volatile)
-                )
-            ]
-            for other_op, op in wrong[:tries]:
+            pairs = (both for both in permutations(row, 2) if _is_mixed(ctx, records, row, both))
+            for other_op, op in islice(pairs, tries):
                 tries -= 1
-                finding = cache.confused(ctx, (reset(task), bare(other_op)), (reset(task), bare(op)), same_session=True)
-                if finding is not None:
+                begin = reset(task)
+                if finding := confused(ctx, (begin, bare(other_op)), (begin, bare(op)), same_session=True):
                     yield finding
                     break
+
+
+def _is_mixed(ctx: AuditContext, records: Sequence[Record], row: Sequence[Op], both: tuple[Op, Op]) -> bool:
+    """True if the second call once gave what the first one gives where it is the tool's first call."""
+    other_first, own_first = (records[row.index(op)].at(op.mark) for op in both)
+    seen = [record.at(both[1].mark) for record in records]
+    wrong = [each for each in seen if apart(each, own_first, ctx.volatile)]
+    return any(not apart(each, other_first, ctx.volatile) for each in wrong)
 
 
 @check("x.cache_sessions", "stale_cache", needs=("tools", "tasks"), value=35)
@@ -174,22 +151,21 @@ def cache_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
     found: set[str] = set()
     searches = broad(ctx)[:8]
     for task in ctx.sample_tasks(2):
+        known = [bare(call.op) for call in ctx.discovery.calls if call.task == task and not call.before]
+        acts = [op for op in doing(ctx, task) if op.do == "call"]
+        calls = unique((*reads(ctx, task, 30, each=2), *searches, *known, *acts))
+        own_ops = (reset(task), *marked(calls, tag="second "))
+        alone_ops = [op.moved("b") for op in own_ops]
+        clean = ctx.play(*alone_ops)
         for other_task in other_tasks(ctx, task, 2):
-            known = [bare(call.op) for call in ctx.discovery.calls if call.task == task and not call.before]
-            acts = [op for op in doing(ctx, task) if op.do == "call"]
-            calls = cache.distinct((*reads(ctx, task, 30, each=2), *searches, *known, *acts))
             other_ops = (reset(other_task), *marked(calls, tag="first "))
-            own_ops = (reset(task), *marked(calls, tag="second "))
-            alone = ctx.play(*(op.moved("b") for op in own_ops))
-            for on in ("b", "a"):
-                mixed = ctx.play(*other_ops, *(op.moved(on) for op in own_ops))
-                for place, op in enumerate(calls):
-                    ctx.count_comparisons()
-                    mark = f"second {place}"
-                    if op.name not in found and apart(mixed.at(mark), alone.at(mark), ctx.volatile):
-                        finding = cache.confused(
-                            ctx, (reset(other_task), op), (reset(task), op), same_session=on == "a"
-                        )
+            for later in (alone_ops, own_ops):
+                mixed = ctx.play(*other_ops, *later)
+                ctx.count_comparisons(len(calls))
+                for op, mark in zip(calls, (step.mark for step in own_ops[1:]), strict=True):
+                    if op.name not in found and apart(mixed.at(mark), clean.at(mark), ctx.volatile):
+                        first, second = (reset(other_task), op), (reset(task), op)
+                        finding = confused(ctx, first, second, same_session=later is own_ops)
                         found |= {op.name} if finding is not None else set()
                         yield finding
 
@@ -200,25 +176,15 @@ def score_is_now(ctx: AuditContext) -> Iterator[Finding | None]:
     mark = "step score"
     ways = 3
     for task in ctx.sample_tasks(4):
-        known = scored(doing(ctx, task), task, mark)
-        cases = [(early, Probe(alone(early))) for early in itertools.islice(known, ways)]
-        records = ctx.play_all([probe for early, clean in cases for probe in (Probe(early), clean)])
-        for place, (early, _) in enumerate(cases):
+        cases = [Probe(ops) for ops in islice(scored(doing(ctx, task), task, mark), ways)]
+        records = ctx.play_all([probe for early in cases for probe in (early, Probe(alone(early.ops)))])
+        for early, mixed, clean in zip(cases, records[::2], records[1::2], strict=True):
             ctx.count_comparisons()
-            mixed, clean = records[2 * place : 2 * place + 2]
             ways = 1 if clean.at(mark).seconds > SLOW_S else ways
             gap = split(clean, mixed, [mark], volatile=ctx.volatile)
-            found = pair(ctx, early, mark) if gap is not None else None
+            found = pair(ctx, early.ops, mark) if gap is not None else None
             if gap is not None and found is not None:
-                yield ctx.finding(
-                    "the score at the end is another one when it was asked for before",
-                    *found,
-                    relation=UNLIKE,
-                    marks=(mark,),
-                    minimise=0,
-                    part="V",
-                    expected=gap.expected,
-                    observed=gap.observed,
-                    teaches="that actions after the first score request do not count",
-                )
+                title = "the score at the end is another one when it was asked for before"
+                teaches = "that actions after the first score request do not count"
+                yield differing(ctx, title, found, gap, part="V", teaches=teaches)
                 return
