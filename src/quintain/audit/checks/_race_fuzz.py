@@ -20,7 +20,7 @@ from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding, Severity
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, answer, call, reset, same, score
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, answer, call, reset, score
 from quintain.audit.kernel.registry import relation
 from quintain.audit.kernel.relations import breakage, way_of
 
@@ -353,14 +353,6 @@ def refuses_and_writes(records: Sequence[Record], evidence: Evidence) -> bool:
     return refused.is_error and refused.how != "hung" and bool(done.difference(*passing))
 
 
-@relation
-def goes_on_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
-    """After a refused call a good one does not give what it gives without."""
-    after, alone, again = (records[0].at(mark) for mark in ("good", "alone", "again"))
-    is_sure = not alone.is_error and same(alone, again, evidence.volatile)
-    return records[0].at("call").is_error and is_sure and not same(after, alone, evidence.volatile)
-
-
 def quiet(ctx: AuditContext) -> list[str]:
     """Top-level names in the state that any call may change, a wrong one too."""
     control = ctx.play(reset(ctx.tasks[0]), call("no_such_tool", {}), Op("changes", mark="look")).at("look").value
@@ -404,33 +396,3 @@ def _pattern(path: str) -> str:
     return "/".join(
         [first, *("*" if len(rest) == 1 or place < len(rest) - 1 else text for place, text in enumerate(rest))]
     )
-
-
-@check("x.goes_on", "races", needs=("tools", "call", "tasks"), value=48)
-def goes_on(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that the session works after a refused call as without it."""
-    reads = [known_call for known_call in ctx.discovery.reads() if not known_call.before]
-    for known_call in list({read.op.name: read for read in reads}.values())[:12]:
-        ctx.count_comparisons()
-        for wrong in (call(known_call.op.name, {"no_such_parameter": None}), call("no_such_tool", {}), call("", {})):
-            head = reset(known_call.task)
-            ops = (
-                head,
-                wrong.marked("call"),
-                known_call.op.marked("good"),
-                head.moved("b"),
-                known_call.op.moved("b").marked("alone"),
-            )
-            probe = Probe((*ops, head.moved("c"), known_call.op.moved("c").marked("again")))
-            if goes_on_otherwise([ctx.play_probe(probe)], Evidence("", volatile=ctx.volatile)):
-                yield ctx.finding(
-                    f"after a refused call {known_call.op.name} does not do what it does without it",
-                    probe,
-                    relation=f"{HERE}goes_on_otherwise",
-                    marks=("call", "good", "alone", "again"),
-                    minimise=0,
-                    expected="the same answer",
-                    observed="another one",
-                    teaches="that one mistake breaks the world",
-                )
-                return

@@ -9,7 +9,6 @@ import msgspec
 
 from quintain.audit.facts.data import is_dict
 from quintain.audit.facts.discovery import KnownCall
-from quintain.audit.facts.load import probe as load_probe
 from quintain.audit.facts.load import script
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
@@ -28,7 +27,6 @@ at their first use are not the subject's, so threads are hurried inside of them 
 IN_STEP = 3
 """Kinds of tasks that two sessions do in step."""
 SLOW_S = 1.0
-RATES = (50.0, 200.0)
 THREADS, EACH, ROUNDS = 6, 6, 30
 
 
@@ -181,50 +179,6 @@ def _in_step(ctx: AuditContext) -> Iterator[Finding]:
 
 def _shown(seen: OpResult) -> Any:
     return seen.value if seen.fine else f"{seen.how}: {seen.raised}"
-
-
-# --- load ---
-
-
-@relation
-def fails_under_load(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """Some call crashed, never came back or gave another answer than in the serial run."""
-    seen = records[0].at("load")
-    return is_dict(seen.value) and (seen.value["wrong"] > 0 or seen.value["errors"] > 0)
-
-
-@check("x.load", "races", needs=("tasks",), value=28, alone=True)
-def load(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that every answer at 50 and 200 calls per second equals that of the serial run."""
-    for rate in RATES:
-        probe = load_probe(ctx, rate, 1.2)
-        record = ctx.play_probe(probe)
-        point: Any = record.at("load").value
-        if not is_dict(point):
-            raise NotChecked(f"the load could not be made: {record.at('load').raised or record.died}")
-        ctx.count_comparisons(point["compared"])
-        if fails_under_load([record], Evidence("")):
-            yield ctx.finding(
-                f"at {rate:g} calls per second answers are not those of the serial run, or never come",
-                probe,
-                relation=f"{HERE}fails_under_load",
-                marks=("load",),
-                tries=4,
-                minimise=0,
-                expected="every answer as in the serial run",
-                observed=point,
-                teaches=TEACHES,
-            )
-            return
-        if point["achieved"] < 0.5 * rate and point["cpu_s"] / max(1, point["calls"]) > 1 / rate:
-            yield ctx.finding(
-                f"{rate:g} calls per second are more than it answers",
-                severity="note",
-                at_most="hint",
-                expected=rate,
-                observed=point,
-                teaches="nothing; the run is slow",
-            )
 
 
 # --- one instance for many threads ---
