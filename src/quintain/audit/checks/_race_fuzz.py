@@ -103,32 +103,30 @@ def is_right(tool: ToolSpec, arguments: Any) -> bool:
 
 @relation
 def breaks_there(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The op at the mark hangs, or crashes at that line; where a tool is given, on a call that its schema allows."""
+    """The op at the first mark hangs, crashes at that line, or gives what is not plain data, as `data` says.
+
+    Where a tool is given, on a call that its schema allows; where "other" is marked, another wrong call is refused.
+    """
     mark, data = evidence.marks[0], evidence.data
     seen = records[0].at(mark)
     if data["how"] == "hung":
         return seen.how == "hung"
+    if "other" in evidence.marks and not _is_refused(records[0].at("other")):
+        return False
+    if not data["how"]:
+        return unplain(seen)
     op = next(op for op in records[0].ops if op.mark == mark)
     tool = msgspec.convert(data["tool"], ToolSpec) if data.get("tool") else None
     right = tool is None or (is_right(tool, op.value) and is_plain(op.value))
     return breakage(seen) == data["how"] and seen.where == data["where"] and right
 
 
-@relation
-def is_unplain(records: Sequence[Record], evidence: Evidence) -> bool:
-    """An answer that is not plain data, or longer than anybody can read."""
-    return unplain(records[0].at(evidence.marks[0]))
+def _is_refused(seen: OpResult) -> bool:
+    return seen.how in ("", "refused") and seen.is_error
 
 
 def unplain(seen: OpResult) -> bool:
     return seen.odd or (is_dict(seen.value) and "<longer than can be kept>" in seen.value)
-
-
-@relation
-def breaks_where_others_refuse(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The same, and another wrong call (the second mark) is answered with an error: wrong calls are foreseen there."""
-    other_result = records[0].at(evidence.marks[1])
-    return other_result.how in ("", "refused") and other_result.is_error and breaks_there(records, evidence)
 
 
 _FRAME = re.compile(r'File \\?"([^"\\]+)\\?", line \d+')
@@ -223,12 +221,7 @@ def _refused(
     for (odd_call, calls), record in zip(cases, records, strict=True):
         seen = record.seen[len(odd_call.head) :]
         for op, answered in zip(calls, seen, strict=False):
-            if (
-                answered.how in ("", "refused")
-                and answered.is_error
-                and odd_call.tool.name
-                and not is_right(odd_call.tool, op.value)
-            ):
+            if _is_refused(answered) and odd_call.tool.name and not is_right(odd_call.tool, op.value):
                 yield odd_call, op
 
 
@@ -276,8 +269,7 @@ def _broken(
     return ctx.finding(
         f"{name} {ways}{input_}" + (f" ({re.split('[:;]', seen.raised)[0]})" if seen.raised else ""),
         Probe(tuple(ops)),
-        relation=HERE
-        + ("is_unplain" if not how else "breaks_there" if control is None else "breaks_where_others_refuse"),
+        relation=f"{HERE}breaks_there",
         marks=marks,
         data={"how": how, "where": where, "tool": tool},
         minimise=0 if how == "hung" else 30,
