@@ -20,8 +20,6 @@ from quintain.audit.kernel.registry import relation
 EPSILON = 1e-9
 WALKED = 6
 """Tasks that are walked."""
-NEARLY = 0.9
-"""Part of the reward that nothing done may not be paid in all tasks."""
 FLAT = "that going on is worth nothing: these states have equal rewards"
 
 Parts = dict[str, float]
@@ -132,12 +130,6 @@ def levels(scores: Iterator[float] | Sequence[float]) -> set[float]:
 # --- rules: each states the bug, of the rewards of a few probes and their components ---
 
 
-def _rounds_work(scores: Sequence[float], _parts: Sequence[Parts], _data: Any) -> bool:
-    """In one task nothing done is paid like the solution, in the other a little less: the rest was rounded away."""
-    idle, solved, other_idle, other_solved = scores
-    return idle >= solved - EPSILON and NEARLY * other_solved <= other_idle < other_solved - EPSILON
-
-
 def _stays(scores: Sequence[float], _parts: Sequence[Parts], least: Any) -> bool:
     """A state more nearly done is paid the same, though so many amounts occur."""
     return len(levels(scores)) >= least and abs(scores[0] - scores[1]) <= EPSILON
@@ -166,11 +158,9 @@ def _is_free(scores: Sequence[float], parts: Sequence[Parts], _data: Any) -> boo
 
 Rule = Callable[[Sequence[float], Sequence[Parts], Any], bool]
 RULES: dict[str, Rule] = {
-    "rounds_work": _rounds_work,
     "stays": _stays,
     "does_not_count": _does_not_count,
     "two_levels": lambda scores, _, least: len(scores) >= least and len(levels(scores)) == 2,
-    "falls": lambda scores, *_: scores[1] < scores[0] - EPSILON,
     # The right answer, a wrong one, and one that is far wrong.
     "pays_wrong": lambda scores, *_: scores[1] >= scores[0] - EPSILON and scores[2] < scores[0] - 1e-6,
 }

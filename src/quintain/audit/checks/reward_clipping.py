@@ -11,13 +11,12 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from quintain.audit.kernel.check import check
-from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
 
 from ._clip_near import near
-from ._clip_states import EPSILON, FLAT, NEARLY, PaidState, is_graded, levels, paid_by, walks
+from ._clip_states import EPSILON, FLAT, PaidState, is_graded, levels, paid_by, walks
 from ._clip_work import damage_pays, half_filled
-from ._reward_facts import facts
 
 LEAST, MAX_WRITES = 4, 7
 """Writes of a group that counts, for with three of many a goal that demands all looks like a floor; and of the search.
@@ -61,11 +60,6 @@ def _rungs(ctx: AuditContext, writes: Sequence[int], paid: Sequence[PaidState]) 
         if short is not None and abs(short.score - whole.score) <= EPSILON:
             yield "top", _plateau(ctx, short, whole, others=[nothing, middle])
     yield from _uncounted(ctx, writes, by)
-    for count in range(len(writes)):
-        less, more = by.get(frozenset(writes[:count])), by.get(frozenset(writes[: count + 1]))
-        if less is not None and more is not None and more.score < less.score - EPSILON:
-            yield "falls", _falls(ctx, less, more)
-            return
 
 
 def _worth(by: By) -> set[int]:
@@ -156,40 +150,4 @@ def _of_size(group: Sequence[int], by: By, count: int) -> list[PaidState]:
     return [by[done] for some in itertools.combinations(group, count) if (done := frozenset(some)) in by]
 
 
-def _falls(ctx: AuditContext, less: PaidState, more: PaidState) -> Finding | None:
-    return paid_by(
-        ctx,
-        "falls",
-        "going on along the solution is paid less than stopping",
-        less.probe,
-        more.probe,
-        expected=f"at least {less.score:g}",
-        observed=more.score,
-        teaches="to stop half way",
-        at_most="likely" if ctx.attribute("graded") is True else "hint",
-        severity="warning",
-    )
-
-
-@check("x.start_is_nearly_paid", "reward_clipping", needs=("oracle", "tasks"), value=90)
-def nearly(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that the work of a task is more than rounding: the start is not paid like the end, or nearly so."""
-    known = [(task, fact.floor, fact.full) for task, fact in facts(ctx).items() if fact.writes and fact.full]
-    paid = [(task, floor, full) for task, floor, full in known if floor is not None]
-    ctx.count_comparisons(len(paid))
-    alike = [task for task, floor, full in paid if floor >= full - EPSILON]
-    close = [task for task, floor, full in paid if NEARLY * full <= floor < full - EPSILON]
-    if alike and close and len(alike) + len(close) == len(paid):
-        yield paid_by(
-            ctx,
-            "rounds_work",
-            f"nothing done is paid at least {NEARLY:.0%} of the reward, and in some tasks all of it",
-            *(solves(task, ops) for task in (alike[0], close[0]) for ops in ((), ctx.oracle(task) or ())),
-            tasks=[*alike, *close],
-            expected="a reward in which the work of the task counts",
-            observed={task: floor for task, floor, _ in paid[:8]},
-            teaches="to do nothing: the rest of the world pays",
-        )
-
-
-__all__ = ["damage_pays", "half_filled", "ladder", "near", "nearly"]
+__all__ = ["damage_pays", "half_filled", "ladder", "near"]
