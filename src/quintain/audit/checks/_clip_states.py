@@ -136,7 +136,7 @@ def _stays(scores: Sequence[float], _parts: Sequence[Parts], least: Any) -> bool
 
 
 def _does_not_count(scores: Sequence[float], _parts: Sequence[Parts], sizes: Any) -> bool:
-    """The first states are paid as much as the next ones, which have one right thing more, or more than they are.
+    """The first states are paid as much as the next ones, or more, which have one right thing more.
 
     Where they are paid the same, the other states show two further amounts.
     """

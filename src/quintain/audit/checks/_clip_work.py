@@ -1,4 +1,4 @@
-"""Checks that damage never pays and that each field of a call is paid for, by writes beside and fields left out."""
+"""Checks that damage never pays, and that a reward counts each field of a call."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def _filled(name: str, a: Sequence[Any], b: Sequence[Any]) -> list[ColumnTest]:
         return [share_of("share of true", a, b, holds=bool)]
     if is_stamps(a) and is_stamps(b):
         hours = [[match[1] for text in texts(side) if (match := STAMP.match(text)) and match[1]] for side in (a, b)]
-        return [_by("hours of the day", variation, hours, _counts)] if min(map(len, hours)) >= LEAST else []
+        return [_by("hours of the day", variation, hours, show=_counts)] if min(map(len, hours)) >= LEAST else []
     if is_id(name, a) or is_id(name, b):
         return []
     amounts, words = [numbers(a), numbers(b)], [texts(a), texts(b)]
@@ -156,17 +156,17 @@ def _filled(name: str, a: Sequence[Any], b: Sequence[Any]) -> list[ColumnTest]:
         if MOMENT.search(name.lower()) and min(*amounts[0], *amounts[1]) > EPOCH:
             return []  # When a world was made is its own affair.
         is_round = share_of("share of round numbers", *amounts, holds=lambda value: value % 10 == 0)
-        return [_by("distribution", ks, amounts, _quartiles), is_round]
+        return [_by("distribution", ks, amounts, show=_quartiles), is_round]
     return _texts(words) if len(words[0]) > 0.8 * len(a) and len(words[1]) > 0.8 * len(b) else []
 
 
 def share_of(what: str, sample: Sequence[Any], reference: Sequence[Any], *, holds: Callable[[Any], bool]) -> ColumnTest:
     """The test of the share of values of which something holds."""
     sides = [[bool(holds(value)) for value in side] for side in (sample, reference)]
-    return _by(what, shares, sides, lambda side: round(sum(side) / len(side), 3))
+    return _by(what, shares, sides, show=lambda side: round(sum(side) / len(side), 3))
 
 
-def _by(what: str, test: _Test, sides: Sequence[Any], show: Callable[[Any], Any], /) -> ColumnTest:
+def _by(what: str, test: _Test, sides: Sequence[Any], *, show: Callable[[Any], Any]) -> ColumnTest:
     return ColumnTest(what, *test(*sides), *map(show, sides))
 
 
@@ -190,12 +190,12 @@ _FORMS: dict[str, Callable[[str], bool]] = {
 def _texts(sides: Sequence[Sequence[str]]) -> list[ColumnTest]:
     found = [share_of(f"share {name}", *sides, holds=holds) for name, holds in _FORMS.items()]
     if max(len({*side}) for side in sides) <= 20:
-        return [*found, _by("categories", variation, sides, _counts)]
+        return [*found, _by("categories", variation, sides, show=_counts)]
     size = min(map(len, sides))
     again = [_repeats(side[:size]) for side in sides]
     lengths = [[float(len(text)) for text in side] for side in sides]
     repeated = share_of("share of repeated values", *again, holds=bool)
-    return [*found, _by("lengths", ks, lengths, _quartiles), repeated]
+    return [*found, _by("lengths", ks, lengths, show=_quartiles), repeated]
 
 
 def _repeats(values: Sequence[str]) -> list[bool]:
@@ -308,7 +308,7 @@ def _sized(both: Sequence[Sequence[Any]]) -> Iterator[ColumnTest]:
     inner = [[one for item in side for one in (item.values() if is_dict(item) else item)] for side in sides]
     for what, counted in (("sizes", sizes), ("numbers in it", [*map(numbers, inner)])):
         if min(map(len, sides)) >= LEAST <= min(map(len, counted)):
-            yield _by(what, ks, counted, _counts)
+            yield _by(what, ks, counted, show=_counts)
 
 
 def _ranks(first: str, second: str, *tables: Sequence[Row]) -> Iterator[Named]:

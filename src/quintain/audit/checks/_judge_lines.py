@@ -42,7 +42,10 @@ Way = tuple[str, tuple[Op, ...], tuple[Op, ...]]
 
 
 class LineReport(NamedTuple):
-    """A text of lines that an op of a solution hands in, in an argument ("" for an answer), and its facts by key."""
+    """A text of lines that an op of a solution hands in, with its facts by key.
+
+    `argument` is empty for an answer.
+    """
 
     solution: Solution
     place: int

@@ -164,12 +164,12 @@ def numbers(ctx: AuditContext) -> Iterator[Finding | None]:
     low, high = min(known.grades), max(known.grades)
     number = fallen(known.grades)
     if number is not None:
-        yield _finding(ctx, known, f"the judge grades {number} less than the number before it", falls)
+        yield _finding(ctx, known, f"the judge grades {number} less than the number before it", law=falls)
         return
     alike = flat(known.grades) if known.ends else []
     if alike and not _has_threshold(ctx):
         title = f"of the judge's scale from {low} to {high}, {', '.join(map(str, alike))} are all worth the same"
-        yield _finding(ctx, known, title, flat_end)
+        yield _finding(ctx, known, title, law=flat_end)
 
 
 def _has_threshold(ctx: AuditContext) -> bool:
@@ -182,7 +182,7 @@ def _has_threshold(ctx: AuditContext) -> bool:
     return any(_THRESHOLD.search(text) for text in texts)
 
 
-def _finding(ctx: AuditContext, known: Scale, title: str, law: Relation) -> Finding | None:
+def _finding(ctx: AuditContext, known: Scale, title: str, *, law: Relation) -> Finding | None:
     said = (*known.grades, *BEYOND)
     return show(
         ctx,

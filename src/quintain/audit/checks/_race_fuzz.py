@@ -103,7 +103,7 @@ def is_right(tool: ToolSpec, arguments: Any) -> bool:
 
 @relation
 def breaks_there(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The op at the first mark hangs, crashes at that line, or gives what is not plain data, as `data` says.
+    """The op at the first mark hangs, crashes at a line, or gives odd data, as `data` says.
 
     Where a tool is given, on a call that its schema allows; where "other" is marked, another wrong call is refused.
     """

@@ -47,7 +47,7 @@ class Cell(msgspec.Struct, frozen=True):
         name: The tool, or the kind of world that is judged.
         head: Ops that come before.
         tail: Ops that meet the fault, each with a mark.
-        looks: The state is read before the tail, where there is no fault.
+        looks: The state is read before the tail, except with a fault.
     """
 
     name: str

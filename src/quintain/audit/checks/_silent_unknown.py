@@ -155,7 +155,7 @@ def unknown_names(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _refusing(ctx: AuditContext, variation: Variation) -> list[Probe]:
-    """Returns a call of a tool that refuses such a name in the same parameter and accepts the good one's kind."""
+    """Returns a call of another tool that refuses such a name in the same parameter."""
     if not is_name(variation) and not _informs(ctx, variation):
         return []
     own = _columns(variation)

@@ -6,14 +6,16 @@ when episodes are over (`_race_leaks`).
 
 from __future__ import annotations
 
-from ._race_contents import odd_contents as odd_contents
-from ._race_fuzz import odd_answers as odd_answers
-from ._race_fuzz import odd_calls as odd_calls
-from ._race_halves import half_characters as half_characters
-from ._race_leaks import memory as memory
-from ._race_leaks import resources as resources
-from ._race_rows import every_row as every_row
-from ._race_sessions import concurrent_sessions as concurrent_sessions
-from ._race_sessions import linearizable as linearizable
-from ._race_state import state_contract as state_contract
-from ._race_stopped import stopped_midway as stopped_midway
+from ._race_contents import odd_contents
+from ._race_fuzz import odd_answers, odd_calls
+from ._race_halves import half_characters
+from ._race_leaks import memory, resources
+from ._race_rows import every_row
+from ._race_sessions import concurrent_sessions, linearizable
+from ._race_state import state_contract
+from ._race_stopped import stopped_midway
+
+__all__ = [
+    "concurrent_sessions", "every_row", "half_characters", "linearizable", "memory", "odd_answers", "odd_calls",
+    "odd_contents", "resources", "state_contract", "stopped_midway",
+]  # fmt: skip

@@ -130,7 +130,7 @@ def _uncounted(ctx: AuditContext, writes: Sequence[int], by: By) -> Iterator[Run
 
 
 def _group(writes: Sequence[int], by: By, least: int) -> tuple[int, ...]:
-    """Returns the largest group of writes whose subsets of equal size are paid alike, as far as they can be played."""
+    """Returns the largest group of writes whose known subsets of equal size are paid alike."""
     for size in range(min(len(writes), MAX_WRITES), least - 1, -1):
         for group in itertools.combinations(writes[:MAX_WRITES], size):
             if all(_is_even(group, by, count) for count in range(1, size)):

@@ -14,15 +14,11 @@ from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Record
 
-from ._drift_nested import unread as unread
+from ._drift_nested import unread
 from ._silent_faults import MARKS, Cell, accepted, calls, hides, lost, verdicts
-from ._silent_limits import limits as limits
-from ._silent_limits import misspelt as misspelt
-from ._silent_limits import unknown_tasks as unknown_tasks
-from ._silent_limits import unread_reference as unread_reference
-from ._silent_limits import user_faults as user_faults
-from ._silent_sums import nothing as nothing
-from ._silent_unknown import unknown_names as unknown_names
+from ._silent_limits import limits, misspelt, unknown_tasks, unread_reference, user_faults
+from ._silent_sums import nothing
+from ._silent_unknown import unknown_names
 
 TOOLS, MAX_FINDINGS = 80, 6
 """Tools of which each meets every fault (of more, so many, spread evenly); findings, since more say nothing new."""
@@ -91,3 +87,9 @@ def _finding(ctx: AuditContext, cell: Cell, found: Sequence[tuple[str, str]], *,
         if way == "pays"
         else "that a failed look at the world is a fact about the world",
     )
+
+
+__all__ = [
+    "limits", "misspelt", "nothing", "tool_faults", "unknown_names", "unknown_tasks", "unread",
+    "unread_reference", "user_faults", "verifier_faults",
+]  # fmt: skip
