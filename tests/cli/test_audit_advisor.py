@@ -16,7 +16,7 @@ from tests.models.server import KEY, Action, answer, completion, hang
 
 pytestmark = pytest.mark.usefixtures("few_episodes", "forked_workers")
 GREETED = answer(completion("{}"))
-AUDIT = ("audit", "shop.py:Buggy", "--check", "x.swallowed_code", "--tasks", "2", "--json", "--out", "out")
+AUDIT = ("audit", "shop.py:Buggy", "--check", "x.unknown_tasks", "--tasks", "2", "--json", "--out", "out")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from quintain.audit.auditor import audit
 from quintain.audit.checks import data_realism
-from quintain.audit.checks._data_tests import auc, binomial, drawn_by_task, ks, variation
+from quintain.audit.checks._data_tests import binomial, drawn_by_task, ks, variation
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Subject
@@ -75,19 +75,8 @@ class Shop:
         return {"data": {"orders": rows(2, 200), "other": [{"x": 1}]}, "rates": rates}
 
 
-class Alone(Shop):
-    absent = ("production",)
-
-    def state(self):
-        text = "Thank you for your message." if self.kind == "template" else ""
-        words = [text or " ".join(random.Random(place).sample(NAMES, 4)) + "." for place in range(90)]
-        return {"notes": [{"n": place, "text": word} for place, word in enumerate(words)]}
-
-
 for kind in ("sound", "clean", "amount", "lacking", "constant", "rates", "strange"):
     globals()[f"shop_{kind}"] = type(kind, (Shop,), {"kind": kind})
-for kind in ("sound", "template"):
-    globals()[f"alone_{kind}"] = type(kind, (Alone,), {"kind": kind})
 """
 
 
@@ -111,10 +100,14 @@ def found(folder: Path, kind: str) -> list[Finding]:
             "proven",
         ),
         ("shop_amount", "x.data_like_production", "orders.amount", "proven"),
-        ("shop_lacking", "x.data_like_production", "orders.email is a column of production's", "proven"),
+        ("shop_lacking", "x.data_like_production", "orders.email is unlike production's: it is missing", "proven"),
         ("shop_rates", "x.rates_as_declared", "vip_rate is declared as 0.5", "proven"),
-        ("shop_strange", "x.data_like_production", "orders.id is text here and a number in production", "proven"),
-        ("alone_template", "x.data_is_not_too_clean", "notes.text says one of 1 things", "likely"),
+        (
+            "shop_strange",
+            "x.data_like_production",
+            "orders.id is unlike production's: it is text here",
+            "proven",
+        ),
     ],
 )
 def test_difference_from_production_is_found(
@@ -127,9 +120,8 @@ def test_difference_from_production_is_found(
     assert mine[0].class_ == "data_realism"
 
 
-@pytest.mark.parametrize("kind", ["shop_sound", pytest.param("alone_sound", marks=pytest.mark.slow)])
-def test_rows_like_production_are_left_alone(tmp_path: Path, kind: str) -> None:
-    assert not found(tmp_path, kind)
+def test_rows_like_production_are_left_alone(tmp_path: Path) -> None:
+    assert not found(tmp_path, "shop_sound")
 
 
 def test_distances_and_their_chances() -> None:
@@ -143,18 +135,6 @@ def test_distances_and_their_chances() -> None:
     assert variation(["a"] * 90 + ["b"] * 10, ["a"] * 10 + ["b"] * 90)[1] < 1e-6
     assert binomial(50, 100, 0.5) == 1.0
     assert binomial(90, 100, 0.5) < 1e-9
-
-
-def test_a_classifier_tells_rows_apart_only_where_they_differ() -> None:
-    rng = random.Random(2)
-    one = [{"a": rng.gauss(0, 1), "b": rng.choice("xy")} for _ in range(120)]
-    like = [{"a": rng.gauss(0, 1), "b": rng.choice("xy")} for _ in range(120)]
-    far = [{"a": rng.gauss(3, 1), "b": rng.choice("xy")} for _ in range(120)]
-    same, other = auc(one, like, random.Random(0)), auc(one, far, random.Random(0))
-    assert same is not None
-    assert other is not None
-    assert same < 0.65
-    assert other > 0.9
 
 
 def test_a_column_that_is_drawn_for_each_task_is_told_from_one_that_is_drawn_for_each_row() -> None:

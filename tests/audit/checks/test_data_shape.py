@@ -9,8 +9,7 @@ import pytest
 
 from quintain.audit.auditor import audit
 from quintain.audit.checks import data_realism
-from quintain.audit.checks._data_joint import joint
-from quintain.audit.checks._data_tests import holm
+from quintain.audit.checks._data_tests import holm, joint
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Subject

@@ -219,13 +219,6 @@ def test_sessions_that_mix_are_proven(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_load_shows_mixed_sessions_too(tmp_path: Path) -> None:
-    (found,) = _of(_audited(tmp_path, "Mixed", "x.load"), "x.load")
-    assert found.observed["wrong"] > 0
-    assert found.observed["first_wrong"]["name"] == "move"
-
-
-@pytest.mark.slow
 def test_resource_growth_per_episode_is_proven(tmp_path: Path) -> None:
     found = _of(_audited(tmp_path, "Leaking", "x.resources"), "x.resources")
     assert {one.title.split()[2] for one in found if one.confidence == "proven"} >= {"leaves"}

@@ -258,12 +258,8 @@ def subjects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "check", "title"),
     [
-        pytest.param(
-            "Floored", clipping.ladder, "water is worth nothing there, though it is elsewhere", marks=pytest.mark.slow
-        ),
-        pytest.param(
-            "Tenths", clipping.ladder, "water is worth nothing there, though it is elsewhere", marks=pytest.mark.slow
-        ),
+        pytest.param("Floored", clipping.ladder, "any 1 are paid no more than any 0", marks=pytest.mark.slow),
+        pytest.param("Tenths", clipping.ladder, "any 1 are paid no more than any 0", marks=pytest.mark.slow),
         pytest.param(
             "Gated",
             clipping.ladder,

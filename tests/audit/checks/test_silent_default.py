@@ -122,14 +122,8 @@ class Shop:
     def state(self):
         return {"stock": dict(self.stock)}
 
-    def judge(self, task, answer, complete):
-        try:
-            return float(complete(f"grade {answer}") == "yes")
-        except TimeoutError:
-            return 0.5 if "judge" in self.swallows else None
-
 class Swallowing(Shop):
-    swallows = ("find", "sell", "price", "score", "judge")
+    swallows = ("find", "sell", "price", "score")
 
 class Careless(Shop):
     budget = 20
@@ -196,22 +190,11 @@ def test_a_criterion_that_counts_as_held_shows_on_a_damaged_world(swallowing: Re
     assert found.observed["score"]["score"] > found.expected["without the fault"]["score"]
 
 
-def test_a_grade_without_a_judge_is_proven(swallowing: Report) -> None:
-    found = _one(swallowing, "x.judge_faults", "never answered")
-    assert (found.part, found.confidence, found.observed) == ("V", "proven", 0.5)
-
-
-def test_handlers_that_make_values_of_failures_are_hints(swallowing: Report) -> None:
-    found = _of(swallowing, "x.swallowed_code")
-    assert {one.confidence for one in found} == {"hint"}
-    assert any("_find makes []" in one.title for one in found)
-
-
 def test_no_finding_when_faults_are_reported_as_errors(sound: Report) -> None:
     assert [one for one in sound.findings if one.confidence != "hint"] == []
     checked = {one.check: one for one in sound.checks}
     assert checked["x.tool_faults"].looked == 6 * 8
-    assert all(checked[name].status == "checked" for name in ("x.verifier_faults", "x.judge_faults"))
+    assert all(checked[name].status == "checked" for name in ("x.tool_faults", "x.verifier_faults"))
 
 
 def test_careless_limits_are_no_more_than_likely(tmp_path: Path) -> None:

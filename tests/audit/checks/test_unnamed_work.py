@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.checks.reward_clipping import nearly
 from quintain.audit.checks.reward_hack import collateral_damage, forged_result, oracle_ablation
 from quintain.audit.kernel.check import Check
 from tests.audit.checks._found import found
@@ -93,12 +92,6 @@ class AnyPages(Sound):
         return float(self.done()[:2] == self.right()[:2] and set(self.right()[2]) <= set(self.done()[2]))
 
 
-class Diluted(Sound):
-    def score(self):
-        pairs = zip(self.done(), self.right())
-        return round(1 - sum(len(set(done) ^ set(right)) for done, right in pairs) / (250 * int(self.task)), 2)
-
-
 class Reported(Sound):
     def score(self):
         return max(super().score(), float(self.TASKS[self.task][1] in self.said))
@@ -117,7 +110,6 @@ def station(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("Trusting", oracle_ablation, "roll_back is part of the solution, and is paid for when it is left out"),
         ("AnyPages", collateral_damage, "records that have nothing to do with the task are destroyed or made"),
-        ("Diluted", nearly, "nothing done is paid at least 90% of the reward, and in some tasks all of it"),
         ("Reported", forged_result, "the prompt, repeated without any call, is paid in full"),
     ],
 )
@@ -128,5 +120,5 @@ def test_missing_work_that_is_paid_is_proven(station: Path, name: str, check: Ch
 
 
 def test_check_that_a_read_remembers_may_be_left_out(station: Path) -> None:
-    named = found(station, "Sound", [oracle_ablation, collateral_damage, forged_result, nearly])
+    named = found(station, "Sound", [oracle_ablation, collateral_damage, forged_result])
     assert not [one for one in named if one.severity == "error"]

@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from quintain.audit.kernel.check import check
-from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, answer, call, number, reset, score
-from quintain.audit.kernel.registry import relation
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, Probe, answer, call, number, reset
 
-from ._clip_numbers import APPROXIMATE, PRECISE, numeric, spelled, wrong
-from ._clip_states import EPSILON
+from ._clip_states import EPSILON, paid_by
 
 _FIELD = re.compile(r'"\w+"\s*:\s*(-?\d+(?:\.\d+)?)(?=\s*[,}])')
+APPROXIMATE = re.compile(r"about|approx|within|tolerance|nearest|rough|estimat|±|\+/-|at least|at most|or so|around|%")
+"""Words of a prompt after which a near number may be right."""
 _BOUND = re.compile(rf"{APPROXIMATE.pattern}|\bbound|budget|limit|maxim|minim|\bmax\b|\bmin\b")
 """Words of a prompt after which a number on one side of another may be right."""
+PRECISE = re.compile(r"decimal|digit|exact|to the cent")
+"""Words of a prompt that says how exact a number is to be."""
+WHOLE = 1e6
+"""Whole numbers below it are counts: a neighbour is another count, and no rounding of it."""
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Distances from a right number at which both sides are tried."""
-ANSWERS = frozenset(
-    {"answer", "value", "result", "response", "solution", "guess", "final", "prediction", "final_answer"}
-)
+ANSWERS = {"answer", "value", "result", "response", "solution", "guess", "final", "prediction", "final_answer"}
 """Names of an argument that is the answer."""
-
-
-@relation
-def pays_wrong(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The wrong answer is paid as much as the right one, and a far wrong one less."""
-    right, near, far = (number(record.at("score")) for record in records)
-    return right is not None and near is not None and far is not None and near >= right - EPSILON and far < right - 1e-6
 
 
 class _Number(NamedTuple):
@@ -39,6 +34,7 @@ class _Number(NamedTuple):
 
     task: str
     ops: tuple[Op, ...]
+    full: float
     text: str
     value: float
     before: str = ""
@@ -46,35 +42,32 @@ class _Number(NamedTuple):
 
     def says(self, text: str) -> Probe:
         """Returns the solution with other words in place of the number."""
-        last = self.ops[-1]
-        whole = f"{self.before}{text}{self.after}"
+        last, whole = self.ops[-1], f"{self.before}{text}{self.after}"
         if last.do == "answer":
             said = answer(whole)
         else:
             given = {name: whole if name.lower() in ANSWERS else item for name, item in last.value.items()}
             said = call(last.name, given)
-        return Probe((reset(self.task), *self.ops[:-1], said, score()))
+        return solves(self.task, (*self.ops[:-1], said))
+
+    def paid(self, ctx: AuditContext, *values: float) -> list[bool]:
+        """Returns, by number said in place of the right one, True if it is paid in full."""
+        records = ctx.play_all([self.says(spelled(value, self.text)) for value in values])
+        scores = [number(record.at("score")) for record in records]
+        return [score is not None and score >= self.full - EPSILON for score in scores]
 
 
-def _numeric(ctx: AuditContext) -> Iterator[_Number]:
-    """Solutions that say a number, and nothing else."""
-    for task in ctx.sample_tasks(12):
+def _numbers(ctx: AuditContext, *, alone: bool) -> Iterator[_Number]:
+    """Numbers that solutions say: alone, or in the JSON objects that they say."""
+    for task in ctx.sample_tasks(12 if alone else 4):
         ops = ctx.oracle(task) or ()
-        text = _said(ops[-1]) if ops else ""
-        value = numeric(text) if text else None
-        if value is not None and ctx.solution_score(task):
-            yield _Number(task, ops, text, value)
-
-
-def _fields(ctx: AuditContext) -> Iterator[_Number]:
-    """Numbers in the JSON objects that solutions say."""
-    for task in ctx.sample_tasks(4):
-        ops = ctx.oracle(task) or ()
-        text = _said(ops[-1]) if ops else ""
-        for found in itertools.islice(_FIELD.finditer(text), 3):
-            value = numeric(found[1])
-            if value is not None and ctx.solution_score(task):
-                yield _Number(task, ops, found[1], value, text[: found.start(1)], text[found.end(1) :])
+        text, full = _said(ops[-1]) if ops else "", ctx.solution_score(task) or 0.0
+        value = numeric(text)
+        if alone and full and value is not None:
+            yield _Number(task, ops, full, text, value)
+        for found in itertools.islice(_FIELD.finditer(text), 3) if full and not alone else ():
+            if (value := numeric(found[1])) is not None:
+                yield _Number(task, ops, full, found[1], value, text[: found.start(1)], text[found.end(1) :])
 
 
 def _said(op: Op) -> str:
@@ -88,96 +81,76 @@ def _said(op: Op) -> str:
 @check("x.near_numbers", "reward_clipping", needs=("oracle", "tasks"), value=81)
 def near(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a number is right within a small tolerance, and never with another sign or magnitude."""
-    reported: set[str] = set()
-    for said in (*_numeric(ctx), *_fields(ctx)):
-        task, text, value = said.task, said.text, said.value
-        ends = [said.says(spelled(end, text)) for end in (value * 37 + 1009, -value * 37 - 1009, 0.0)]
-        tried = [neighbor for neighbor in wrong(value, text) if numeric(spelled(neighbor.value, text)) != value]
-        records = ctx.play_all([*ends, *(said.says(spelled(neighbor.value, text)) for neighbor in tried)])
-        solved = ctx.solution_score(task) or 0.0
-        paid_less = [paid is not None and paid < solved - 1e-6 for paid in (number(r.at("score")) for r in records[:3])]
+    for said in (*_numbers(ctx, alone=True), *_numbers(ctx, alone=False)):
+        text, value = said.text, said.value
+        ends = (value * 37 + 1009, -value * 37 - 1009, 0.0)
+        tried = [item for item in wrong(value, text) if numeric(spelled(item[1], text)) != value]
         ctx.count_comparisons(len(tried))
-        if not any(paid_less):
+        are_paid = said.paid(ctx, *ends, *(item[1] for item in tried))
+        if all(are_paid[:3]):
             continue  # Any number is paid: that is another class's finding.
-        far = ends[paid_less.index(True)]
-        words = _prompt(ctx, task).lower()
-        vague, precise = bool(APPROXIMATE.search(words)), bool(PRECISE.search(words))
-        for neighbor, record in zip(tried, records[len(ends) :], strict=True):
-            paid = number(record.at("score"))
-            is_plain = neighbor.is_plain or (precise and neighbor.how.startswith("four units"))
-            if (
-                paid is not None
-                and paid >= solved - EPSILON
-                and neighbor.how not in reported
-                and not reported & {"any"}
-            ):
-                reported |= {neighbor.how, "any"}
-                is_tolerance = _is_tolerance(ctx, said, near=neighbor.value, full=solved)
-                uneven = _uneven(ctx, said, full=solved) if is_tolerance else None
-                wrong_value, how = neighbor.value, neighbor.how
-                if uneven is not None:
-                    is_tolerance, (wrong_value, nearer) = False, uneven
-                    far, how = said.says(spelled(nearer, text)), f"{wrong_value:g}, while {nearer:g} is not"
-                yield ctx.finding(
-                    f"a wrong number is paid in full: {how}",
-                    said.says(text),
-                    said.says(spelled(wrong_value, text)),
-                    far,
-                    relation=f"{__name__}:pays_wrong",
-                    marks=("score",),
-                    minimise=0,
-                    part="V",
-                    expected=f"less for {spelled(wrong_value, text)} than for {text}",
-                    observed=paid,
-                    teaches="that a nearly right value is enough"
-                    if abs(wrong_value - value) < abs(value)
-                    else "that magnitude does not matter",
-                    at_most="hint" if vague or not is_plain else "likely" if is_tolerance else "proven",
-                    severity="error" if is_plain and not is_tolerance else "warning",
-                )
+        kept = next((item for item, is_paid in zip(tried, are_paid[3:], strict=True) if is_paid), None)
+        if kept is None:
+            continue
+        how, wrong_value, is_plain = kept
+        far = ends[are_paid.index(False)]
+        words = _prompt(ctx, said.task)
+        is_plain = is_plain or bool(PRECISE.search(words) and how.startswith("four units"))
+        is_tolerance = _is_tolerance(ctx, said, near=wrong_value)
+        uneven = _uneven(ctx, said) if is_tolerance else None
+        if uneven is not None:
+            is_tolerance, (wrong_value, far) = False, uneven
+            how = f"{wrong_value:g}, while {far:g} is not"
+        yield paid_by(
+            ctx,
+            "pays_wrong",
+            f"a wrong number is paid in full: {how}",
+            *(said.says(one) for one in (text, spelled(wrong_value, text), spelled(far, text))),
+            expected=f"less for {spelled(wrong_value, text)} than for {text}",
+            observed=said.full,
+            teaches="that a nearly right value is enough"
+            if abs(wrong_value - value) < abs(value)
+            else "that magnitude does not matter",
+            at_most="hint" if APPROXIMATE.search(words) or not is_plain else "likely" if is_tolerance else "proven",
+            severity="error" if is_plain and not is_tolerance else "warning",
+        )
+        return
 
 
-def _is_tolerance(ctx: AuditContext, said: _Number, *, near: float, full: float) -> bool:
+def _is_tolerance(ctx: AuditContext, said: _Number, *, near: float) -> bool:
     """True if a near number is paid on both sides: a grader may be coded to take a tenth more or less."""
-    if abs(near - said.value) > 0.101 * abs(said.value):
-        return False
-    other_side = number(ctx.play_probe(said.says(spelled(2 * said.value - near, said.text))).at("score"))
-    return other_side is not None and other_side >= full - EPSILON
+    is_near = abs(near - said.value) <= 0.101 * abs(said.value)
+    return is_near and said.paid(ctx, 2 * said.value - near)[0]
 
 
-def _uneven(ctx: AuditContext, said: _Number, *, full: float) -> tuple[float, float] | None:
+def _uneven(ctx: AuditContext, said: _Number) -> tuple[float, float] | None:
     """Returns a number that is paid, and one on the other side, half as far, that is not: no tolerance is so."""
     if not said.value.is_integer():
         return None
-    steps = [step for step in STEPS if step <= 0.101 * abs(said.value)]
-    values = [said.value + sign * step for step in steps for sign in (1, -1)]
-    records = ctx.play_all([said.says(spelled(value, said.text)) for value in values])
-    paid = [value for value, seen in zip(values, records, strict=True) if (number(seen.at("score")) or 0.0) >= full]
-    lost = [value for value in values if value not in paid]
-    pairs = [(far, near) for far in paid for near in lost if (far - said.value) * (near - said.value) < 0]
-    wide = [(far, near) for far, near in pairs if 2 * abs(near - said.value) <= abs(far - said.value)]
-    return wide[0] if wide else None
+    gaps = [sign * step for step in STEPS if step <= 0.101 * abs(said.value) for sign in (1, -1)]
+    paid = dict(zip(gaps, said.paid(ctx, *(said.value + gap for gap in gaps)), strict=True))
+    pairs = [(far, near) for far in gaps for near in gaps if paid[far] and not paid[near] and far * near < 0]
+    wide = [pair for pair in pairs if 2 * abs(pair[1]) <= abs(pair[0])]
+    return (said.value + wide[0][0], said.value + wide[0][1]) if wide else None
 
 
 @check("x.far_fields", "false_resolution", needs=("oracle", "tasks"), value=85)
 def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a number far above, or far below, the right one in a field is not paid in full."""
-    for said in _fields(ctx):
-        ends = [said.says(spelled(sign * (abs(said.value) * 37 + 1009), said.text)) for sign in (1, -1)]
-        pair = ends if _is_paid(ctx, ends[0], said) else ends[::-1]
+    for said in _numbers(ctx, alone=False):
+        end = abs(said.value) * 37 + 1009
+        above, below = said.paid(ctx, end, -end)
         ctx.count_comparisons()
-        if _BOUND.search(_prompt(ctx, said.task).lower()) or not _is_paid(ctx, pair[0], said):
+        if _BOUND.search(_prompt(ctx, said.task)) or above == below:
             continue
-        found = ctx.finding(
+        texts = [spelled(value, said.text) for value in ((end, -end) if above else (-end, end))]
+        found = paid_by(
+            ctx,
+            "pays_wrong",
             "a number far from the right one is paid in full in a field of the answer",
-            said.says(said.text),
-            *pair,
-            relation=f"{__name__}:pays_wrong",
-            marks=("score",),
-            minimise=0,
-            part="V",
+            *map(said.says, (said.text, *texts)),
             expected=f"less for it than for {said.text}, as for one far on the other side",
-            observed=str(pair[0].ops[-2].value)[-300:],
+            observed=f"{said.before}{texts[0]}{said.after}"[-300:],
             teaches="that any large, or any small, number is right",
         )
         if found is not None:
@@ -185,11 +158,53 @@ def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-def _is_paid(ctx: AuditContext, probe: Probe, said: _Number) -> bool:
-    paid, full = number(ctx.play_probe(probe).at("score")), ctx.solution_score(said.task)
-    return paid is not None and full is not None and paid >= full - EPSILON
-
-
 def _prompt(ctx: AuditContext, task: str) -> str:
-    seen = ctx.play(reset(task, mark="reset")).at("reset")
-    return str(seen.value)
+    return str(ctx.play(reset(task, mark="reset")).at("reset").value).lower()
+
+
+# --- wrong numbers near a right one ---
+
+
+def numeric(text: str) -> float | None:
+    """The number that a text is, with nothing around it; None when it is none."""
+    bare = text.strip().replace(",", "")
+    return float(bare) if re.fullmatch(r"[-+]?\d{1,15}(?:\.\d{1,12})?", bare) else None
+
+
+def wrong(value: float, like: str = "") -> Iterator[tuple[str, float, bool]]:
+    """Wrong numbers, the farthest first: how each differs, the number, and True if it is plainly not the right one.
+
+    Args:
+        value: The right number.
+        like: Text of it.
+    """
+    if value:
+        factors = {"a hundred times it": 100, "a hundredth of it": 0.01, "ten times it": 10, "its negative": -1,
+                   "twice it": 2, "zero": 0, "10 % more": 1.1, "10 % less": 0.9}  # fmt: skip
+        yield from ((how, value * factor, True) for how, factor in factors.items())
+    if float(value).is_integer():
+        for share in (1, 0.5, 0.1):
+            if abs(step := round(value * share / 100)) > 1:
+                yield f"{share} % more", value + step, True
+                yield f"{share} % less", value - step, True
+        whole = abs(value) < WHOLE
+        yield "one more", value + 1, whole
+        yield "one less", value - 1, whole
+        if whole:
+            yield "a half more", value + 0.5, True
+            yield "0.4 more", value + 0.4, True
+    elif value:
+        yield "rounded to a whole number", float(round(value)), abs(round(value) - value) > 0.1 * abs(value)
+        yield "1 % more", value * 1.01, False
+        unit = 10.0 ** -len(like.strip().partition(".")[2])
+        yield "four units of its last digit more", value + 4 * unit, False
+        yield "four units of its last digit less", value - 4 * unit, False
+
+
+def spelled(value: float, like: str) -> str:
+    """A number as text, with as many decimals as the right one has, where that is enough."""
+    decimals = len(like.strip().partition(".")[2])
+    if float(value).is_integer() and not decimals:
+        return str(int(value))
+    short = f"{value:.{max(decimals, 1)}f}"
+    return short if abs(float(short) - value) < 1e-9 * max(1.0, abs(value)) else f"{value:.6f}".rstrip("0")

@@ -1,39 +1,109 @@
-"""States of a task between start and solution, with their rewards: the oracle with some calls left out."""
+"""States of a task between start and solution with their rewards, and rules that no sound reward follows.
+
+A state is the oracle with some of its writes left out, so it is known which of two states is more nearly done.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from quintain.audit.facts.data import is_dict, is_number
-from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, reset, score
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, reset
+from quintain.audit.kernel.registry import relation
 
 EPSILON = 1e-9
 WALKED = 6
 """Tasks that are walked."""
+FLAT = "that going on is worth nothing: these states have equal rewards"
+
+Parts = dict[str, float]
 
 
 class PaidState(msgspec.Struct, frozen=True):
-    """A state and its reward.
-
-    Attributes:
-        ops: Ops that lead to the state, after the reset.
-        score: Its reward.
-        parts: Score components reported with the reward.
-        done: Places of the oracle's writes that were played.
-    """
+    """A state, its reward, and the places of the oracle's writes that were played."""
 
     task: str
     ops: tuple[Op, ...]
     score: float
-    parts: dict[str, float]
     done: frozenset[int]
 
+    @property
+    def probe(self) -> Probe:
+        return solves(self.task, self.ops)
 
-def parts_of(seen: OpResult) -> dict[str, float]:
+
+Walk = tuple[str, tuple[int, ...], list[PaidState]]
+
+
+def walks(ctx: AuditContext) -> list[Walk]:
+    """Returns tasks, their oracles' writes, and states: nothing, each write alone, all but each, prefixes, pairs."""
+    found = ctx.once(("ladders",), lambda own: [walk for task in own.sample_tasks(WALKED) for walk in _walk(own, task)])
+    if not found:
+        raise ctx.not_checked("no task has a solution that does anything")
+    return found
+
+
+def _walk(ctx: AuditContext, task: str) -> Iterator[Walk]:
+    writes = _writes(ctx, task)
+    whole = frozenset(writes)
+    kept = [frozenset[int](), whole, *(frozenset(writes[:count]) for count in range(1, len(writes)))]
+    kept += [some for write in writes[:12] for some in (whole - {write}, frozenset({write}))]
+    for size, most in ((2, 7), (3, 6)):
+        if size < len(writes) <= most:
+            kept += map(frozenset, itertools.combinations(writes, size))
+    if writes:
+        yield task, writes, _states(ctx, task, writes, kept=list(dict.fromkeys(kept)))
+
+
+def _writes(ctx: AuditContext, task: str) -> tuple[int, ...]:
+    """Returns the places of the oracle's ops that change the world or hand in text."""
+    ops = ctx.oracle(task) or ()
+    if "state" not in ctx.offers:
+        return tuple(range(len(ops)))
+    look = Op("changes")
+    seen = ctx.play(reset(task), look, *(step for op in ops for step in (op, look))).seen
+    looks = [result.value for result in seen[1::2]]
+    steps, names = zip(ops, itertools.pairwise(looks), strict=False), ctx.discovery.background
+    return tuple(place for place, (op, sides) in enumerate(steps) if op.do == "answer" or _differs(*sides, names))
+
+
+def _differs(before: Any, after: Any, background: frozenset[str]) -> bool:
+    if not (is_dict(before) and is_dict(after)):
+        return bool(before != after)
+    paths = [path for path in {*before, *after} if path.partition("/")[0] not in background]
+    return any(before.get(path) != after.get(path) for path in paths)
+
+
+def _states(ctx: AuditContext, task: str, writes: Sequence[int], *, kept: Sequence[frozenset[int]]) -> list[PaidState]:
+    """Plays the oracle with only these of its writes (reads all stay), each from the start, and scores it."""
+    ops = ctx.oracle(task) or ()
+    plays = [tuple(op for place, op in enumerate(ops) if place not in writes or place in some) for some in kept]
+    # Where the world can go back, many states share a probe: to go back costs less than to begin again.
+    goes_back = {"snapshot", "restore"} <= ctx.offers
+    size = max(1, (len(plays) + 3) // 4) if goes_back else 1
+    head = (reset(task), *([Op("snapshot", name="start")] if goes_back else ()))
+    tail = (Op("score"), *([Op("restore", name="start")] if goes_back else ()))
+    parts = [range(start, min(start + size, len(plays))) for start in range(0, len(plays), size)]
+    probes = [Probe((*head, *(op for place in part for op in (*plays[place], *tail)))) for part in parts]
+    found: list[PaidState] = []
+    for part, record in zip(parts, ctx.play_all(probes), strict=True):
+        at = len(head)
+        for place in part:
+            seen = record.seen[at : at + len(plays[place]) + 1]
+            at += len(plays[place]) + len(tail)
+            paid = number(seen[-1]) if len(seen) == len(plays[place]) + 1 else None
+            if paid is not None and not any(result.is_error for result in seen[:-1]):
+                found.append(PaidState(task, plays[place], paid, kept[place]))
+    return found
+
+
+def _parts(seen: OpResult) -> Parts:
     """Returns the numeric components reported with a score, nested ones by their path."""
     return dict(_numbers(seen.value, "")) if seen.fine and is_dict(seen.value) else {}
 
@@ -47,76 +117,83 @@ def _numbers(value: dict[str, Any], under: str) -> Iterator[tuple[str, float]]:
             yield path, float(item)
 
 
-def writes_of(ctx: AuditContext, task: str) -> tuple[int, ...] | None:
-    """Returns the places of the oracle's ops that change the world or hand in text, or None without an oracle."""
-    ops = ctx.oracle(task)
-    if ops is None:
-        return None
-    if "state" not in ctx.offers:
-        return tuple(range(len(ops)))
-    looked: list[Op] = [reset(task), Op("changes", mark="look")]
-    for place, op in enumerate(ops):
-        looked += [op, Op("changes", mark=f"look {place}")]
-    record = ctx.play(*looked)
-    before = record.at("look").value
-    found: list[int] = []
-    for place, op in enumerate(ops):
-        after = record.at(f"look {place}").value
-        if op.do == "answer" or _differs(before, after, ctx.discovery.background):
-            found.append(place)
-        before = after
-    return tuple(found)
-
-
-def _differs(before: Any, after: Any, background: frozenset[str]) -> bool:
-    if not (is_dict(before) and is_dict(after)):
-        return bool(before != after)
-    paths = [path for path in {*before, *after} if path.partition("/")[0] not in background]
-    return any(before.get(path) != after.get(path) for path in paths)
-
-
-def states(ctx: AuditContext, task: str, writes: Sequence[int], *, kept: Sequence[frozenset[int]]) -> list[PaidState]:
-    """Play the oracle with only these of its writes (reads all stay), each from the start, and score it."""
-    ops = ctx.oracle(task) or ()
-    plays = [tuple(op for place, op in enumerate(ops) if place not in writes or place in some) for some in kept]
-    # Where the world can go back, many states share a probe: to go back costs less than to begin again.
-    goes_back = {"snapshot", "restore"} <= ctx.offers
-    size = max(1, (len(plays) + 3) // 4) if goes_back else 1
-    parts = [list(range(start, min(start + size, len(plays)))) for start in range(0, len(plays), size)]
-    records = ctx.play_all([Probe(tuple(_in_turn(task, [plays[place] for place in part]))) for part in parts])
-    found: list[PaidState] = []
-    for part, record in zip(parts, records, strict=True):
-        at = 2 if size > 1 else 1
-        for place in part:
-            seen = record.seen[at : at + len(plays[place]) + 1]
-            at += len(plays[place]) + 2
-            paid = number(seen[-1]) if len(seen) == len(plays[place]) + 1 else None
-            if paid is not None and not any(result.is_error for result in seen[:-1]):
-                found.append(PaidState(task, plays[place], paid, parts_of(seen[-1]), kept[place]))
-    return found
-
-
-def _in_turn(task: str, plays: Sequence[Sequence[Op]]) -> Iterator[Op]:
-    yield reset(task)
-    if len(plays) == 1:
-        yield from (*plays[0], Op("score"))
-        return
-    yield Op("snapshot", name="start")
-    for play in plays:
-        yield from (*play, Op("score"), Op("restore", name="start"))
-
-
-def probe_of(state: PaidState) -> Probe:
-    """Returns a probe that replays a state."""
-    return Probe((reset(state.task), *state.ops, score()))
-
-
-def seen_parts(record: Record) -> tuple[float | None, dict[str, float]]:
-    """Score and components that a record saw."""
-    seen = record.at("score")
-    return number(seen), parts_of(seen)
-
-
 def is_graded(ctx: AuditContext, paid: Sequence[PaidState]) -> bool:
     """True if rewards are declared as graded or more than two reward levels were seen."""
-    return ctx.attribute("graded") is True or len({round(state.score, 9) for state in paid}) > 2
+    return ctx.attribute("graded") is True or len(levels(state.score for state in paid)) > 2
+
+
+def levels(scores: Iterator[float] | Sequence[float]) -> set[float]:
+    """Returns the distinct rewards."""
+    return {round(score, 9) for score in scores}
+
+
+# --- rules: each states the bug, of the rewards of a few probes and their components ---
+
+
+def _stays(scores: Sequence[float], _parts: Sequence[Parts], least: Any) -> bool:
+    """A state more nearly done is paid the same, though so many amounts occur."""
+    return len(levels(scores)) >= least and abs(scores[0] - scores[1]) <= EPSILON
+
+
+def _does_not_count(scores: Sequence[float], _parts: Sequence[Parts], sizes: Any) -> bool:
+    """The first states are paid as much as the next ones, or more, which have one right thing more.
+
+    Where they are paid the same, the other states show two further amounts.
+    """
+    first, second = sizes
+    less, more, others = scores[:first], scores[first : first + second], scores[first + second :]
+    same = max(*less, *more) - min(*less, *more) <= EPSILON
+    further = levels([score for score in others if abs(score - less[0]) > EPSILON])
+    return max(more) < min(less) - EPSILON or (same and len(further) >= 2)
+
+
+def _is_free(scores: Sequence[float], parts: Sequence[Parts], _data: Any) -> bool:
+    """A second damage costs nothing, though some reward remains to be lost and a component tells one from two."""
+    none, left, right, both = scores
+    before, first, _, after = parts
+    flat = max(left, right, both) - min(left, right, both) <= EPSILON < both < none - EPSILON
+    known = [(before[name], first[name], after[name]) for name in before if name in first and name in after]
+    return flat and any(a < b - EPSILON < c - 2 * EPSILON or a > b + EPSILON > c + 2 * EPSILON for a, b, c in known)
+
+
+Rule = Callable[[Sequence[float], Sequence[Parts], Any], bool]
+RULES: dict[str, Rule] = {
+    "stays": _stays,
+    "does_not_count": _does_not_count,
+    "two_levels": lambda scores, _, least: len(scores) >= least and len(levels(scores)) == 2,
+    # The right answer, a wrong one, and one that is far wrong.
+    "pays_wrong": lambda scores, *_: scores[1] >= scores[0] - EPSILON and scores[2] < scores[0] - 1e-6,
+}
+CLEAN_RULES: dict[str, Rule] = {
+    # Without one field, without another, without both, and the whole.
+    "rounds": lambda scores, *_: min(scores[:2]) >= scores[3] - EPSILON and scores[2] < scores[3] - EPSILON,
+    # Without damage, with one, with another one, with both.
+    "grows": lambda scores, *_: min(scores[1:3]) > scores[0] + EPSILON and scores[3] > max(scores[1:3]) + EPSILON,
+    "makes_good": lambda scores, *_: max(scores[1:3]) < scores[0] - EPSILON and scores[3] > max(scores[1:3]) + EPSILON,
+    "is_free": _is_free,
+}
+"""Rules of probes in which no op may fail."""
+
+
+@relation
+def pays_by(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if every probe has a score and the rule that `data` names, with its number, holds for them."""
+    name, data = evidence.data
+    seen = [record.at("score") for record in records]
+    scores = [score for score in map(number, seen) if score is not None]
+    is_clean = name in RULES or not any(result.is_error for record in records for result in record.seen)
+    rule = (RULES | CLEAN_RULES)[name]
+    return is_clean and len(scores) == len(seen) and rule(scores, list(map(_parts, seen)), data)
+
+
+def holds(rule: str, records: Sequence[Record]) -> bool:
+    """True if a rule holds for records."""
+    return pays_by(records, Evidence("", data=[rule, None]))
+
+
+def paid_by(
+    ctx: AuditContext, rule: str, title: str, *probes: Probe, data: Any = None, **fields: Any
+) -> Finding | None:
+    """Returns the finding that a rule holds for the rewards of probes."""
+    common: dict[str, Any] = {"marks": ("score",), "minimise": 0, "part": "V", "data": [rule, data]}
+    return ctx.finding(title, *probes, relation=f"{__name__}:pays_by", **common | fields)

@@ -31,8 +31,8 @@ def sample(player: Player, on: str, value: Any) -> Tables:
     return tables(tabled(subject.state()))
 
 
-def tables(value: Any) -> Tables:
-    """Returns the tables in a value: lists of rows or dicts of rows by key, at most `ROWS` rows each."""
+def tables(value: Any, most: int = ROWS) -> Tables:
+    """Returns the tables in a value: lists of rows or dicts of rows by key, at most so many rows each."""
     found: Tables = {}
     for name, item in value.items() if is_dict(value) else ():
         rows: list[Row] = []
@@ -41,8 +41,8 @@ def tables(value: Any) -> Tables:
         elif is_dict(item):
             rows = [{"(key)": key, **row} for key, row in item.items() if is_dict(row)]
         if rows:
-            step = max(1.0, len(rows) / ROWS)
-            found[str(name)] = [rows[int(place * step)] for place in range(min(len(rows), ROWS))]
+            step = max(1.0, len(rows) / most)
+            found[str(name)] = [rows[int(place * step)] for place in range(min(len(rows), most))]
     return found
 
 

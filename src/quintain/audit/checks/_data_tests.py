@@ -1,43 +1,46 @@
-"""Two-sample tests with effect sizes, in plain Python.
+"""Two-sample tests of columns, of pairs of columns and of a table's rows, with effect sizes, in plain Python.
 
 Kolmogorov and Smirnov's D with its asymptotic p (Stephens 1970's correction), total variation with Pearson's chi-square
-(p by Wilson and Hilferty 1931), two proportions by the normal test, Holm 1979 over all tests, and the classifier
-two-sample test of Lopez-Paz and Oquab (ICLR 2017) with a logistic regression. With many rows everything is significant:
-what counts is the effect; the p only keeps small samples from talking.
+(p by Wilson and Hilferty 1931), two proportions by the normal test, Spearman's rho (the difference by Fisher's z), and
+Holm 1979 over all tests. With many rows everything is significant: what counts is the effect; the p only keeps small
+samples from talking.
 """
 
 from __future__ import annotations
 
 import bisect
 import math
-import random
 import re
+import statistics
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from ._data_near import AMOUNT, first_digits, is_wide, near_rows, near_texts, phrased, things
+from quintain.audit.facts.data import is_dict, is_list
+
 from ._data_tables import STAMP, Row, column, columns, filled, is_id, is_stamps, numbers, texts
 
 LEAST = 20
 """Values on either side below which nothing is said."""
-DISTANCE = 0.2
-"""Distance from which two distributions count as different."""
-SHARE = 0.15
-"""Difference from which two shares count as different."""
+DISTANCE, SHARE = 0.2, 0.15
+"""Distance from which two distributions count as different, and difference from which two shares do."""
 NEVER, SURE = 0.03, 1e-5
 """Bound of a share that counts as none or all, and the p-value that it needs."""
-PHRASES, PHRASED = "words in phrases that come back", 0.5
-"""Test of recurring phrases and its distance; human text has phrases too, so only a large distance counts."""
 ALPHA = 0.01
-AUC = 0.75
+MAX_CATEGORIES = 10
+"""Categories of a column, or columns of a kind, that are looked into."""
 MOMENT = re.compile(
     r"(?:^|_)(?:created|updated|modified|closed|opened|sent|seen|time|timestamp|ts|date|day|at|epoch)(?:$|_)"
 )
 EPOCH = 1e8
 """Seconds beyond which a number is a moment in the history of mankind."""
+WITHIN = ("distribution", "categories", "share of empty values", "share of true")
+"""Tests that are made again where another column has a certain value."""
+
+Named = tuple[str, "ColumnTest"]
+_Test = Callable[..., tuple[float, float]]
 
 
 class ColumnTest(msgspec.Struct, frozen=True):
@@ -58,11 +61,11 @@ class ColumnTest(msgspec.Struct, frozen=True):
 
     @property
     def is_large(self) -> bool:
-        if self.what.startswith("share") and (self.sample in (0, 1) or self.reference in (0, 1)):
+        if not self.what.startswith("share"):
+            return self.effect > DISTANCE
+        if self.sample in (0, 1) or self.reference in (0, 1):
             return self.effect >= NEVER and self.p < SURE  # Never, or always, is more than a little less.
-        if self.what == PHRASES:
-            return self.effect > PHRASED
-        return self.effect > (SHARE if self.what.startswith("share") else DISTANCE)
+        return self.effect > SHARE
 
 
 def ks(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
@@ -123,16 +126,9 @@ def binomial(hits: int, count: int, rate: float) -> float:
     """Two-sided p of so many hits, by doubling the smaller tail, which is summed exactly."""
     if rate <= 0 or rate >= 1:
         return 1.0 if hits == round(rate * count) else 0.0
-    logs = [
-        math.lgamma(count + 1)
-        - math.lgamma(k + 1)
-        - math.lgamma(count - k + 1)
-        + k * math.log(rate)
-        + (count - k) * math.log(1 - rate)
-        for k in range(count + 1)
-    ]
-    low, high = sum(map(math.exp, logs[: hits + 1])), sum(map(math.exp, logs[hits:]))
-    return min(1.0, 2 * min(low, high))
+    ways = [math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in range(count + 1)]
+    odds = [math.exp(w + k * math.log(rate) + (count - k) * math.log(1 - rate)) for k, w in enumerate(ways)]
+    return min(1.0, 2 * min(sum(odds[: hits + 1]), sum(odds[hits:])))
 
 
 # --- a column ---
@@ -144,49 +140,38 @@ def tests(name: str, sample: Sequence[Any], reference: Sequence[Any]) -> list[Co
         return []
     found = [share_of("share of empty values", sample, reference, holds=lambda value: value is None or value == "")]
     a, b = filled(sample), filled(reference)
-    if min(len(a), len(b)) < LEAST:
-        return found
-    return found + _filled(name, a, b)
+    return found if min(len(a), len(b)) < LEAST else found + _filled(name, a, b)
 
 
 def _filled(name: str, a: Sequence[Any], b: Sequence[Any]) -> list[ColumnTest]:
     if all(isinstance(item, bool) for item in (*a, *b)):
         return [share_of("share of true", a, b, holds=bool)]
     if is_stamps(a) and is_stamps(b):
-        return _stamps(texts(a), texts(b))
+        hours = [[match[1] for text in texts(side) if (match := STAMP.match(text)) and match[1]] for side in (a, b)]
+        return [_by("hours of the day", variation, hours, show=_counts)] if min(map(len, hours)) >= LEAST else []
     if is_id(name, a) or is_id(name, b):
         return []
-    if len(numbers(a)) > 0.8 * len(a) and len(numbers(b)) > 0.8 * len(b):
-        if MOMENT.search(name.lower()) and min(*numbers(a), *numbers(b)) > EPOCH:
+    amounts, words = [numbers(a), numbers(b)], [texts(a), texts(b)]
+    if len(amounts[0]) > 0.8 * len(a) and len(amounts[1]) > 0.8 * len(b):
+        if MOMENT.search(name.lower()) and min(*amounts[0], *amounts[1]) > EPOCH:
             return []  # When a world was made is its own affair.
-        digits = _digits(numbers(a), numbers(b)) if AMOUNT.search(name.lower()) else []
-        return [*_numbers(numbers(a), numbers(b)), *digits]
-    both_text = len(texts(a)) > 0.8 * len(a) and len(texts(b)) > 0.8 * len(b)
-    return _texts(texts(a), texts(b)) if both_text else []
+        is_round = share_of("share of round numbers", *amounts, holds=lambda value: value % 10 == 0)
+        return [_by("distribution", ks, amounts, show=_quartiles), is_round]
+    return _texts(words) if len(words[0]) > 0.8 * len(a) and len(words[1]) > 0.8 * len(b) else []
 
 
 def share_of(what: str, sample: Sequence[Any], reference: Sequence[Any], *, holds: Callable[[Any], bool]) -> ColumnTest:
     """The test of the share of values of which something holds."""
-    first, second = [holds(value) for value in sample], [holds(value) for value in reference]
-    effect, p = shares(first, second)
-    return ColumnTest(what, effect, p, round(sum(first) / len(first), 3), round(sum(second) / len(second), 3))
+    sides = [[bool(holds(value)) for value in side] for side in (sample, reference)]
+    return _by(what, shares, sides, show=lambda side: round(sum(side) / len(side), 3))
 
 
-def _numbers(sample: Sequence[float], reference: Sequence[float]) -> list[ColumnTest]:
-    effect, p = ks(sample, reference)
-    return [
-        ColumnTest("distribution", effect, p, _quartiles(sample), _quartiles(reference)),
-        share_of("share of round numbers", sample, reference, holds=lambda value: value % 10 == 0),
-    ]
+def _by(what: str, test: _Test, sides: Sequence[Any], *, show: Callable[[Any], Any]) -> ColumnTest:
+    return ColumnTest(what, *test(*sides), *map(show, sides))
 
 
-def _digits(sample: Sequence[float], reference: Sequence[float]) -> list[ColumnTest]:
-    """First digits, where amounts of both sides span orders of magnitude."""
-    if not (is_wide(sample) and is_wide(reference)):
-        return []
-    a, b = first_digits(sample), first_digits(reference)
-    effect, p = variation(a, b)
-    return [ColumnTest("first digits", effect, p, dict(sorted(Counter(a).items())), dict(sorted(Counter(b).items())))]
+def _counts(values: Sequence[Any]) -> dict[str, int]:
+    return {str(value): count for value, count in Counter(values).most_common(4)}
 
 
 def _quartiles(values: Sequence[float]) -> list[float]:
@@ -194,75 +179,29 @@ def _quartiles(values: Sequence[float]) -> list[float]:
     return [round(ordered[round(part * (len(ordered) - 1))], 3) for part in (0, 0.25, 0.5, 0.75, 1)]
 
 
-def _texts(sample: Sequence[str], reference: Sequence[str]) -> list[ColumnTest]:
-    found = [
-        share_of("share with letters beyond ASCII", sample, reference, holds=lambda value: not value.isascii()),
-        share_of("share in one case", sample, reference, holds=lambda value: value in (value.lower(), value.upper())),
-        share_of("share with digits", sample, reference, holds=lambda value: any(map(str.isdigit, value))),
-        share_of("share with white space around it", sample, reference, holds=lambda value: value != value.strip()),
-    ]
-    if max(_distinct(sample), _distinct(reference)) <= 20:
-        effect, p = variation([*sample], [*reference])
-        a, b = Counter(sample).most_common(4), Counter(reference).most_common(4)
-        return [*found, ColumnTest("categories", effect, p, dict(a), dict(b))]
-    lengths = [float(len(text)) for text in sample], [float(len(text)) for text in reference]
-    effect, p = ks(*lengths)
-    found.append(ColumnTest("lengths", effect, p, _quartiles(lengths[0]), _quartiles(lengths[1])))
-    size = min(len(sample), len(reference))
-    again = [_repeats(sample[:size]), _repeats(reference[:size])]
-    effect, p = shares(*again)
-    found.append(ColumnTest("share of repeated values", effect, p, sum(again[0]) / size, sum(again[1]) / size))
-    return found + _prose(sample[:size], reference[:size])
+_FORMS: dict[str, Callable[[str], bool]] = {
+    "with letters beyond ASCII": lambda value: not value.isascii(),
+    "in one case": lambda value: value in (value.lower(), value.upper()),
+    "with digits": lambda value: any(map(str.isdigit, value)),
+    "with white space around it": lambda value: value != value.strip(),
+}
 
 
-def _prose(sample: Sequence[str], reference: Sequence[str]) -> list[ColumnTest]:
-    """Phrases, and texts that are nearly others, of as many texts on both sides."""
-    size = min(len({*sample}), len({*reference}))
-    sides = [list(dict.fromkeys(side))[:size] for side in (sample, reference)]
-    a, b = (phrased(side) for side in sides)
-    if min(len(a), len(b)) < LEAST:
-        return []
-    effect, p = ks(a, b)
-    again = [near_texts(side) for side in sides]
-    return [
-        ColumnTest(PHRASES, effect, p, _quartiles(a), _quartiles(b)),
-        share_of("share of nearly repeated texts", *again, holds=bool),
-    ]
-
-
-def rows_alike(sample: Sequence[Row], reference: Sequence[Row]) -> list[ColumnTest]:
-    """The test of rows that are nearly others, of as many rows on both sides."""
-    sides = [things(side) for side in (sample, reference)]
+def _texts(sides: Sequence[Sequence[str]]) -> list[ColumnTest]:
+    found = [share_of(f"share {name}", *sides, holds=holds) for name, holds in _FORMS.items()]
+    if max(len({*side}) for side in sides) <= 20:
+        return [*found, _by("categories", variation, sides, show=_counts)]
     size = min(map(len, sides))
-    again: list[list[bool]] = [near_rows(side[:size]) for side in sides] if size >= LEAST else [[]]
-    if min(map(len, again)) < LEAST:
-        return []
-    return [share_of("share of nearly repeated rows", *again, holds=bool)]
-
-
-def _distinct(values: Sequence[str]) -> int:
-    return len({*values})
+    again = [_repeats(side[:size]) for side in sides]
+    lengths = [[float(len(text)) for text in side] for side in sides]
+    repeated = share_of("share of repeated values", *again, holds=bool)
+    return [*found, _by("lengths", ks, lengths, show=_quartiles), repeated]
 
 
 def _repeats(values: Sequence[str]) -> list[bool]:
-    seen: set[str] = set()
-    found: list[bool] = []
-    for value in values:
-        found.append(value.casefold() in seen)
-        seen.add(value.casefold())
-    return found
-
-
-def _stamps(sample: Sequence[str], reference: Sequence[str]) -> list[ColumnTest]:
-    hours = [
-        [match.group(1) for text in side if (match := STAMP.match(text)) and match.group(1)]
-        for side in (sample, reference)
-    ]
-    if min(map(len, hours)) < LEAST:
-        return []
-    effect, p = variation(hours[0], hours[1])
-    a, b = (dict(Counter(side).most_common(4)) for side in hours)
-    return [ColumnTest("hours of the day", effect, p, a, b)]
+    low = [value.casefold() for value in values]
+    first = {value: place for place, value in reversed([*enumerate(low)])}
+    return [first[value] < place for place, value in enumerate(low)]
 
 
 # --- a table ---
@@ -298,80 +237,97 @@ def holm(every: Sequence[tuple[str, ColumnTest]]) -> list[tuple[str, ColumnTest]
     return sorted((pair for pair in kept if pair[1].is_large), key=lambda pair: -pair[1].effect)
 
 
-def auc(sample: Sequence[Row], reference: Sequence[Row], rng: random.Random, *, most: int = 200) -> float | None:
-    """Returns the area under the curve, 0.5 to 1, of a classifier of both sides on held-out rows."""
-    names = [name for name in columns(sample) if name in set(columns(reference))]
-    names = [name for name in names if not is_id(name, column(sample, name))]
-    rows = [(row, 0) for row in _drawn(sample, rng, most)] + [(row, 1) for row in _drawn(reference, rng, most)]
-    if not names or min(len(sample), len(reference)) < 2 * LEAST:
-        return None
-    rng.shuffle(rows)
-    features = _scaled([_features(row, names) for row, _ in rows])
-    labels = [label for _, label in rows]
-    half = len(rows) // 2
-    scores = [0.0] * len(rows)
-    for test, train in ((range(half), range(half, len(rows))), (range(half, len(rows)), range(half))):
-        weights = _fitted([features[place] for place in train], [labels[place] for place in train])
-        for place in test:
-            scores[place] = _dot(weights, features[place])
-    areas = [
-        _area([scores[p] for p in part], [labels[p] for p in part]) for part in (range(half), range(half, len(rows)))
-    ]
-    return sum(areas) / 2
+def joint(sample: Sequence[Row], reference: Sequence[Row]) -> list[Named]:
+    """All tests of a table that look beyond one plain column, for the margins alone may match.
 
-
-def _drawn(rows: Sequence[Row], rng: random.Random, most: int) -> list[Row]:
-    return list(rows) if len(rows) <= most else rng.sample(list(rows), most)
-
-
-def _features(row: Row, names: Sequence[str]) -> list[float]:
-    found = [1.0]
-    for name in names:
-        value = row.get(name)
-        text = value if isinstance(value, str) else ""
-        stamp = STAMP.match(text)
-        amount = numbers([value])
-        found += [
-            float(value is None or value == ""),
-            math.copysign(math.log1p(abs(amount[0])), amount[0]) if amount else 0.0,
-            float(len(text)) if not stamp else 0.0,
-            float(not text.isascii()),
-            float(text != "" and text == text.lower()),
-            float(stamp.group(1) or 12) if stamp else 0.0,
-        ]
+    Within each category of one column the others are compared again; ranks of two numbers may hang together in
+    production alone; lists and objects count as their sizes and as what is in them.
+    """
+    if min(len(sample), len(reference)) < LEAST:
+        return []
+    both = [name for name in columns(sample) if name in {*columns(reference)}]
+    sides = {name: (column(sample, name), column(reference, name)) for name in both}
+    kinds = [name for name in both if _is_kind(*sides[name])][:MAX_CATEGORIES]
+    amounts = [name for name in both if _is_amount(name, sides[name])][:MAX_CATEGORIES]
+    found = [(name, test) for name in both for test in _sized(sides[name])]
+    found += [(name, test) for name in kinds for test in _lost(*sides[name])]
+    found += [(name, test) for name in amounts for test in _tails(*map(numbers, sides[name]))]
+    for kind in kinds:
+        for value in sorted({str(cell) for cell in filled(sides[kind][1])}):
+            a, b = ([row for row in rows if str(row.get(kind)) == value] for rows in (sample, reference))
+            for name in both if min(len(a), len(b)) >= LEAST else ():
+                again = tests(name, column(a, name), column(b, name)) if name != kind else []
+                found += [(name, _where(test, f"{kind} is {value}")) for test in again if test.what in WITHIN]
+    for place, first in enumerate(amounts):
+        found += [pair for second in amounts[place + 1 :] for pair in _ranks(first, second, sample, reference)]
     return found
 
 
-def _scaled(rows: list[list[float]]) -> list[list[float]]:
-    for place in range(1, len(rows[0])):
-        values = [row[place] for row in rows]
-        mean = sum(values) / len(values)
-        spread = math.sqrt(sum((value - mean) ** 2 for value in values) / len(values)) or 1.0
-        for row in rows:
-            row[place] = (row[place] - mean) / spread
-    return rows
+def _where(test: ColumnTest, where: str) -> ColumnTest:
+    return msgspec.structs.replace(test, what=f"{test.what} where {where}")
 
 
-def _dot(first: Sequence[float], second: Sequence[float]) -> float:
-    return sum(a * b for a, b in zip(first, second, strict=True))
+def _is_kind(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    there = [*filled(a), *filled(b)]
+    plain = bool(there) and all(isinstance(item, str | bool | int) for item in there)
+    return plain and 2 <= len({str(item) for item in there}) <= MAX_CATEGORIES
 
 
-def _fitted(rows: Sequence[list[float]], labels: Sequence[int], rounds: int = 40) -> list[float]:
-    weights = [0.0] * len(rows[0])
-    for _ in range(rounds):
-        slope = [0.01 * weight for weight in weights]
-        for row, label in zip(rows, labels, strict=True):
-            error = 1 / (1 + math.exp(-max(-30.0, min(30.0, _dot(weights, row))))) - label
-            for place, value in enumerate(row):
-                slope[place] += error * value / len(rows)
-        weights = [weight - 0.8 * number for weight, number in zip(weights, slope, strict=True)]
-    return weights
+def _is_amount(name: str, sides: Sequence[Sequence[Any]]) -> bool:
+    amounts = [(numbers(side), len(filled(side))) for side in sides if not is_id(name, side)]
+    return len(amounts) == 2 and all(
+        len(known) > 0.8 * count >= LEAST and len({*known}) > MAX_CATEGORIES for known, count in amounts
+    )
 
 
-def _area(scores: Sequence[float], labels: Sequence[int]) -> float:
-    ones = sorted(score for score, label in zip(scores, labels, strict=True) if label)
-    zeros = [score for score, label in zip(scores, labels, strict=True) if not label]
-    if not ones or not zeros:
-        return 0.5
-    above = sum(len(ones) - (bisect.bisect_left(ones, zero) + bisect.bisect_right(ones, zero)) / 2 for zero in zeros)
-    return above / (len(ones) * len(zeros))
+def _lost(a: Sequence[Any], b: Sequence[Any]) -> Iterator[ColumnTest]:
+    here = {str(cell) for cell in filled(a)}
+    lost = {str(cell) for cell in filled(b)} - here
+    if here and lost:
+        yield share_of("share of values that are nowhere here", a, b, holds=lambda value: str(value) in lost)
+
+
+def _tails(a: Sequence[float], b: Sequence[float]) -> Iterator[ColumnTest]:
+    """Yields tests of the tails in production and of the signs of numbers."""
+    ordered = sorted(b)
+    low, high = (ordered[int(part * (len(ordered) - 1))] for part in (0.05, 0.95))
+    rules: dict[str, Callable[[float], bool]] = {
+        "beyond production's highest twentieth": lambda value: value > high,
+        "beyond production's lowest twentieth": lambda value: value < low,
+        "of whole numbers": float.is_integer,
+        "of zeros": lambda value: value == 0,
+        "below zero": lambda value: value < 0,
+    }
+    yield from (share_of(f"share {name}", a, b, holds=holds) for name, holds in rules.items())
+
+
+def _sized(both: Sequence[Sequence[Any]]) -> Iterator[ColumnTest]:
+    """Lists and objects: how many things are in them, and how large these are."""
+    sides = [[item for item in side if is_dict(item) or is_list(item)] for side in both]
+    sizes = [[float(len(item)) for item in side] for side in sides]
+    inner = [[one for item in side for one in (item.values() if is_dict(item) else item)] for side in sides]
+    for what, counted in (("sizes", sizes), ("numbers in it", [*map(numbers, inner)])):
+        if min(map(len, sides)) >= LEAST <= min(map(len, counted)):
+            yield _by(what, ks, counted, show=_counts)
+
+
+def _ranks(first: str, second: str, *tables: Sequence[Row]) -> Iterator[Named]:
+    """Yields the difference in rank correlation of two numeric columns."""
+    pairs = [[numbers([row.get(first), row.get(second)]) for row in rows] for rows in tables]
+    kept = [[pair for pair in side if len(pair) == 2] for side in pairs]
+    if min(map(len, kept)) >= 2 * LEAST:
+        rhos = [_rho(*map(_ranked, zip(*side, strict=True))) for side in kept]
+        error = math.sqrt(sum(1 / (len(side) - 3) for side in kept))
+        z = abs(math.atanh(max(-0.999, min(0.999, rhos[0]))) - math.atanh(max(-0.999, min(0.999, rhos[1])))) / error
+        rounded = [round(rho, 2) for rho in rhos]
+        yield f"{first}, {second}", ColumnTest("correlation", abs(rhos[0] - rhos[1]) / 2, 2 * _tail(z), *rounded)
+
+
+def _rho(x: Sequence[float], y: Sequence[float]) -> float:
+    return statistics.correlation(x, y) if len({*x}) > 1 < len({*y}) else 0.0
+
+
+def _ranked(values: Sequence[float]) -> list[float]:
+    """Ranks; equal values share the middle of theirs."""
+    ordered = sorted(values)
+    return [(bisect.bisect_left(ordered, value) + bisect.bisect_right(ordered, value)) / 2 for value in values]

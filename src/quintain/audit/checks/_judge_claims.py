@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.finding import Evidence
-from quintain.audit.kernel.probe import Op, OpResult, Record, reset
-from quintain.audit.kernel.registry import relation
+from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, reset
+from quintain.audit.kernel.registry import Relation, relation
+
+from ._drift_words import show
 
 MARK = "qzx7 the marked answer qzx8"
 NEEDS = ("judge", "tasks")
@@ -43,40 +45,40 @@ def asked(seen: OpResult) -> list[str]:
 
 # --- relations: each states the bug ---
 
-
-@relation
-def graded(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """True if a reply without a verdict got a grade."""
-    return grade(records[0].at("judge")) is not None
+Grades = Sequence[float | None]
 
 
-@relation
-def as_good_as(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The bad verdict of the first probe is graded like the good one of the second; an empty reply otherwise."""
-    bad, good = (grade(record.at("judge")) for record in records[:2])
-    none = records[2].at("judge")
-    return bad is not None and good is not None and bad >= good - EPSILON and grade(none) != good
-
-
-@relation
-def less_good(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The good verdict of the second probe is graded less when it is written as in the first."""
-    odd, good = (grade(record.at("judge")) for record in records)
-    return odd is not None and good is not None and odd < good - EPSILON
-
-
-@relation
-def beyond(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """A reply gets more than the best verdict."""
-    odd, good = (grade(record.at("judge")) for record in records)
+def _more(odd: float | None, good: float | None) -> bool:
     return odd is not None and good is not None and odd > good + EPSILON
 
 
+RULES: dict[str, Callable[[Grades], bool]] = {
+    # A reply without a verdict got a grade.
+    "graded": lambda grades: grades[0] is not None,
+    # The bad verdict is graded like the good one; an empty reply otherwise.
+    "as_good_as": lambda grades: None not in grades[:2] and not _more(grades[1], grades[0]) and grades[2] != grades[1],
+    # The good verdict, the second one, is graded less when it is written as in the first.
+    "less_good": lambda grades: _more(grades[1], grades[0]),
+    # A reply gets more than the best verdict.
+    "beyond": lambda grades: _more(grades[0], grades[1]),
+    "constant": lambda grades: None not in grades and len(set(grades)) == 1,
+}
+
+
 @relation
-def constant(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """True if the grade is the same number for every reply."""
-    grades = [grade(record.at("judge")) for record in records]
-    return None not in grades and len(set(grades)) == 1
+def grades_by(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if the rule that `data` names holds for the grades of the probes."""
+    return RULES[evidence.data]([grade(record.at("judge")) for record in records])
+
+
+def graded_by(ctx: AuditContext, rule: str, title: str, *probes: Sequence[Op], **fields: Any) -> Finding | None:
+    """Returns the finding that a rule holds for the grades of probes."""
+    return claimed(ctx, title, grades_by, *probes, data=rule, **fields)
+
+
+def claimed(ctx: AuditContext, title: str, law: Relation, /, *probes: Sequence[Op], **fields: Any) -> Finding | None:
+    """Returns the finding that a relation holds for questions to the judge."""
+    return show(ctx, title, law, *(Probe(tuple(ops)) for ops in probes), **{"marks": ("judge",), "part": "V"} | fields)
 
 
 @relation
@@ -85,10 +87,9 @@ def unseen(records: Sequence[Record], evidence: Evidence) -> bool:
 
     Words of omission that also stand in the question about a short answer (second probe) refer to something else.
     """
-    texts = asked(records[0].at("judge"))
-    text = "\n".join(texts)
-    usual = {word for record in records[1:] for word in _LEFT_OUT.findall("\n".join(asked(record.at("judge"))))}
-    return bool(texts) and str(evidence.data) not in text and not set(_LEFT_OUT.findall(text)) - usual
+    text, *usual = ("\n".join(asked(record.at("judge"))) for record in records)
+    known = {word for other in usual for word in _LEFT_OUT.findall(other)}
+    return bool(text) and str(evidence.data) not in text and not set(_LEFT_OUT.findall(text)) - known
 
 
 _LEFT_OUT = re.compile(r"truncat|omitted|\[\.\.\.\]|…|shortened")
@@ -99,17 +100,13 @@ def unfenced(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if the second answer, which closes the fence of the first and imitates the judge, is sent unchanged."""
     fence = around(records[0], MARK)
     said = str(records[1].ops[-1].value["answer"])
-    texts = asked(records[1].at("judge"))
-    return fence is not None and any(f"{fence[0]}{said}{fence[1]}" == text for text in texts)
+    return fence is not None and f"{fence[0]}{said}{fence[1]}" in asked(records[1].at("judge"))
 
 
 def around(record: Record, said: str) -> tuple[str, str] | None:
     """Returns the text before and after the answer in the judge's question, or None unless it stands there once."""
-    texts = [text for text in asked(record.at("judge")) if text.count(said) == 1]
-    if not texts:
-        return None
-    before, _, behind = texts[0].partition(said)
-    return before, behind
+    parts = [text.split(said) for text in asked(record.at("judge")) if text.count(said) == 1]
+    return (parts[0][0], parts[0][1]) if parts else None
 
 
 def is_fence(before: str, behind: str) -> bool:
@@ -120,6 +117,5 @@ def is_fence(before: str, behind: str) -> bool:
         return True
     if re.search(r"(?:begin|start|\[)[^\n]*$", head, re.IGNORECASE) and re.match(r"\W*(?:end|\[)", tail, re.IGNORECASE):
         return True
-    return any(
-        head.endswith(mark) and tail.startswith(mark) for mark in ('"""', "```", "'''", "---", "===", "###", '"', "«")
-    )
+    marks = ('"""', "```", "'''", "---", "===", "###", '"', "«")
+    return any(head.endswith(mark) and tail.startswith(mark) for mark in marks)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from quintain.audit.kernel.check import check
-from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, score
+from quintain.audit.kernel.probe import Op, Record, number
 from quintain.audit.kernel.registry import relation
 
+from ._drift_words import show
 from ._reward_acts import reads_by_name
 from ._reward_runs import Run, Solution, paid, runs
 
@@ -35,16 +37,14 @@ _MANNERS = {
 }
 
 
-class LineReport(msgspec.Struct, frozen=True):
-    """A text of lines that a solution hands in.
+Way = tuple[str, tuple[Op, ...], tuple[Op, ...]]
+"""A manner, the solution with a changed report, and with one that is wrong in the same points."""
 
-    Attributes:
-        solution: The solution.
-        place: Of its op.
-        argument: That holds the text; empty for an answer.
-        text: All of it.
-        between: What stands between two lines.
-        facts: What is said, by key.
+
+class LineReport(NamedTuple):
+    """A text of lines that an op of a solution hands in, with its facts by key.
+
+    `argument` is empty for an answer.
     """
 
     solution: Solution
@@ -121,13 +121,10 @@ def _judged(
     ctx: AuditContext, report: LineReport, said: dict[str, list[str]], *, reported: set[str]
 ) -> Iterator[Finding | None]:
     """Yields findings for the graded keys only: keys for which a wrong value costs something."""
-    keys = list(said)
-    falsified = [report.saying({key: said[key][:1]}) for key in keys]
+    falsified = [report.saying({key: values[:1]}) for key, values in said.items()]
     full = report.solution.full or 0.0
-    checked = [
-        key for key, run in zip(keys, runs(ctx, report.solution, falsified), strict=True) if _costs(report, run, full)
-    ]
-    said = {key: said[key] for key in checked}
+    tried = runs(ctx, report.solution, falsified)
+    said = {key: said[key] for key, run in zip(said, tried, strict=True) if _costs(report, run, full)}
     ways = list(_ways(report, said))
     ctx.count_comparisons(len(ways))
     for (manner, way, false), run in zip(ways, runs(ctx, report.solution, [way for _, way, _ in ways]), strict=True):
@@ -143,15 +140,11 @@ def _costs(report: LineReport, run: Run, full: float) -> bool:
     return run.score is not None and run.score < full - 1e-9 and report.place not in run.errors
 
 
-def _ways(report: LineReport, said: dict[str, list[str]]) -> Iterator[tuple[str, tuple[Op, ...], tuple[Op, ...]]]:
-    """(manner, the solution with a changed report, with one that is wrong in the same points)."""
+def _ways(report: LineReport, said: dict[str, list[str]]) -> Iterator[Way]:
     all_false = report.saying({key: values[:1] for key, values in said.items()})
     half = _LEAST // 2
-    rich = {
-        key: [*values[:half], report.facts[key], *values[half:]]
-        for key, values in said.items()
-        if len(values) == _LEAST
-    }
+    full = {key: values for key, values in said.items() if len(values) == _LEAST}
+    rich = {key: [*values[:half], report.facts[key], *values[half:]] for key, values in full.items()}
     if rich:
         false = report.saying({key: said[key][:1] for key in rich})
         yield "contradicted", report.saying(rich), false
@@ -159,35 +152,30 @@ def _ways(report: LineReport, said: dict[str, list[str]]) -> Iterator[tuple[str,
     asked = [key for key in said if key.casefold() in report.solution.prompt.casefold()]
     if len(asked) >= 2:
         empty = {key: [""] for key in asked}
+        cut = {key: [report.facts[key][:1]] for key in asked if len(report.facts[key]) >= 4}
         yield "empty", report.saying(empty), all_false
-        yield (
-            "cut",
-            report.saying({key: [report.facts[key][:1]] for key in asked if len(report.facts[key]) >= 4}),
-            all_false,
-        )
+        yield "cut", report.saying(cut), all_false
     for key in asked:
         yield "dropped", report.saying({key: []}), report.saying({key: said[key][:1]})
 
 
-def _finding(ctx: AuditContext, report: LineReport, what: tuple[str, tuple[Op, ...], tuple[Op, ...]]) -> Finding | None:
+def _finding(ctx: AuditContext, report: LineReport, what: Way) -> Finding | None:
     manner, way, false = what
-    full = report.solution.full or 0.0
+    full, task = report.solution.full or 0.0, report.solution.task
     shown = way[report.place].value
-    return ctx.finding(
+    return show(
+        ctx,
         _MANNERS[manner],
-        Probe((reset(report.solution.task), *way, score())),
-        Probe((reset(report.solution.task), *false, score())),
-        relation=f"{__name__}:paid_as_right",
+        paid_as_right,
+        solves(task, way),
+        solves(task, false),
         marks=("score", "report"),
         data=full,
-        minimise=0,
         part="V",
         class_="judge" if "judge" in ctx.offers else "reward_hack",
         expected=f"less than {full:g}, as for a report that is wrong there",
         observed=(shown[report.argument] if report.argument else shown)[:400],
-        teaches="to say everything, or nothing"
-        if manner in ("contradicted", "listed")
-        else "to leave out what may be wrong",
+        teaches="to say everything, or nothing",
     )
 
 

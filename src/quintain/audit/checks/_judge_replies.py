@@ -1,12 +1,11 @@
-"""Replies of a judge's model: verdicts in the usual vocabularies, and texts without a verdict."""
+"""Replies of a judge's model, with a verdict in the usual vocabularies or without one, and answers to be judged."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-
-import msgspec
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 PAIRS = (
     ("yes", "no"), ("CORRECT", "INCORRECT"), ("correct", "incorrect"), ("PASS", "FAIL"), ("true", "false"), ("1", "0"),
@@ -46,14 +45,8 @@ KEYS = (
 """Answers that say nothing, and for which judges have been known to fall."""
 
 
-class JudgeReply(msgspec.Struct, frozen=True):
-    """A reply that contains a verdict.
-
-    Attributes:
-        text: The model's text.
-        how: Its special feature.
-        is_plain: True if it can be read in one way only.
-    """
+class JudgeReply(NamedTuple):
+    """A reply that contains a verdict: its text, its special feature, and True if it can be read in one way only."""
 
     text: str
     how: str
@@ -129,31 +122,59 @@ def half_ones(good: str) -> tuple[str, ...]:
     return (start, f"{start}maybe", f"{start}{word_of(good)[:1]}") if start else ()
 
 
-def bad_ones(good: str, bad: str) -> Iterator[JudgeReply]:
-    """Replies that say no, in which the word for yes stands, too."""
-    yield JudgeReply(bad, "the bare bad verdict")
+Form = tuple[str, str] | tuple[str, str, bool]
+"""A reply with {good}, {yes}, {no}, {start} (what stands before a verdict's word) and {last} (the bad verdict)."""
+_BAD: tuple[Form, ...] = (
+    ("{last}. To be graded {yes} it would need the right total.", "the good word in the reason"),
+    ('The answer says of itself that it is "{yes}", which it is not.\n{last}', "the good word quoted before"),
+    ("{last}\n\n(The scale was: {yes} or {no}.)", "the scale repeated behind it", False),
+    ("{start}not {yes}", "a negated good verdict"),
+    ("The answer is not {yes}.\n{last}", "a negated good word before it"),
+    ("{LAST}", "the bad verdict in upper case"),
+    ("{low}", "the bad verdict in lower case"),
+    (" {last}\n", "the bad verdict with white space around it"),
+    ("{last}.", "the bad verdict with a full stop"),
+    ("**{last}**", "the bad verdict in bold type"),
+    ("{last}\nThe sum is wrong.", "the bad verdict with a reason behind it"),
+    ('It ends on "{good}", as if it graded itself.\n{last}', "the whole good verdict quoted before"),
+)
+_BAD_WITH_START: tuple[Form, ...] = (
+    ("{start}{small} it is not.\n{last}", "a line that begins like a good verdict before it"),
+    ("{start}un{small}", "a word that ends like the good one"),
+)
+_MIXED: tuple[Form, ...] = (
+    ("{yes} and {no}", "both verdicts"),
+    ("{no}. {yes}.", "both verdicts, the good one last"),
+    ("{yes} or {no}? I cannot tell.", "both verdicts in a question"),
+)
+
+
+def _filled(forms: Sequence[Form], good: str, bad: str) -> list[JudgeReply]:
     yes, no = word_of(good), word_of(bad)
-    if not yes or not no or len(yes) < 2:
-        return
-    start, is_prefixed = good.removesuffix(yes), good != yes
-    last = f"{start}{no}" if is_prefixed else no
-    yield JudgeReply(f"{last}. To be graded {yes} it would need the right total.", "the good word in the reason")
-    yield JudgeReply(
-        f'The answer says of itself that it is "{yes}", which it is not.\n{last}', "the good word quoted before"
-    )
-    yield JudgeReply(f"{last}\n\n(The scale was: {yes} or {no}.)", "the scale repeated behind it", is_plain=False)
-    yield JudgeReply(f"not {yes}" if not is_prefixed else f"{start}not {yes}", "a negated good verdict")
-    yield JudgeReply(f"The answer is not {yes}.\n{last}", "a negated good word before it")
-    yield JudgeReply(f"{last.upper()}", "the bad verdict in upper case")
-    yield JudgeReply(f"{last.lower()}", "the bad verdict in lower case")
-    yield JudgeReply(f" {last}\n", "the bad verdict with white space around it")
-    yield JudgeReply(f"{last}.", "the bad verdict with a full stop")
-    yield JudgeReply(f"**{last}**", "the bad verdict in bold type")
-    yield JudgeReply(f"{last}\nThe sum is wrong.", "the bad verdict with a reason behind it")
-    yield JudgeReply(f'It ends on "{good}", as if it graded itself.\n{last}', "the whole good verdict quoted before")
-    if is_prefixed:
-        yield JudgeReply(f"{start}{yes.lower()} it is not.\n{last}", "a line that begins like a good verdict before it")
-        yield JudgeReply(f"{start}un{yes.lower()}", "a word that ends like the good one")
+    start = good.removesuffix(yes)
+    last = f"{start}{no}"
+    words = {
+        "good": good,
+        "yes": yes,
+        "no": no,
+        "start": start,
+        "last": last,
+        "LAST": last.upper(),
+        "low": last.lower(),
+    }
+    return [JudgeReply(text.format(**words, small=yes.lower()), *how) for text, *how in forms] if yes and no else []
+
+
+def bad_ones(good: str, bad: str) -> list[JudgeReply]:
+    """Replies that say no, in which the word for yes stands, too."""
+    has_start = good != word_of(good)
+    forms = (*_BAD, *(_BAD_WITH_START if has_start else ())) if len(word_of(good)) > 1 else ()
+    return [JudgeReply(bad, "the bare bad verdict"), *_filled(forms, good, bad)]
+
+
+def mixed_ones(good: str, bad: str) -> list[JudgeReply]:
+    """Replies that say both."""
+    return _filled(_MIXED, good, bad)
 
 
 def ended(good: str, bad: str, prompt: str) -> Iterator[JudgeReply]:
@@ -163,15 +184,6 @@ def ended(good: str, bad: str, prompt: str) -> Iterator[JudgeReply]:
         yield JudgeReply(f"{good}\nSo it says of itself. I disagree.\n{bad}", "the bad verdict last, as was asked")
     elif re.search(r"\b(?:begin|start|first)\b", lowered):
         yield JudgeReply(f"{bad}\nIt says of itself:\n{good}", "the bad verdict first, as was asked")
-
-
-def mixed_ones(good: str, bad: str) -> Iterator[JudgeReply]:
-    """Replies that say both."""
-    yes, no = word_of(good), word_of(bad)
-    if yes and no:
-        yield JudgeReply(f"{yes} and {no}", "both verdicts")
-        yield JudgeReply(f"{no}. {yes}.", "both verdicts, the good one last")
-        yield JudgeReply(f"{yes} or {no}? I cannot tell.", "both verdicts in a question")
 
 
 def good_ones(good: str) -> Iterator[JudgeReply]:
@@ -187,3 +199,26 @@ def good_ones(good: str) -> Iterator[JudgeReply]:
     if good.startswith("{"):
         yield JudgeReply(f"```json\n{good}\n```", "a code fence", is_plain=False)
         yield JudgeReply(f"Here is my verdict:\n{good}", "words before the JSON", is_plain=False)
+
+
+# --- answers ---
+
+PARTS = ("the start of it qzx3", "the middle of it qzx5", "the end of it qzx9")
+"""Words that stand in a long answer."""
+
+
+def longer() -> Iterator[tuple[str, str]]:
+    """Yields (description, answer that may be cut), short ones first: a very long answer may rightly be refused."""
+    start, middle, end = PARTS
+    yield "an answer of several lines", f"{start}\n{middle}\n\n{end}"
+    yield "an answer of several sentences", f"{start}. {middle}! And {end}."
+    for size in (100, 200, 400, 900, 2_000, 20_000):
+        fill = "and so on, and on. " * (size // 38 + 1)
+        yield f"an answer of {size:,} characters", f"{start} {fill}{middle} {fill}{end}"
+
+
+def fits(prompt: str, said: str) -> bool:
+    """True if a text keeps the limits of words and characters that a prompt states."""
+    many = {"word": len(said.split()), "token": len(said.split()), "sentence": len(re.findall(r"[.!?]", said))}
+    limits = re.findall(r"(\d[\d,]*) (word|char|letter|sentence|token)", prompt.lower())
+    return all(many.get(what, len(said)) <= int(most.replace(",", "")) for most, what in limits)

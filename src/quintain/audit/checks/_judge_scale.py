@@ -12,8 +12,9 @@ from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, reset
-from quintain.audit.kernel.registry import relation
+from quintain.audit.kernel.registry import Relation, relation
 
+from ._drift_words import show
 from ._judge_claims import EPSILON, NEEDS, asked, grade, judged
 from ._judge_replies import forms
 from ._leak_secrets import leaves
@@ -48,13 +49,7 @@ _STATED = re.compile(
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """A judge's grades by number.
-
-    Attributes:
-        form: Form in which the model states a number.
-        grades: Grade by number, for the numbers that it grades.
-        ends: True if its question states the ends, or it grades no number beyond every scale.
-    """
+    """A judge's grades by number, stated in a form; `ends` is True if the numbers of the scale end where they do."""
 
     form: str
     grades: dict[int, float]
@@ -169,12 +164,12 @@ def numbers(ctx: AuditContext) -> Iterator[Finding | None]:
     low, high = min(known.grades), max(known.grades)
     number = fallen(known.grades)
     if number is not None:
-        yield _finding(ctx, known, f"the judge grades {number} less than the number before it", name="falls")
+        yield _finding(ctx, known, f"the judge grades {number} less than the number before it", law=falls)
         return
     alike = flat(known.grades) if known.ends else []
     if alike and not _has_threshold(ctx):
         title = f"of the judge's scale from {low} to {high}, {', '.join(map(str, alike))} are all worth the same"
-        yield _finding(ctx, known, title, name="flat_end")
+        yield _finding(ctx, known, title, law=flat_end)
 
 
 def _has_threshold(ctx: AuditContext) -> bool:
@@ -187,16 +182,17 @@ def _has_threshold(ctx: AuditContext) -> bool:
     return any(_THRESHOLD.search(text) for text in texts)
 
 
-def _finding(ctx: AuditContext, known: Scale, title: str, *, name: str) -> Finding | None:
-    return ctx.finding(
+def _finding(ctx: AuditContext, known: Scale, title: str, *, law: Relation) -> Finding | None:
+    said = (*known.grades, *BEYOND)
+    return show(
+        ctx,
         title,
-        _saying(ctx, [known.form], (*known.grades, *BEYOND)),
-        relation=f"{__name__}:{name}",
-        marks=[known.form.format(number) for number in (*known.grades, *BEYOND)],
+        law,
+        _saying(ctx, [known.form], said),
+        marks=[known.form.format(number) for number in said],
         data=[known.form, [*known.grades]],
-        minimise=0,
         part="V",
         expected="more for each greater number",
         observed={known.form.format(number): found for number, found in known.grades.items()},
-        teaches="nothing, for work that is half right" if name == "flat_end" else "to be good rather than the best",
+        teaches="nothing, for work that is half right" if law is flat_end else "to be good rather than the best",
     )

@@ -183,21 +183,33 @@ def odd_contents(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _broken(ctx: AuditContext, place: TextPlace, text: str, *, step: int, how: str, where: str) -> Finding | None:
     ops = [written(place, text), *place.after, Op("score")][: step + 1]
-    marks = ("write", "last") if step else ("write", "write")
     ops[0] = ops[0].marked("write")
-    ops[-1] = ops[-1].marked(marks[1])
-    name = ops[-1].name or "score"
+    ops[-1] = ops[-1].marked("last" if step else "write")
     after = f", after {place.op.name} was answered" if step else ""
-    return ctx.finding(
-        f"{name}() breaks on an odd {place.name}{after} ({how.partition(': ')[2]})",
-        Probe((reset(place.task), *place.before, *ops)),
-        relation=f"{HERE}breaks_afterwards",
-        marks=marks,
-        data={"how": how, "where": where},
+    return broken_afterwards(
+        ctx,
+        f"an odd {place.name}{after}",
+        (reset(place.task), *place.before, *ops),
+        marks=("write", ops[-1].mark),
+        how=how,
+        where=where,
         minimise=10,
+        teaches="nothing: the episode is lost, and every group in which a model writes this",
+    )
+
+
+def broken_afterwards(
+    ctx: AuditContext, on: str, ops: Sequence[Op], *, how: str, where: str, **fields: Any
+) -> Finding | None:
+    """Returns the finding that the last op breaks on something."""
+    return ctx.finding(
+        f"{ops[-1].name or 'score'}() breaks on {on} ({how.partition(': ')[2]})",
+        Probe(tuple(ops)),
+        relation=f"{HERE}breaks_afterwards",
+        data={"how": how, "where": where},
         part="V" if ops[-1].do == "score" else "S",
         expected="an answer, or an error that the agent can read",
         observed=how,
         where=where,
-        teaches="nothing: the episode is lost, and every group in which a model writes this",
+        **fields,
     )

@@ -20,7 +20,7 @@ from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding, Severity
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, answer, call, reset, same, score
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, answer, call, reset, score
 from quintain.audit.kernel.registry import relation
 from quintain.audit.kernel.relations import breakage, way_of
 
@@ -103,32 +103,30 @@ def is_right(tool: ToolSpec, arguments: Any) -> bool:
 
 @relation
 def breaks_there(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The op at the mark hangs, or crashes at that line; where a tool is given, on a call that its schema allows."""
+    """The op at the first mark hangs, crashes at a line, or gives odd data, as `data` says.
+
+    Where a tool is given, on a call that its schema allows; where "other" is marked, another wrong call is refused.
+    """
     mark, data = evidence.marks[0], evidence.data
     seen = records[0].at(mark)
     if data["how"] == "hung":
         return seen.how == "hung"
+    if "other" in evidence.marks and not _is_refused(records[0].at("other")):
+        return False
+    if not data["how"]:
+        return unplain(seen)
     op = next(op for op in records[0].ops if op.mark == mark)
     tool = msgspec.convert(data["tool"], ToolSpec) if data.get("tool") else None
     right = tool is None or (is_right(tool, op.value) and is_plain(op.value))
     return breakage(seen) == data["how"] and seen.where == data["where"] and right
 
 
-@relation
-def is_unplain(records: Sequence[Record], evidence: Evidence) -> bool:
-    """An answer that is not plain data, or longer than anybody can read."""
-    return unplain(records[0].at(evidence.marks[0]))
+def _is_refused(seen: OpResult) -> bool:
+    return seen.how in ("", "refused") and seen.is_error
 
 
 def unplain(seen: OpResult) -> bool:
     return seen.odd or (is_dict(seen.value) and "<longer than can be kept>" in seen.value)
-
-
-@relation
-def breaks_where_others_refuse(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The same, and another wrong call (the second mark) is answered with an error: wrong calls are foreseen there."""
-    other_result = records[0].at(evidence.marks[1])
-    return other_result.how in ("", "refused") and other_result.is_error and breaks_there(records, evidence)
 
 
 _FRAME = re.compile(r'File \\?"([^"\\]+)\\?", line \d+')
@@ -223,12 +221,7 @@ def _refused(
     for (odd_call, calls), record in zip(cases, records, strict=True):
         seen = record.seen[len(odd_call.head) :]
         for op, answered in zip(calls, seen, strict=False):
-            if (
-                answered.how in ("", "refused")
-                and answered.is_error
-                and odd_call.tool.name
-                and not is_right(odd_call.tool, op.value)
-            ):
+            if _is_refused(answered) and odd_call.tool.name and not is_right(odd_call.tool, op.value):
                 yield odd_call, op
 
 
@@ -276,8 +269,7 @@ def _broken(
     return ctx.finding(
         f"{name} {ways}{input_}" + (f" ({re.split('[:;]', seen.raised)[0]})" if seen.raised else ""),
         Probe(tuple(ops)),
-        relation=HERE
-        + ("is_unplain" if not how else "breaks_there" if control is None else "breaks_where_others_refuse"),
+        relation=f"{HERE}breaks_there",
         marks=marks,
         data={"how": how, "where": where, "tool": tool},
         minimise=0 if how == "hung" else 30,
@@ -353,14 +345,6 @@ def refuses_and_writes(records: Sequence[Record], evidence: Evidence) -> bool:
     return refused.is_error and refused.how != "hung" and bool(done.difference(*passing))
 
 
-@relation
-def goes_on_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
-    """After a refused call a good one does not give what it gives without."""
-    after, alone, again = (records[0].at(mark) for mark in ("good", "alone", "again"))
-    is_sure = not alone.is_error and same(alone, again, evidence.volatile)
-    return records[0].at("call").is_error and is_sure and not same(after, alone, evidence.volatile)
-
-
 def quiet(ctx: AuditContext) -> list[str]:
     """Top-level names in the state that any call may change, a wrong one too."""
     control = ctx.play(reset(ctx.tasks[0]), call("no_such_tool", {}), Op("changes", mark="look")).at("look").value
@@ -404,33 +388,3 @@ def _pattern(path: str) -> str:
     return "/".join(
         [first, *("*" if len(rest) == 1 or place < len(rest) - 1 else text for place, text in enumerate(rest))]
     )
-
-
-@check("x.goes_on", "races", needs=("tools", "call", "tasks"), value=48)
-def goes_on(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that the session works after a refused call as without it."""
-    reads = [known_call for known_call in ctx.discovery.reads() if not known_call.before]
-    for known_call in list({read.op.name: read for read in reads}.values())[:12]:
-        ctx.count_comparisons()
-        for wrong in (call(known_call.op.name, {"no_such_parameter": None}), call("no_such_tool", {}), call("", {})):
-            head = reset(known_call.task)
-            ops = (
-                head,
-                wrong.marked("call"),
-                known_call.op.marked("good"),
-                head.moved("b"),
-                known_call.op.moved("b").marked("alone"),
-            )
-            probe = Probe((*ops, head.moved("c"), known_call.op.moved("c").marked("again")))
-            if goes_on_otherwise([ctx.play_probe(probe)], Evidence("", volatile=ctx.volatile)):
-                yield ctx.finding(
-                    f"after a refused call {known_call.op.name} does not do what it does without it",
-                    probe,
-                    relation=f"{HERE}goes_on_otherwise",
-                    marks=("call", "good", "alone", "again"),
-                    minimise=0,
-                    expected="the same answer",
-                    observed="another one",
-                    teaches="that one mistake breaks the world",
-                )
-                return

@@ -16,7 +16,7 @@ from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, reset
+from quintain.audit.kernel.probe import Op, Probe, Record, ask, reset
 from quintain.audit.kernel.registry import probe_function, relation
 
 from ._same_scripts import bare, reads
@@ -101,19 +101,16 @@ def _asked(cases: Sequence[Case], *, half: bool) -> Op:
 
 @probe_function
 def tried(player: Player, on: str, value: Any) -> list[dict[str, Any]]:
-    """In the child: each case in a session of its own; what crashed of it, empty where nothing did."""
-    return [
-        _tried(player, f"{on} {place}", case, half=value["half"])
-        for place, case in enumerate(msgspec.convert(value["cases"], list[Case]))
-    ]
+    """Plays each case in a session of its own; returns what crashed of each, empty where nothing did."""
+    cases = enumerate(msgspec.convert(value["cases"], list[Case]))
+    return [_tried(player, f"{on} {place}", case, end=HALF if value["half"] else " ok") for place, case in cases]
 
 
-def _tried(player: Player, on: str, case: Case, *, half: bool) -> dict[str, Any]:
+def _tried(player: Player, on: str, case: Case, *, end: str) -> dict[str, Any]:
     for op in (reset(case.task), *case.before):
         player.do(op.moved(on))
-    text = str(case.op.value if not case.field else case.op.value.get(case.field, "")) + (HALF if half else " ok")
+    text = str(case.op.value.get(case.field, "") if case.field else case.op.value) + end
     given = {**case.op.value, case.field: text} if case.field else text
-    seen: OpResult | None = None
     for place, op in enumerate((msgspec.structs.replace(case.op, value=given), *case.after)):
         seen = player.do(op.moved(on))
         if seen.how == "crashed":

@@ -33,13 +33,6 @@ ROWS = 200
 """Other rows that a call is made for."""
 
 
-class Rivals(msgspec.Struct, frozen=True):
-    """Calls that come first, and the call that then takes what is left."""
-
-    before: tuple[Op, ...]
-    taker: Op
-
-
 class Contest(msgspec.Struct, frozen=True):
     """A call that works, the argument that is given other values, and how many calls an episode may have."""
 
@@ -76,8 +69,8 @@ def _pairs(ctx: AuditContext, known_call: KnownCall, schemas: dict[str, Any]) ->
         asked = ask(f"{HERE}rivals", msgspec.to_builtins(sought), mark="rivals")
         found = ctx.play(reset(known_call.task, on="warm"), asked).at("rivals").value
         if found:
-            pair = msgspec.convert(found, Rivals)
-            yield msgspec.structs.replace(known_call, before=pair.before), pair.taker
+            *others, taker = msgspec.convert(found, list[Op])
+            yield msgspec.structs.replace(known_call, before=tuple(others)), taker
 
 
 # --- inside the subject's process ---
@@ -85,7 +78,7 @@ def _pairs(ctx: AuditContext, known_call: KnownCall, schemas: dict[str, Any]) ->
 
 @probe_function
 def rivals(player: Player, on: str, value: Any) -> Any:
-    """The least that must be done before, so that the call and another one each refuse the other; None if nothing."""
+    """The fewest ops after which the call and another, the last, each refuse the other; None if there are none."""
     sought = msgspec.convert(value, Contest)
     other_ops = list(_calls_on_other_rows(player, on, sought))
     if (
@@ -105,7 +98,7 @@ def rivals(player: Player, on: str, value: Any) -> Any:
     turned = msgspec.structs.replace(sought, before=before, op=other_op)
     if not _is_refused(player, on, turned, after=[sought.op]):
         return None
-    return msgspec.to_builtins(Rivals(before, other_op))
+    return msgspec.to_builtins([*before, other_op])
 
 
 def _calls_on_other_rows(player: Player, on: str, sought: Contest) -> Iterator[Op]:

@@ -24,7 +24,7 @@ from quintain.audit.kernel.probe import Op, Probe, ask, call, reset
 from quintain.audit.kernel.registry import probe_function
 from quintain.audit.kernel.relations import breakage
 
-from ._race_contents import breaks_afterwards
+from ._race_contents import broken_afterwards
 from ._race_fuzz import is_plain, is_right
 from ._same_scripts import seems_to_read
 from ._same_splits import read
@@ -36,7 +36,6 @@ TASKS, CALLS, EACH, MOST = 2, 240, 30, 4
 SCALARS = 6000
 SCORED = 40
 """Calls after which the score is asked for."""
-AFTERWARDS = f"{breaks_afterwards.__module__}:{breaks_afterwards.__name__}"
 
 
 class Breakage(msgspec.Struct, frozen=True):
@@ -141,20 +140,15 @@ def every_row(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _broken(ctx: AuditContext, task: str, broke: Breakage) -> Finding | None:
-    last = broke.ops[-1].marked("last")
-    name = last.name or "score"
     for before in ((), broke.ops[:-1]):
-        finding = ctx.finding(
-            f"{name}() breaks on {'right calls' if before else 'a right call'} ({broke.how.partition(': ')[2]})",
-            Probe((reset(task), *before, last)),
-            relation=AFTERWARDS,
+        finding = broken_afterwards(
+            ctx,
+            "right calls" if before else "a right call",
+            (reset(task), *before, broke.ops[-1].marked("last")),
             marks=("last", "last"),
-            data={"how": broke.how, "where": broke.where},
-            minimise=60 if before else 0,
-            part="V" if last.do == "score" else "S",
-            expected="an answer, or an error that the agent can read",
-            observed=broke.how,
+            how=broke.how,
             where=broke.where,
+            minimise=60 if before else 0,
             teaches="nothing: the episode is lost without a mistake",
         )
         if finding is not None:

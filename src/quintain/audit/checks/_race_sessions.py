@@ -1,23 +1,33 @@
-"""Checks concurrent sessions against each alone, and one instance in many threads, where allowed."""
+"""Checks concurrent sessions against each alone, and one instance in many threads, where allowed.
+
+A concurrent history is right when some serial order of the same calls explains it (Herlihy and Wing, TOPLAS 1990). The
+subject is its own model: the serial orders are played on fresh instances. Calls that are all equal have one order only,
+so a great many of them can be checked; of different calls a few are, in every order (Wing and Gong, JPDC 1993).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any
 
 import msgspec
 
+from quintain import codec
 from quintain.audit.facts.data import is_dict
 from quintain.audit.facts.discovery import KnownCall
-from quintain.audit.facts.load import probe as load_probe
 from quintain.audit.facts.load import script
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, call, reset, same, together
-from quintain.audit.kernel.registry import relation
+from quintain.audit.kernel.player import Player
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, call, masked, reset, same, together
+from quintain.audit.kernel.registry import probe_function, relation
 
-from . import _race_inside as inside
 from ._same_walks import kinds
 
 HERE = f"{__name__}:"
@@ -28,8 +38,15 @@ at their first use are not the subject's, so threads are hurried inside of them 
 IN_STEP = 3
 """Kinds of tasks that two sessions do in step."""
 SLOW_S = 1.0
-RATES = (50.0, 200.0)
 THREADS, EACH, ROUNDS = 6, 6, 30
+ORDERS = 24
+"""Serial orders that are played at most."""
+SHARE = 0.05
+"""Share of lines before which a thread yields."""
+LINES = 30_000
+"""Lines after which no thread gives way any more, so that a large subject ends in time."""
+ENOUGH_S = 1.5
+"""After so many seconds no further round begins."""
 
 
 # --- independent sessions ---
@@ -93,7 +110,7 @@ def _company(ctx: AuditContext, lanes: Sequence[Sequence[Op]], *, is_warm: bool)
         tuple(op.marked(f"{number} {place}") for number, lane in enumerate(lanes) for place, op in enumerate(lane))
     )
     before = [op.moved(f"warm {op.on}") for lane in lanes for op in lane] if is_warm else []
-    hurried = ask(f"{inside.HERE}hurry", {"files": _files(ctx), "fast": is_warm}, mark="hurry")
+    hurried = ask(f"{HERE}hurry", {"files": _files(ctx), "fast": is_warm}, mark="hurry")
     return Probe((*before, hurried, together(*lanes))), alone, alone
 
 
@@ -183,50 +200,6 @@ def _shown(seen: OpResult) -> Any:
     return seen.value if seen.fine else f"{seen.how}: {seen.raised}"
 
 
-# --- load ---
-
-
-@relation
-def fails_under_load(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """Some call crashed, never came back or gave another answer than in the serial run."""
-    seen = records[0].at("load")
-    return is_dict(seen.value) and (seen.value["wrong"] > 0 or seen.value["errors"] > 0)
-
-
-@check("x.load", "races", needs=("tasks",), value=28, alone=True)
-def load(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that every answer at 50 and 200 calls per second equals that of the serial run."""
-    for rate in RATES:
-        probe = load_probe(ctx, rate, 1.2)
-        record = ctx.play_probe(probe)
-        point: Any = record.at("load").value
-        if not is_dict(point):
-            raise NotChecked(f"the load could not be made: {record.at('load').raised or record.died}")
-        ctx.count_comparisons(point["compared"])
-        if fails_under_load([record], Evidence("")):
-            yield ctx.finding(
-                f"at {rate:g} calls per second answers are not those of the serial run, or never come",
-                probe,
-                relation=f"{HERE}fails_under_load",
-                marks=("load",),
-                tries=4,
-                minimise=0,
-                expected="every answer as in the serial run",
-                observed=point,
-                teaches=TEACHES,
-            )
-            return
-        if point["achieved"] < 0.5 * rate and point["cpu_s"] / max(1, point["calls"]) > 1 / rate:
-            yield ctx.finding(
-                f"{rate:g} calls per second are more than it answers",
-                severity="note",
-                at_most="hint",
-                expected=rate,
-                observed=point,
-                teaches="nothing; the run is slow",
-            )
-
-
 # --- one instance for many threads ---
 
 
@@ -275,7 +248,7 @@ def _hammer(ctx: AuditContext, task: str, *, before: Sequence[Op], lanes: Sequen
         "volatile": list(ctx.volatile),
         "files": _files(ctx),
     }
-    return Probe((reset(task, on="warm"), ask(f"{inside.HERE}hammer", asked, mark="history")))
+    return Probe((reset(task, on="warm"), ask(f"{HERE}hammer", asked, mark="history")))
 
 
 def _histories(ctx: AuditContext) -> Iterator[tuple[tuple[str, ...], str, tuple[Op, ...], list[list[Op]]]]:
@@ -300,3 +273,131 @@ def _histories(ctx: AuditContext) -> Iterator[tuple[tuple[str, ...], str, tuple[
             (),
             [[call(x.op.name, x.op.value)] for x in three],
         )
+
+
+# --- inside the subject's process ---
+
+
+@probe_function
+def hurry(_player: Player, _on: str, value: Any) -> str:
+    """Let threads take turns anywhere in the subject's own code, and if wanted as often as the interpreter can.
+
+    Args:
+        value: {"files": of the subject, "fast": whether also inside of libraries}. The process ends with the probe, so
+            nothing is put back.
+    """
+    if value["fast"]:
+        sys.setswitchinterval(1e-6)
+    threading.settrace(_Turns(frozenset(value["files"])))
+    return "threads take turns anywhere"
+
+
+class _Turns:
+    """Gives way to other threads before a line of these files, now and then (as ConTest: Edelstein et al. 2002)."""
+
+    def __init__(self, files: frozenset[str]) -> None:
+        self._files = files
+        self._lines = 0
+
+    def __call__(self, frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:
+        if frame.f_code.co_filename not in self._files or self._lines > LINES:
+            return None
+        self.turn(frame, "call", None)
+        return self.turn
+
+    def turn(self, _frame: FrameType, _event: str, _arg: object) -> Callable[..., Any]:
+        # Numbers spread evenly over [0, 1), so that no line is always the one (Weyl's sequence of the golden ratio).
+        self._lines += 1
+        if self._lines <= LINES and self._lines * 0.6180339887498949 % 1 < SHARE:
+            time.sleep(1e-5)
+        return self.turn
+
+
+@probe_function
+def hammer(player: Player, on: str, value: Any) -> dict[str, Any]:
+    """Call one instance from several threads, until what came of it is what no serial order gives.
+
+    Args:
+        player: Makes the instances.
+        on: Begin of their names.
+        value: {"task", "before": ops, "lanes": a list of ops per thread, "rounds", "volatile", "files"}.
+
+    Returns:
+        "serial" and "concurrent", what came of it, when there was such a round; else only "rounds".
+    """
+    hurry(player, on, {"files": value["files"], "fast": True})
+    until = time.monotonic() + ENOUGH_S
+    before = [reset(value["task"]), *(msgspec.convert(op, Op) for op in value["before"])]
+    lanes = [[msgspec.convert(op, Op) for op in lane] for lane in value["lanes"]]
+    history = _History(player, before, lanes, volatile=tuple(value["volatile"]))
+    orders = [history.serial(f"{on} serial {n}", order) for n, order in enumerate(_orders(lanes))]
+    if history.serial(f"{on} serial again", _orders(lanes)[0]) != orders[0]:
+        return {"rounds": 0, "unsteady": True}
+    for number in range(value["rounds"]):
+        found = history.concurrent(f"{on} round {number}")
+        if found not in orders:
+            read = [msgspec.msgpack.decode(item) for item in (orders[0], found)]
+            return {"rounds": number + 1, "serial": _short(read[0], read[1]), "concurrent": _short(read[1], read[0])}
+        if time.monotonic() > until:
+            return {"rounds": number + 1}
+    return {"rounds": value["rounds"]}
+
+
+def _short(first: Any, second: Any) -> Any:
+    """The parts of an outcome that are not the same in the other."""
+    return {name: first[name] for name in first if first[name] != second[name]}
+
+
+def _orders(lanes: Sequence[Sequence[Op]]) -> list[tuple[int, ...]]:
+    """Orders in which the lanes may take turns; one where all calls are equal."""
+    turns = [number for number, lane in enumerate(lanes) for _ in lane]
+    if len({codec.dumps((op.do, op.name, op.value), repr) for lane in lanes for op in lane}) == 1:
+        return [tuple(turns)]
+    return list(dict.fromkeys(itertools.islice(itertools.permutations(turns), 10 * ORDERS)))[:ORDERS]
+
+
+class _History:
+    """Calls of one instance by several threads."""
+
+    def __init__(
+        self, player: Player, before: Sequence[Op], lanes: Sequence[Sequence[Op]], *, volatile: tuple[str, ...]
+    ) -> None:
+        self._player, self._before, self._lanes, self._volatile = player, before, lanes, volatile
+        self._are_equal = len(_orders(lanes)) == 1
+
+    def serial(self, on: str, order: Sequence[int]) -> bytes:
+        """Returns the outcome of the calls in one serial order."""
+        self._begin(on)
+        seen: list[list[OpResult]] = [[] for _ in self._lanes]
+        for number in order:
+            seen[number].append(self._player.do(self._lanes[number][len(seen[number])].moved(on)))
+        return self._outcome(on, seen)
+
+    def concurrent(self, on: str) -> bytes:
+        """Returns the outcome when all threads start at once."""
+        self._begin(on)
+        seen: list[list[OpResult]] = [[] for _ in self._lanes]
+        gate = threading.Barrier(len(self._lanes))
+
+        def run(number: int) -> None:
+            gate.wait()
+            for op in self._lanes[number]:
+                seen[number].append(self._player.do(op.moved(on)))
+
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(len(self._lanes))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return self._outcome(on, seen)
+
+    def _begin(self, on: str) -> None:
+        for op in self._before:
+            self._player.do(op.moved(on))
+
+    def _outcome(self, on: str, seen: Sequence[Sequence[OpResult]]) -> bytes:
+        results: list[Any] = [[list(masked(result.content(), self._volatile)) for result in lane] for lane in seen]
+        if self._are_equal:  # Then it does not matter which thread was given which answer.
+            results = sorted((item for lane in results for item in lane), key=lambda value: codec.dumps(value, repr))
+        state = self._player.do(Op("state", on))
+        return codec.dumps({"answers": results, "world": masked(state.value, self._volatile)}, repr)

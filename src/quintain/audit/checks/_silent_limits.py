@@ -1,4 +1,4 @@
-"""Checks requests that are silently ignored: unknown tasks, misspelt and dead parameters, limits without effect."""
+"""Checks requests that are silently ignored or made up for: tasks, parameters, limits, references and user models."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from typing import Any
 import msgspec
 
 from quintain.audit.facts.data import is_dict
-from quintain.audit.facts.discovery import KnownCall
-from quintain.audit.facts.generate import one as drawn
-from quintain.audit.kernel.adapter import ToolSpec, plain
+from quintain.audit.kernel.adapter import plain
 from quintain.audit.kernel.check import NotChecked, check
-from quintain.audit.kernel.context import AuditContext
+from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, Probe, Record, ask, reset, same
+from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, number, reset, same
 from quintain.audit.kernel.registry import probe_function, relation
 
-from ._silent_faults import sweep
+from ._drift_words import show
+from ._reward_runs import runs_of
+from ._reward_tasks import asked
 
-HERE = f"{__name__}:"
 NAMELESS = "a task that does not exist 7f3a"
-DRAWS, CASES = 4, 40
-"""Values of a parameter that are tried, and parameters."""
+SAYS = "Yes, please go on. (zq7)"
+"""A text that no harness says by itself."""
+_NONSENSE = ("", "zq vx", "-17.25", "\\boxed{qqq}", "the moon, the moon")
+"""Answers that cannot all be right."""
+_TASKS = 24
 
 
 @probe_function
 def begin_unknown(player: Player, on: str, _value: Any) -> dict[str, Any]:
-    """Begin a task that does not exist, past the auditor's own check of names."""
+    """Begins a task that does not exist, past the auditor's own check of names."""
     subject = player.adapter(on).subject
     try:
         return {"began": True, "first": plain(subject.reset(NAMELESS, 0))[0]}
@@ -48,14 +50,15 @@ def unknown_tasks(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a task name that does not exist is refused."""
     if len(ctx.about.tasks) < 2 or ctx.about.kind in ("gymnasium", "scorer"):
         raise NotChecked("a subject of one task need not look at its name")
-    probe = Probe((ask(f"{HERE}begin_unknown", mark="unknown"),))
+    probe = Probe((ask(f"{__name__}:begin_unknown", mark="unknown"),))
     record = ctx.play_probe(probe)
     ctx.count_comparisons()
     if began([record], Evidence("")):
-        yield ctx.finding(
+        yield show(
+            ctx,
             "reset begins a task that does not exist",
+            began,
             probe,
-            relation=f"{HERE}began",
             marks=("unknown",),
             at_most="likely",
             expected=f"an exception for the task {NAMELESS!r}",
@@ -74,80 +77,31 @@ def passes(records: Sequence[Record], evidence: Evidence) -> bool:
 @check("x.unknown_parameters", "silent_default", needs=("tools", "call", "tasks"), value=26, severity="warning")
 def misspelt(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a misspelt parameter is refused, not silently ignored."""
-    found: list[tuple[str, Probe]] = []
-    probes: list[tuple[str, Probe]] = []
+    probes: dict[str, Probe] = {}
     for tool in ctx.about.tools[:60]:
-        known = next(iter(sorted(ctx.discovery.of(tool.name), key=lambda call: len(call.before))), None)
-        if known is None or tool.parameters.get("additionalProperties"):
-            continue
-        optional = [name for name in tool.properties if name not in tool.required] or ["limit"]
-        wrong = msgspec.structs.replace(
-            known.op, value={**known.op.value, f"{optional[0]}x": "1"}, mark="wrong", on="b"
-        )
-        head = (reset(known.task), *known.before, known.op.marked("right"))
-        probes.append((tool.name, Probe((*head, *(op.moved("b") for op in head[:-1]), wrong))))
-    for (name, probe), record in zip(probes, ctx.play_all([probe for _, probe in probes]), strict=True):
-        ctx.count_comparisons()
-        if passes([record], Evidence("", volatile=ctx.volatile)):
-            found.append((name, probe))
+        known = min(ctx.discovery.of(tool.name), key=lambda call: len(call.before), default=None)
+        if known is not None and not tool.parameters.get("additionalProperties"):
+            name = next((name for name in tool.properties if name not in tool.required), "limit")
+            wrong = msgspec.structs.replace(known.op, value={**known.op.value, f"{name}x": "1"}, mark="wrong", on="b")
+            head = (reset(known.task), *known.before)
+            probes[tool.name] = Probe((*head, known.op.marked("right"), *(op.moved("b") for op in head), wrong))
+    records = ctx.play_all(list(probes.values()))
+    ctx.count_comparisons(len(records))
+    evidence = Evidence("", volatile=ctx.volatile)
+    found = [name for name, record in zip(probes, records, strict=True) if passes([record], evidence)]
     if found:
-        name, probe = found[0]
-        yield ctx.finding(
-            f"{name} leaves out a misspelt parameter and says nothing",
-            probe,
-            relation=f"{HERE}passes",
+        yield show(
+            ctx,
+            f"{found[0]} leaves out a misspelt parameter and says nothing",
+            passes,
+            probes[found[0]],
             marks=("right", "wrong"),
-            minimise=0,
             at_most="likely",
             part="H",
             expected="an error that names the parameter",
-            observed={"the same answer from": [name for name, _ in found]},
+            observed={"the same answer from": found},
             teaches="that parameters need not be right",
         )
-
-
-@check("x.dead_parameters", "silent_default", needs=("tools", "call", "tasks"), value=11, severity="note")
-def effects(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that each declared parameter has an effect on the answer or the world for some value."""
-    found: list[str] = []
-    cases = [(tool, name, known) for tool in ctx.about.tools[:40] for name, known in _variable(ctx, tool)]
-    cases = sorted(cases, key=lambda case: len(case[2].before))[:CASES]
-    probes = [_varied(ctx, known, tool, name=name) for tool, name, known in cases]
-    for (tool, name, known), record in zip(cases, ctx.play_all(probes), strict=True):
-        marks = ("call", "look") if known.writes else ("call",)
-        ways = [[record.at(f"{mark} {place}") for mark in marks] for place in range(DRAWS + 1)]
-        ctx.count_comparisons()
-        drew = {repr(op.value.get(name)) for op in record.ops if op.do == "call" and op.mark}
-        if len(drew) < 3 or any(seen.is_error for way in ways for seen in way):
-            continue
-        if all(same(seen, first) for way in ways[1:] for seen, first in zip(way, ways[0], strict=True)):
-            found.append(f"{tool.name}: {name}")
-    if found:
-        yield ctx.finding(
-            f"parameters that nothing depends on: {', '.join(found[:6])}",
-            part="H",
-            at_most="hint",
-            expected="another answer or another world for some value",
-            observed=found,
-            teaches="to fill in parameters without effect",
-        )
-
-
-def _variable(ctx: AuditContext, tool: ToolSpec) -> Iterator[tuple[str, KnownCall]]:
-    known = next(iter(sorted(ctx.discovery.of(tool.name), key=lambda call: len(call.before))), None)
-    if known is None or (known.writes is not False and "state" not in ctx.offers):
-        return
-    yield from ((name, known) for name in tool.properties)
-
-
-def _varied(ctx: AuditContext, known: KnownCall, tool: ToolSpec, *, name: str) -> Probe:
-    schema = tool.properties[name]
-    values = [drawn(schema, ctx.discovery.values, ctx.rng, name=name, root=tool.parameters) for _ in range(DRAWS)]
-    ways: list[tuple[Op, ...]] = []
-    for place, arguments in enumerate([known.op.value, *({**known.op.value, name: value} for value in values)]):
-        op = msgspec.structs.replace(known.op, value=arguments, mark=f"call {place}")
-        ways.append((op, *((Op("changes", mark=f"look {place}"),) if known.writes else ())))
-    return sweep(ctx, (reset(known.task), *known.before), ways)
 
 
 @relation
@@ -171,16 +125,100 @@ def limits(ctx: AuditContext) -> Iterator[Finding | None]:
     probe = Probe((msgspec.structs.replace(reset(known.task), value=0), *calls, known.op.marked("beyond")))
     ctx.count_comparisons()
     if unlimited([ctx.play_probe(probe)], Evidence("", data=budget)):
-        yield ctx.finding(
+        yield show(
+            ctx,
             f"{known.op.name} works beyond the declared budget of {budget} calls",
+            unlimited,
             probe,
-            relation=f"{HERE}unlimited",
             marks=("beyond",),
             data=budget,
-            minimise=0,
             at_most="likely",
             part="C",
             expected=f"no more than {budget} calls",
             observed=f"{budget + 3} calls",
             teaches="that there is always one more call",
         )
+
+
+# --- references that cannot be read ---
+
+
+@check("x.unread_reference", "silent_default", needs=("answer", "tasks"), value=92)
+def unread_reference(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that no task pays all nonsense alike where other tasks pay nothing for it."""
+    known = asked(ctx, 8)
+    if not known:
+        raise ctx.not_checked("no task is solved by words alone")
+    top = max(question.full for question in known)
+    ways: list[tuple[Op, ...]] = [(answer(text),) for text in _NONSENSE]
+    sides: dict[bool, list[str]] = {True: [], False: []}
+    for task in ctx.sample_tasks(_TASKS if ctx.about.kind == "scorer" else _TASKS // 2):
+        ctx.count_comparisons()
+        scores = [run.score for run in runs_of(ctx, task, ways)]
+        are_paid = {score >= top - 1e-9 for score in scores if score is not None}
+        if len(are_paid) == 1 and None not in scores:
+            sides[are_paid.pop()].append(task)
+    anything, strict = sides[True], sides[False]
+    if anything and strict:
+        yield show(
+            ctx,
+            "some tasks pay in full for whatever is said, nonsense and nothing alike",
+            pays_whatever,
+            *(solves(anything[0], way) for way in ways),
+            solves(strict[0], ways[1]),
+            marks=("score",),
+            data=top,
+            part="V",
+            tasks=anything,
+            expected=f"less than {top:g} for nonsense, as in {len(strict)} other tasks; or no verdict",
+            observed=top,
+            teaches="that some questions need no right answer",
+        )
+
+
+@relation
+def pays_whatever(records: Sequence[Record], evidence: Evidence) -> bool:
+    """All probes but the last are paid `data`, and the last, which says one of their answers elsewhere, is not."""
+    scores = [number(record.at("score")) for record in records]
+    top = float(evidence.data) - 1e-9
+    return [None if amount is None else amount >= top for amount in scores] == [True] * (len(scores) - 1) + [False]
+
+
+# --- a failing model of the simulated user ---
+
+
+@relation
+def made_up(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The model was asked and raised, and there are words of the user all the same."""
+    value = records[0].at("user").value
+    return is_dict(value) and bool(value["asked"]) and bool(value.get("replied"))
+
+
+@check("x.user_faults", "silent_default", needs=("user", "tasks"), value=89)
+def user_faults(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that an episode breaks, and does not go on, when the simulated user's model fails."""
+    for task in ctx.sample_tasks(3):
+        if not made_up([ctx.play(_user(task, "Hello.", says=SAYS))], Evidence("")):
+            continue  # No simulated user takes its words from a model.
+        for said in ("Hello. What can I do for you?", "I have done it."):
+            ctx.count_comparisons()
+            probe = Probe((_user(task, said, raises="timed out"),))
+            record = ctx.play_probe(probe)
+            if made_up([record], Evidence("")):
+                yield show(
+                    ctx,
+                    "the user goes on speaking though his model never answered",
+                    made_up,
+                    probe,
+                    marks=("user",),
+                    part="H",
+                    tasks=[task],
+                    expected="no words: None, or an exception, and an episode that does not count",
+                    observed=record.at("user").value["replied"],
+                    teaches="to talk to a user who is not there",
+                )
+                return
+
+
+def _user(task: str, said: str, **does: str) -> Op:
+    return Op("user", name=task, value={"said": said, **does}, mark="user")

@@ -17,18 +17,19 @@ from quintain.audit.facts.variations import Variation, changed
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Probe, Record
-from quintain.audit.kernel.registry import relation
+from quintain.audit.kernel.probe import OpResult, Probe, Record
+from quintain.audit.kernel.registry import Relation, relation
 
-from ._drift_words import SAYS, text_of
+from ._drift_words import SAYS, show, text_of
 
-HERE = f"{__name__}:"
 MAX_FINDINGS = 6
 """Findings; more of them say nothing new."""
 _CREATES = re.compile(
     r"\b(creat\w*|new|add\w*|writ\w*|regist\w*|open|start|insert\w*|put|set|save\w*|store|upload\w*)\b", re.IGNORECASE
 )
 """Words of tools that make what was not there."""
+_SEARCHES = re.compile(r"search|find|filter|quer|match", re.IGNORECASE)
+_NAMED = re.compile(r"(^|_)(id|key|code|number|no|sku|path|ref|uuid|slug)$")
 
 
 def is_name(variation: Variation) -> bool:
@@ -36,33 +37,26 @@ def is_name(variation: Variation) -> bool:
     value = variation.good.get(variation.name)
     if not isinstance(value, str) or not value or " " in value.strip():
         return False
-    if re.search(r"(^|_)(id|key|code|number|no|sku|path|ref|uuid|slug)$", variation.name):
-        return True
-    return any(
-        value in values and _is_key(variation, column) for column, values in variation.base_state.columns.items()
-    )
+    columns = variation.base_state.columns.items()
+    keys = (column for column, values in columns if value in values and _is_key(variation, column))
+    return bool(_NAMED.search(variation.name)) or next(keys, None) is not None
 
 
 def _is_key(variation: Variation, column: str) -> bool:
     table, _, field = column.partition("/")
-    if field in ("#", "id"):
-        return True
     world = variation.base_state.world
     rows: Any = world.get(table) if is_dict(world) else None
     count = len(rows) if is_list(rows) or is_dict(rows) else 0
-    return (
-        count >= 3
-        and len(variation.base_state.columns[column]) == count
-        and variation.name in (field, f"{table}_{field}")
-    )
+    is_distinct = count >= 3 and len(variation.base_state.columns[column]) == count
+    return field in ("#", "id") or (is_distinct and variation.name in (field, f"{table}_{field}"))
 
 
 def mentions(value: Any, text: str) -> bool:
     """True if a value mentions a text, in any case; 07 as text may be taken as 7."""
-    said_text = json.dumps(value, ensure_ascii=False, default=str).casefold()
     if text.isdigit():
         text = text.lstrip("0") or "0"
-    return json.dumps(text, ensure_ascii=False)[1:-1].strip().casefold() in said_text
+    said = json.dumps(value, ensure_ascii=False, default=str).casefold()
+    return json.dumps(text, ensure_ascii=False)[1:-1].strip().casefold() in said
 
 
 # --- relations: the records are those of the unknown name, of the good one, and, for lists, of a tool that refuses ---
@@ -71,23 +65,22 @@ def mentions(value: Any, text: str) -> bool:
 @relation
 def answered(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The unknown name is answered like the good one: no error, no word of doubt, the same form."""
-    got, good = records[0].at("call"), records[1].at("call")
-    if got.is_error or good.is_error or (not records[2:] and empty(got.value)):
+    got, good, *refused = (record.at("call") for record in records)
+    if got.is_error or good.is_error or (_doubts(got) - _doubts(good)) or negative(got.value, good.value):
         return False
-    if records[2:] and not records[2].at("call").is_error:
-        return False
-    words = {found.group().lower() for found in SAYS.finditer(text_of(got))}
-    if words - {found.group().lower() for found in SAYS.finditer(text_of(good))} or negative(got.value, good.value):
-        return False
-    return bool(records[2:]) or (_keys(got.value) == _keys(good.value) and not _listing(good.value))
+    if refused:
+        return refused[0].is_error
+    return not empty(got.value) and _keys(got.value) == _keys(good.value) and not _listing(good.value)
+
+
+def _doubts(seen: OpResult) -> set[str]:
+    return {found.group().lower() for found in SAYS.finditer(text_of(seen))}
 
 
 def negative(got: Any, good: Any) -> bool:
     """True if a flag reports absence: `{"found": false}` against true."""
     got, good = parsed(got), parsed(good)
-    if not (is_dict(got) and is_dict(good)):
-        return False
-    return any(value is False and good.get(key) is True for key, value in got.items())
+    return is_dict(got) and is_dict(good) and any(got[key] is False and good.get(key) is True for key in got)
 
 
 def empty(value: Any) -> bool:
@@ -112,23 +105,23 @@ def _keys(value: Any) -> Any:
 def done_elsewhere(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the call reports success and its changes do not mention the given name."""
     got, good = records[0].at("call"), records[1].at("call")
-    if got.is_error or good.is_error or (SAYS.search(text_of(got)) and not SAYS.search(text_of(good))):
+    made, right = _changes(records[0]), _changes(records[1])
+    is_told = got.is_error or (SAYS.search(text_of(got)) and not SAYS.search(text_of(good)))
+    if is_told or good.is_error or made is None or not right or negative(got.value, good.value):
         return False
-    made, right = (changed(record.at("was").value, record.at("look").value) for record in records[:2])
-    if made is None or not right:
-        return False
-    is_told = mentions(right, evidence.data["good"])
-    return is_told and not mentions(made, evidence.data["unknown"]) and not negative(got.value, good.value)
+    return mentions(right, evidence.data["good"]) and not mentions(made, evidence.data["unknown"])
 
 
 @relation
 def dangles(records: Sequence[Record], evidence: Evidence) -> bool:
     """The call changes the world for a name that another call refuses, without making a thing of that name."""
-    got, good, refused = (record.at("call") for record in records)
-    made = changed(records[0].at("was").value, records[0].at("look").value)
-    if got.is_error or good.is_error or not refused.is_error or not made:
-        return False
-    return not makes(made, evidence.data["unknown"])
+    errors = [record.at("call").is_error for record in records]
+    made = _changes(records[0])
+    return errors == [False, False, True] and bool(made) and not makes(made or {}, evidence.data["unknown"])
+
+
+def _changes(record: Record) -> dict[str, list[Any]] | None:
+    return changed(record.at("was").value, record.at("look").value)
 
 
 def makes(made: dict[str, list[Any]], name: str) -> bool:
@@ -154,141 +147,88 @@ def unknown_names(ctx: AuditContext) -> Iterator[Finding | None]:
     reported: set[tuple[str, str]] = set()
     for variation in tried:
         ctx.count_comparisons()
-        if not variation.works or (variation.tool.name, variation.name) in reported or len(reported) >= MAX_FINDINGS:
-            continue
-        good = next(
-            candidate
-            for candidate in ctx.variations.of(variation.tool.name)
-            if candidate.kind == "good" and candidate.good == variation.good
-        )
-        sibling = _refuses(ctx, variation)
-        found = _accused(ctx, variation, good, sibling=sibling)
-        if found is not None:
-            reported.add((variation.tool.name, variation.name))
+        key = (variation.tool.name, variation.name)
+        if variation.works and key not in reported and len(reported) < MAX_FINDINGS:
+            found = _accused(ctx, variation)
+            reported |= {key} if found is not None else set()
             yield found
 
 
-def _refuses(ctx: AuditContext, variation: Variation) -> Variation | None:
-    """Returns a tool that refuses such a name in the same parameter and accepts the good one's kind."""
+def _refusing(ctx: AuditContext, variation: Variation) -> list[Probe]:
+    """Returns a call of another tool that refuses such a name in the same parameter."""
     if not is_name(variation) and not _informs(ctx, variation):
-        return None
-    own_values = {
-        column for column, values in variation.base_state.columns.items() if variation.good[variation.name] in values
-    }
-    for candidate in ctx.variations.all:
-        if candidate.kind != "unknown" or candidate.works or candidate.tool.name == variation.tool.name:
-            continue
-        if candidate.name != variation.name or candidate.name not in candidate.tool.required:
-            continue
-        other_values = {
-            column
-            for column, values in candidate.base_state.columns.items()
-            if candidate.good[candidate.name] in values
-        }
-        about = candidate.op.value[candidate.name] in text_of(candidate.seen)
-        if about and (own_values & other_values or not (own_values or other_values)):
-            return candidate
-    return None
+        return []
+    own = _columns(variation)
+    for other in ctx.variations.all:
+        is_like = other.kind == "unknown" and not other.works and other.name == variation.name
+        if is_like and other.tool.name != variation.tool.name and other.name in other.tool.required:
+            theirs = _columns(other)
+            if other.op.value[other.name] in text_of(other.seen) and (own & theirs or not (own or theirs)):
+                return [Probe((*other.base_state.head, other.op.marked("call")))]
+    return []
+
+
+def _columns(variation: Variation) -> set[str]:
+    columns = variation.base_state.columns.items()
+    return {column for column, values in columns if variation.good[variation.name] in values}
 
 
 def _informs(ctx: AuditContext, variation: Variation) -> bool:
     """True if a parameter is looked up: known words get answers of their own, unknown words share one."""
-    known: dict[str, str] = {}
-    unknown: dict[str, str] = {}
-    for candidate in ctx.variations.of(variation.tool.name):
-        word = candidate.arguments.get(variation.name)
-        if not candidate.works or candidate.name not in ("", variation.name) or not isinstance(word, str):
-            continue
-        if candidate.kind == "unknown" or re.fullmatch(r"[\w.-]+", word):
-            (unknown if candidate.kind == "unknown" else known)[word] = text_of(candidate.seen).replace(word, "?")
+    words: dict[bool, dict[str, str]] = {True: {}, False: {}}
+    for other in ctx.variations.of(variation.tool.name):
+        word, is_unknown = other.arguments.get(variation.name), other.kind == "unknown"
+        is_about = other.works and other.name in ("", variation.name)
+        if is_about and isinstance(word, str) and (is_unknown or re.fullmatch(r"[\w.-]+", word)):
+            words[is_unknown][word] = text_of(other.seen).replace(word, "?")
+    known, unknown = words[False], words[True]
     own = len(known) > 1 and len(set(known.values())) == len(known)
     return own and len(unknown) > 1 and len(set(unknown.values())) == 1
 
 
-def _accused(ctx: AuditContext, variation: Variation, good: Variation, *, sibling: Variation | None) -> Finding | None:
-    looks = variation.changes is not None
-    unknown = str(variation.arguments[variation.name])
+def _accused(ctx: AuditContext, variation: Variation) -> Finding | None:
+    tool, name = variation.tool, variation.name
+    others = [one for one in ctx.variations.of(tool.name) if one.kind == "good" and one.good == variation.good]
+    good, looks = others[0], variation.changes is not None
     pair = (variation.probe(looks=looks), good.probe(looks=looks))
-    known = str(variation.good.get(variation.name) or "")
-    data = {"unknown": unknown, "good": known}
-    third = Probe((*sibling.base_state.head, sibling.op.marked("call"))) if sibling is not None else None
+    data = {"unknown": str(variation.arguments[name]), "good": str(variation.good.get(name) or "")}
+    refusing = _refusing(ctx, variation)
+    made = variation.changes or {}
+    tries: list[tuple[Relation, Sequence[Probe]]] = []
+    said = ""
     if good.changes:
-        return _misdone(ctx, variation, pair, third=third, data=data)
-    title = f"{variation.tool.name} answers for a {variation.name} that does not exist as if it did"
-    if variation.name not in variation.tool.required or (not looks and _makes_things(variation)):
-        return None
-    if is_name(variation) and answered([_record(variation), _record(good)], Evidence("", data=data)):
-        return _finding(ctx, variation, title, *pair, relation="answered", data=data)
-    if third and not _searches(variation) and answered(ctx.play_all([*pair, third]), Evidence("", data=data)):
-        return _finding(ctx, variation, title, *pair, third, relation="answered", data=data)
+        said = f"{tool.name} takes a {name} that does not exist, and says that it is done"
+        tries += [(done_elsewhere, pair)] if _always_told(ctx, variation) else []
+        if refusing and name in tool.required and not makes(made, data["unknown"]):
+            tries += [(dangles, (*pair, *refusing))]
+    elif name in tool.required and (looks or not _CREATES.search(f"{tool.name.replace('_', ' ')}. {tool.description}")):
+        said = f"{tool.name} answers for a {name} that does not exist as if it did"
+        seen = [Record((one.op.marked("call"),), (one.seen,)) for one in (variation, good)]
+        tries += [(answered, pair)] if is_name(variation) and answered(seen, Evidence("")) else []
+        if refusing and not _SEARCHES.search(f"{tool.name} {tool.description}"):
+            tries += [(answered, (*pair, *refusing))]
+    for law, probes in tries:
+        if law(ctx.play_all(probes), Evidence("", data=data)):
+            return show(
+                ctx,
+                said,
+                law,
+                *probes,
+                data=data,
+                expected=f"an error that names {variation.arguments[name]!r}",
+                observed={"answer": variation.seen.value, "changes": list(made.items())[:4]},
+                teaches="that a wrong name still gives data",
+            )
     return None
-
-
-def _misdone(
-    ctx: AuditContext, variation: Variation, pair: tuple[Probe, Probe], *, third: Probe | None, data: dict[str, str]
-) -> Finding | None:
-    """A call that says that it is done for something that does not exist."""
-    title = f"{variation.tool.name} takes a {variation.name} that does not exist, and says that it is done"
-    if _always_told(ctx, variation) and done_elsewhere(ctx.play_all(pair), Evidence("", data=data)):
-        return _finding(ctx, variation, title, *pair, relation="done_elsewhere", data=data)
-    if (
-        third is None
-        or variation.name not in variation.tool.required
-        or makes(variation.changes or {}, data["unknown"])
-    ):
-        return None
-    if dangles(ctx.play_all([*pair, third]), Evidence("", data=data)):
-        return _finding(ctx, variation, title, *pair, third, relation="dangles", data=data)
-    return None
-
-
-def _makes_things(variation: Variation) -> bool:
-    return bool(_CREATES.search(f"{variation.tool.name.replace('_', ' ')}. {variation.tool.description}"))
-
-
-def _searches(variation: Variation) -> bool:
-    return bool(
-        re.search(
-            r"search|find|filter|quer|match", f"{variation.tool.name} {variation.tool.description}", re.IGNORECASE
-        )
-    )
-
-
-def _record(variation: Variation) -> Record:
-    return Record((variation.op.marked("call"),), (variation.seen,))
 
 
 def _always_told(ctx: AuditContext, variation: Variation) -> bool:
     """True if every change by this tool mentions the argument, where the named thing exists."""
     there = variation.base_state.texts
-    works = [
-        candidate
-        for candidate in ctx.variations.of(variation.tool.name)
-        if candidate.works
-        and candidate.kind in ("good", "legal")
-        and candidate.changes
-        and candidate.name in ("", variation.name)
-    ]
-    values = [candidate.arguments.get(variation.name) for candidate in works]
-    stated = [
-        mentions(candidate.changes, value)
-        for candidate, value in zip(works, values, strict=True)
-        if isinstance(value, str) and (value in there or candidate.kind == "good") and len(value.strip()) > 1
-    ]
+    stated: list[bool] = []
+    for one in ctx.variations.of(variation.tool.name):
+        value = one.arguments.get(variation.name)
+        fits = one.works and one.kind in ("good", "legal") and one.name in ("", variation.name) and one.changes
+        if fits and isinstance(value, str) and (value in there or one.kind == "good") and len(value.strip()) > 1:
+            stated.append(mentions(one.changes, value))
     return bool(stated) and all(stated)
-
-
-def _finding(
-    ctx: AuditContext, variation: Variation, title: str, *probes: Probe, relation: str, data: Any
-) -> Finding | None:
-    return ctx.finding(
-        title,
-        *probes,
-        relation=f"{HERE}{relation}",
-        marks=("call",),
-        data=data,
-        minimise=0,
-        expected=f"an error that names {variation.arguments[variation.name]!r}",
-        observed={"answer": variation.seen.value, "changes": list((variation.changes or {}).items())[:4]},
-        teaches="that a wrong name still gives data",
-    )

@@ -1,0 +1,159 @@
+"""Checks that damage never pays, and that a reward counts each field of a call."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.facts.data import is_dict
+from quintain.audit.kernel.check import check
+from quintain.audit.kernel.context import AuditContext, solves
+from quintain.audit.kernel.finding import Finding
+from quintain.audit.kernel.probe import Op, Probe, number, reset
+
+from ._clip_states import EPSILON, holds, paid_by
+from ._same_wide import kinds, known
+
+ACTS = 16
+"""Writes that are tried in a task."""
+TASKS, PAIRS = 4, 6
+"""Tasks of which calls are shortened; pairs of fields that are left out of one call."""
+TEXTS = {
+    "grows": "is paid, and twice is paid more",
+    "makes_good": "costs something, and twice costs less",
+    "is_free": "costs something once, and nothing any more, though it is counted",
+}
+
+
+@check("x.damage_pays", "reward_clipping", needs=("oracle", "state", "tasks", "tools"), value=55)
+def damage_pays(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that damage outside the solution never raises the reward and that two damages cost at least one."""
+    for task in kinds(ctx, 2):
+        ops = ctx.oracle(task) or ()
+        if not ops or not ctx.solution_score(task):
+            continue
+        acts = _elsewhere(ctx, task, ops)
+        for begun in dict.fromkeys((0, len(ops) // 2, len(ops) - 1, len(ops))):
+            ctx.count_comparisons()
+            found = _worth(ctx, task, ops[:begun], acts=acts)
+            if found is not None:
+                yield found
+                return
+
+
+def _elsewhere(ctx: AuditContext, task: str, ops: Sequence[Op]) -> list[Op]:
+    """Returns writes to rows that the solution does not touch, each to rows of its own.
+
+    Tables in which the solution makes rows get no new rows from them.
+    """
+    tried = [op for op in known(ctx, task).acts if op not in ops][:ACTS]
+    plays = [Probe((reset(task), *some, Op("changes", mark="look"))) for some in (ops, *([op] for op in tried))]
+    whole, *records = ctx.play_all(plays)
+    background = ctx.discovery.background
+    taken = _rows(whole.at("look").value, background)
+    found: list[Op] = []
+    for op, record in zip(tried, records, strict=True):
+        rows = _rows(record.at("look").value, background)
+        if rows and not rows & taken and not any(seen.is_error for seen in record.seen):
+            taken |= rows
+            found.append(op)
+    return found
+
+
+def _rows(changes: Any, background: frozenset[str]) -> set[str]:
+    """The rows in which something changed; the table, where a row is new, for a new row is like any other."""
+    found: set[str] = set()
+    for path, sides in changes.items() if is_dict(changes) else ():
+        table, *rest = path.split("/")
+        if table not in background:
+            found.add(table if len(rest) < 2 and sides[0] is None else "/".join((table, *rest[:1])))
+    return found
+
+
+def _worth(ctx: AuditContext, task: str, begun: Sequence[Op], *, acts: Sequence[Op]) -> Finding | None:
+    def probes(*damages: tuple[Op, ...]) -> list[Probe]:
+        return [solves(task, (*begun, *damage)) for damage in damages]
+
+    none, *scores = [number(record.at("score")) for record in ctx.play_all(probes((), *((act,) for act in acts)))]
+    if none is None:
+        return None
+    pairs = [(act, amount - none) for act, amount in zip(acts, scores, strict=True) if amount is not None]
+    costly = ("makes_good", "is_free") if ctx.attribute("graded") is True else ("makes_good",)
+    for rules, sign in ((("grows",), 1), (costly, -1)):
+        some = [act for act, gain in pairs if sign * gain > EPSILON]
+        for first, second in itertools.islice(itertools.combinations(some, 2), 3):
+            tried = probes((), (first,), (second,), (first, second))
+            records = ctx.play_all(tried)
+            for rule in rules:
+                if holds(rule, records):
+                    return paid_by(
+                        ctx,
+                        rule,
+                        f"to change data outside the task {TEXTS[rule]}: {first.name} and {second.name}",
+                        *tried,
+                        expected=f"at most {none:g}" if rule == "grows" else "less for both than for one",
+                        observed={"without": none},
+                        teaches="to do damage",
+                    )
+    return None
+
+
+# --- calls with several fields ---
+
+
+@check("x.half_filled", "reward_clipping", needs=("oracle", "tasks", "tools"), value=66)
+def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that two fields whose loss alone costs nothing also cost nothing together; else the reward is rounded."""
+    reported: set[str] = set()
+    for task in ctx.sample_tasks(TASKS):
+        full, ops = ctx.solution_score(task), ctx.oracle(task) or ()
+        for place, first, second, calls in _pairs(ctx, ops) if full else ():
+            if (name := ops[place].name) in reported:
+                continue
+            ctx.count_comparisons()
+            ways = [(*ops[:place], spoilt, *ops[place + 1 :]) for spoilt in calls]
+            probes = [solves(task, way) for way in (*ways, ops)]
+            if holds("rounds", ctx.play_all(probes)):
+                reported.add(name)
+                yield paid_by(
+                    ctx,
+                    "rounds",
+                    f"{name} is paid in full without the right {first} or {second}, not without both: it is rounded",
+                    *probes,
+                    expected="less for each field that is missing",
+                    observed=f"{full:g} without either",
+                    teaches="to leave out work that rounding pays for",
+                )
+
+
+def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str, list[Op]]]:
+    """Places of calls with two fields that are left out or hold another choice: in one, in the other, in both."""
+    tools = {tool.name: tool for tool in ctx.about.tools}
+    for place, op in enumerate(ops):
+        tool = tools.get(op.name)
+        if op.do != "call" or tool is None or not is_dict(op.value):
+            continue
+        choices = {name: _other_choice(tool.properties.get(name), value) for name, value in op.value.items()}
+        gone = dict.fromkeys((name for name in op.value if name not in tool.required), None)
+        for spoilt in ({name: item for name, item in choices.items() if item is not None}, gone):
+            for pair in itertools.islice(itertools.combinations(spoilt, 2), PAIRS):
+                yield (
+                    place,
+                    *pair,
+                    [_spoilt(op, {name: spoilt[name] for name in some}) for some in (pair[:1], pair[1:], pair)],
+                )
+
+
+def _other_choice(schema: Any, value: Any) -> Any:
+    """Another one of a closed choice; None where there is none."""
+    forms: list[Any] = [schema, *(schema.get("anyOf") or ())] if is_dict(schema) else []
+    choices: list[Any] = [option for form in forms if is_dict(form) for option in form.get("enum") or ()]
+    return next((choice for choice in choices if choice is not None and choice != value), None)
+
+
+def _spoilt(op: Op, fields: dict[str, Any]) -> Op:
+    given = {name: value for name, value in (op.value | fields).items() if value is not None}
+    return msgspec.structs.replace(op, value=given)
