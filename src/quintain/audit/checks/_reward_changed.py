@@ -26,6 +26,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Record, reset, state
 from quintain.audit.kernel.registry import relation
 
+from ._drift_words import text_of
 from ._reward_acts import giving, is_id, names, replaced, spec_of, words
 from ._reward_runs import (
     SURE,
@@ -41,7 +42,7 @@ from ._reward_runs import (
     unpunished,
     weight,
 )
-from ._unsolv_runs import numbers, solution_runs, text_of
+from ._unsolv_runs import numbers, solution_runs
 
 SOLVED = 6
 """Tasks whose solutions are changed."""

@@ -24,7 +24,7 @@ from quintain.audit.kernel.registry import Relation, relation
 
 from ._drift_production import behaviour, counted, production, units
 from ._drift_rows import contracts_hold, filters, ordered_lists
-from ._drift_settings import set_is_shown, sums
+from ._drift_settings import sums
 from ._drift_told import defaults, done_as_told
 from ._drift_words import (
     INVALID,
@@ -47,7 +47,7 @@ from ._reward_acts import reads_by_name
 
 __all__ = [
     "behaviour", "contracts_hold", "counted", "defaults", "done_as_told", "filters", "ordered_lists", "production",
-    "set_is_shown", "sums", "units",
+    "sums", "units",
 ]  # fmt: skip
 
 MISSING_TOOL = "no_such_tool_at_all"

@@ -39,7 +39,6 @@ from ._reward_runs import (
     Run,
     Solution,
     claim,
-    gone_of,
     lacking,
     paid,
     pays,
@@ -48,10 +47,10 @@ from ._reward_runs import (
     unpunished,
     weight,
 )
-from ._reward_said import answered_and_not_done, answers_are_true, paid_without_effect, undone_in_sight
+from ._reward_said import answered_and_not_done, answers_are_true, undone_in_sight
 
 __all__ = [
-    "answered_and_not_done", "answers_are_true", "far_fields", "paid_without_effect", "undone_in_sight",
+    "answered_and_not_done", "answers_are_true", "far_fields", "undone_in_sight",
 ]  # fmt: skip
 
 MAX_SOLUTIONS, SOLVED_UNDO = 8, 3
@@ -141,7 +140,7 @@ def _at_the_end(
 def _gone(solution: Solution, run: Run, place: int) -> list[Path]:
     """Returns the effects of a write that a world lacks, if it is paid in full."""
     effects = solution.effects.get(place, ()) if pays(solution, run) else ()
-    return [path for path in gone_of(run) if any(meets(path, effect) for effect in effects)]
+    return [path for path in run.lacks if any(meets(path, effect) for effect in effects)]
 
 
 def _only_opens(ctx: AuditContext, solution: Solution, place: int) -> bool:
