@@ -25,12 +25,9 @@ from ._drift_told import called
 from ._drift_words import promised_order, rows_of, show
 from ._same_scripts import seems_to_read
 
-MAX_CALLS = 6
-"""Known calls of a tool that are held against what it declares to write, besides its variations."""
-MAX_WRITES = 12
-"""Writes around which a tool that declares its reads is called."""
-MAX_VALUES = 6
-"""Values with which a filter is tried."""
+MAX_CALLS = 6  # Known calls of a tool that are held against what it declares to write, besides its variations.
+MAX_WRITES = 12  # Writes around which a tool that declares its reads is called.
+MAX_VALUES = 6  # Values with which a filter is tried.
 _SORTS = re.compile(r"sort|order_by|ordering|direction|ascending|descending|reverse", re.IGNORECASE)
 _WAS, _LOOK, _WORLD = Op("changes", mark="was"), Op("changes", mark="look"), Op("state", mark="world")
 Tables = Mapping[str, list[dict[str, Any]]]

@@ -44,10 +44,8 @@ from ._reward_runs import (
 )
 from ._unsolv_runs import numbers, solution_runs
 
-SOLVED = 6
-"""Tasks whose solutions are changed."""
-_ENOUGH = 2
-"""Tasks in which one kind of change of one argument is tried."""
+SOLVED = 6  # Tasks whose solutions are changed.
+_ENOUGH = 2  # Tasks in which one kind of change of one argument is tried.
 
 
 @check("x.changed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=58)
@@ -91,8 +89,7 @@ def _paid_all_the_same(
     )  # fmt: skip
 
 
-_PAIRS = 3
-"""Pairs of calls that are tried in one task."""
+_PAIRS = 3  # Pairs of calls that are tried in one task.
 _SHARED = re.compile(
     r"\b(split|divid\w+|share\w*|distribut\w+|between|among|in all|altogether|total|sum|any|either)\b", re.IGNORECASE
 )
@@ -183,11 +180,9 @@ _EXACT = re.compile(r"exactly|verbatim|word for word|literally|saying|that says|
 """Words before a text that has to be that very text."""
 _WRITTEN = names("note notes log comment remember memo remark activity")
 """Words of tools that only write something down."""
-_NEAR = 60
-"""Characters before a value in which words speak of it."""
+_NEAR = 60  # Characters before a value in which words speak of it.
 _TIME, _DAY = re.compile(r"([01]\d|2[0-3]):([0-5]\d)"), re.compile(r"\d{4}-\d\d-\d\d")
-_NAMES = re.compile(r"\S*(\d|@)\S*")
-"""One word with a digit or an "at" in it, which has one spelling only."""
+_NAMES = re.compile(r"\S*(\d|@)\S*")  # One word with a digit or an "at" in it, which has one spelling only.
 
 
 class OtherValue(msgspec.Struct, frozen=True):

@@ -44,10 +44,8 @@ LATER = re.compile(
 """Words by which a tool or a task says that a value may be treated otherwise, or not at once."""
 
 
-_LOOKS = 8
-"""Calls by which the world is looked at."""
-_SEEN = 400
-"""Largest number of paths of one answer that are compared."""
+_LOOKS = 8  # Calls by which the world is looked at.
+_SEEN = 400  # Largest number of paths of one answer that are compared.
 
 
 @check("x.undone_in_sight", "false_resolution", needs=("oracle", "tasks", "tools"), value=96)
@@ -130,8 +128,7 @@ def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> lis
     ]
 
 
-_MAX_FINDINGS = 3
-"""Largest number of findings."""
+_MAX_FINDINGS = 3  # Largest number of findings.
 _OTHERWISE = re.compile(
     r"\b(pending|queue\w*|schedul\w*|approv\w*|draft\w*|preview\w*|propos\w*|later|simulat\w*|conflict\w*|taken"
     r"|refus\w*|reject\w*|unchanged|skipp\w*|ignor\w*|already)\b",

@@ -31,8 +31,7 @@ from ._reward_tasks import Question, asked, numeric
 from ._unsolv_runs import SolutionRun, decimal, kinds, leaves, plain, solution_runs
 
 Severity = Literal["error", "warning", "note"]
-_MORE = (1, 3, 12)
-"""So many looks more than the solution takes."""
+_MORE = (1, 3, 12)  # So many looks more than the solution takes.
 _LOOKS = names(
     "get list search find read show view look lookup fetch describe browse see details info history cat ls grep preview"
 )
@@ -277,8 +276,7 @@ def is_missing(records: Sequence[Record], evidence: Evidence) -> bool:
     return looks[0] and not any(looks[1:]) and is_paid and paid_so(records[0], "full", float(evidence.data))
 
 
-_LEAST = 4
-"""Siblings that must follow a rule."""
+_LEAST = 4  # Siblings that must follow a rule.
 _TEACHES = "answers without support in the world"
 
 

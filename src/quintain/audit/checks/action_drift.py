@@ -62,8 +62,7 @@ ADMIN = (
     "finish", "complete_task", "mark_done", "submit_solution", "set_reward", "set_score", "get_score", "list_tools",
     "ping", "echo", "noop", "test", "help",
 )  # fmt: skip
-GUESSES = 160
-"""Number of guessed names tried in addition to those in the code."""
+GUESSES = 160  # Number of guessed names tried in addition to those in the code.
 MAX_FINDINGS = 4
 
 

@@ -53,8 +53,7 @@ __all__ = [
     "answered_and_not_done", "answers_are_true", "far_fields", "undone_in_sight",
 ]  # fmt: skip
 
-MAX_SOLUTIONS, SOLVED_UNDO = 8, 3
-"""Solutions that are walked, and those of them whose work is taken back."""
+MAX_SOLUTIONS, SOLVED_UNDO = 8, 3  # Solutions that are walked, and those of them whose work is taken back.
 _PAIRS, _MIDWAY = 2, 2
 """Pairs of a write and a later one that may take over what it set; solutions in which such pairs, and steps that are
 paid for by themselves, are looked for."""
@@ -62,12 +61,9 @@ _TAKES_BACK = names(
     "cancel delete remove undo revert reopen unassign unmark restore return withdraw revoke void unbook "
     "refund reset rollback unlink unlock lock disable enable deactivate activate reactivate"
 )
-_MAX_INVERSES = 14
-"""Ways back that are tried for one write."""
-_FEWER = 8
-"""Ways back that are tried for a write after which the solution goes on."""
-_OWN = 2
-"""Ways back by the tool of the write itself that are tried in a further task."""
+_MAX_INVERSES = 14  # Ways back that are tried for one write.
+_FEWER = 8  # Ways back that are tried for a write after which the solution goes on.
+_OWN = 2  # Ways back by the tool of the write itself that are tried in a further task.
 
 
 @check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=25)
@@ -310,8 +306,7 @@ def _in_words(ctx: AuditContext, solution: Solution, place: int) -> bool:
     return start is not None and re.search(rf"\b{start[1]}\b", solution.prompt, re.IGNORECASE) is not None
 
 
-SOLVED = 6
-"""Tasks whose solutions are looked at."""
+SOLVED = 6  # Tasks whose solutions are looked at.
 
 
 @check("x.status_without_work", "false_resolution", needs=("oracle", "state", "tasks"), value=68)

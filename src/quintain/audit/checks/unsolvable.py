@@ -29,14 +29,10 @@ __all__ = [
     "gold_rule", "refused_look", "strictness",
 ]  # fmt: skip
 
-_PAIRS = 36
-"""Pairs of a task and a seed in which the solution is played, where not all tasks can be tried."""
-_MAX_TASKS = 30
-"""Number of tasks up to which all are tried, under three seeds each."""
-_IDLE = 48
-"""Pairs of a task and a seed in which nothing is done."""
-_MAX_SEEDS = 12
-"""Seeds of one task in which nothing is done."""
+_PAIRS = 36  # Pairs of a task and a seed in which the solution is played, where not all tasks can be tried.
+_MAX_TASKS = 30  # Number of tasks up to which all are tried, under three seeds each.
+_IDLE = 48  # Pairs of a task and a seed in which nothing is done.
+_MAX_SEEDS = 12  # Seeds of one task in which nothing is done.
 
 
 @check("x.solved_under_seeds", "unsolvable", needs=("oracle", "tasks"), value=59)
