@@ -1,7 +1,7 @@
 """Checks reports of success that the world contradicts: in answers, and in what reading tools show.
 
-Siblings show what a call does: the sum that another tool reports is in the world, and another value has an effect.
-Where a call gives an answer of the same form and its argument has no effect, the answer is false.
+Siblings show what a call does: the sum that another tool reports is in the world. Where a call gives an answer of the
+same form and its argument has no effect, the answer is false.
 """
 
 from __future__ import annotations
@@ -44,26 +44,17 @@ LATER = re.compile(
 """Words by which a tool or a task says that a value may be treated otherwise, or not at once."""
 
 
-_LOOKS = 8  # Calls by which the world is looked at.
-_SEEN = 400  # Largest number of paths of one answer that are compared.
-
-
 @check("x.undone_in_sight", "false_resolution", needs=("oracle", "tasks", "tools"), value=96)
 def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that work that the task requires and readers show as undone is not paid in full."""
     known = [solution for solution in paid(ctx, 6) if not solution.sees]
     if not known:
         raise ctx.not_checked("the world can be looked into: other checks do")
-    reported: set[str] = set()
     for solution in known:
         writes = [place for place in solution.writes if does_write(ctx, solution.ops[place]) and len(solution.ops) > 1]
         asked = [place for place in writes if is_spoken_of(ctx, solution, place, known=known)]
         for place, way, _ in unpunished(ctx, solution, [(place, solution.without(place)) for place in asked]):
-            name = solution.ops[place].name
-            finding = None if name in reported else _left_undone(ctx, solution, name, way=way)
-            if finding is not None:
-                reported.add(name)
-                yield finding
+            yield _left_undone(ctx, solution, solution.ops[place].name, way=way)
 
 
 def looks_of(ctx: AuditContext, solution: Solution) -> list[Op]:
@@ -75,7 +66,7 @@ def looks_of(ctx: AuditContext, solution: Solution) -> list[Op]:
         if only_reads(ctx, call(tool.name)) and {"wait", "sleep", "advance", "ask"}.isdisjoint(words(tool.name)):
             found += [call(tool.name)] if not tool.required else []
             found += [call(tool.name, {tool.required[0]: name}) for name in named[:4] if len(tool.required) == 1]
-    return list({known_as(op): op.marked("") for op in found}.values())[:_LOOKS]
+    return list({known_as(op): op.marked("") for op in found}.values())[:8]
 
 
 def is_spoken_of(ctx: AuditContext, solution: Solution, place: int, *, known: Sequence[Solution]) -> bool:
@@ -120,7 +111,7 @@ def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> lis
         return []
     start, end, again, short = (parsed(record.at(mark).value) for record in records)
     unsure = differences(end, again, volatile)
-    changed = differences(start, end, volatile, most=_SEEN)
+    changed = differences(start, end, volatile)
     return [
         (path, old, new)
         for path, (old, new) in changed.items()
@@ -128,7 +119,6 @@ def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> lis
     ]
 
 
-_MAX_FINDINGS = 3  # Largest number of findings.
 _OTHERWISE = re.compile(
     r"\b(pending|queue\w*|schedul\w*|approv\w*|draft\w*|preview\w*|propos\w*|later|simulat\w*|conflict\w*|taken"
     r"|refus\w*|reject\w*|unchanged|skipp\w*|ignor\w*|already)\b",
@@ -144,30 +134,18 @@ def answered_and_not_done(ctx: AuditContext) -> Iterator[Finding | None]:
     good = {_key(one): one for one in working if one.kind == "good" and one.changes}
     if not good:
         raise NotChecked("no call is seen to change anything")
-    reported: set[str] = set()
     for variation in [one for one in working if one.changes == {} and _key(one) in good]:
         base, tool = good[_key(variation)], variation.tool.name
-        if tool in reported or len(reported) >= _MAX_FINDINGS:
-            continue
         ctx.count_comparisons()
         asked, answers = (variation.arguments, base.arguments), (variation.seen.value, base.seen.value)
         names = [text for text in asked[0] if asked[0][text] != asked[1].get(text)]
         name = next((name for name in names if _is_said(name, asked, answers, moved=base.changes or {})), "")
-        found = ctx.finding(
-            f"{tool} answers with the given {name}, and the world is unchanged",
-            variation.probe(looks=True),
-            base.probe(looks=True),
-            relation=f"{__name__}:only_said",
-            marks=("call",),
-            data=name,
-            minimise=0,
+        yield show(
+            ctx, f"{tool} answers with the given {name}, and the world is unchanged", only_said,
+            variation.probe(looks=True), base.probe(looks=True), data=name,
             expected=f"an error, or {name} = {asked[0][name]!r} in the world as in the answer",
-            observed={"answer": answers[0], "changes": []},
-            teaches="to trust a tool's report of success",
+            observed={"answer": answers[0], "changes": []}, teaches="to trust a tool's report of success",
         ) if name else None  # fmt: skip
-        if found is not None:
-            reported.add(tool)
-            yield found
 
 
 def _key(variation: Variation) -> str:
@@ -219,22 +197,14 @@ _LEAST = 3
 @check("x.answers_are_true", "false_resolution", needs=("tools", "call", "tasks", "state"), value=87)
 def answers_are_true(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a sum or text that an answer reports as done is in the world."""
-    reported: set[tuple[str, str]] = set()
-    looked = False
-    for series in series_of(ctx):
-        tool = series.variations[0].tool
-        if (tool.name, series.name) in reported or only_reads(ctx, series.variations[0].op):
-            continue
-        looked = True
-        ctx.count_comparisons()
-        text = f"{tool.description} {tool.properties[series.name].get('description') or ''}"
-        sums = None if LATER.search(text) else _unpaid(ctx, series)
-        texts = None if LATER.search(text) or _EXCUSED.search(text) else _unkept(ctx, series)
-        for finding in filter(None, (sums, texts)):
-            reported.add((tool.name, series.name))
-            yield finding
-    if not looked:
+    known = [series for series in series_of(ctx) if not only_reads(ctx, series.variations[0].op)]
+    if not known:
         raise NotChecked("no call that writes is known")
+    for series in known:
+        ctx.count_comparisons()
+        if not LATER.search(series.text):
+            yield _unpaid(ctx, series)
+            yield None if _EXCUSED.search(series.text) else _unkept(ctx, series)
 
 
 def _unpaid(ctx: AuditContext, series: Series) -> Finding | None:
@@ -326,9 +296,8 @@ def _keeps(slots: Slots, asked: Any) -> bool:
 def _said(answer: Any, asked: Any) -> str:
     """Returns an answer, with a placeholder wherever it repeats the argument."""
     answer = parsed(answer)
-    return repr(
-        {key: "<argument>" if item == asked else item for key, item in answer.items()} if is_dict(answer) else answer
-    )
+    pairs = answer.items() if is_dict(answer) else ()
+    return repr({key: "<argument>" if item == asked else item for key, item in pairs} or answer)
 
 
 @relation
