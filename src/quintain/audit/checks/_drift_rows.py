@@ -172,7 +172,7 @@ def _written(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | No
     groups: dict[str, list[Op]] = {}
     for variation in ctx.variations.of(tool):
         groups.setdefault(str(variation.base_state.head), [*variation.base_state.head, _WAS]).append(variation.op)
-    known = ctx.discovery.of(tool)[:MAX_CALLS]
+    known = ctx.discovery.of(tool)[:6]
     lists = [*groups.values(), *([reset(one.task), *one.before, _WAS, one.op.marked("")] for one in known)]
     probes = [Probe((*ops, _LOOK)) for ops in lists]
     ctx.count_comparisons(len(probes))
@@ -192,12 +192,12 @@ def _written(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | No
 def _read(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | None:
     """Returns a finding for a result that a write outside of the declared reads changes."""
     known = {one.task: one.op for one in ctx.discovery.of(tool) if not one.before}
-    writes = [one for one in ctx.discovery.writes() if one.task in known and one.op.name != tool][:MAX_WRITES]
-    probes: list[Probe] = []
-    for one in writes:
-        first, again, after = (known[one.task].marked(mark) for mark in ("first", "again", "after"))
-        ops = (*one.before, first, again, _WAS, one.op.marked("write"), _LOOK, after)
-        probes.append(Probe((reset(one.task), *ops)))
+    writes = [one for one in ctx.discovery.writes() if one.task in known and one.op.name != tool][:12]
+    reads = [[known[one.task].marked(mark) for mark in ("first", "again", "after")] for one in writes]
+    probes = [
+        Probe((reset(one.task), *one.before, *read[:2], _WAS, one.op.marked("write"), _LOOK, read[2]))
+        for one, read in zip(writes, reads, strict=True)
+    ]
     for one, probe, record in zip(writes, probes, ctx.play_all(probes), strict=True):
         ctx.count_comparisons()
         paths = changed(record.at("was").value, record.at("look").value) or {}
@@ -268,13 +268,12 @@ def _cases(ctx: AuditContext, base: Variation, name: str, *, column: str) -> Ite
     plain = {key: value for key, value in base.arguments.items() if key in tool.required and key != name}
     optional = name not in tool.required and (bool(column) or not tool.properties[name].get("default"))
     look = (_WORLD,) if column else ()
-    for value in values[:: -(-len(values) // MAX_VALUES) or 1]:
+    for value in values[:: -(-len(values) // 6) or 1]:
         whole, part = call(tool.name, plain, mark="whole"), call(tool.name, {**plain, name: value}, mark="call")
         case = {"table": table, "field": field, "value": value, "optional": optional}
         yield case, Probe((*base.base_state.head, *look, whole, part))
 
 
-HERE = f"{__name__}:"
 _TIME = re.compile(
     r"date|time|created|updated|_at$|^at$|^on$|^ts$|when|added|^day$|^start|sent|posted|due", re.IGNORECASE
 )
@@ -394,11 +393,10 @@ def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
     Proven, though the promise is prose, because the rows contradict it by each time, or amount, that can be compared.
     Excuses: a further field by which they are in order, rows that are all alike, values missing in some rows.
     """
-    reported: set[str] = set()
     for variation in readings(ctx):
         tool, text = variation.tool.name, variation.tool.description
         wanted = promised_order(text)
-        if wanted is None or tool in reported or ctx.contract(tool).order:
+        if wanted is None or ctx.contract(tool).order:
             continue  # x.contracts_hold checks a declared order.
         rows = joined(variation.seen.value, variation.base_state.tables) or []
         about = _TIME if _ABOUT_TIME.search(text) else _AMOUNT
@@ -406,7 +404,6 @@ def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
         fields = [name for name in fields if about.search(name) or (about is _TIME and is_time(rows[0][name]))]
         ctx.count_comparisons()
         if fields and all(breaks_order(rows, name, wanted) for name in fields):
-            reported.add(tool)
             yield _wrong(
                 ctx, variation, f"{tool} promises {wanted} order, but its rows are not so by {fields[0]}",
                 relation=unsorted, data={"field": fields[0], "order": wanted}, part="H",
@@ -430,17 +427,11 @@ def is_time(value: Any) -> bool:
 @check("x.filters_filter", "action_drift", needs=("tools", "call", "tasks"), value=86)
 def filters(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list has only rows that match its parameters, and no more than they allow."""
-    reported: set[tuple[str, str]] = set()
     for variation in readings(ctx):
         rows = joined(variation.seen.value, variation.base_state.tables)
-        for name in variation.arguments:
-            what = (variation.tool.name, name)
-            if what not in reported and name not in ctx.contract(variation.tool.name).filters:
-                ctx.count_comparisons()
-                found = _filtered(ctx, variation, name, rows=rows or [])
-                if found is not None:
-                    reported.add(what)
-                    yield found
+        for name in [one for one in variation.arguments if one not in ctx.contract(variation.tool.name).filters]:
+            ctx.count_comparisons()
+            yield _filtered(ctx, variation, name, rows=rows or [])
 
 
 def _filtered(ctx: AuditContext, variation: Variation, name: str, *, rows: list[dict[str, Any]]) -> Finding | None:

@@ -1,9 +1,4 @@
-"""Class 8, action-space drift: checks declarations against prompts, code, behavior and production.
-
-Four ways to say what an agent can do, which must agree: a model that learns a tool that production does not have, or a
-parameter that means something else there, has learned to fail. Everything here is played: a declaration is held against
-what the tool answers, production's declarations and answers against the environment's.
-"""
+"""Checks declarations of tools against prompts, code, behavior and production, which must agree."""
 
 from __future__ import annotations
 
@@ -22,7 +17,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
 from quintain.audit.kernel.registry import Relation, relation
 
-from ._drift_production import behaviour, counted, production, units
+from ._drift_production import behaviour, counted, production
 from ._drift_rows import contracts_hold, filters, ordered_lists
 from ._drift_settings import sums
 from ._drift_told import defaults, done_as_told
@@ -47,7 +42,7 @@ from ._reward_acts import reads_by_name
 
 __all__ = [
     "behaviour", "contracts_hold", "counted", "defaults", "done_as_told", "filters", "ordered_lists", "production",
-    "sums", "units",
+    "sums",
 ]  # fmt: skip
 
 MISSING_TOOL = "no_such_tool_at_all"
@@ -276,13 +271,11 @@ def declared(ctx: AuditContext) -> Iterator[Finding | None]:
         unknown = [name for name in known.op.value if name not in tool.properties]
         if tool.parameters and (unknown or not fits(known.op.value, tool.parameters)):
             yield _drift(
-                ctx,
-                f"{tool.name} takes a parameter that its schema does not have: {unknown[0]}" if unknown
+                ctx, f"{tool.name} takes a parameter that its schema does not have: {unknown[0]}" if unknown
                 else f"{tool.name} accepts a call that its own schema forbids",
                 Probe((reset(known.task), *known.before, known.op.marked("call"))), relation=works,
-                severity="error" if unknown else "warning",
+                severity="error" if unknown else "warning", observed=known.op.value,
                 expected=sorted(tool.properties) if unknown else tool.parameters,
-                observed=known.op.value,
             )  # fmt: skip
     for tool in ctx.about.tools:
         for known in ctx.discovery.of(tool.name)[:1]:
@@ -397,9 +390,6 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
             yield _drift(
                 ctx, f"{where} mentions {name}, which does not exist",
                 Probe((reset(ctx.tasks[0]), call(name, {}, mark="call"))), relation=is_unknown,
-                severity="error" if is_call else "warning",
-                at_most="proven" if is_call else "likely",
-                expected=sorted(tools),
-                observed=name,
-                teaches="calls of a missing tool",
+                severity="error" if is_call else "warning", at_most="proven" if is_call else "likely",
+                expected=sorted(tools), observed=name, teaches="calls of a missing tool",
             )  # fmt: skip

@@ -41,6 +41,7 @@ from ._reward_facts import facts
 from ._reward_related import another_record, collateral_damage
 from ._reward_runs import (
     PAID,
+    SURE,
     UNSURE,
     Solution,
     claim,
@@ -255,8 +256,7 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
         yield ctx.finding(
             f"{KINDS[kind]} is paid in full", solves(question.task, [question.saying(text).marked("said")]),
             relation=PAID, marks=("score", "said"), data={"full": question.full}, minimise=0, part="V",
-            severity="warning" if soft else "error", at_most="likely" if soft else "proven",
-            tasks=list(dict.fromkeys(each.task for each, _ in found)),
+            **(UNSURE if soft else SURE), tasks=list(dict.fromkeys(each.task for each, _ in found)),
             expected=f"{question.own[:200]!r} is right; anything else is paid less than {question.full:g}",
             observed=[said[:80] for _, said in found[:12]], teaches="an answer that is always paid",
         )  # fmt: skip
@@ -281,8 +281,7 @@ def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
             is_sure = solution.sees and is_work and not _NOTES & set(words(op.name))
             yield claim(
                 ctx, solution, way, title=f"{op.name} is part of the solution, and is paid for when it is left out",
-                lacks=lacks,
-                **(weight(solution, lacks, (place,)) if is_sure else UNSURE),
+                lacks=lacks, **(weight(solution, lacks, (place,)) if is_sure else UNSURE),
                 expected=f"less than {solution.full:g} without {op.name}({op.value})",
                 observed={"score": run.score, "the world lacks": ["/".join(path) for path, _ in lacks[:6]]},
                 teaches=f"to leave out {op.name}",
@@ -305,9 +304,8 @@ def task_swap(ctx: AuditContext) -> Iterator[Finding | None]:
         hands_in = all(submits(first.ops[place]) for place in first.writes)
         yield claim(
             ctx, first, second.ops, title="the solution of another task is paid in full", lacks=lacks,
-            **({} if hands_in else weight(first, lacks, first.writes)),
+            **({} if hands_in else weight(first, lacks, first.writes)), observed=run.score,
             expected=f"less than {first.full:g} for what {second.task} wants",
-            observed=run.score,
             teaches="the same actions for every task",
         )  # fmt: skip
         return
@@ -349,8 +347,7 @@ def _forged(ctx: AuditContext, solution: Solution) -> Iterator[tuple[Op, ...]]:
     if "answer" in ctx.offers and solution.writes:
         yield (answer(solution.prompt),)
     for tool in ctx.about.tools:
-        met = [op.value for op in solution.ops if op.name == tool.name]
-        base: dict[str, Any] = met[0] if met else {}
+        base: dict[str, Any] = next((op.value for op in solution.ops if op.name == tool.name), {})
         for key, schema in tool.properties.items():
             if not _GRADES & set(words(key)):
                 continue

@@ -22,7 +22,7 @@ from quintain.audit.kernel.registry import relation
 
 from ._drift_words import show
 from ._reward_facts import TOP, Fact, beyond, facts, play_tasks
-from ._reward_runs import PAID_AS
+from ._reward_runs import SURE, UNSURE, paid_unlike
 from ._unsolv_gold import gold_rule, refused_look, strictness
 
 __all__ = [
@@ -59,11 +59,10 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     usual = len(lost) <= looked / 3
     if lost:
         task, seed, fact = lost[0]
-        yield ctx.finding(
-            "a task's own solution is paid under one seed and not under another",
+        yield paid_unlike(
+            ctx, "a task's own solution is paid under one seed and not under another",
             Probe((reset(task, seed=seed), *fact.ops, score())), solves(task, ctx.oracle(task) or ()),
-            relation=PAID_AS, marks=("score",), data={"full": full[task], "paid": ["lost", "full"], "works": False},
-            minimise=0, part="T", severity="error" if usual else "warning", at_most="proven" if usual else "likely",
+            paid=("lost", "full"), full=full[task], works=False, part="T", **(SURE if usual else UNSURE),
             tasks=[item[0] for item in lost], expected=f"{full[task]:g}, as under seed 0",
             observed=f"{fact.full} under seed {seed}; {len(lost)} of {looked} pairs of a task and a seed",
             teaches="nothing in episodes that cannot be solved",
@@ -74,8 +73,7 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
 def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an idle episode unpaid under one seed is unpaid under all seeds."""
     known = facts(ctx)
-    most = max([0.0, *(number for fact in known.values() for number in (fact.full, fact.floor) if number is not None)])
-    if most > TOP + 1e-9:
+    if max([0.0, *(paid for fact in known.values() for paid in (fact.full, fact.floor) if paid)]) > TOP + 1e-9:
         raise ctx.not_checked("rewards go beyond 1: the best under a seed is unknown")
     ceiling = {task: fact.full if fact.full is not None and fact.full > 0 else TOP for task, fact in known.items()}
     poor = {task for task, fact in known.items() if fact.floor is not None and fact.floor < ceiling[task] - 1e-9}
@@ -90,11 +88,10 @@ def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     # Without a solution beside it, more than 1 shows that 1 was never the best.
     if free and max(item for item in paid if item is not None) <= TOP + 1e-9:
         task, seed = free[0]
-        yield ctx.finding(
-            "doing nothing is paid as much as solving the task, under some seeds",
-            Probe((reset(task, seed=seed), score())), Probe((reset(task), score())), relation=PAID_AS, marks=("score",),
-            data={"full": ceiling[task], "paid": ["full", "less"], "works": False}, minimise=0, part="T",
-            tasks=list(dict.fromkeys(text for text, _ in free)),
+        yield paid_unlike(
+            ctx, "doing nothing is paid as much as solving the task, under some seeds",
+            Probe((reset(task, seed=seed), score())), Probe((reset(task), score())), paid=("full", "less"),
+            full=ceiling[task], works=False, part="T", tasks=list(dict.fromkeys(text for text, _ in free)),
             expected=f"less than {ceiling[task]:g}, as under seed 0",
             observed=f"{ceiling[task]:g} or more in {len(free)} of {len(pairs)} pairs of a task and a seed",
             teaches="to do nothing",
@@ -155,8 +152,7 @@ def _unpaid(
     return ctx.finding(
         f"the task's own solution {said}", solves(task, ops), relation="pays_less", marks=("score",), data=top,
         minimise=0, part="S" if "crashes in" in said else "T" if "is refused" in said else "V",
-        severity="warning" if nearly else "error",
-        at_most="likely" if nearly else "proven", tasks=[task for task, _, _ in found], expected=f"a reward of {top:g}",
+        **(UNSURE if nearly else SURE), tasks=[task for task, _, _ in found], expected=f"a reward of {top:g}",
         observed={"score": seen.value if seen.fine else seen.raised, "first error": first_error[:500]},
         teaches="nothing: right work is punished, and the gradient comes from wrong work",
         where=next((result.where for result in record.seen if result.how == "crashed"), ""),
@@ -184,15 +180,9 @@ def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
         first = ctx.play(Op("oracle", name=broken[0], mark="oracle")).at("oracle")
         yield ctx.finding(
             "the solution of a task cannot be had: oracle() raises",
-            Probe((Op("oracle", name=broken[0], mark="oracle"),)),
-            relation="breaks" if relations.breakage(first) else "shows",
-            marks=("oracle",),
-            data=relations.breakage(first) or None,
-            part="T",
-            tasks=broken,
-            expected="a list of calls, or None",
-            observed=first.raised,
-            where=first.where,
+            Probe((Op("oracle", name=broken[0], mark="oracle"),)), marks=("oracle",), part="T", tasks=broken,
+            relation="breaks" if relations.breakage(first) else "shows", data=relations.breakage(first) or None,
+            expected="a list of calls, or None", observed=first.raised, where=first.where,
         ) if first.how else None  # fmt: skip
     lacking = [task for task, fact in facts(ctx).items() if fact.solution == "none"]
     if lacking:
@@ -304,11 +294,11 @@ def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
             yield _contradiction(ctx, paid)
 
 
+_EYES = ("digest", "state")
+
+
 def _eyes(ctx: AuditContext) -> list[str]:
     return [name for name in _EYES if name in ctx.offers]
-
-
-_EYES = ("digest", "state")
 
 
 @relation
@@ -331,8 +321,7 @@ def _contradiction(ctx: AuditContext, alike: Sequence[tuple[str, str]]) -> Findi
         if contradicts(ctx.play_all(probes), Evidence("", marks, None, ctx.volatile)):
             return show(
                 ctx, "two tasks look the same to the agent and want different things", contradicts, *probes,
-                marks=marks, part="T", severity="error" if is_sure else "warning",
-                at_most="proven" if is_sure else "likely", tasks=[task for task, _ in alike],
+                marks=marks, part="T", **(SURE if is_sure else UNSURE), tasks=[task for task, _ in alike],
                 expected="the goal follows from the prompt and the world",
                 observed=[truth[:300] for _, truth in alike][:2], teaches="to guess",
             )  # fmt: skip
