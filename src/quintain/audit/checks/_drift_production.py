@@ -16,6 +16,7 @@ from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
 from ._drift_words import form_of, promised_order, show
+from ._unsolv_runs import leaves
 
 KINDS: dict[str, dict[str, str]] = {
     "time": {
@@ -270,29 +271,19 @@ def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
 def turned(records: Sequence[Record], evidence: Evidence) -> bool:
     """In every task a number of the answer is production's turned round, with another sign, or in another unit."""
     where, answer = evidence.data
-    real = dict(_numbers(answer)).get(where)
-    own = {
-        dict(_numbers(seen.value)).get(where) if seen.fine else None for seen in (each.at("call") for each in records)
-    }
+    real = _numbers(answer).get(where)
+    own = {_numbers(seen.value).get(where) if seen.fine else None for seen in (each.at("call") for each in records)}
     number = own.pop() if len(own) == 1 else None
     if real is None or number is None:
         return False
     # A number that the world contains is data.
     worlds = [record.at("world") for record in records]
-    is_data = any(seen.fine and number in dict(_numbers(seen.value)).values() for seen in worlds)
+    is_data = any(seen.fine and number in _numbers(seen.value).values() for seen in worlds)
     return not is_data and _is_turned(number, real)
 
 
-def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
-    value = parsed(value)
-    if is_dict(value):
-        for name, item in value.items():
-            yield from _numbers(item, f"{path}/{name}")
-    elif is_list(value):
-        for place, element in enumerate(value[:20]):
-            yield from _numbers(element, f"{path}/{place}")
-    elif is_number(value):
-        yield path, float(value)
+def _numbers(value: Any) -> dict[str, float]:
+    return {"/".join(path): float(leaf) for path, leaf in leaves(parsed(value)) if is_number(leaf)}
 
 
 def _is_turned(own_score: float, other_score: float) -> bool:
@@ -312,14 +303,14 @@ def counted(ctx: AuditContext) -> Iterator[Finding | None]:
     yield from reckoned
     reported = {finding.title.partition(" ")[0] for finding in reckoned}
     for name, arguments, answer in pairs:
-        places = [where for where, _ in _numbers(answer)][:20]
+        places = [*_numbers(answer)][:20]
         probes = _asked(ctx, name, arguments, Op("state", mark="world"))
         records = ctx.play_all(probes) if places and name not in reported else []
         ctx.count_comparisons()
         odd = [where for where in places if records and turned(records, Evidence("", data=[where, answer]))]
         for where in odd[:1]:
             yield show(
-                ctx, f"{name} gives {where.strip('/')} turned round, or in another unit than production", turned,
+                ctx, f"{name} gives {where} turned round, or in another unit than production", turned,
                 *probes, data=[where, answer], expected=answer, observed=records[0].at("call").value, teaches=TEACHES,
             )  # fmt: skip
 
@@ -339,14 +330,14 @@ def reckoned_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
         parsed(result.value) == answer for group, answer in zip(alike, answers, strict=False) for result in group
     )
     real, own = answers[-1], last[0].value
-    return right and form_of(own) == form_of(real) and dict(_numbers(own)) != dict(_numbers(real))
+    return right and form_of(own) == form_of(real) and _numbers(own) != _numbers(real)
 
 
 def _reckoned(ctx: AuditContext, pairs: Sequence[Any]) -> Iterator[Finding]:
     groups: dict[str, list[tuple[str, dict[str, Any], Any]]] = defaultdict(list)
     for name, arguments, answer in pairs:
         words = {key: argument for key, argument in arguments.items() if not is_number(argument)}
-        if len(words) < len(arguments) and not OpResult(answer).is_error and any(True for _ in _numbers(answer)):
+        if len(words) < len(arguments) and not OpResult(answer).is_error and _numbers(answer):
             groups[f"{name} {sorted(arguments)} {sorted(words.items())}"].append((name, arguments, answer))
     for calls in [calls for calls in groups.values() if len({str(answer) for *_, answer in calls}) > 2]:
         probes = [_asked(ctx, name, arguments) for name, arguments, _ in calls]

@@ -137,7 +137,7 @@ def facts(ctx: AuditContext) -> dict[str, Fact]:
 
 
 def beyond(ctx: AuditContext) -> dict[str, Fact]:
-    """Returns the facts of tasks that the audit did not choose to look at, as far as a short time goes.
+    """Returns the facts of tasks that the audit did not choose, as far as a short time goes.
 
     A wrong solution spoils its own task alone, so that no sample stands for the others.
     """
@@ -260,16 +260,14 @@ def _kept(ops: Sequence[Op], steps: Sequence[_Changes], final: _Changes, *, cont
     pairs = list(zip(ops, steps, strict=False))
     books = {pattern(path) for op, step in pairs if reads_by_name(op) and not _waits(op) for path in step}
 
-    def is_set(path: Path) -> bool:
-        """True if a call sets the field under its own name: such a version does not count changes."""
-        calls = [op for op in ops if op.do == "call"]
-        return len(path) > 1 and any(op.value.get(path[-1], MISSING) == final[path][1] for op in calls)
+    calls = [op for op in ops if op.do == "call"]
 
-    return {
-        path: pair
-        for path, pair in final.items()
-        if pattern(path) not in books and (not is_bookkeeping(path, contents) or is_set(path))
-    }
+    def is_work(path: Path) -> bool:
+        """True for no bookkeeping, or if a call sets the field under its own name: that does not count changes."""
+        is_set = len(path) > 1 and any(op.value.get(path[-1], MISSING) == final[path][1] for op in calls)
+        return is_set or not is_bookkeeping(path, contents)
+
+    return {path: pair for path, pair in final.items() if pattern(path) not in books and is_work(path)}
 
 
 def _waits(op: Op) -> bool:

@@ -141,11 +141,11 @@ def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
         if not grave and hurt and forbids:
             grave = [pair for pair in hurt if pair[0].name in _counted(ctx)]
         if grave:
-            yield _damaged(ctx, solution, grave[0], SURE)
+            yield _damaged(ctx, solution, grave[0], **SURE)
             return
         soft = soft or ((solution, hurt[0]) if hurt else None)
     if soft is not None:
-        yield _damaged(ctx, *soft, UNSURE)
+        yield _damaged(ctx, *soft, **UNSURE)
 
 
 def _counted(ctx: AuditContext) -> frozenset[str]:
@@ -174,9 +174,7 @@ def _hurt(solution: Solution, run: Run, *, is_forbidden: bool) -> list[Path]:
     return sorted(strange - {path[:2] for path in solution.changed})
 
 
-def _damaged(
-    ctx: AuditContext, solution: Solution, hurt: tuple[Op, list[Path]], sure: dict[str, Any]
-) -> Finding | None:
+def _damaged(ctx: AuditContext, solution: Solution, hurt: tuple[Op, list[Path]], **sure: Any) -> Finding | None:
     damage, rows = hurt
     return claim(
         ctx, solution, (*solution.acts, damage.marked("damage"), *solution.answers), minimise=0, **sure,
@@ -293,7 +291,7 @@ class Family(msgspec.Struct, frozen=True):
 
 
 def families(ctx: AuditContext, solution: Solution) -> dict[str, Family]:
-    """Returns, by each name in a solution that names a row of the start state, its row and the others of the table."""
+    """Returns a family by each name in a solution that names a row of the start state."""
     given = [value for op in solution.ops for value in scalars(op.value) if isinstance(value, str | int)]
     found = {str(value): value for value in given if not isinstance(value, bool) and 2 <= len(str(value)) <= 60}
     asked = {"task": solution.task, "names": list(found.values())}

@@ -126,7 +126,7 @@ def _several(ctx: AuditContext, request: dict[str, Any], parts: Sequence[Sequenc
 
 
 class Track:
-    """An instance in a child that goes back to an earlier moment of its task, by snapshots where there are any."""
+    """Instance in a child that goes back to earlier moments of its task, by snapshots if possible."""
 
     def __init__(self, player: Player, on: str, task: str) -> None:
         self.player, self.on, self.task, self.count = player, on, task, 0
