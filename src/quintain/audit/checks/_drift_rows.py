@@ -13,8 +13,10 @@ from typing import Any
 
 from quintain.audit.facts.contracts import covers, is_named, touches
 from quintain.audit.facts.data import is_dict, is_list, is_number, tabled
-from quintain.audit.facts.generate import fits
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.facts.generate import fits, valid
 from quintain.audit.facts.variations import Variation, changed, tables_of
+from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
@@ -301,6 +303,8 @@ def joined(
         if (found := entries_of(rows, entries)) is not None:
             pairs = [(entry, row if is_dict(row) else {}) for entry, row in zip(found, rows, strict=True)]
             return [{**row, **entry} if stored else {**entry, **row} for entry, row in pairs]
+    if all(isinstance(row, str) and re.match(r"\d{4}-\d\d-\d\d", row) for row in rows):
+        return [{"date": " ".join(row.split()[:2])} for row in rows]
     return [row for row in rows if is_dict(row)] if all(map(is_dict, rows)) else None
 
 
@@ -330,7 +334,7 @@ def _ids(rows: Sequence[Any], entries: Sequence[dict[str, Any]]) -> list[str]:
 def unsorted(records: Sequence[Record], evidence: Evidence) -> bool:
     """The rows are not in the promised order by the field, and not all alike."""
     record = records[0]
-    rows = joined(record.at("call").value, tables_of(record.at("world").value))
+    rows = joined(record.at("call").value, tables_of(tabled(record.at("world").value)))
     return rows is not None and breaks_order(rows, evidence.data["field"], evidence.data["order"])
 
 
@@ -348,7 +352,7 @@ def outside(records: Sequence[Record], evidence: Evidence) -> bool:
     """The answer has a row that the parameter leaves out."""
     record, how, name = records[0], evidence.data["how"], evidence.data["name"]
     given, seen = called(record).value, record.at("call")
-    rows = joined(seen.value, tables_of(record.at("world").value))
+    rows = joined(seen.value, tables_of(tabled(record.at("world").value)))
     is_fit = rows is not None and name in given and not seen.is_error
     return is_fit and bool(_outside(rows or (), evidence.data["field"], how, value=given[name]))
 
@@ -393,23 +397,52 @@ def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
     Proven, though the promise is prose, because the rows contradict it by each time, or amount, that can be compared.
     Excuses: a further field by which they are in order, rows that are all alike, values missing in some rows.
     """
-    for variation in readings(ctx):
-        tool, text = variation.tool.name, variation.tool.description
-        wanted = promised_order(text)
-        if wanted is None or ctx.contract(tool).order:
-            continue  # x.contracts_hold checks a declared order.
-        rows = joined(variation.seen.value, variation.base_state.tables) or []
+    # x.contracts_hold checks a declared order.
+    tools = {tool.name: tool for tool in ctx.about.tools if promised_order(tool.description)}
+    tools = {name: tool for name, tool in tools.items() if not ctx.contract(name).order}
+    for known in _promised(ctx, tools):
+        tool, text = known.op.name, tools[known.op.name].description
+        wanted = promised_order(text) or ""
+        world = ctx.play(reset(known.task), *known.before, _WORLD).at("world")
+        rows = joined(known.seen.value, tables_of(tabled(world.value))) or []
         about = _TIME if _ABOUT_TIME.search(text) else _AMOUNT
         fields = [name for name in rows[0] if _comparable(rows, name)] if len(rows) > 1 else []
         fields = [name for name in fields if about.search(name) or (about is _TIME and is_time(rows[0][name]))]
         ctx.count_comparisons()
         if fields and all(breaks_order(rows, name, wanted) for name in fields):
-            yield _wrong(
-                ctx, variation, f"{tool} promises {wanted} order, but its rows are not so by {fields[0]}",
-                relation=unsorted, data={"field": fields[0], "order": wanted}, part="H",
-                expected=f"{wanted} {fields[0]}", observed=[row.get(fields[0]) for row in rows[:12]],
+            yield show(
+                ctx, f"{tool} promises {wanted} order, but its rows are not so by {fields[0]}", unsorted,
+                Probe((reset(known.task), *known.before, _WORLD, known.op.marked("call"))),
+                data={"field": fields[0], "order": wanted}, part="H", expected=f"{wanted} {fields[0]}",
+                observed=[row.get(fields[0]) for row in rows[:12]],
                 teaches="to take the first row for the wanted one when it is another",
             )  # fmt: skip
+
+
+def _promised(ctx: AuditContext, tools: Mapping[str, ToolSpec]) -> Iterator[KnownCall]:
+    """Calls of tools that give rows: those that are known, then drawn ones, of which any id may stand for another."""
+    if not tools:
+        raise NotChecked("no tool promises an order")
+    for name, tool in tools.items():
+        yield from (
+            KnownCall(one.base_state.task, one.base_state.before, one.op, one.seen, ())
+            for one in _lists(ctx, name)[:12]
+        )
+        for task in ctx.sample_tasks(3):
+            drawn = {str(item): item for item in (_drawn(ctx, tool) for _ in range(60))}
+            ops = [call(name, item, mark=f"call {place}") for place, item in enumerate(drawn.values())]
+            record = ctx.play(reset(task), *ops)
+            seen = [(op.marked(""), record.at(op.mark)) for op in ops]
+            yield from (KnownCall(task, (), *pair, ()) for pair in seen if len(rows_of(pair[1].value) or ()) > 1)
+
+
+def _drawn(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
+    arguments = valid(tool, ctx.discovery.values, ctx.rng, optional=0.1)
+    for name, value in arguments.items():
+        ids = [one for one in ctx.discovery.values.of("id") if type(one) is type(value)]
+        if name.endswith("id") and ids and ctx.rng.random() < 0.7:
+            arguments[name] = ctx.rng.choice(ids)
+    return arguments
 
 
 def _comparable(rows: Sequence[dict[str, Any]], name: str) -> bool:

@@ -83,54 +83,12 @@ _DESCENDING = re.compile(
 _ASCENDING = re.compile(
     r"(oldest|earliest|lowest|smallest|cheapest)( \w+)? first|ascending|oldest to newest", re.IGNORECASE
 )
-_TIME = re.compile(r"date|time|created|updated|_at$|^at$|^on$|^ts$|timestamp|when", re.IGNORECASE)
-_AMOUNT = re.compile(r"price|amount|total|cost|score|cents|value|balance", re.IGNORECASE)
 
 
 def promised_order(description: str) -> str | None:
     """The order that a description promises, "descending" or "ascending"; None for none."""
     down, up = bool(_DESCENDING.search(description)), bool(_ASCENDING.search(description))
     return None if down == up else "descending" if down else "ascending"
-
-
-def order_fields(rows: list[Any], description: str) -> list[str]:
-    """The fields of rows that a promised order is about: times for "newest", amounts for "cheapest".
-
-    Rows of text have one, "", when each begins with a date.
-    """
-    if len(rows) < 2 or not all(map(is_dict, rows)):
-        return [""] if len(rows) > 1 and all(isinstance(row, str) and _DATED.match(row) for row in rows) else []
-    named = re.search(r"(?:sorted|ordered) by `?(\w+)", description, re.IGNORECASE)
-    if named and named[1] in rows[0]:
-        return [named[1]]
-    wanted = _TIME if re.search(r"recent|newest|latest|oldest|earliest", description, re.IGNORECASE) else _AMOUNT
-    return [name for name in rows[0] if wanted.search(name) and all(name in row for row in rows)]
-
-
-_DATED = re.compile(r"\d{4}-\d\d-\d\d")
-
-
-def order_of(value: Any, field: str) -> str:
-    """The order that rows have by a field: "ascending" or "descending"; "" when neither, or both."""
-    rows = rows_of(value) or []
-    try:
-        values = [row[field] if field else row.split()[0] + row.split()[1] for row in rows]
-        up, down = values == sorted(values), values == sorted(values, reverse=True)
-    except (TypeError, KeyError, IndexError):
-        return ""
-    return "" if up == down else "ascending" if up else "descending"
-
-
-_AT_MOST = re.compile(
-    r"(?:at most|up to|maximum of|no more than|limited to|first) (\d+) (?:\w+ )?(?:entries|matches|\w+s)\b",
-    re.IGNORECASE,
-)
-
-
-def promises_at_most(description: str) -> int | None:
-    """Returns the largest number of results that a description promises."""
-    found = _AT_MOST.search(description)
-    return int(found[1]) if found else None
 
 
 _WORD = r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+"

@@ -9,7 +9,7 @@ from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list
 from quintain.audit.facts.discovery import KnownCall
-from quintain.audit.facts.generate import fits, valid
+from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
@@ -27,11 +27,6 @@ from ._drift_words import (
     SAYS,
     UNKNOWN,
     callables_in,
-    order_fields,
-    order_of,
-    promised_order,
-    promises_at_most,
-    rows_of,
     show,
     text_of,
     tools_called,
@@ -144,77 +139,6 @@ def _completed(ctx: AuditContext, op: Op, seen: OpResult) -> list[Op]:
     names = [name for name in re.findall(r"'(\w+)'", seen.raised) if name not in op.value]
     values: dict[str, Any] = {name: next(iter(ctx.discovery.values.of(name)), "x") for name in names}
     return [call(op.name, {**op.value, **values})] if names else []
-
-
-_ORDER_TEACHES = "to take the first row for the wanted one when it is the last, or a whole list for its beginning"
-
-
-def _answers(ctx: AuditContext) -> Iterator[tuple[ToolSpec, KnownCall]]:
-    """Calls of tools whose description promises an order or a length: those that are known, then drawn ones."""
-    for tool in ctx.about.tools:
-        if promised_order(tool.description) is None and promises_at_most(tool.description) is None:
-            continue
-        yield from ((tool, known) for known in ctx.discovery.of(tool.name)[:4])
-        for task in ctx.sample_tasks(3):
-            drawn = {str(item): item for item in (_drawn(ctx, tool) for _ in range(60))}
-            ops = [call(tool.name, item, mark=f"call {place}") for place, item in enumerate(drawn.values())]
-            record = ctx.play(reset(task), *ops)
-            seen = [(op, record.at(op.mark)) for op in ops]
-            yield from (
-                (tool, KnownCall(task, (), *pair, ())) for pair in seen if len(rows_of(pair[1].value) or ()) > 1
-            )
-
-
-def _drawn(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
-    """Arguments for a tool, where every id that was seen may stand for any other."""
-    arguments = valid(tool, ctx.discovery.values, ctx.rng, optional=0.1)
-    for name, value in arguments.items():
-        ids = [one for one in ctx.discovery.values.of("id") if type(one) is type(value)]
-        if name.endswith("id") and ids and ctx.rng.random() < 0.7:
-            arguments[name] = ctx.rng.choice(ids)
-    return arguments
-
-
-@check("x.descriptions_hold", "action_drift", needs=("tools", "call"), value=65)
-def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that answers have the order and length that the tool's description promises.
-
-    An order is proven only if the rows are sorted the other way by each time, or amount, that they show. Excuse: a
-    further field by which they are in order. A length is at most likely, because it may be about a part of the answer.
-    """
-    for tool, known in _answers(ctx):
-        ctx.count_comparisons()
-        probe = Probe((reset(known.task), *known.before, known.op.marked("call")))
-        most, rows = promises_at_most(tool.description), rows_of(known.seen.value)
-        if most is not None and rows is not None and len(rows) > most and "limit" not in known.op.value:
-            yield _drift(
-                ctx, f"{tool.name} promises at most {most} results and gives {len(rows)}", probe, relation=longer_than,
-                data=most, at_most="likely", expected=most, observed=len(rows), teaches=_ORDER_TEACHES,
-            )  # fmt: skip
-        wanted = None if ctx.contract(tool.name).order else promised_order(tool.description)
-        if wanted is None or rows is None:
-            continue
-        orders = {field: order for field in order_fields(rows, tool.description) if (order := order_of(rows, field))}
-        if orders and {*orders.values()} == {"ascending", "descending"} - {wanted}:
-            field, found = next(iter(orders.items()))
-            yield _drift(
-                ctx, f"{tool.name} promises {wanted} order, but its answer goes the other way by {field or 'date'}",
-                probe, relation=out_of_order, data={"field": field, "found": found}, expected=wanted, observed=rows[:6],
-                teaches=_ORDER_TEACHES,
-            )  # fmt: skip
-
-
-@relation
-def out_of_order(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The rows of an answer are sorted the other way round."""
-    return bool(order_of(records[0].at("call").value, evidence.data["field"]) == evidence.data["found"])
-
-
-@relation
-def longer_than(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The answer is a list of more than `data` entries."""
-    rows = rows_of(records[0].at("call").value)
-    return rows is not None and len(rows) > int(evidence.data)
 
 
 TEACHES = "calls that production answers differently, or not at all"
