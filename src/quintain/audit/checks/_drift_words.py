@@ -1,4 +1,4 @@
-"""Helpers that read texts: named tools and parameters, promised orders and lengths, and words of errors."""
+"""Helpers that read texts: named tools and parameters, promised orders, and words of errors."""
 
 from __future__ import annotations
 
@@ -47,11 +47,8 @@ def text_of(seen: OpResult) -> str:
 
 def show(ctx: AuditContext, title: str, relation: Relation, *probes: Probe, **fields: Any) -> Finding | None:
     """Proves that a relation holds for probes, which are not made smaller; by default it reads the op "call"."""
-    common: dict[str, Any] = {
-        "marks": ("call",),
-        "minimise": 0,
-        "relation": f"{relation.__module__}:{relation.__name__}",
-    }
+    where = f"{relation.__module__}:{relation.__name__}"
+    common: dict[str, Any] = {"marks": ("call",), "minimise": 0, "relation": where}
     return ctx.finding(title, *probes, **common | fields)
 
 
@@ -117,12 +114,12 @@ def tools_near(text: str, like: Iterable[str]) -> set[str]:
     """Words of a text that are nearly a tool's name: another verb with the same thing, or a letter off."""
     known = set(like)
     things = {name.partition("_")[2] for name in known}
-    words = {word for word in _SNAKE.findall(text) if word not in known}
-    return {
-        word
-        for word in words
-        if word.partition("_")[2] in things or difflib.get_close_matches(word, known, n=1, cutoff=0.8)
-    }
+    others = {word for word in _SNAKE.findall(text) if word not in known}
+    return {word for word in others if word.partition("_")[2] in things or _is_close(word, known)}
+
+
+def _is_close(word: str, known: set[str]) -> bool:
+    return bool(difflib.get_close_matches(word, known, n=1, cutoff=0.8))
 
 
 def tools_quoted(text: str, like: Iterable[str]) -> set[str]:

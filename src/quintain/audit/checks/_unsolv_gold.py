@@ -231,8 +231,7 @@ def _form(walked: SolutionRun) -> str:
     values = [last.value] if last.do == "answer" else list(last.value.values())
     if len(values) != 1 or not isinstance(values[0], str | int | float):
         return ""
-    as_number = decimal(values[0])
-    if as_number is not None:
+    if (as_number := decimal(values[0])) is not None:
         return "number" if as_number else ""
     parts = re.split(r"[,;>]", str(values[0]))
     return f"{len(parts)} parts" if len(parts) > 1 else ""

@@ -49,18 +49,13 @@ from ._reward_runs import (
 )
 from ._reward_said import answered_and_not_done, answers_are_true, undone_in_sight
 
-__all__ = [
-    "answered_and_not_done", "answers_are_true", "far_fields", "undone_in_sight",
-]  # fmt: skip
+__all__ = ["answered_and_not_done", "answers_are_true", "far_fields", "undone_in_sight"]
 
 _TAKES_BACK = names(
     "cancel delete remove undo revert reopen unassign unmark restore return withdraw revoke void unbook "
     "refund reset rollback unlink unlock lock disable enable deactivate activate reactivate"
 )
 _TEACHES = "to undo what it did, once it is paid"
-_MAX_INVERSES = 14  # Ways back that are tried for one write.
-_FEWER = 8  # Ways back that are tried for a write after which the solution goes on.
-_OWN = 2  # Ways back by the tool of the write itself that are tried in a further task.
 
 
 @check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=25)
@@ -70,7 +65,7 @@ def undo(ctx: AuditContext) -> Iterator[Finding | None]:
     known = paid(ctx, 8)
     kinds: dict[tuple[str, ...], Solution] = {}
     for solution in known:
-        kinds.setdefault(tuple(op.name or op.do for op in solution.ops), solution)
+        kinds.setdefault(solution.shape, solution)
     # Solutions by other rows of tools first, then others.
     chosen = [*kinds.values(), *(one for one in known if one not in kinds.values())][:3]
     for solution in chosen:
@@ -96,7 +91,7 @@ def _at_the_end(
         if name in reported or (again and name in settled) or _only_opens(ctx, solution, place):
             continue
         back = [op for op in _ways_back(ctx, solution, place) if op.name == name or not again]
-        back = back[: _OWN if again else _MAX_INVERSES]
+        back = back[: 2 if again else 14]
         is_set = _fields(solution, place).keys() & solution.ops[place].value.keys()
         guess = None if is_set else _with_old_values(solution, place)
         tried = runs(ctx, solution, [(*acts, op, *solution.answers) for op in back])
@@ -145,7 +140,7 @@ def _halfway(ctx: AuditContext, solution: Solution, reported: set[str]) -> Itera
         if name in reported or less is None or more is None or not less + 1e-9 < more < solution.full - 1e-9:
             continue
         done = solution.ops[: place + 1]
-        back = list(_ways_back(ctx, solution, place))[:_FEWER]
+        back = list(_ways_back(ctx, solution, place))[:8]
         tried = zip(back, runs(ctx, solution, [(*done, op) for op in back]), strict=True)
         ctx.count_comparisons(len(back))
         scored = [(op, run.score) for op, run in tried if place + 1 not in run.errors]

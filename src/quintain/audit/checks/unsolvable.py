@@ -25,9 +25,7 @@ from ._reward_facts import TOP, Fact, beyond, facts, play_tasks
 from ._reward_runs import SURE, UNSURE, paid_unlike
 from ._unsolv_gold import gold_rule, refused_look, strictness
 
-__all__ = [
-    "gold_rule", "refused_look", "strictness",
-]  # fmt: skip
+__all__ = ["gold_rule", "refused_look", "strictness"]
 
 _PAIRS = 36  # Pairs of a task and a seed in which the solution is played, where not all tasks can be tried.
 _MAX_TASKS = 30  # Number of tasks up to which all are tried, under three seeds each.
