@@ -27,9 +27,6 @@ from ._drift_told import called
 from ._drift_words import promised_order, rows_of, show
 from ._same_scripts import seems_to_read
 
-MAX_CALLS = 6  # Known calls of a tool that are held against what it declares to write, besides its variations.
-MAX_WRITES = 12  # Writes around which a tool that declares its reads is called.
-MAX_VALUES = 6  # Values with which a filter is tried.
 _SORTS = re.compile(r"sort|order_by|ordering|direction|ascending|descending|reverse", re.IGNORECASE)
 _WAS, _LOOK, _WORLD = Op("changes", mark="was"), Op("changes", mark="look"), Op("state", mark="world")
 Tables = Mapping[str, list[dict[str, Any]]]
@@ -331,23 +328,6 @@ def _ids(rows: Sequence[Any], entries: Sequence[dict[str, Any]]) -> list[str]:
 
 
 @relation
-def unsorted(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The rows are not in the promised order by the field, and not all alike."""
-    record = records[0]
-    rows = joined(record.at("call").value, tables_of(tabled(record.at("world").value)))
-    return rows is not None and breaks_order(rows, evidence.data["field"], evidence.data["order"])
-
-
-def breaks_order(rows: Sequence[dict[str, Any]], field: str, order: str) -> bool:
-    """True if a row stands before one that it should follow."""
-    values: list[Any] = [row.get(field) for row in rows]
-    if None in values or len({type(value).__name__ for value in values}) != 1:
-        return False
-    pairs: list[tuple[Any, Any]] = list(itertools.pairwise(values))
-    return any((first < second) if order == "descending" else (first > second) for first, second in pairs)
-
-
-@relation
 def outside(records: Sequence[Record], evidence: Evidence) -> bool:
     """The answer has a row that the parameter leaves out."""
     record, how, name = records[0], evidence.data["how"], evidence.data["name"]
@@ -400,21 +380,25 @@ def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
     # x.contracts_hold checks a declared order.
     tools = {tool.name: tool for tool in ctx.about.tools if promised_order(tool.description)}
     tools = {name: tool for name, tool in tools.items() if not ctx.contract(name).order}
+    worlds: dict[str, Tables] = {}
     for known in _promised(ctx, tools):
         tool, text = known.op.name, tools[known.op.name].description
         wanted = promised_order(text) or ""
-        world = ctx.play(reset(known.task), *known.before, _WORLD).at("world")
-        rows = joined(known.seen.value, tables_of(tabled(world.value))) or []
+        start = (reset(known.task), *known.before, _WORLD)
+        if str(start) not in worlds:
+            worlds[str(start)] = _tables(ctx.play(*start))
+        tables = worlds[str(start)]
+        rows = joined(known.seen.value, tables) or []
         about = _TIME if _ABOUT_TIME.search(text) else _AMOUNT
         fields = [name for name in rows[0] if _comparable(rows, name)] if len(rows) > 1 else []
         fields = [name for name in fields if about.search(name) or (about is _TIME and is_time(rows[0][name]))]
+        orders = [f"{name} desc" if wanted == "descending" else name for name in fields]
         ctx.count_comparisons()
-        if fields and all(breaks_order(rows, name, wanted) for name in fields):
+        if orders and all(is_unordered(known.seen.value, tables, order) for order in orders):
             yield show(
-                ctx, f"{tool} promises {wanted} order, but its rows are not so by {fields[0]}", unsorted,
-                Probe((reset(known.task), *known.before, _WORLD, known.op.marked("call"))),
-                data={"field": fields[0], "order": wanted}, part="H", expected=f"{wanted} {fields[0]}",
-                observed=[row.get(fields[0]) for row in rows[:12]],
+                ctx, f"{tool} promises {wanted} order, but its rows are not so by {fields[0]}", unordered,
+                Probe((*start, known.op.marked("call"))), data=orders[0], part="H",
+                expected=f"{wanted} {fields[0]}", observed=[row.get(fields[0]) for row in rows[:12]],
                 teaches="to take the first row for the wanted one when it is another",
             )  # fmt: skip
 
@@ -424,10 +408,8 @@ def _promised(ctx: AuditContext, tools: Mapping[str, ToolSpec]) -> Iterator[Know
     if not tools:
         raise NotChecked("no tool promises an order")
     for name, tool in tools.items():
-        yield from (
-            KnownCall(one.base_state.task, one.base_state.before, one.op, one.seen, ())
-            for one in _lists(ctx, name)[:12]
-        )
+        known = [(one.base_state, one) for one in _lists(ctx, name)[:12]]
+        yield from (KnownCall(base.task, base.before, one.op, one.seen, ()) for base, one in known)
         for task in ctx.sample_tasks(3):
             drawn = {str(item): item for item in (_drawn(ctx, tool) for _ in range(60))}
             ops = [call(name, item, mark=f"call {place}") for place, item in enumerate(drawn.values())]
