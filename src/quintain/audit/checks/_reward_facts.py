@@ -128,7 +128,7 @@ class Fact(msgspec.Struct, frozen=True, dict=True, kw_only=True):
 class Solution(Fact, frozen=True, dict=True, kw_only=True):
     """A solution that has a verdict."""
 
-    full: float
+    full: float = 0.0
 
 
 def facts(ctx: AuditContext) -> dict[str, Fact]:

@@ -233,7 +233,7 @@ def _damages(ctx: AuditContext, solution: Solution) -> list[Op]:
 
 def _aimed(ctx: AuditContext, solution: Solution, tool: ToolSpec, *, known: dict[str, Family]) -> Iterator[Op]:
     """Yields calls of a tool on rows outside the solution: names from the same tables, other arguments as they fit."""
-    used: dict[str, Any] = next((op.value for op in solution.ops if op.name == tool.name), {})
+    used: dict[str, Any] = next((op.value for op in solution.ops if op.name == tool.name), dict[str, Any]())
     for key, value in used.items():  # The solution's own call, on rows that one could take for those that it names.
         sakes = known[str(value)].namesakes if str(value) in known else ()
         names_ = [row.name for row in sakes if str(row.name) not in known]

@@ -349,7 +349,7 @@ def search(player: Player, on: str, value: Any) -> Any:
     track.begin()
     seen, layer = {look()}, [(tuple[Op, ...](), track.keep())]
     if pays():
-        return {"paid": [[]], "tried": 0}
+        return {"paid": [list[Op]()], "tried": 0}
     for _ in range(_DEEPEST):
         following: list[tuple[tuple[Op, ...], str]] = []
         for (path, kept), op in itertools.product(layer, calls):

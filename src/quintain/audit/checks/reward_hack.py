@@ -347,7 +347,7 @@ def _forged(ctx: AuditContext, solution: Solution) -> Iterator[tuple[Op, ...]]:
     if "answer" in ctx.offers and solution.writes:
         yield (answer(solution.prompt),)
     for tool in ctx.about.tools:
-        base: dict[str, Any] = next((op.value for op in solution.ops if op.name == tool.name), {})
+        base: dict[str, Any] = next((op.value for op in solution.ops if op.name == tool.name), dict[str, Any]())
         for key, schema in tool.properties.items():
             if not _GRADES & set(words(key)):
                 continue
