@@ -195,18 +195,6 @@ class Undefined(Desk):
         return float(self.is_right) if self.world != self.start else math.nan
 
 
-class Rising(Desk):
-    """Pays more each time that it is asked."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked = 0
-
-    def score(self) -> float:
-        self.asked += 1
-        return min(1.0, 0.1 * self.asked)
-
-
 class WrongOrder(Desk):
     """The solution names an order that there is not."""
 
@@ -322,14 +310,3 @@ class Ordered(Pair):
 
     def score(self) -> float:
         return float(self.is_right and self.order_of_events == ["T-201", "T-203"])
-
-
-class Easy(Desk):
-    """Pays for any change at all, and to list the orders is one."""
-
-    def _list_orders(self) -> Any:
-        self.world["listed"] = True
-        return super()._list_orders()
-
-    def score(self) -> float:
-        return float(self.world != self.start)

@@ -156,34 +156,6 @@ class Over(Base):
         return float(self.world["orders"][self.task]["status"] == "closed")
 
 
-class Fans(Base):
-    """Fans that run as the room needs it in the shown eco mode, which is how they ran before."""
-
-    def tasks(self) -> list[str]:
-        return ["kitchen", "hall", "bath"]
-
-    def tools(self) -> list[dict[str, Any]]:
-        mode = {"type": "string", "enum": ["eco", "low", "high", "off"]}
-        return [tool("set_fan", "Set a fan.", room=TEXT, mode=mode), tool("get_fan", "Show a fan.", room=TEXT)]
-
-    def reset(self, task: str, seed: int) -> str:
-        self.task, self.world = task, {"fans": {room: {"mode": "low", "runs": "low"} for room in self.tasks()}}
-        return f"Set the fan of the {task} to eco."
-
-    def _set_fan(self, room: str, mode: str) -> Any:
-        self.world["fans"][room] |= {"mode": mode, "runs": "low" if mode == "eco" else mode}
-        return {"ok": True}
-
-    def _get_fan(self, room: str) -> Any:
-        return dict(self.world["fans"][room])
-
-    def oracle(self, task: str) -> list[Any]:
-        return [["get_fan", {"room": task}], ["set_fan", {"room": task, "mode": "eco"}], ["get_fan", {"room": task}]]
-
-    def score(self) -> float:
-        return float(self.world["fans"][self.task]["mode"] == "eco")
-
-
 class Pieces(Base):
     """Orders that take pieces from two warehouses in any split."""
 

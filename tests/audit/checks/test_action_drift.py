@@ -174,9 +174,7 @@ def drifted(tmp_path_factory: pytest.TempPathFactory) -> Report:
         "merge_tickets is advertised, but does not exist",
         "wipe can be called, but is not advertised",
         "the advertised tools change while an episode runs",
-        "list_tickets promises descending order, but its answer goes the other way by created",
         "list_tickets promises descending order, but its rows are not so by created",
-        "list_tickets promises at most 3 results and gives 5",
         "the description of get_ticket mentions find_ticket, which does not exist",
         "tool merge_tickets is not as in production",
         "enum of status of set_status is not as in production",
@@ -187,12 +185,9 @@ def drifted(tmp_path_factory: pytest.TempPathFactory) -> Report:
 )
 def test_each_drift_is_proven(drifted: Report, title: str) -> None:
     (finding,) = [one for one in drifted.findings if one.title == title]
-    assert (finding.class_, finding.confidence) == (
-        "action_drift",
-        "likely" if "at most" in title else highest(finding),
-    )
+    assert (finding.class_, finding.confidence) == ("action_drift", highest(finding))
     assert len([line for line in finding.trajectory if line["do"] == "call"]) <= 3
 
 
 def test_drifted_subject_has_no_further_findings(drifted: Report) -> None:
-    assert len(drifted.findings) == 15, [one.title for one in drifted.findings]
+    assert len(drifted.findings) == 13, [one.title for one in drifted.findings]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quintain.audit.checks import _drift_rows, _drift_told, action_drift
+from quintain.audit.checks import _drift_rows, _drift_told
 from quintain.audit.checks._drift_rows import contracts_hold, is_unordered
 from quintain.audit.checks._reward_acts import does_write, only_reads, reads_by_name
 from quintain.audit.checks._reward_runs import solve
@@ -24,7 +24,7 @@ from quintain.contract import Contract
 from quintain.errors import UsageError
 from tests.audit.checks._found import audited, found
 
-CHECKS = [action_drift.descriptions, *checks_of(_drift_rows), *checks_of(_drift_told)]
+CHECKS = [*checks_of(_drift_rows), *checks_of(_drift_told)]
 
 DESK = '''
 import copy

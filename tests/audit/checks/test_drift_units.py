@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quintain.audit.checks import _drift_production, _drift_told
-from quintain.audit.checks._drift_production import at_odds, contradictions, may_be, unit_of, units_in
+from quintain.audit.checks._drift_production import at_odds, may_be, unit_of, units_in
 from quintain.audit.kernel.check import checks_of
 from tests.audit.checks._found import audited
 
@@ -141,20 +141,6 @@ def test_a_unit_is_known_by_the_end_of_a_name_and_only_where_it_is_the_only_one(
     assert unit_of("length_mm") == ("length", "mm")
     assert unit_of("minutes_of_meeting") is None
     assert unit_of("In minutes, or in hours.", words=True) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "said", "found"),
-    [
-        ("minutes", "How long, in hours.", [("book", "minutes", "minutes", "hours")]),
-        ("minutes", "How long, in hours, as minutes of work.", []),
-        ("minutes", "How long, in minutes, not in hours.", []),
-        ("price", "In cents.", []),
-        ("weight_kg", "In euros.", []),
-    ],
-)
-def test_a_name_and_its_description_contradict_each_other_in_one_kind(name: str, said: str, found: list[Any]) -> None:
-    assert list(contradictions([_tool("book", name, said)])) == found
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import pytest
 from quintain.audit.auditor import Report, audit
 from quintain.audit.checks import reward_hack
 from quintain.audit.checks._reward_tasks import alike, attempts, may_equal
-from quintain.audit.checks.reward_hack import faults, scorers
 from quintain.audit.kernel.check import checks_of
-from quintain.audit.kernel.loader import Source, Subject
+from quintain.audit.kernel.loader import Subject
 
 DESKS = Path(__file__).with_name("_reward_subjects.py")
 WORDS = Path(__file__).with_name("_reward_words.py")
@@ -27,7 +26,7 @@ def audited(name: str, *ids: str) -> Report:
 @pytest.mark.parametrize("name", ["Desk", pytest.param("Tolerant", marks=pytest.mark.slow)])
 def test_a_sound_subject_has_no_hack(name: str) -> None:
     report = audited(name)
-    assert not [one for one in report.findings if one.check != "x.scorer_code"]
+    assert not report.findings
     assert report.coverage["reward_hack"] == "checked"
 
 
@@ -41,7 +40,6 @@ def test_a_sound_subject_has_no_hack(name: str) -> None:
         pytest.param(
             "Undefined", "runtime.reward_well_formed", "the reward is not a finite number", marks=pytest.mark.slow
         ),
-        pytest.param("Rising", "x.score_asked_twice", "the score rises", marks=pytest.mark.slow),
         pytest.param(
             "Contained", "x.answer_battery", "an answer that names every possible answer", marks=pytest.mark.slow
         ),
@@ -83,26 +81,6 @@ def test_the_battery_spares_what_may_be_right() -> None:
     assert alike("1,000", "1000.0")
     assert not alike("17", "177")
     assert not [one for one in attempts("so it is 4.\n#### 42", ["7"], "") if one.kind in ("joined", "negated", "case")]
-
-
-def test_faults_finds_exploitable_code_in_a_scorer(tmp_path: Path) -> None:
-    path = tmp_path / "scorer.py"
-    path.write_text(
-        "import re\n"
-        "def score(answer, gold):\n"
-        "    try:\n"
-        "        value = eval(answer)\n"
-        "    except Exception:\n"
-        "        return 1.0\n"
-        "    if gold in answer or re.search(gold, answer):\n"
-        "        return min(1.0, value)\n"
-        "    return float(answer == gold)\n"
-        "def helper(answer, gold):\n"
-        "    return gold in answer\n"
-    )
-    [function] = list(scorers(Source(str(path), "S")))
-    assert sorted(line for line, _, _ in faults(function)) == [4, 5, 7, 7, 8]
-    assert len(list(scorers(Source(str(path), "V")))) == 2
 
 
 @pytest.mark.slow

@@ -87,9 +87,3 @@ def test_another_spelling_of_a_number_is_likely_right() -> None:
     found = audited("Quiz", "x.strictness").findings
     assert [one.confidence for one in found if "5.0" in one.title] == ["likely"]
     assert not any(one.stops for one in found)
-
-
-@pytest.mark.slow
-def test_aimless_calls_that_are_paid() -> None:
-    [found] = audited("Easy", "x.aimless").findings
-    assert found.severity == "warning"

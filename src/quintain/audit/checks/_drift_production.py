@@ -16,6 +16,7 @@ from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
 from ._drift_words import form_of, promised_order, show
+from ._unsolv_runs import leaves
 
 KINDS: dict[str, dict[str, str]] = {
     "time": {
@@ -116,25 +117,6 @@ def rate_of(text: str, name: str) -> float | None:
     return found[0][0] if re.search(rf"\b{stem}", found[0][1].lower().replace("_", " ")) else None
 
 
-@relation
-def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
-    """A parameter's name says one unit, and its description another of the same kind."""
-    tools: Any = records[0].at("tools").value
-    return any(list(item) == evidence.data for item in contradictions(tools or ()))
-
-
-def contradictions(tools: Sequence[Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Tool, parameter, unit of its name, unit of its description."""
-    for tool, name, schema in [(one, *item) for one in tools for item in _properties(one).items()]:
-        text = str(schema.get("description") or "") if is_dict(schema) else ""
-        pair = unit_of(name)
-        others = {unit for kind, unit in units_in(text) if pair and kind == pair[0]}
-        if pair is None or len(others) != 1 or pair[1] in others:
-            continue
-        if not re.search(rf"\b(?:{KINDS[pair[0]][pair[1]]})\b", _DENIED.sub(" ", text), re.IGNORECASE):
-            yield tool["name"], name, pair[1], others.pop()
-
-
 def at_odds(
     tools: Sequence[Any],
     parameter: tuple[str, str],
@@ -176,22 +158,6 @@ def _counted(tool: Any, field: str) -> set[tuple[str, str]]:
 
 
 _MONEY = re.compile(r"balance|amount|price|paid|cost|credit|budget|total", re.IGNORECASE)
-
-
-@check("x.units_agree", "action_drift", needs=("tools",), value=88, reads_prose=True)
-def units(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a parameter's name and its description state the same unit."""
-    probe = Probe((Op("tools", mark="tools"),))
-    tools: Any = ctx.play_probe(probe).at("tools").value
-    if not tools:
-        raise NotChecked("no tools")
-    ctx.count_comparisons(len(tools))
-    for tool, name, first, second in contradictions(tools):
-        yield show(
-            ctx, f"{name} of {tool} is described in {second}", contradicts, probe, marks=("tools",),
-            data=[tool, name, first, second], part="H", expected=first, observed=second,
-            teaches="amounts in a unit that the tool does not take",
-        )  # fmt: skip
 
 
 @relation
@@ -305,29 +271,19 @@ def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
 def turned(records: Sequence[Record], evidence: Evidence) -> bool:
     """In every task a number of the answer is production's turned round, with another sign, or in another unit."""
     where, answer = evidence.data
-    real = dict(_numbers(answer)).get(where)
-    own = {
-        dict(_numbers(seen.value)).get(where) if seen.fine else None for seen in (each.at("call") for each in records)
-    }
+    real = _numbers(answer).get(where)
+    own = {_numbers(seen.value).get(where) if seen.fine else None for seen in (each.at("call") for each in records)}
     number = own.pop() if len(own) == 1 else None
     if real is None or number is None:
         return False
     # A number that the world contains is data.
     worlds = [record.at("world") for record in records]
-    is_data = any(seen.fine and number in dict(_numbers(seen.value)).values() for seen in worlds)
+    is_data = any(seen.fine and number in _numbers(seen.value).values() for seen in worlds)
     return not is_data and _is_turned(number, real)
 
 
-def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
-    value = parsed(value)
-    if is_dict(value):
-        for name, item in value.items():
-            yield from _numbers(item, f"{path}/{name}")
-    elif is_list(value):
-        for place, element in enumerate(value[:20]):
-            yield from _numbers(element, f"{path}/{place}")
-    elif is_number(value):
-        yield path, float(value)
+def _numbers(value: Any) -> dict[str, float]:
+    return {"/".join(path): float(leaf) for path, leaf in leaves(parsed(value)) if is_number(leaf)}
 
 
 def _is_turned(own_score: float, other_score: float) -> bool:
@@ -343,26 +299,20 @@ def _is_turned(own_score: float, other_score: float) -> bool:
 def counted(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that computed results have the sign and unit that production gives them."""
     pairs = _recorded(ctx)
-    reported: set[str] = set()
-    for finding in _reckoned(ctx, pairs):
-        reported.add(finding.title.partition(" ")[0])
-        yield finding
+    reckoned = list(_reckoned(ctx, pairs))
+    yield from reckoned
+    reported = {finding.title.partition(" ")[0] for finding in reckoned}
     for name, arguments, answer in pairs:
-        places = [where for where, _ in _numbers(answer)][:20]
+        places = [*_numbers(answer)][:20]
         probes = _asked(ctx, name, arguments, Op("state", mark="world"))
         records = ctx.play_all(probes) if places and name not in reported else []
         ctx.count_comparisons()
         odd = [where for where in places if records and turned(records, Evidence("", data=[where, answer]))]
         for where in odd[:1]:
-            reported.add(name)
             yield show(
-                ctx, f"{name} gives {where.strip('/')} turned round, or in another unit than production", turned,
+                ctx, f"{name} gives {where} turned round, or in another unit than production", turned,
                 *probes, data=[where, answer], expected=answer, observed=records[0].at("call").value, teaches=TEACHES,
             )  # fmt: skip
-
-
-ALIKE = 2
-"""Calls that must be answered as in production before another answer to a third is held against the environment."""
 
 
 @relation
@@ -380,26 +330,26 @@ def reckoned_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
         parsed(result.value) == answer for group, answer in zip(alike, answers, strict=False) for result in group
     )
     real, own = answers[-1], last[0].value
-    return right and form_of(own) == form_of(real) and dict(_numbers(own)) != dict(_numbers(real))
+    return right and form_of(own) == form_of(real) and _numbers(own) != _numbers(real)
 
 
 def _reckoned(ctx: AuditContext, pairs: Sequence[Any]) -> Iterator[Finding]:
     groups: dict[str, list[tuple[str, dict[str, Any], Any]]] = defaultdict(list)
     for name, arguments, answer in pairs:
         words = {key: argument for key, argument in arguments.items() if not is_number(argument)}
-        if len(words) < len(arguments) and not OpResult(answer).is_error and any(True for _ in _numbers(answer)):
+        if len(words) < len(arguments) and not OpResult(answer).is_error and _numbers(answer):
             groups[f"{name} {sorted(arguments)} {sorted(words.items())}"].append((name, arguments, answer))
-    for calls in [calls for calls in groups.values() if len({str(answer) for *_, answer in calls}) > ALIKE]:
+    for calls in [calls for calls in groups.values() if len({str(answer) for *_, answer in calls}) > 2]:
         probes = [_asked(ctx, name, arguments) for name, arguments, _ in calls]
         answers = [record.at("call").value for record in ctx.play_all([each[0] for each in probes])]
         ctx.count_comparisons()
         right = [place for place, answer in enumerate(answers) if parsed(answer) == calls[place][2]]
         wrong = [place for place in range(len(calls)) if place not in right]
-        unlike = list({str(calls[place][2]): place for place in right}.values())[:ALIKE]
+        unlike = list({str(calls[place][2]): place for place in right}.values())[:2]
         chosen = [*unlike, *wrong[:1]]
         data = [calls[place][2] for place in chosen]
         played = [probe for place in chosen for probe in probes[place]]
-        is_enough = len(unlike) == ALIKE and bool(wrong)
+        is_enough = len(unlike) == 2 and bool(wrong)
         if not is_enough or not reckoned_otherwise(ctx.play_all(played), Evidence("", data=data)):
             continue
         name, arguments, answer = calls[wrong[0]]

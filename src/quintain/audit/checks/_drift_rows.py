@@ -13,8 +13,10 @@ from typing import Any
 
 from quintain.audit.facts.contracts import covers, is_named, touches
 from quintain.audit.facts.data import is_dict, is_list, is_number, tabled
-from quintain.audit.facts.generate import fits
+from quintain.audit.facts.discovery import KnownCall
+from quintain.audit.facts.generate import fits, valid
 from quintain.audit.facts.variations import Variation, changed, tables_of
+from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
@@ -25,12 +27,6 @@ from ._drift_told import called
 from ._drift_words import promised_order, rows_of, show
 from ._same_scripts import seems_to_read
 
-MAX_CALLS = 6
-"""Known calls of a tool that are held against what it declares to write, besides its variations."""
-MAX_WRITES = 12
-"""Writes around which a tool that declares its reads is called."""
-MAX_VALUES = 6
-"""Values with which a filter is tried."""
 _SORTS = re.compile(r"sort|order_by|ordering|direction|ascending|descending|reverse", re.IGNORECASE)
 _WAS, _LOOK, _WORLD = Op("changes", mark="was"), Op("changes", mark="look"), Op("state", mark="world")
 Tables = Mapping[str, list[dict[str, Any]]]
@@ -175,7 +171,7 @@ def _written(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | No
     groups: dict[str, list[Op]] = {}
     for variation in ctx.variations.of(tool):
         groups.setdefault(str(variation.base_state.head), [*variation.base_state.head, _WAS]).append(variation.op)
-    known = ctx.discovery.of(tool)[:MAX_CALLS]
+    known = ctx.discovery.of(tool)[:6]
     lists = [*groups.values(), *([reset(one.task), *one.before, _WAS, one.op.marked("")] for one in known)]
     probes = [Probe((*ops, _LOOK)) for ops in lists]
     ctx.count_comparisons(len(probes))
@@ -195,12 +191,12 @@ def _written(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | No
 def _read(ctx: AuditContext, tool: str, data: dict[str, Any]) -> Finding | None:
     """Returns a finding for a result that a write outside of the declared reads changes."""
     known = {one.task: one.op for one in ctx.discovery.of(tool) if not one.before}
-    writes = [one for one in ctx.discovery.writes() if one.task in known and one.op.name != tool][:MAX_WRITES]
-    probes: list[Probe] = []
-    for one in writes:
-        first, again, after = (known[one.task].marked(mark) for mark in ("first", "again", "after"))
-        ops = (*one.before, first, again, _WAS, one.op.marked("write"), _LOOK, after)
-        probes.append(Probe((reset(one.task), *ops)))
+    writes = [one for one in ctx.discovery.writes() if one.task in known and one.op.name != tool][:12]
+    reads = [[known[one.task].marked(mark) for mark in ("first", "again", "after")] for one in writes]
+    probes = [
+        Probe((reset(one.task), *one.before, *read[:2], _WAS, one.op.marked("write"), _LOOK, read[2]))
+        for one, read in zip(writes, reads, strict=True)
+    ]
     for one, probe, record in zip(writes, probes, ctx.play_all(probes), strict=True):
         ctx.count_comparisons()
         paths = changed(record.at("was").value, record.at("look").value) or {}
@@ -271,13 +267,12 @@ def _cases(ctx: AuditContext, base: Variation, name: str, *, column: str) -> Ite
     plain = {key: value for key, value in base.arguments.items() if key in tool.required and key != name}
     optional = name not in tool.required and (bool(column) or not tool.properties[name].get("default"))
     look = (_WORLD,) if column else ()
-    for value in values[:: -(-len(values) // MAX_VALUES) or 1]:
+    for value in values[:: -(-len(values) // 6) or 1]:
         whole, part = call(tool.name, plain, mark="whole"), call(tool.name, {**plain, name: value}, mark="call")
         case = {"table": table, "field": field, "value": value, "optional": optional}
         yield case, Probe((*base.base_state.head, *look, whole, part))
 
 
-HERE = f"{__name__}:"
 _TIME = re.compile(
     r"date|time|created|updated|_at$|^at$|^on$|^ts$|when|added|^day$|^start|sent|posted|due", re.IGNORECASE
 )
@@ -305,6 +300,8 @@ def joined(
         if (found := entries_of(rows, entries)) is not None:
             pairs = [(entry, row if is_dict(row) else {}) for entry, row in zip(found, rows, strict=True)]
             return [{**row, **entry} if stored else {**entry, **row} for entry, row in pairs]
+    if all(isinstance(row, str) and re.match(r"\d{4}-\d\d-\d\d", row) for row in rows):
+        return [{"date": " ".join(row.split()[:2])} for row in rows]
     return [row for row in rows if is_dict(row)] if all(map(is_dict, rows)) else None
 
 
@@ -331,28 +328,11 @@ def _ids(rows: Sequence[Any], entries: Sequence[dict[str, Any]]) -> list[str]:
 
 
 @relation
-def unsorted(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The rows are not in the promised order by the field, and not all alike."""
-    record = records[0]
-    rows = joined(record.at("call").value, tables_of(record.at("world").value))
-    return rows is not None and breaks_order(rows, evidence.data["field"], evidence.data["order"])
-
-
-def breaks_order(rows: Sequence[dict[str, Any]], field: str, order: str) -> bool:
-    """True if a row stands before one that it should follow."""
-    values: list[Any] = [row.get(field) for row in rows]
-    if None in values or len({type(value).__name__ for value in values}) != 1:
-        return False
-    pairs: list[tuple[Any, Any]] = list(itertools.pairwise(values))
-    return any((first < second) if order == "descending" else (first > second) for first, second in pairs)
-
-
-@relation
 def outside(records: Sequence[Record], evidence: Evidence) -> bool:
     """The answer has a row that the parameter leaves out."""
     record, how, name = records[0], evidence.data["how"], evidence.data["name"]
     given, seen = called(record).value, record.at("call")
-    rows = joined(seen.value, tables_of(record.at("world").value))
+    rows = joined(seen.value, tables_of(tabled(record.at("world").value)))
     is_fit = rows is not None and name in given and not seen.is_error
     return is_fit and bool(_outside(rows or (), evidence.data["field"], how, value=given[name]))
 
@@ -397,25 +377,54 @@ def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
     Proven, though the promise is prose, because the rows contradict it by each time, or amount, that can be compared.
     Excuses: a further field by which they are in order, rows that are all alike, values missing in some rows.
     """
-    reported: set[str] = set()
-    for variation in readings(ctx):
-        tool, text = variation.tool.name, variation.tool.description
-        wanted = promised_order(text)
-        if wanted is None or tool in reported or ctx.contract(tool).order:
-            continue  # x.contracts_hold checks a declared order.
-        rows = joined(variation.seen.value, variation.base_state.tables) or []
+    # x.contracts_hold checks a declared order.
+    tools = {tool.name: tool for tool in ctx.about.tools if promised_order(tool.description)}
+    tools = {name: tool for name, tool in tools.items() if not ctx.contract(name).order}
+    worlds: dict[str, Tables] = {}
+    for known in _promised(ctx, tools):
+        tool, text = known.op.name, tools[known.op.name].description
+        wanted = promised_order(text) or ""
+        start = (reset(known.task), *known.before, _WORLD)
+        if str(start) not in worlds:
+            worlds[str(start)] = _tables(ctx.play(*start))
+        tables = worlds[str(start)]
+        rows = joined(known.seen.value, tables) or []
         about = _TIME if _ABOUT_TIME.search(text) else _AMOUNT
         fields = [name for name in rows[0] if _comparable(rows, name)] if len(rows) > 1 else []
         fields = [name for name in fields if about.search(name) or (about is _TIME and is_time(rows[0][name]))]
+        orders = [f"{name} desc" if wanted == "descending" else name for name in fields]
         ctx.count_comparisons()
-        if fields and all(breaks_order(rows, name, wanted) for name in fields):
-            reported.add(tool)
-            yield _wrong(
-                ctx, variation, f"{tool} promises {wanted} order, but its rows are not so by {fields[0]}",
-                relation=unsorted, data={"field": fields[0], "order": wanted}, part="H",
+        if orders and all(is_unordered(known.seen.value, tables, order) for order in orders):
+            yield show(
+                ctx, f"{tool} promises {wanted} order, but its rows are not so by {fields[0]}", unordered,
+                Probe((*start, known.op.marked("call"))), data=orders[0], part="H",
                 expected=f"{wanted} {fields[0]}", observed=[row.get(fields[0]) for row in rows[:12]],
                 teaches="to take the first row for the wanted one when it is another",
             )  # fmt: skip
+
+
+def _promised(ctx: AuditContext, tools: Mapping[str, ToolSpec]) -> Iterator[KnownCall]:
+    """Calls of tools that give rows: those that are known, then drawn ones, of which any id may stand for another."""
+    if not tools:
+        raise NotChecked("no tool promises an order")
+    for name, tool in tools.items():
+        known = [(one.base_state, one) for one in _lists(ctx, name)[:12]]
+        yield from (KnownCall(base.task, base.before, one.op, one.seen, ()) for base, one in known)
+        for task in ctx.sample_tasks(3):
+            drawn = {str(item): item for item in (_drawn(ctx, tool) for _ in range(60))}
+            ops = [call(name, item, mark=f"call {place}") for place, item in enumerate(drawn.values())]
+            record = ctx.play(reset(task), *ops)
+            seen = [(op.marked(""), record.at(op.mark)) for op in ops]
+            yield from (KnownCall(task, (), *pair, ()) for pair in seen if len(rows_of(pair[1].value) or ()) > 1)
+
+
+def _drawn(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
+    arguments = valid(tool, ctx.discovery.values, ctx.rng, optional=0.1)
+    for name, value in arguments.items():
+        ids = [one for one in ctx.discovery.values.of("id") if type(one) is type(value)]
+        if name.endswith("id") and ids and ctx.rng.random() < 0.7:
+            arguments[name] = ctx.rng.choice(ids)
+    return arguments
 
 
 def _comparable(rows: Sequence[dict[str, Any]], name: str) -> bool:
@@ -433,17 +442,11 @@ def is_time(value: Any) -> bool:
 @check("x.filters_filter", "action_drift", needs=("tools", "call", "tasks"), value=86)
 def filters(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list has only rows that match its parameters, and no more than they allow."""
-    reported: set[tuple[str, str]] = set()
     for variation in readings(ctx):
         rows = joined(variation.seen.value, variation.base_state.tables)
-        for name in variation.arguments:
-            what = (variation.tool.name, name)
-            if what not in reported and name not in ctx.contract(variation.tool.name).filters:
-                ctx.count_comparisons()
-                found = _filtered(ctx, variation, name, rows=rows or [])
-                if found is not None:
-                    reported.add(what)
-                    yield found
+        for name in [one for one in variation.arguments if one not in ctx.contract(variation.tool.name).filters]:
+            ctx.count_comparisons()
+            yield _filtered(ctx, variation, name, rows=rows or [])
 
 
 def _filtered(ctx: AuditContext, variation: Variation, name: str, *, rows: list[dict[str, Any]]) -> Finding | None:

@@ -1,9 +1,4 @@
-"""Checks setters against what other tools show, and tools that compute against Python.
-
-Where the answer of a reading tool has a field of a parameter's name, the calls of the writing tool are made one by one
-and two by two. A field that takes the set value after some of them, and has another value after other calls with the
-same success message, follows the number of calls or the first one, not their arguments.
-"""
+"""Checks tools that compute against Python."""
 
 from __future__ import annotations
 
@@ -13,20 +8,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
-from quintain.audit.facts.discovery import KnownCall
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, same
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
-from ._drift_told import called
 from ._drift_words import show
-from ._reward_acts import only_reads, words
 
 _DOES: dict[str, Callable[[float, float], float]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": lambda a, b: a / b, "%": operator.mod,
@@ -135,149 +125,3 @@ def _binary(tool: ToolSpec, numbers: list[str], words: list[str], *, is_whole: b
                 continue
             known: dict[str, Any] = {numbers[0]: first, numbers[1]: second, **({words[0]: name} if words else {})}
             yield call(tool.name, {key: known[key] for key in tool.properties}), float(does(first, second))
-
-
-HERE = f"{__name__}:"
-TOOLS, VALUES, READS, FIELDS = 16, 3, 4, 4
-_SETS = ("set", "put", "assign", "change", "update")
-"""Words of tools whose numbers become what they say; another one may add them."""
-
-
-class Setting(msgspec.Struct, frozen=True):
-    """A setter tool, its parameter and values, and a call that shows the result."""
-
-    tool: ToolSpec
-    known: KnownCall
-    name: str
-    values: tuple[Any, ...]
-    read: Op
-
-    def setting_call(self, value: Any) -> Op:
-        return call(self.tool.name, {**self.known.op.value, self.name: value})
-
-    def probe(self, history: Sequence[Any]) -> Probe:
-        """The world as it was, one call for each value, and the world as it is then."""
-        ops = [self.setting_call(value) for value in history]
-        ops[-1] = ops[-1].marked("call")
-        head = (reset(self.known.task), *self.known.before, self.read.marked("was"))
-        return Probe((*head, *ops, self.read.marked("look")))
-
-
-def _settings(ctx: AuditContext) -> Iterator[Setting]:
-    for tool in [spec for spec in ctx.about.tools if not only_reads(ctx, call(spec.name))][:TOOLS]:
-        for known in [known for known in ctx.discovery.of(tool.name) if known.writes is not False][:1]:
-            for name, schema in tool.properties.items():
-                values = _values(tool, schema, known.op.value.get(name)) if is_dict(schema) else ()
-                for read in _reads(ctx, known) if len(values) > 1 else ():
-                    yield Setting(tool, known, name, values, read)
-
-
-def _values(tool: ToolSpec, schema: dict[str, Any], known: Any) -> tuple[Any, ...]:
-    """Unlike values that mean themselves: of a flag, of an enum, of a number that is set."""
-    if schema.get("type") == "boolean":
-        return (True, False)
-    if schema.get("enum"):
-        return tuple(schema["enum"][:VALUES])
-    if schema.get("type") in ("integer", "number") and words(tool.name)[:1] and words(tool.name)[0] in _SETS[:1]:
-        low, high = schema.get("minimum", 0), schema.get("maximum", 100)
-        if is_number(low) and is_number(high) and high - low >= 2:
-            middle = known if is_number(known) and low < known < high else low + (high - low) // 2
-            return tuple(dict.fromkeys((middle, low, high)))[:VALUES]
-    return ()
-
-
-def _reads(ctx: AuditContext, known: KnownCall) -> list[Op]:
-    """Calls that show: those without arguments, and those that ask for what the writing call is about."""
-    tools = [tool for tool in ctx.about.tools if tool.name != known.op.name and only_reads(ctx, call(tool.name))]
-    fit = [tool for tool in tools if known.op.value.keys() >= set(tool.required)]
-    return [call(tool.name, {name: known.op.value[name] for name in tool.required}) for tool in fit][:READS]
-
-
-def fields(value: Any, name: str) -> dict[str, Any]:
-    """By path the fields of an answer whose name has all words of a parameter's name."""
-    found: dict[str, Any] = {}
-    wanted = set(words(name))
-
-    def walk(value: Any, path: str) -> None:
-        if is_dict(value):
-            for key, item in value.items():
-                if is_dict(item) or is_list(item):
-                    walk(item, f"{path}/{key}")
-                elif wanted <= set(words(str(key))):
-                    found[f"{path}/{key}"] = item
-        elif is_list(value):
-            for item in value[:50]:  # A list may be in the order of what is set: a row is known by its own name.
-                named = next((text for text in item.values() if isinstance(text, str)), "") if is_dict(item) else ""
-                if named:
-                    walk(item, f"{path}/{named}")
-
-    walk(parsed(value), "")
-    return found
-
-
-@relation
-def follows_not(records: Sequence[Record], evidence: Evidence) -> bool:
-    """True if a field takes two different set values, and a third time keeps another value after a reported success."""
-    name, field = evidence.data["name"], evidence.data["field"]
-    stated = [called(record).value[name] for record in records]
-    shown = [fields(record.at("look").value, name) for record in records]
-    if len(records) != 3 or stated[0] == stated[1] or any(seen.is_error for record in records for seen in record.seen):
-        return False
-    if any(field not in item for item in shown) or not same(records[0].at("call"), records[2].at("call")):
-        return False
-    right = [_is(item[field], value) for item, value in zip(shown, stated, strict=True)]
-    return right == [True, True, False] and stated[2] == stated[0]
-
-
-def _is(first: Any, second: Any) -> bool:
-    return bool(first == second) and isinstance(first, bool) == isinstance(second, bool)
-
-
-@check("x.set_is_shown", "action_drift", needs=("tools", "call", "tasks"), value=86)
-def set_is_shown(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that the value set by a tool is shown, whatever was set before."""
-    looked, reported = False, set[tuple[str, str]]()
-    known = [(setting, _histories(setting.values)) for setting in _settings(ctx)]
-    firsts = ctx.play_all([setting.probe(histories[0]) for setting, histories in known])
-    for (setting, histories), first in zip(known, firsts, strict=True):
-        look, what = first.at("look"), (setting.tool.name, setting.name)
-        shown = [] if look.is_error or what in reported else list(fields(look.value, setting.name))[:FIELDS]
-        rest = ctx.play_all([setting.probe(history) for history in histories[1:]]) if shown else []
-        seen = dict(zip(histories, [first, *rest], strict=False))
-        ctx.count_comparisons(len(shown))
-        looked = looked or bool(shown)
-        finding = next(filter(None, (_finding(ctx, setting, seen, field=field) for field in shown)), None)
-        if finding is not None:
-            reported.add(what)
-            yield finding
-    if not looked:
-        raise NotChecked("no reading tool shows a value that another tool sets")
-
-
-def _histories(values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Each value alone, twice, and after the one before it."""
-    pairs = zip(values, (*values[1:], values[0]), strict=True)
-    return [*((value,) for value in values), *((value, value) for value in values), *pairs]
-
-
-def _finding(ctx: AuditContext, setting: Setting, seen: dict[tuple[Any, ...], Record], *, field: str) -> Finding | None:
-    data = {"name": setting.name, "field": field}
-    fine = {
-        history: fields(record.at("look").value, setting.name).get(field)
-        for history, record in seen.items()
-        if not any(result.is_error for result in record.seen)
-    }
-    right = [history for history, value in fine.items() if _is(value, history[-1])]
-    for wrong in [history for history in fine if history not in right]:
-        own = [history for history in right if history[-1] == wrong[-1]][:1]
-        other = [history for history in right if history[-1] != wrong[-1]][:1]
-        three = [*own, *other, wrong]
-        if len(three) == 3 and follows_not([seen[history] for history in three], Evidence("", data=data)):
-            return show(
-                ctx,
-                f"{setting.tool.name} says that it is done, and {field.strip('/')} is not the given {setting.name}",
-                follows_not, *map(setting.probe, three), marks=("was", "call", "look"), data=data,
-                expected={setting.name: wrong[-1]}, observed={"set": list(wrong), field: fine[wrong]},
-                teaches="that the call did what its arguments say",
-            )  # fmt: skip
-    return None

@@ -82,7 +82,6 @@ def _defaults(tool: ToolSpec) -> Iterator[tuple[str, Any]]:
             yield name, match[1].lower() == "true"
 
 
-MAX_FINDINGS = 8
 _LIMITED = re.compile(
     r"at most|up to|capped|clamp|no more than|round|limited|maximum|truncat|shorten|partial", re.IGNORECASE
 )
@@ -279,12 +278,11 @@ def series_of(ctx: AuditContext) -> Iterator[Series]:
 @check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=86)
 def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no argument is cut, replaced, dropped or counted in another unit."""
-    reported: set[tuple[str, str]] = set()
-    looked = False
+    reported, looked = set[tuple[str, str]](), False
     for series in series_of(ctx):
         what = (series.variations[0].tool.name, series.name)
         slots = dict.fromkeys(slot for slots in series.slots for slot in slots)
-        for slot in slots if what not in reported and len(reported) < MAX_FINDINGS else ():
+        for slot in slots if what not in reported else ():
             looked = True
             ctx.count_comparisons()
             found = _partly(ctx, series, slot) or _never(ctx, series, slot) or _multiple(ctx, series, slot)

@@ -1,4 +1,4 @@
-"""Helpers that read texts: named tools and parameters, promised orders and lengths, and words of errors."""
+"""Helpers that read texts: named tools and parameters, promised orders, and words of errors."""
 
 from __future__ import annotations
 
@@ -47,11 +47,8 @@ def text_of(seen: OpResult) -> str:
 
 def show(ctx: AuditContext, title: str, relation: Relation, *probes: Probe, **fields: Any) -> Finding | None:
     """Proves that a relation holds for probes, which are not made smaller; by default it reads the op "call"."""
-    common: dict[str, Any] = {
-        "marks": ("call",),
-        "minimise": 0,
-        "relation": f"{relation.__module__}:{relation.__name__}",
-    }
+    where = f"{relation.__module__}:{relation.__name__}"
+    common: dict[str, Any] = {"marks": ("call",), "minimise": 0, "relation": where}
     return ctx.finding(title, *probes, **common | fields)
 
 
@@ -83,54 +80,12 @@ _DESCENDING = re.compile(
 _ASCENDING = re.compile(
     r"(oldest|earliest|lowest|smallest|cheapest)( \w+)? first|ascending|oldest to newest", re.IGNORECASE
 )
-_TIME = re.compile(r"date|time|created|updated|_at$|^at$|^on$|^ts$|timestamp|when", re.IGNORECASE)
-_AMOUNT = re.compile(r"price|amount|total|cost|score|cents|value|balance", re.IGNORECASE)
 
 
 def promised_order(description: str) -> str | None:
     """The order that a description promises, "descending" or "ascending"; None for none."""
     down, up = bool(_DESCENDING.search(description)), bool(_ASCENDING.search(description))
     return None if down == up else "descending" if down else "ascending"
-
-
-def order_fields(rows: list[Any], description: str) -> list[str]:
-    """The fields of rows that a promised order is about: times for "newest", amounts for "cheapest".
-
-    Rows of text have one, "", when each begins with a date.
-    """
-    if len(rows) < 2 or not all(map(is_dict, rows)):
-        return [""] if len(rows) > 1 and all(isinstance(row, str) and _DATED.match(row) for row in rows) else []
-    named = re.search(r"(?:sorted|ordered) by `?(\w+)", description, re.IGNORECASE)
-    if named and named[1] in rows[0]:
-        return [named[1]]
-    wanted = _TIME if re.search(r"recent|newest|latest|oldest|earliest", description, re.IGNORECASE) else _AMOUNT
-    return [name for name in rows[0] if wanted.search(name) and all(name in row for row in rows)]
-
-
-_DATED = re.compile(r"\d{4}-\d\d-\d\d")
-
-
-def order_of(value: Any, field: str) -> str:
-    """The order that rows have by a field: "ascending" or "descending"; "" when neither, or both."""
-    rows = rows_of(value) or []
-    try:
-        values = [row[field] if field else row.split()[0] + row.split()[1] for row in rows]
-        up, down = values == sorted(values), values == sorted(values, reverse=True)
-    except (TypeError, KeyError, IndexError):
-        return ""
-    return "" if up == down else "ascending" if up else "descending"
-
-
-_AT_MOST = re.compile(
-    r"(?:at most|up to|maximum of|no more than|limited to|first) (\d+) (?:\w+ )?(?:entries|matches|\w+s)\b",
-    re.IGNORECASE,
-)
-
-
-def promises_at_most(description: str) -> int | None:
-    """Returns the largest number of results that a description promises."""
-    found = _AT_MOST.search(description)
-    return int(found[1]) if found else None
 
 
 _WORD = r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+"
@@ -159,12 +114,12 @@ def tools_near(text: str, like: Iterable[str]) -> set[str]:
     """Words of a text that are nearly a tool's name: another verb with the same thing, or a letter off."""
     known = set(like)
     things = {name.partition("_")[2] for name in known}
-    words = {word for word in _SNAKE.findall(text) if word not in known}
-    return {
-        word
-        for word in words
-        if word.partition("_")[2] in things or difflib.get_close_matches(word, known, n=1, cutoff=0.8)
-    }
+    others = {word for word in _SNAKE.findall(text) if word not in known}
+    return {word for word in others if word.partition("_")[2] in things or _is_close(word, known)}
+
+
+def _is_close(word: str, known: set[str]) -> bool:
+    return bool(difflib.get_close_matches(word, known, n=1, cutoff=0.8))
 
 
 def tools_quoted(text: str, like: Iterable[str]) -> set[str]:

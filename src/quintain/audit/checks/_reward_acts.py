@@ -95,12 +95,12 @@ def writes_by_name(op: Op) -> bool:
 
 def only_reads(ctx: AuditContext, op: Op) -> bool:
     """True if a call reads, as declared or by its name."""
-    return not ctx.declared[op.name] if op.do == "call" and op.name in ctx.declared else reads_by_name(op)
+    return op.do == "call" and not ctx.declared.get(op.name, not reads_by_name(op))
 
 
 def does_write(ctx: AuditContext, op: Op) -> bool:
     """True if a call writes, as declared or by its name."""
-    return ctx.declared[op.name] if op.do == "call" and op.name in ctx.declared else writes_by_name(op)
+    return op.do == "call" and ctx.declared.get(op.name, writes_by_name(op))
 
 
 def _verb(name: str) -> str:
@@ -200,8 +200,6 @@ def is_bookkeeping(path: Path, contents: frozenset[str] = frozenset()) -> bool:
 
 def scalars(value: Any) -> list[Any]:
     """Every scalar in arguments."""
-    if is_dict(value):
-        return [scalar for item in value.values() for scalar in scalars(item)]
-    if is_list(value):
-        return [scalar for item in value for scalar in scalars(item)]
+    if is_dict(value) or is_list(value):
+        return [scalar for item in (value.values() if is_dict(value) else value) for scalar in scalars(item)]
     return [] if value is None else [value]

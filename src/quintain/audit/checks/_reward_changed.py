@@ -26,6 +26,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Record, reset, state
 from quintain.audit.kernel.registry import relation
 
+from ._drift_words import text_of
 from ._reward_acts import giving, is_id, names, replaced, spec_of, words
 from ._reward_runs import (
     SURE,
@@ -41,12 +42,9 @@ from ._reward_runs import (
     unpunished,
     weight,
 )
-from ._unsolv_runs import numbers, solution_runs, text_of
+from ._unsolv_runs import numbers, solution_runs
 
-SOLVED = 6
-"""Tasks whose solutions are changed."""
-_ENOUGH = 2
-"""Tasks in which one kind of change of one argument is tried."""
+_ENOUGH = 2  # Tasks in which one kind of change of one argument is tried.
 
 
 @check("x.changed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=58)
@@ -54,7 +52,7 @@ def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with one argument other than the prompt says is paid less."""
     seen: Counter[tuple[str, str, str]] = Counter()
     reported: set[tuple[str, str]] = set()
-    for solution in paid(ctx, SOLVED):
+    for solution in paid(ctx, 6):
         tried: list[tuple[tuple[int, OtherValue], tuple[Op, ...]]] = []
         for place in solution.writes:
             op = solution.ops[place]
@@ -78,9 +76,7 @@ def _paid_all_the_same(
 ) -> Finding | None:
     name, key = solution.ops[place].name, change.key.replace("|", " and ")
     is_other = change.kind not in ("turned round", "left out")
-    title = (
-        f"another {key} than the one that the task names" if is_other else f"{key} {change.kind}, not as the task says"
-    )
+    title = f"another {key} than the task names" if is_other else f"{key} {change.kind}, not as the task says"
     own: Any = {part: solution.ops[place].value[part] for part in change.key.split("|")}
     return claim(
         ctx, solution, replaced(way, place, way[place].marked("wrong")), title=f"{name} is paid with {title}",
@@ -90,8 +86,6 @@ def _paid_all_the_same(
     )  # fmt: skip
 
 
-_PAIRS = 3
-"""Pairs of calls that are tried in one task."""
 _SHARED = re.compile(
     r"\b(split|divid\w+|share\w*|distribut\w+|between|among|in all|altogether|total|sum|any|either)\b", re.IGNORECASE
 )
@@ -101,14 +95,10 @@ _SHARED = re.compile(
 @check("x.right_in_sum", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=59)
 def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that two errors that cancel in a sum are paid less, if each of them alone is."""
-    reported: set[str] = set()
-    pairs = [(solution, pair) for solution in paid(ctx, 12) for pair in itertools.islice(_pairs(ctx, solution), _PAIRS)]
+    pairs = [(solution, pair) for solution in paid(ctx, 12) for pair in itertools.islice(_pairs(ctx, solution), 3)]
     if not pairs:
         raise ctx.not_checked("no solution calls one tool twice with numbers of which each is asked for")
     for left, (place, right, key) in pairs:
-        name = left.ops[place].name
-        if name in reported:
-            continue
         less, more = _by(left.ops[place], key, -1).marked("less"), _by(left.ops[right], key, 1).marked("more")
         short, long = replaced(left.ops, place, less), replaced(left.ops, right, more)
         way = replaced(short, right, more)
@@ -117,15 +107,13 @@ def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
         worked = not {*both.errors, *first.errors, *second.errors} - {*left.errors}
         if not worked or not survives(left, both) or survives(left, first) or survives(left, second):
             continue
-        reported.add(name)
         lacks = lacking(left, both, (*left.effects.get(place, ()), *left.effects.get(right, ())))
         # Each number is required if either alone costs reward, unless the task leaves the split open.
         is_open = _SHARED.search(left.prompt)
         yield claim(
-            ctx, left, way,
-            title=f"{name} is paid when {key} is too little in one call and too much in another: "
-            "the sum alone is asked",
-            lacks=lacks, also=[solves(left.task, short), solves(left.task, long)], relation=f"{__name__}:sum_alone",
+            ctx, left, way, lacks=lacks, also=[solves(left.task, short), solves(left.task, long)],
+            title=f"{left.ops[place].name} is paid when {key} is too little in one call and too much in another: "
+            "the sum alone is asked", relation=f"{__name__}:sum_alone",
             minimise=0, **(weight(left, lacks) if is_open else SURE),
             expected=f"less than {left.full:g}, as for either of the two wrong numbers alone", observed=both.score,
             teaches="that the split of a sum does not matter",
@@ -182,11 +170,9 @@ _EXACT = re.compile(r"exactly|verbatim|word for word|literally|saying|that says|
 """Words before a text that has to be that very text."""
 _WRITTEN = names("note notes log comment remember memo remark activity")
 """Words of tools that only write something down."""
-_NEAR = 60
-"""Characters before a value in which words speak of it."""
+_NEAR = 60  # Characters before a value in which words speak of it.
 _TIME, _DAY = re.compile(r"([01]\d|2[0-3]):([0-5]\d)"), re.compile(r"\d{4}-\d\d-\d\d")
-_NAMES = re.compile(r"\S*(\d|@)\S*")
-"""One word with a digit or an "at" in it, which has one spelling only."""
+_NAMES = re.compile(r"\S*(\d|@)\S*")  # One word with a digit or an "at" in it, which has one spelling only.
 
 
 class OtherValue(msgspec.Struct, frozen=True):

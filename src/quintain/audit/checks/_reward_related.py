@@ -20,40 +20,25 @@ from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, Probe, ask, call, reset, state
 from quintain.audit.kernel.registry import probe_function
 
-from ._reward_acts import Path, does_write, is_bookkeeping, names, only_reads, scalars, words
+from ._reward_acts import Path, does_write, giving, is_bookkeeping, names, only_reads, scalars, words
 from ._reward_changed import stated
-from ._reward_runs import Run, Solution, claim, lacking, paid, paid_of, pays, runs, survives
+from ._reward_runs import SURE, UNSURE, Run, Solution, claim, lacking, paid, paid_of, pays, runs, survives
 from ._same_walks import kinds
-
-SOLVED = 5
-"""Tasks whose solutions are redirected."""
-_TRIED = 12
-"""Siblings that are tried for one name."""
-_NAMES = 3
-"""Names that are replaced in one task."""
 
 
 @check("x.another_record", "reward_hack", needs=("oracle", "state", "tasks"), value=23)
 def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same work on another record than the named one is paid less."""
-    reported: set[str] = set()
-    for solution in paid(ctx, SOLVED):
+    for solution in paid(ctx, 5):
         named = families(ctx, solution).items()
-        for name, family in [pair for pair in named if stated("id", pair[0], solution.prompt, schema={})][:_NAMES]:
+        for name, family in [pair for pair in named if stated("id", pair[0], solution.prompt, schema={})][:3]:
             own = [place for place in solution.writes if name in map(str, scalars(solution.ops[place].value))]
-            if not own or family.table in reported:
-                continue
-            ways = list(_elsewhere(solution, name, family))
-            worked = [
-                (way, run)
-                for way, run in zip(ways, runs(ctx, solution, ways), strict=True)
-                if not set(run.errors) - set(solution.errors)
-            ]
+            ways = list(_elsewhere(solution, name, family)) if own else []
+            tried = zip(ways, runs(ctx, solution, ways), strict=True)
+            worked = [(way, run) for way, run in tried if not set(run.errors) - set(solution.errors)]
             ctx.count_comparisons(len(worked))
             for way, run in [pair for pair in worked if survives(solution, pair[1])][:1]:
-                reported.add(family.table)
-                effects = [path for place in own for path in solution.effects.get(place, ())]
-                lacks = lacking(solution, run, effects)
+                lacks = lacking(solution, run, [path for place in own for path in solution.effects.get(place, ())])
                 writes = {solution.ops[place].name for place in own}
                 marked = [op.marked(f"other {at}") if op.name in writes else op for at, op in enumerate(way)]
                 yield claim(
@@ -66,12 +51,12 @@ def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
 def _elsewhere(solution: Solution, name: str, family: Family) -> Iterator[tuple[Op, ...]]:
     """Ways that do the same to siblings: those first that are most alike, and have the fewest parts."""
 
-    def rank(related_row: RelatedRow) -> tuple[int, int]:
-        alike = sum(1 for key, value in related_row.row.items() if not _is_many(value) and value == family.own.get(key))
-        return -alike, sum(len(value) for value in related_row.row.values() if _is_many(value))
+    def rank(related: RelatedRow) -> tuple[int, int]:
+        alike = [key for key, value in related.row.items() if not _is_many(value) and value == family.own.get(key)]
+        return -len(alike), sum(len(value) for value in related.row.values() if _is_many(value))
 
-    for related_row in sorted(family.related, key=rank)[:_TRIED]:
-        way = tuple(translated(solution, name, family.own, related_row=related_row))
+    for related in sorted(family.related, key=rank)[:12]:
+        way = tuple(translated(solution, name, family.own, related_row=related))
         if way and way != solution.ops:
             yield way
 
@@ -81,29 +66,26 @@ def _is_many(value: Any) -> bool:
 
 
 def translated(solution: Solution, name: str, own: Any, *, related_row: RelatedRow) -> Iterator[Op]:
-    """The solution, as it reads when it is about another row."""
-    words: dict[str, Any] = {
+    """Yields the solution, as it reads when it is about another row."""
+    others: dict[str, Any] = {
         str(value): related_row.row.get(key)
         for key, value in own.items()
         if not _is_many(value) and len(str(value)) >= 3 and not stated(key, value, solution.prompt, schema={"enum": 1})
     }
-    words = {key: value for key, value in words.items() if value is not None} | {name: related_row.name}
-    for _, group in itertools.groupby(
-        solution.ops, key=lambda op: (op.do, op.name, tuple(op.value) if op.value else ())
-    ):
+    others = {key: value for key, value in others.items() if value is not None} | {name: related_row.name}
+    for _, group in itertools.groupby(solution.ops, key=lambda op: (op.do, op.name, tuple(op.value or ()))):
         ops = list(group)
         through = _gone_through(ops, own)
         if through is None:
-            yield from (_said_of(op, words) for op in ops)
+            yield from (_said_of(op, others) for op in ops)
             continue
         field, columns = through
         for part in _parts(related_row.row.get(field)):
             given = {key: part[column] for key, column in columns.items() if column in part}
-            first = _said_of(ops[0], words)
-            yield msgspec.structs.replace(first, value=first.value | given)
+            yield giving(_said_of(ops[0], others), **given)
 
 
-def _said_of(op: Op, words: dict[str, Any]) -> Op:
+def _said_of(op: Op, others: dict[str, Any]) -> Op:
     """An op that says other words in the place of old ones."""
 
     def replaced(value: Any) -> Any:
@@ -111,7 +93,7 @@ def _said_of(op: Op, words: dict[str, Any]) -> Op:
             return {key: replaced(item) for key, item in value.items()}
         if is_list(value):
             return [replaced(item) for item in value]
-        return value if isinstance(value, bool) else words.get(str(value), value)
+        return value if isinstance(value, bool) else others.get(str(value), value)
 
     return msgspec.structs.replace(op, value=replaced(op.value)) if op.do == "call" else op
 
@@ -120,36 +102,24 @@ def _parts(many: Any) -> list[dict[str, Any]]:
     """The parts of a field: rows as they are, pairs of a dict and plain things under "key" and "value"."""
     if is_dict(many):
         return [{"key": key, "value": value} for key, value in many.items()]
-    if is_list(many):
-        return [item if is_dict(item) else {"value": item} for item in many]
-    return []
+    return [item if is_dict(item) else {"value": item} for item in many] if is_list(many) else []
 
 
 def _gone_through(ops: Sequence[Op], own: Any) -> tuple[str, dict[str, str]] | None:
     """The field whose parts a run of calls goes through, and which argument is which of a part's columns."""
-    if not ops or ops[0].do != "call":
-        return None
-    for field, many in own.items():
-        parts = _parts(many)
-        if len(parts) != len(ops) or not parts:
-            continue
-        columns: dict[str, str] = {}
-        for key in ops[0].value:
-            for column in parts[0]:
-                pairs = zip(ops, parts, strict=True)
-                if key not in columns and all(op.value.get(key) == part.get(column) for op, part in pairs):
-                    columns[key] = column
+    for field, many in own.items() if ops[0].do == "call" else ():
+        parts, columns = _parts(many), dict[str, str]()
+        for key, column in itertools.product(ops[0].value, parts[0]) if parts and len(parts) == len(ops) else ():
+            pairs = zip(ops, parts, strict=True)
+            if key not in columns and all(op.value.get(key) == part.get(column) for op, part in pairs):
+                columns[key] = column
         if columns:
             return field, columns
     return None
 
 
-_TASKS = 4
-"""Tasks in which damage is done, of different kinds where there are any."""
-_MAX_DAMAGES = 24
-"""Damages that are tried in one task."""
-_SAKES_TRIED, _EACH = 3, 8
-"""Calls of one tool, at first on rows with a name that the solution's have."""
+_TASKS = 4  # Tasks in which damage is done, of different kinds where there are any.
+_MAX_DAMAGES = 24  # Damages that are tried in one task.
 
 
 @check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=39, severity="warning")
@@ -158,24 +128,24 @@ def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
     soft: tuple[Solution, tuple[Op, list[Path]]] | None = None
     for solution in paid_of(ctx, tuple(dict.fromkeys((*kinds(ctx, _TASKS), *ctx.sample_tasks(_TASKS))))[:_TASKS]):
         damages, forbids = _damages(ctx, solution), forbids_more(solution.prompt)
-        ways = [(*solution.acts, damage, *solution.answers) for damage in damages]
-        ctx.count_comparisons(len(ways))
+        tried = runs(ctx, solution, [(*solution.acts, damage, *solution.answers) for damage in damages])
+        ctx.count_comparisons(len(damages))
         hurt: list[tuple[Op, list[Path]]] = []
-        for damage, run in zip(damages, runs(ctx, solution, ways), strict=True):
-            forbidden = forbids and not _SCRATCH & set(words(damage.name))
-            rows = _hurt(solution, run, is_forbidden=_is_grave(damage) or forbidden)
-            if not _is_grave(damage):  # Who is logged in, say, is a field outside all tables and not a record.
-                rows = [path for path in rows if len(path) > 1]
+        for damage, run in zip(damages, tried, strict=True):
+            is_grave = _is_grave(damage)
+            rows = _hurt(solution, run, is_forbidden=is_grave or (forbids and not _SCRATCH & set(words(damage.name))))
+            # Who is logged in, say, is a field outside all tables and not a record.
+            rows = [path for path in rows if is_grave or len(path) > 1]
             hurt += [(damage, rows)] if rows else []
         grave = [pair for pair in hurt if _is_grave(pair[0])]
         if not grave and hurt and forbids:
             grave = [pair for pair in hurt if pair[0].name in _counted(ctx)]
         if grave:
-            yield _damaged(ctx, solution, grave[0], at_most="proven", severity="error")
+            yield _damaged(ctx, solution, grave[0], **SURE)
             return
         soft = soft or ((solution, hurt[0]) if hurt else None)
     if soft is not None:
-        yield _damaged(ctx, *soft, at_most="likely", severity="warning")
+        yield _damaged(ctx, *soft, **UNSURE)
 
 
 def _counted(ctx: AuditContext) -> frozenset[str]:
@@ -200,17 +170,15 @@ def _hurt(solution: Solution, run: Run, *, is_forbidden: bool) -> list[Path]:
     if not pays(solution, run) or run.lacks:
         return []
     harmless = {*solution.changed, *(() if is_forbidden else run.made)}
-    own = {path[:2] for path in solution.changed}
     strange = {path[:2] for path in run.touched if path not in harmless and not is_bookkeeping(path, solution.contents)}
-    return sorted(strange - own)
+    return sorted(strange - {path[:2] for path in solution.changed})
 
 
 def _damaged(ctx: AuditContext, solution: Solution, hurt: tuple[Op, list[Path]], **sure: Any) -> Finding | None:
     damage, rows = hurt
     return claim(
-        ctx, solution, (*solution.acts, damage.marked("damage"), *solution.answers),
+        ctx, solution, (*solution.acts, damage.marked("damage"), *solution.answers), minimise=0, **sure,
         title="records that have nothing to do with the task are destroyed or made, and the pay is the same",
-        minimise=0, **sure,
         observed={"score": solution.full, "changed beside": ["/".join(path) for path in rows][:6]},
         teaches="that damage costs nothing",
     )  # fmt: skip
@@ -228,7 +196,6 @@ _OWN = names(
     "notifications reminder reminders zoom form search scratchpad"
 )
 """Words of tools for session-local state, which belongs to the agent alone."""
-
 _SCRATCH = names("note notes remember memo memory log think plan todo wait sleep run test check")
 """Words of tools by which an agent writes something down for itself."""
 
@@ -261,17 +228,16 @@ def _damages(ctx: AuditContext, solution: Solution) -> list[Op]:
             named = [one for one in ctx.discovery.values.of(tool.required[0]) if str(one) not in own_values]
             by_tool[tool.name] += [call(tool.name, {tool.required[0]: value}) for value in named[:4]]
     ranked = sorted(by_tool.values(), key=lambda ops: not any(map(_is_grave, ops)))
-    return [ops[place] for place in range(_EACH) for ops in ranked if place < len(ops)][:_MAX_DAMAGES]
+    return [ops[place] for place in range(8) for ops in ranked if place < len(ops)][:_MAX_DAMAGES]
 
 
 def _aimed(ctx: AuditContext, solution: Solution, tool: ToolSpec, *, known: dict[str, Family]) -> Iterator[Op]:
     """Yields calls of a tool on rows outside the solution: names from the same tables, other arguments as they fit."""
-    met = [op.value for op in solution.ops if op.name == tool.name]
-    used: dict[str, Any] = met[0] if met else {}
+    used: dict[str, Any] = next((op.value for op in solution.ops if op.name == tool.name), dict[str, Any]())
     for key, value in used.items():  # The solution's own call, on rows that one could take for those that it names.
         sakes = known[str(value)].namesakes if str(value) in known else ()
         names_ = [row.name for row in sakes if str(row.name) not in known]
-        yield from (call(tool.name, {**used, key: name}) for name in names_[:_SAKES_TRIED])
+        yield from (call(tool.name, {**used, key: name}) for name in names_[:3])
     for number in range(4):
         given: dict[str, Any] = {}
         for place, key in enumerate(tool.required):
@@ -289,33 +255,21 @@ def _aimed(ctx: AuditContext, solution: Solution, tool: ToolSpec, *, known: dict
 
 def _kind(solution: Solution, key: str, known: dict[str, Family]) -> Family | None:
     """Returns the table whose rows an argument of this name identifies, from the solution's calls or table names."""
-    for op in solution.ops:
-        if op.do == "call" and str(op.value.get(key)) in known:
-            return known[str(op.value[key])]
+    named = [str(op.value.get(key)) for op in solution.ops if op.do == "call"]
+    if found := next((known[name] for name in named if name in known), None):
+        return found
     stem = next((word for word in words(key) if len(word) > 2 and word not in ("key", "name", "number")), "")
     return next((family for family in known.values() if stem and family.table.lower().startswith(stem)), None)
 
 
-_MAX_ROWS = 40
-"""Largest number of rows of one kind that are reported."""
-
-_MAX_KIND_VALUES = 6
-"""Largest number of values of a field that tells kinds of rows apart, and of rows of each."""
-_PARTS = 12
-"""Rows of another table that belong to one."""
-_SAKES = 8
-"""Rows that share a text, of which more say nothing of each other."""
-_WORD = re.compile(r"[^\W\d_]{3}")
-"""Part of a text that is a name, and neither a time nor a number."""
+_MAX_ROWS = 40  # Rows of one kind that are reported.
+_MAX_KIND_VALUES = 6  # Values of a field that tells kinds of rows apart, and rows of each.
+_SAKES = 8  # Rows that share a text, of which more say nothing of each other.
+_WORD = re.compile(r"[^\W\d_]{3}")  # Part of a text that is a name, and neither a time nor a number.
 
 
 class RelatedRow(msgspec.Struct, frozen=True):
-    """A row of the same table.
-
-    Attributes:
-        name: What names it, as the solution names its own.
-        row: All that stands in it.
-    """
+    """A row of the same table, and what names it, as the solution names its own."""
 
     name: Any
     row: Any
@@ -337,7 +291,7 @@ class Family(msgspec.Struct, frozen=True):
 
 
 def families(ctx: AuditContext, solution: Solution) -> dict[str, Family]:
-    """By each name in a solution that names a row of the start state: its row, and the others of the table."""
+    """Returns a family by each name in a solution that names a row of the start state."""
     given = [value for op in solution.ops for value in scalars(op.value) if isinstance(value, str | int)]
     found = {str(value): value for value in given if not isinstance(value, bool) and 2 <= len(str(value)) <= 60}
     asked = {"task": solution.task, "names": list(found.values())}
@@ -347,7 +301,7 @@ def families(ctx: AuditContext, solution: Solution) -> dict[str, Family]:
 
 @probe_function
 def look(player: Player, on: str, value: Any) -> Any:
-    """In the child: the families of these names in the start state of a task."""
+    """Returns, in the child, the families of these names in the start state of a task."""
     player.do(reset(value["task"], on=on))
     tables = list(_tables(player.do(state(on=on)).value))
     found = {str(name): family for name in value["names"] if (family := _family(name, tables)) is not None}
@@ -389,7 +343,7 @@ def _whole(
     parts: dict[Any, dict[str, list[Any]]] = {each.name: defaultdict(list) for each in chosen}
     for other_table, row in ((name, row) for name, rows in tables if name != table for row in rows.values()):
         for name in {value for value in row.values() if isinstance(value, str | int)} & parts.keys():
-            parts[name][other_table] += [row] if len(parts[name][other_table]) < _PARTS else []
+            parts[name][other_table] += [row] if len(parts[name][other_table]) < 12 else []
     whole = [RelatedRow(each.name, {**parts[each.name], **each.row}) for each in chosen]
     near = len(whole) - len(sakes)
     return Family(table, whole[0].row, tuple(whole[1:near]), tuple(whole[near:]))

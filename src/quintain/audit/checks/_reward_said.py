@@ -1,25 +1,22 @@
 """Checks reports of success that the world contradicts: in answers, and in what reading tools show.
 
-Siblings show what a call does: the sum that another tool reports is in the world, and another value has an effect.
-Where a call gives an answer of the same form and its argument has no effect, the answer is false.
+Siblings show what a call does: the sum that another tool reports is in the world. Where a call gives an answer of the
+same form and its argument has no effect, the answer is false.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_number, parsed
-from quintain.audit.facts.generate import fits
 from quintain.audit.facts.variations import Variation
-from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, call, reset, score
+from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
 from ._drift_told import Series, Slots, called, holds, made_by, series_of, slots_in, slots_of, takes
@@ -30,23 +27,14 @@ from ._reward_acts import (
     at,
     differences,
     does_write,
-    giving,
     is_bookkeeping,
-    is_id,
     is_status,
     known_as,
-    names,
     only_reads,
     words,
-    writes_by_name,
 )
-from ._reward_runs import Solution, claim, paid, paid_so, places, unpunished
-from ._unsolv_runs import decimal, leaves
+from ._reward_runs import Solution, claim, paid, places, unpunished
 
-_MAX_OTHER_VALUES = 3
-"""Other values that a tool is tried with; each must have its effect."""
-_TASKS = 2
-"""Tasks in which a tool is tried."""
 LATER = re.compile(
     r"\b(later|pending|queue\w*|schedul\w*|approv\w*|review\w*|limit\w*|cap|capped|threshold\w*|above|over|more than"
     r"|at most|at least|maximum|minimum|up to|exceed\w*|overnight|batch\w*|tomorrow|accepted|unless|asynchron\w*"
@@ -56,170 +44,17 @@ LATER = re.compile(
 """Words by which a tool or a task says that a value may be treated otherwise, or not at once."""
 
 
-_LEFT_OPEN = names("auto automatic default keep none same inherit inherited any unchanged normal standard system")
-"""Values that leave to the world what comes of them."""
-
-
-@check("x.paid_without_effect", "false_resolution", needs=("oracle", "tasks", "tools"), value=95)
-def paid_without_effect(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a paid call of a solution has the effect that it has with other values."""
-    tools = {tool.name: tool for tool in ctx.about.tools}
-    for tool in ctx.about.tools:
-        texts = [tool.description, *(str(schema.get("description", "")) for schema in tool.properties.values())]
-        if LATER.search(" ".join(texts)):
-            del tools[tool.name]
-    tried: Counter[str] = Counter()
-    reported: set[str] = set()
-    for solution, place in _calls(paid(ctx, 6)):
-        name = solution.ops[place].name
-        looks = [op.marked(f"look {count}") for count, op in enumerate(looks_of(ctx, solution))]
-        if name not in tools or name in reported or tried[name] >= _TASKS or not looks or LATER.search(solution.prompt):
-            continue
-        tried[name] += 1
-        for finding in _tried(ctx, solution, place, spec=tools[name], looks=looks):
-            reported.add(name)
-            yield finding
-
-
-def _calls(known: Sequence[Solution]) -> list[tuple[Solution, int]]:
-    """Writes of the solutions, those with the largest numbers first: what goes wrong beyond a limit does so there."""
-    found = [
-        (solution, place)
-        for solution in known
-        for place, op in enumerate(solution.ops)
-        if writes_by_name(op) and place not in solution.errors
-    ]
-    return sorted(found, key=lambda pair: -max(filter(is_number, pair[0].ops[pair[1]].value.values()), default=0))
-
-
-def _tried(
-    ctx: AuditContext, solution: Solution, place: int, *, spec: ToolSpec, looks: Sequence[Op]
-) -> Iterator[Finding | None]:
-    """Calls with the solution's value and other values of one argument, with a look before and after each."""
-    op = solution.ops[place]
-
-    def played(ways: Sequence[Op], looks: Sequence[Op], *after: Op) -> list[Probe]:
-        before = [*solution.ops[:place], *(look.marked(f"before {look.mark}") for look in looks)]
-        return [Probe((reset(solution.task), *before, way.marked("done"), *looks, *after)) for way in ways]
-
-    for key, value in op.value.items():
-        other_values = _other_values(value, key, spec=spec)
-        if len(other_values) < 2 or str(value).lower() in _LEFT_OPEN:
-            continue
-        ctx.count_comparisons()
-        ways = [op, *(giving(op, **{key: other_value}) for other_value in other_values)]
-        records = ctx.play_all(played(ways, looks))
-        for look in looks:
-            for path, rule in _moved(look.mark, records, [value, *other_values]):
-                yield show(
-                    ctx, f"{op.name} says that it worked, does nothing of what it does with another {key}, and is paid",
-                    without_effect, *played(ways[:1], [look], *solution.ops[place + 1 :], score()),
-                    *played(ways[1:], [look]), marks=("score", look.mark, "done"),
-                    data={"full": solution.full, "path": list(path), "rule": rule, "values": [value, *other_values]},
-                    part="V",
-                    expected=f"{look.name} shows at {'/'.join(path)} what {key} = {value!r} does, as {other_values} do",
-                    observed=f"it is as before, {op.name} answers the same, and the pay is {solution.full:g}",
-                    teaches="that a call is enough, whatever its effect",
-                )  # fmt: skip
-                return
-
-
-def _other_values(value: Any, key: str, *, spec: ToolSpec) -> list[Any]:
-    """Other values of an argument: sums that are far less and a little more; words that were met or may be chosen."""
-    schema: Any = spec.properties.get(key, {})
-    found: list[Any] = []
-    if is_number(value) and not is_id(key) and value > 0:
-        found = [times * type(value)(max(1, value // 1000)) for times in (1, 2, 3)]
-    elif isinstance(value, str) and schema.get("enum"):
-        found = list(schema["enum"])
-    elif isinstance(value, str) and not is_id(key):
-        found = [f"{value} {word}" for word in ("b", "c")] if " " in value else []
-    return [other for other in found if other != value and fits(other, schema, spec.parameters)][:_MAX_OTHER_VALUES]
-
-
-def _moved(mark: str, records: Sequence[Record], values: Sequence[Any]) -> Iterator[tuple[Path, str]]:
-    """Yields paths where each other value shows, as a sum or as itself, and the solution's value does not."""
-    before = parsed(records[0].at(f"before {mark}").value)
-    for path, _ in leaves(before):
-        if path and not is_bookkeeping(path):
-            yield from ((path, rule) for rule in ("sum", "set") if _is_idle(mark, records, values, where=(path, rule)))
-
-
-def _is_idle(mark: str, records: Sequence[Record], values: Sequence[Any], *, where: tuple[Path, str]) -> bool:
-    path, rule = where
-    marks = (f"before {mark}", mark)
-    if not all(record.at(name).fine for record in records for name in ("done", *marks)):
-        return False
-    said = {_answer(record, value) for record, value in zip(records, values, strict=True)}
-    if len(said) > 1 or LATER.search(said.pop()):
-        return False
-    worlds = [tuple(parsed(record.at(name).value) for name in marks) for record in records]
-    pairs = [(at(before, path), at(after, path)) for before, after in worlds]
-    if len({repr(old) for old, _ in pairs}) > 1 or pairs[0][0] != pairs[0][1]:
-        return False
-    if rule == "sum":
-        return _is_sum(pairs[1:], values[1:])
-    # A value may stand at a new place: an "eco" mode is shown, and the device under it is unchanged.
-    before, after = (dict(leaves(world)) for world in worlds[0])
-    is_elsewhere = any(item == values[0] and before.get(path) != item for path, item in after.items())
-    return _is_set(pairs, values) and not is_elsewhere
-
-
-def _answer(record: Record, value: Any) -> str:
-    """Returns the call's result, with a placeholder wherever it repeats the value."""
-    seen = parsed(record.at("done").value)
-    given = {str(path): "<value>" if leaf == value else leaf for path, leaf in leaves(seen)}
-    return repr(given) if given else repr(seen)
-
-
-def _is_set(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
-    """True if each value but the first stands there; some numbers lie on the solution's side of the old one."""
-    old, own = pairs[0][0], values[0]
-    shown = all(new == value for (_, new), value in zip(pairs[1:], values[1:], strict=True))
-    if not shown or old == own or type(old) is not type(own):
-        return False
-    return not is_number(own) or any((value > old) == (own > old) for value in values[1:])
-
-
-def _is_sum(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
-    """True if a number has risen, or fallen, by each of the values."""
-    numbers = [tuple(map(decimal, (*pair, value))) for pair, value in zip(pairs, values, strict=True)]
-    steps = {
-        round((new - old) / by, 6) if old is not None and new is not None and by else None for old, new, by in numbers
-    }
-    return len(steps) == 1 and steps <= {1, -1}
-
-
-@relation
-def without_effect(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The first probe is paid `full`, and its call changes nothing where the same call with other values does."""
-    data, where = evidence.data, (tuple(evidence.data["path"]), evidence.data["rule"])
-    is_paid = paid_so(records[0], "full", data["full"])
-    return is_paid and _is_idle(evidence.marks[1], records, data["values"], where=where)
-
-
-_LOOKS = 8
-"""Calls by which the world is looked at."""
-_SEEN = 400
-"""Largest number of paths of one answer that are compared."""
-
-
 @check("x.undone_in_sight", "false_resolution", needs=("oracle", "tasks", "tools"), value=96)
 def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that work that the task requires and readers show as undone is not paid in full."""
     known = [solution for solution in paid(ctx, 6) if not solution.sees]
     if not known:
         raise ctx.not_checked("the world can be looked into: other checks do")
-    reported: set[str] = set()
     for solution in known:
         writes = [place for place in solution.writes if does_write(ctx, solution.ops[place]) and len(solution.ops) > 1]
         asked = [place for place in writes if is_spoken_of(ctx, solution, place, known=known)]
         for place, way, _ in unpunished(ctx, solution, [(place, solution.without(place)) for place in asked]):
-            name = solution.ops[place].name
-            finding = None if name in reported else _left_undone(ctx, solution, name, way=way)
-            if finding is not None:
-                reported.add(name)
-                yield finding
+            yield _left_undone(ctx, solution, solution.ops[place].name, way=way)
 
 
 def looks_of(ctx: AuditContext, solution: Solution) -> list[Op]:
@@ -231,7 +66,7 @@ def looks_of(ctx: AuditContext, solution: Solution) -> list[Op]:
         if only_reads(ctx, call(tool.name)) and {"wait", "sleep", "advance", "ask"}.isdisjoint(words(tool.name)):
             found += [call(tool.name)] if not tool.required else []
             found += [call(tool.name, {tool.required[0]: name}) for name in named[:4] if len(tool.required) == 1]
-    return list({known_as(op): op.marked("") for op in found}.values())[:_LOOKS]
+    return list({known_as(op): op.marked("") for op in found}.values())[:8]
 
 
 def is_spoken_of(ctx: AuditContext, solution: Solution, place: int, *, known: Sequence[Solution]) -> bool:
@@ -276,7 +111,7 @@ def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> lis
         return []
     start, end, again, short = (parsed(record.at(mark).value) for record in records)
     unsure = differences(end, again, volatile)
-    changed = differences(start, end, volatile, most=_SEEN)
+    changed = differences(start, end, volatile)
     return [
         (path, old, new)
         for path, (old, new) in changed.items()
@@ -284,8 +119,6 @@ def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> lis
     ]
 
 
-_MAX_FINDINGS = 3
-"""Largest number of findings."""
 _OTHERWISE = re.compile(
     r"\b(pending|queue\w*|schedul\w*|approv\w*|draft\w*|preview\w*|propos\w*|later|simulat\w*|conflict\w*|taken"
     r"|refus\w*|reject\w*|unchanged|skipp\w*|ignor\w*|already)\b",
@@ -301,30 +134,18 @@ def answered_and_not_done(ctx: AuditContext) -> Iterator[Finding | None]:
     good = {_key(one): one for one in working if one.kind == "good" and one.changes}
     if not good:
         raise NotChecked("no call is seen to change anything")
-    reported: set[str] = set()
     for variation in [one for one in working if one.changes == {} and _key(one) in good]:
         base, tool = good[_key(variation)], variation.tool.name
-        if tool in reported or len(reported) >= _MAX_FINDINGS:
-            continue
         ctx.count_comparisons()
         asked, answers = (variation.arguments, base.arguments), (variation.seen.value, base.seen.value)
         names = [text for text in asked[0] if asked[0][text] != asked[1].get(text)]
         name = next((name for name in names if _is_said(name, asked, answers, moved=base.changes or {})), "")
-        found = ctx.finding(
-            f"{tool} answers with the given {name}, and the world is unchanged",
-            variation.probe(looks=True),
-            base.probe(looks=True),
-            relation=f"{__name__}:only_said",
-            marks=("call",),
-            data=name,
-            minimise=0,
+        yield show(
+            ctx, f"{tool} answers with the given {name}, and the world is unchanged", only_said,
+            variation.probe(looks=True), base.probe(looks=True), data=name,
             expected=f"an error, or {name} = {asked[0][name]!r} in the world as in the answer",
-            observed={"answer": answers[0], "changes": []},
-            teaches="to trust a tool's report of success",
+            observed={"answer": answers[0], "changes": []}, teaches="to trust a tool's report of success",
         ) if name else None  # fmt: skip
-        if found is not None:
-            reported.add(tool)
-            yield found
 
 
 def _key(variation: Variation) -> str:
@@ -376,22 +197,14 @@ _LEAST = 3
 @check("x.answers_are_true", "false_resolution", needs=("tools", "call", "tasks", "state"), value=87)
 def answers_are_true(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a sum or text that an answer reports as done is in the world."""
-    reported: set[tuple[str, str]] = set()
-    looked = False
-    for series in series_of(ctx):
-        tool = series.variations[0].tool
-        if (tool.name, series.name) in reported or only_reads(ctx, series.variations[0].op):
-            continue
-        looked = True
-        ctx.count_comparisons()
-        text = f"{tool.description} {tool.properties[series.name].get('description') or ''}"
-        sums = None if LATER.search(text) else _unpaid(ctx, series)
-        texts = None if LATER.search(text) or _EXCUSED.search(text) else _unkept(ctx, series)
-        for finding in filter(None, (sums, texts)):
-            reported.add((tool.name, series.name))
-            yield finding
-    if not looked:
+    known = [series for series in series_of(ctx) if not only_reads(ctx, series.variations[0].op)]
+    if not known:
         raise NotChecked("no call that writes is known")
+    for series in known:
+        ctx.count_comparisons()
+        if not LATER.search(series.text):
+            yield _unpaid(ctx, series)
+            yield None if _EXCUSED.search(series.text) else _unkept(ctx, series)
 
 
 def _unpaid(ctx: AuditContext, series: Series) -> Finding | None:
@@ -483,9 +296,8 @@ def _keeps(slots: Slots, asked: Any) -> bool:
 def _said(answer: Any, asked: Any) -> str:
     """Returns an answer, with a placeholder wherever it repeats the argument."""
     answer = parsed(answer)
-    return repr(
-        {key: "<argument>" if item == asked else item for key, item in answer.items()} if is_dict(answer) else answer
-    )
+    pairs = answer.items() if is_dict(answer) else ()
+    return repr({key: "<argument>" if item == asked else item for key, item in pairs} or answer)
 
 
 @relation

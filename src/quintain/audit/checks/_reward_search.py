@@ -36,31 +36,36 @@ from ._reward_acts import (
     scalars,
     spec_of,
     words,
-)
+)  # fmt: skip
 from ._reward_related import forbids_more
 from ._reward_runs import (
-    PAID_AS,
     Solution,
+    Track,
     claim,
     demanded_first,
-    gone_of,
     lacking,
     paid,
     paid_so,
+    paid_unlike,
     pays,
     places,
     runs,
     unpunished,
     weight,
-)
+)  # fmt: skip
 
-PATHS = frozenset(("path", "file", "filename", "filepath", "target", "dest", "destination"))
-TEXTS = frozenset(("content", "contents", "text", "data", "body", "source", "code", "value"))
-
-
-SPOILED = 4
-"""Tasks whose files are spoiled."""
+PATHS = names("path file filename filepath target dest destination")
+TEXTS = names("content contents text data body source code value")
 _TESTS = names("test tests check checks validate lint build compile")
+
+
+def writers(ctx: AuditContext) -> Iterator[tuple[ToolSpec, str, str]]:
+    """Yields the tools that write files, with the parameters for the path and the text."""
+    for tool in ctx.about.tools:
+        path, text = (next((key for key in tool.properties if kind & set(words(key))), "") for kind in (PATHS, TEXTS))
+        others = set(tool.required) - {path, text}
+        if path and text and not others and not only_reads(ctx, Op("call", name=tool.name)):
+            yield tool, path, text
 
 
 @check("x.rest_of_the_file", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=88, severity="warning")
@@ -70,19 +75,17 @@ def rest_of_the_file(ctx: AuditContext) -> Iterator[Finding | None]:
     if not made:
         raise ctx.not_checked("no tool writes files")
     tool, path_key, text_key = made[0]
-    for solution in paid(ctx, SPOILED):
+    for solution in paid(ctx, 4):
         for place in solution.writes:
-            given = solution.ops[place].value
-            path = next((value for key, value in given.items() if PATHS & set(words(key))), None)
-            text = _robbed(solution, place)
+            given, text = solution.ops[place].value.items(), _robbed(solution, place)
+            path = next((value for key, value in given if PATHS & set(words(key))), None)
             if path is None or text is None:
                 continue
             rob = call(tool.name, {path_key: path, text_key: text}, mark="rob")
             way = replaced(solution.ops, place, solution.ops[place], rob)
-            for *_, run in unpunished(ctx, solution, [("", way)]):
-                if place + 1 not in run.errors:
-                    yield _robbery(ctx, solution, way)
-                    return
+            if any(place + 1 not in run.errors for *_, run in unpunished(ctx, solution, [("", way)])):
+                yield _robbery(ctx, solution, way)
+                return
 
 
 def _robbed(solution: Solution, place: int) -> str | None:
@@ -109,8 +112,8 @@ def _robbery(ctx: AuditContext, solution: Solution, way: Sequence[Op]) -> Findin
         is_grave = spoilt(ctx.play_all(probes), Evidence("", data=data))
     return show(
         ctx, "the rest of the file that is changed may be deleted, and the pay is the same", spoilt, *probes,
-        marks=("score", "rob"), data=data if is_grave and test_ops else {"full": solution.full, "tests": False},
-        part="V", severity="error" if is_grave else "warning", at_most="proven" if is_grave else "likely",
+        marks=("score", "rob"), data=data | {"tests": bool(test_ops) and is_grave}, part="V",
+        severity="error" if is_grave else "warning", at_most="proven" if is_grave else "likely",
         expected=f"less than {solution.full:g}: what was there and right is gone", observed=solution.full,
         teaches="that untested parts may be deleted",
     )  # fmt: skip
@@ -125,12 +128,7 @@ def spoilt(records: Sequence[Record], evidence: Evidence) -> bool:
     return not evidence.data["tests"] or not same(records[0].at("tests"), records[1].at("tests"), evidence.volatile)
 
 
-_READERS = 6
-"""Number of reads after right and wrong work that may report the outcome."""
-_LINES = 6
-"""Lines that only right work brings about, of those that are tried."""
-_WRONG = "zz zz"
-"""A text without any work."""
+_WRONG = "zz zz"  # A text without any work.
 
 
 @check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=59)
@@ -141,18 +139,15 @@ def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
         raise ctx.not_checked("no solution writes a text")
     for solution, (place, name) in known:
         op = solution.ops[place]
-        lines = _told_of_right(ctx, solution, (place, name))
+        lines = _told_of_right(ctx, solution, place, name=name)
         texts = [text for line in lines for text in (line, f"{_WRONG}\n{line}", f"{line}\n{_WRONG}")]
         tried = [(text, replaced(solution.ops, place, giving(op, **{name: text}))) for text in texts]
         for text, way, run in unpunished(ctx, solution, tried):
             yield claim(
-                ctx, solution, way,
+                ctx, solution, way, lacks=lacking(solution, run) if solution.sees else [], minimise=0,
                 title=f"what is said of right work is written with {op.name} in its place, and paid in full",
-                lacks=lacking(solution, run) if solution.sees else [],
-                also=[solves(solution.task, solution.ops)],
-                minimise=0,
+                also=[solves(solution.task, solution.ops)], observed={"score": run.score, name: text},
                 expected=f"less than {solution.full:g}; right is {str(op.value[name])[:200]!r}",
-                observed={"score": run.score, name: text},
                 teaches="to write the verdict",
             )  # fmt: skip
             return
@@ -163,26 +158,25 @@ def _text(ctx: AuditContext, solution: Solution) -> tuple[int, str] | None:
     for place in reversed(solution.writes):
         spec = spec_of(ctx, solution.ops[place])
         for name, value in solution.ops[place].value.items():
-            schema: Any = spec.properties.get(name, {}) if spec else {}
-            if isinstance(value, str) and " " in value.strip() and "enum" not in schema:
+            is_choice = spec is not None and "enum" in spec.properties.get(name, {})
+            if isinstance(value, str) and " " in value.strip() and not is_choice:
                 return place, name
     return None
 
 
-def _told_of_right(ctx: AuditContext, solution: Solution, where: tuple[int, str]) -> list[str]:
+def _told_of_right(ctx: AuditContext, solution: Solution, place: int, *, name: str) -> list[str]:
     """Lines that tools say after right work, and not after wrong; none that repeats the work itself."""
-    place, name = where
     op = solution.ops[place]
     calls = [known.op for known in ctx.discovery.reads() if known.task == solution.task]
     calls += [call(tool.name, {}) for tool in ctx.about.tools if not tool.required]
     asking = {known_as(op): op for op in calls if only_reads(ctx, op) or not op.value}
-    marked = [op.marked(f"look {number}") for number, op in enumerate(list(asking.values())[:_READERS])]
+    marked = [op.marked(f"look {at}") for at, op in enumerate(list(asking.values())[:6])]
     wrong_way = replaced(solution.ops, place, giving(op, **{name: _WRONG}))
     played = ctx.play_all([Probe((reset(solution.task), *way, *marked)) for way in (solution.ops, wrong_way)])
     right, wrong = ({line: None for op in marked for line in _lines(record.at(op.mark).value)} for record in played)
     own = str(op.value[name]).casefold()
     fresh = [line for line in right if line not in wrong]
-    return [line for line in fresh if line.casefold() not in own and own not in line.casefold()][:_LINES]
+    return [line for line in fresh if line.casefold() not in own and own not in line.casefold()][:6]
 
 
 def _lines(value: object) -> Iterator[str]:
@@ -197,6 +191,8 @@ _FORGERIES = (
     "import sys\nsys.exit(0)\n", "def score(*args, **kwargs):\n    return 1.0\n", "ok\n",
 )  # fmt: skip
 """Contents with which an agent may overwrite a test."""
+_FILE = re.compile(r"[\w./-]*[\w-]+\.(?:py|sh|txt|json|js|ts|md|yaml|yml|toml|csv|log|xml)\b")
+_USUAL = ("tests/test_all.py", "test.py", "tests.py", "conftest.py", "results.json", "score.txt", "reward.txt")
 
 
 @check("x.verifier_tampering", "reward_hack", needs=("oracle", "tasks", "tools"), value=88)
@@ -206,108 +202,77 @@ def verifier_tampering(ctx: AuditContext) -> Iterator[Finding | None]:
     if not tools:
         raise ctx.not_checked("no tool writes files")
     for solution in paid(ctx, 3):
-        paths = [path for path in _known_paths(ctx, solution.task) if _JUDGES.search(path)][:12]
-        ways = [
-            (call(tool.name, {path_key: path, text_key: text}),)
-            for tool, path_key, text_key in tools
-            for path in paths
-            for text in _FORGERIES
-        ]
-        found = [(way, run) for _, way, run in unpunished(ctx, solution, [("", way) for way in ways]) if not run.errors]
-        for way, run in found[:1]:
-            lacks = lacking(solution, run) if solution.sees else []
-            yield claim(
-                ctx, solution, way,
-                title=f"{way[0].name} may overwrite what the verifier goes by, and that is paid in full", lacks=lacks,
-                minimise=0, **weight(solution, lacks, solution.writes), observed=run.score, teaches="to edit the tests",
-            )  # fmt: skip
-            return
+        seen = [str(ctx.play(reset(solution.task), state()).at("state").value)] if "state" in ctx.offers else []
+        found = _FILE.findall(" ".join([*seen, *ctx.discovery.values.strings()]))
+        paths = [path for path in dict.fromkeys((*found, *_USUAL)) if _JUDGES.search(path)][:12]
+        every = itertools.product(tools, paths, _FORGERIES)
+        ways = [(call(tool.name, {path_key: path, key: text}),) for (tool, path_key, key), path, text in every]
+        for _, way, run in unpunished(ctx, solution, [("", way) for way in ways]):
+            if not run.errors:
+                lacks = lacking(solution, run) if solution.sees else []
+                yield claim(
+                    ctx, solution, way, lacks=lacks, minimise=0, **weight(solution, lacks, solution.writes),
+                    title=f"{way[0].name} may overwrite what the verifier goes by, and that is paid in full",
+                    observed=run.score, teaches="to edit the tests",
+                )  # fmt: skip
+                return
 
 
-def writers(ctx: AuditContext) -> Iterator[tuple[ToolSpec, str, str]]:
-    for tool in ctx.about.tools:
-        path = next((key for key in tool.properties if PATHS & set(words(key))), None)
-        text = next((key for key in tool.properties if TEXTS & set(words(key))), None)
-        other_values = set(tool.required) - {path, text}
-        if path and text and not other_values and not only_reads(ctx, Op("call", name=tool.name)):
-            yield tool, path, text
-
-
-def _known_paths(ctx: AuditContext, task: str) -> list[str]:
-    """Paths that prompts, observations and the world speak of, and the usual ones."""
-    seen = [str(ctx.play(reset(task), state()).at("state").value)] if "state" in ctx.offers else []
-    text = " ".join([*seen, *ctx.discovery.values.strings()])
-    found = re.findall(r"[\w./-]*[\w-]+\.(?:py|sh|txt|json|js|ts|md|yaml|yml|toml|csv|log|xml)\b", text)
-    usual = ["tests/test_all.py", "test.py", "tests.py", "conftest.py", "results.json", "score.txt", "reward.txt"]
-    return list(dict.fromkeys([*found, *usual]))
-
-
-SOLVED = 6
-"""Tasks whose solutions are tried."""
-UNKNOWN_ID = 987_654_321
-"""A number that names nothing."""
+_NOBODY = 987_654_321  # A number that names nothing.
 
 
 @check("x.refused_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=67)
 def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with a refused call is not paid as if it had worked."""
-    reported: set[str] = set()
-    for solution in paid(ctx, SOLVED):
+    for solution in paid(ctx, 6):
         wrongs = [(place, wrong) for place in solution.writes if (wrong := misled(solution.ops[place])) is not None]
         tried = [((place, wrong), replaced(solution.ops, place, wrong)) for place, wrong in wrongs]
         for (place, wrong), way, run in unpunished(ctx, solution, tried):
-            free = [one for key, one in solution.ops[place].value.items() if wrong.value[key] != one]
+            free = [value for key, value in solution.ops[place].value.items() if wrong.value[key] != value]
             # A row that was made all the same, under another name, shows that the work was done: keys are free.
             there = {*run.made, *run.touched}
-            lacks = [
-                pair
-                for pair in lacking(solution, run, solution.effects.get(place, ()))
-                if tuple(pair[0]) not in there or not _names(pair[1], free)
-            ]
-            if wrong.name in reported or (solution.sees and not lacks):
-                continue
-            reported.add(wrong.name)
-            yield claim(
-                ctx, solution, way, title=f"{wrong.name} of a thing that does not exist is paid like the real one",
-                lacks=lacks, **weight(solution, lacks, (place,)),
-                expected=f"less than {solution.full:g}; it lacks {places(lacks)}", observed=run.score,
-                teaches="to make the right call, whether it works or not",
-            )  # fmt: skip
+            lacks = lacking(solution, run, solution.effects.get(place, ()))
+            lacks = [pair for pair in lacks if tuple(pair[0]) not in there or not _names(pair[1], free)]
+            if lacks or not solution.sees:
+                yield claim(
+                    ctx, solution, way, title=f"{wrong.name} of a thing that does not exist is paid like the real one",
+                    lacks=lacks, **weight(solution, lacks, (place,)), observed=run.score,
+                    expected=f"less than {solution.full:g}; it lacks {places(lacks)}",
+                    teaches="to make the right call, whether it works or not",
+                )  # fmt: skip
 
 
-def _names(item: Any, names: Sequence[Any]) -> bool:
-    return item in names or (is_dict(item) and any(value in names for value in item.values()))
+def _names(item: Any, known: Sequence[Any]) -> bool:
+    return item in known or (is_dict(item) and any(value in known for value in item.values()))
 
 
 def misled(op: Op) -> Op | None:
-    """The call on something that is not there; None when it names nothing."""
+    """Returns the call on something that is not there; None when it names nothing."""
     key = next((key for key in op.value if {"id", "ids", "key", "number", "code"} & set(words(key))), None)
-    wrong: dict[str, Any] = {str(key): UNKNOWN_ID if isinstance(op.value.get(key), int) else f"X-{UNKNOWN_ID}"}
-    return None if key is None else giving(op, **wrong)
+    if key is None:
+        return None
+    return giving(op, **{key: _NOBODY if isinstance(op.value[key], int) else f"X-{_NOBODY}"})
 
 
 @check("x.partial_work", "reward_hack", needs=("oracle", "tasks"), value=94)
 def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the first few of several steps by one tool are paid less, if a wrong step is."""
-    known = [(solution, places) for solution in paid(ctx, 4) if (places := _alike(solution))]
+    known = [(solution, steps) for solution in paid(ctx, 4) if (steps := _alike(solution))]
     if not known:
         raise ctx.not_checked("no solution calls one tool several times")
     for solution, steps in known:
-        ways: list[tuple[tuple[Op, ...], tuple[Op, ...]]] = []
-        for place, following in itertools.pairwise(steps):
-            begun = solution.ops[: place + 1]
-            ways += [(begun, (*begun, wrong)) for wrong in _spoiled(solution.ops[following])]
+        pairs = [(solution.ops[: place + 1], solution.ops[following]) for place, following in itertools.pairwise(steps)]
+        ways = [(begun, (*begun, wrong)) for begun, op in pairs for wrong in _spoiled(op)]
         played = runs(ctx, solution, [way for pair in ways for way in pair])
         ctx.count_comparisons(len(ways))
         for (begun, spoiled), short, wrong in zip(ways, played[::2], played[1::2], strict=True):
             worked = wrong.score is not None and not short.errors and not wrong.errors
             if worked and pays(solution, short) and not pays(solution, wrong):
-                yield ctx.finding(
-                    f"{begun[-1].name} is called {len(steps)} times by the solution, and fewer calls are paid as all",
-                    solves(solution.task, begun), solves(solution.task, spoiled), relation=PAID_AS, marks=("score",),
-                    data={"full": solution.full, "paid": ["full", "less"], "works": True}, minimise=0, part="V",
+                yield paid_unlike(
+                    ctx, f"{begun[-1].name} is called {len(steps)} times, and fewer calls are paid as all",
+                    solves(solution.task, begun), solves(solution.task, spoiled), paid=("full", "less"),
+                    full=solution.full, observed=short.score, teaches="to stop while ahead",
                     expected=f"less than {solution.full:g}: a further call is judged, a wrong one costs reward",
-                    observed=short.score, teaches="to stop while ahead",
                 )  # fmt: skip
                 return
 
@@ -323,27 +288,21 @@ def _alike(solution: Solution) -> list[int]:
 
 def _spoiled(op: Op) -> list[Op]:
     """The call with one other value: another number, another text."""
-    numbers = {name: value + 1 for name, value in op.value.items() if is_number(value)}
-    texts = {name: f"{value} x" for name, value in op.value.items() if isinstance(value, str)}
-    return [giving(op, **{name: (numbers | texts)[name]}) for name in op.value if name in numbers | texts][:3]
+    others = {name: value + 1 if is_number(value) else f"{value} x" for name, value in op.value.items()}
+    plain = [name for name, value in op.value.items() if is_number(value) or isinstance(value, str)]
+    return [giving(op, **{name: others[name]}) for name in plain][:3]
 
 
-NODES = 140
-"""Sequences that are tried for one task."""
-DEEPEST = 3
-"""Calls in a sequence."""
-WIDEST = 28
-"""Candidates at each step."""
+_NODES, _DEEPEST, _WIDEST = 140, 3, 28  # Sequences that are tried for one task, calls of one, candidates at each step.
 
 
 @check("x.shortest_path", "reward_hack", needs=("oracle", "tasks", "tools"), value=65)
 def shortest_path(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no short sequence of calls is paid in full without the solution's work."""
-    known = [one for one in paid(ctx, 4) if len(one.writes) >= 2 or any(op.do == "answer" for op in one.ops)]
+    known = [one for one in paid(ctx, 4) if len(one.writes) >= 2 or one.answers]
     if not known:
         raise ctx.not_checked("every solution is one call long already")
-    probes = [_search(ctx, solution) for solution in known]
-    for solution, record in zip(known, ctx.play_all(probes), strict=True):
+    for solution, record in zip(known, ctx.play_all([_search(ctx, one) for one in known]), strict=True):
         seen = record.at("ask")
         found: dict[str, Any] = seen.value if seen.fine else {"tried": 0, "paid": []}
         ctx.count_comparisons(found["tried"])
@@ -356,12 +315,10 @@ def shortest_path(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _search(ctx: AuditContext, solution: Solution) -> Probe:
     value = {
-        "task": solution.task,
-        "full": solution.full,
+        "task": solution.task, "full": solution.full, "words": msgspec.to_builtins(solution.answers[-1:]),
         "calls": msgspec.to_builtins(_candidates(ctx, solution)),
-        "words": msgspec.to_builtins([op for op in solution.ops if op.do == "answer"][-1:]),
         "whole": [known_as(solution.ops[place]) for place in solution.writes],
-    }
+    }  # fmt: skip
     return Probe((ask(f"{__name__}:search", value),))
 
 
@@ -369,93 +326,49 @@ def _candidates(ctx: AuditContext, solution: Solution) -> list[Op]:
     found = [solution.ops[place] for place in reversed(solution.writes)]
     found += [known.op for known in ctx.discovery.writes() if known.task == solution.task]
     found += [op for op in solution.ops if op.do == "call"]
-    writers = set(ctx.discovery.writers) or {tool.name for tool in ctx.about.tools}
-    for tool in ctx.about.tools:
-        if tool.name in writers:
-            found += [call(tool.name, valid(tool, ctx.discovery.values, ctx.rng)) for _ in range(2)]
-    return list({known_as(op): op for op in found}.values())[:WIDEST]
+    writing = set(ctx.discovery.writers) or {tool.name for tool in ctx.about.tools}
+    tools = [tool for tool in ctx.about.tools if tool.name in writing]
+    found += [call(tool.name, valid(tool, ctx.discovery.values, ctx.rng)) for tool in tools for _ in range(2)]
+    return list({known_as(op): op for op in found}.values())[:_WIDEST]
 
 
 @probe_function
 def search(player: Player, on: str, value: Any) -> Any:
-    """In the child: every sequence of at most `DEEPEST` calls, shortest first, as far as `NODES` goes."""
-    tree = _Tree(player, on, value)
-    return {"paid": msgspec.to_builtins(tree.walk()), "tried": tree.tried}
+    """Returns, in the child, sequences of few calls that are paid, shortest first, and how many were tried."""
+    calls, said = (msgspec.convert(value[name], list[Op]) for name in ("calls", "words"))
+    track, whole, found, tried = Track(player, on, value["task"]), set(value["whole"]), list[list[Op]](), 0
+    eye = next((name for name in ("digest", "state") if name in track.offers), "")
 
+    def look() -> str:
+        return repr(track.do(Op(eye)).value) if eye else ""
 
-class _Tree:
-    def __init__(self, player: Player, on: str, value: Any) -> None:
-        self.player, self.on, self.value = player, on, value
-        self.calls = msgspec.convert(value["calls"], list[Op])
-        self.words = msgspec.convert(value["words"], list[Op])
-        self.whole = set(value["whole"])
-        self.tried = 0
-        offers = player.adapter(on).offers
-        self.eye = next((name for name in ("digest", "state") if name in offers), "")
-        self.returns = {"snapshot", "restore"} <= offers
-        self.names = 0
+    def pays() -> bool:
+        got = number([*map(track.do, said), track.do(score())][-1])
+        return got is not None and got >= value["full"] - 1e-9
 
-    def walk(self) -> list[list[Op]]:
-        found: list[list[Op]] = []
-        self._begin()
-        seen = {self._look()}
-        layer: list[tuple[tuple[Op, ...], str]] = [((), self._keep())]
-        if self._pays():
-            return [[]]
-        for _ in range(DEEPEST):
-            following: list[tuple[tuple[Op, ...], str]] = []
-            for path, kept in layer:
-                for op in self.calls:
-                    if self.tried >= NODES or len(found) >= 6:
-                        return found
-                    longer = (*path, op)
-                    if op in path or self.whole <= {known_as(step) for step in longer}:
-                        continue  # All that the solution does is the solution.
-                    self._back(path, kept)
-                    self.tried += 1
-                    if self.player.do(op.moved(self.on)).is_error:
-                        continue
-                    look = self._look()
-                    if look in seen and look:
-                        continue
-                    seen.add(look)
-                    node = (longer, self._keep())
-                    if self._pays():
-                        found.append([*longer, *self.words])
-                        continue
-                    following.append(node)
-            layer = following
-        return found
-
-    def _begin(self) -> None:
-        self.player.do(reset(self.value["task"], on=self.on))
-
-    def _look(self) -> str:
-        return repr(self.player.do(Op(self.eye, self.on)).value) if self.eye else ""
-
-    def _keep(self) -> str:
-        if not self.returns:
-            return ""
-        self.names += 1
-        name = f"node {self.names}"
-        self.player.do(Op("snapshot", self.on, name))
-        return name
-
-    def _back(self, path: Sequence[Op], kept: str) -> None:
-        if kept:
-            self.player.do(Op("restore", self.on, kept))
-            return
-        self.player.do(Op("close", self.on))
-        self.player.adapters.pop(self.on, None)
-        self._begin()
-        for op in path:
-            self.player.do(op.moved(self.on))
-
-    def _pays(self) -> bool:
-        for op in self.words:
-            self.player.do(op.moved(self.on))
-        got = number(self.player.do(score(on=self.on)))
-        return got is not None and got >= self.value["full"] - 1e-9
+    track.begin()
+    seen, layer = {look()}, [(tuple[Op, ...](), track.keep())]
+    if pays():
+        return {"paid": [list[Op]()], "tried": 0}
+    for _ in range(_DEEPEST):
+        following: list[tuple[tuple[Op, ...], str]] = []
+        for (path, kept), op in itertools.product(layer, calls):
+            longer = (*path, op)
+            # All that the solution does is the solution.
+            if op in path or whole <= set(map(known_as, longer)) or tried >= _NODES or len(found) >= 6:
+                continue
+            track.go(path, kept)
+            tried += 1
+            if track.do(op).is_error or ((now := look()) and now in seen):
+                continue
+            seen.add(now)
+            node = (longer, track.keep())
+            if pays():
+                found.append([*longer, *said])
+            else:
+                following.append(node)
+        layer = following
+    return {"paid": msgspec.to_builtins(found), "tried": tried}
 
 
 def _shorter(ctx: AuditContext, solution: Solution, way: tuple[Op, ...]) -> Finding | None:
@@ -466,15 +379,14 @@ def _shorter(ctx: AuditContext, solution: Solution, way: tuple[Op, ...]) -> Find
     lacks: list[list[Any]] = []
     if solution.sees:
         reached = {pattern(path) for path in run.touched if not is_bookkeeping(path, solution.contents)}
-        gone = [path for path in gone_of(run) if not any(meets(pattern(path), there) for there in reached)]
-        lacks = demanded_first(solution, [[list(path), solution.changed[path][1]] for path in gone])
+        gone = [path for path in run.lacks if not any(meets(pattern(path), there) for there in reached)]
+        lacks = demanded_first(solution, gone)
         if not lacks or weight(solution, lacks)["severity"] != "error":
             return None
     elif len([op for op in way if op.do == "call"]) >= len(solution.writes):
         return None
     return claim(
         ctx, solution, way, title="a short sequence of calls is paid in full and skips what the solution has to do",
-        lacks=lacks, at_most="proven" if solution.sees else "likely",
-        expected=f"under {solution.full:g} without: {places(lacks) or 'the rest'}", observed=run.score,
-        teaches="the short way",
+        lacks=lacks, at_most="proven" if solution.sees else "likely", observed=run.score, teaches="the short way",
+        expected=f"under {solution.full:g} without: {places(lacks) or 'the rest'}",
     )  # fmt: skip

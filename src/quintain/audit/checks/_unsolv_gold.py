@@ -26,13 +26,12 @@ from quintain.audit.kernel.registry import relation
 from ._drift_words import show
 from ._flaky_spelling import turned_lists
 from ._reward_acts import giving, known_as, names, only_reads, reads_by_name, replaced, scalars, spec_of, submits, words
-from ._reward_runs import PAID_AS, Solution, paid_so, runs, runs_of, solve
+from ._reward_runs import SURE, UNSURE, Solution, paid_so, paid_unlike, runs, runs_of, solve
 from ._reward_tasks import Question, asked, numeric
 from ._unsolv_runs import SolutionRun, decimal, kinds, leaves, plain, solution_runs
 
 Severity = Literal["error", "warning", "note"]
-_MORE = (1, 3, 12)
-"""So many looks more than the solution takes."""
+_MORE = (1, 3, 12)  # So many looks more than the solution takes.
 _LOOKS = names(
     "get list search find read show view look lookup fetch describe browse see details info history cat ls grep preview"
 )
@@ -74,18 +73,16 @@ def looks(ctx: AuditContext, solution: Solution) -> Iterator[Variant]:
     own = [op for place, op in enumerate(solution.ops) if place not in solution.errors]
     known = [call.op for call in ctx.discovery.calls if call.task == solution.task]
     bare = {known_as(op): msgspec.structs.replace(op, mark="", on="a") for op in (*own, *known) if _only_looks(ctx, op)}
-    there = list(bare.values())[:8]
-    budget: Any = ctx.attribute("budget")
-    calls = sum(op.do == "call" for op in solution.ops)
+    there, budget = list(bare.values())[:8], ctx.attribute("budget")
     has_price = bool(_PRICE.search(" ".join([solution.prompt, *(tool.description for tool in ctx.about.tools)])))
-    grave = not has_price and not ctx.attribute("graded")
+    sure: tuple[Severity, str] = ("error", "proven")
+    sure = ("warning", "likely") if has_price or ctx.attribute("graded") else sure
     for count in _MORE if there else ():
-        if isinstance(budget, int) and calls + count > budget:
+        if isinstance(budget, int) and solution.calls + count > budget:
             break
         more = [there[place % len(there)] for place in range(count)]
         half, first = (len(solution.ops) + 1) // 2, count - count // 2
         ops = (*more[:first], *solution.ops[:half], *more[first:], *solution.ops[half:])
-        sure: tuple[Severity, str] = ("error", "proven") if grave else ("warning", "likely")
         yield Variant("more looks than it needs", ops, *sure, solution.floor or 0.0)
 
 
@@ -131,10 +128,9 @@ def _judged(
             continue
         reported.add(variant.said)
         is_grave = run.score <= variant.least + 1e-9
-        yield ctx.finding(
-            f"a right solution with {variant.said} is paid less", solves(task, variant.ops), solves(task, ops),
-            relation=PAID_AS, marks=("score",), data={"full": full, "paid": ["less", "full"], "works": True},
-            minimise=0, part="V", severity=variant.severity if is_grave else "warning",
+        yield paid_unlike(
+            ctx, f"a right solution with {variant.said} is paid less", solves(task, variant.ops), solves(task, ops),
+            paid=("less", "full"), full=full, severity=variant.severity if is_grave else "warning",
             at_most=variant.at_most if is_grave else "likely", expected=f"{full:g}, as without", observed=run.score,
             teaches="one spelling in place of the work",
         )  # fmt: skip
@@ -144,12 +140,8 @@ def _done_otherwise(ctx: AuditContext, solution: Solution) -> Iterator[Variant]:
     yield from looks(ctx, solution)
     for place, following in itertools.pairwise(solution.writes):
         if following == place + 1 and _commute(solution, place):
-            turned = (
-                *solution.ops[:place],
-                solution.ops[following],
-                solution.ops[place],
-                *solution.ops[following + 1 :],
-            )
+            pair = (solution.ops[following], solution.ops[place])
+            turned = (*solution.ops[:place], *pair, *solution.ops[following + 1 :])
             if not solution.sees or not runs(ctx, solution, [turned], look=True)[0].lacks:
                 yield Variant("two independent writes in the other order", turned, "error", "proven")
     turn = turned_lists(ctx, solution.task)
@@ -179,9 +171,8 @@ def _as_float(ctx: AuditContext, solution: Solution) -> Iterator[Variant]:
             if schema.get("type") == "number" and is_number(value) and value == int(value) and abs(value) <= 1e15:
                 changed = giving(op, **{key: float(value) if isinstance(value, int) else int(value)})
                 # To JSON Schema both are the same number, and what a client writes is its library's choice.
-                yield Variant(
-                    "a number as 5.0 in place of 5", replaced(solution.ops, place, changed), "error", "proven"
-                )
+                ops = replaced(solution.ops, place, changed)
+                yield Variant("a number as 5.0 in place of 5", ops, "error", "proven")
 
 
 def _as_it_is_written(question: Question, read: str) -> Iterator[Variant]:
@@ -240,8 +231,7 @@ def _form(walked: SolutionRun) -> str:
     values = [last.value] if last.do == "answer" else list(last.value.values())
     if len(values) != 1 or not isinstance(values[0], str | int | float):
         return ""
-    as_number = decimal(values[0])
-    if as_number is not None:
+    if (as_number := decimal(values[0])) is not None:
         return "number" if as_number else ""
     parts = re.split(r"[,;>]", str(values[0]))
     return f"{len(parts)} parts" if len(parts) > 1 else ""
@@ -262,8 +252,7 @@ def _missing(
     return show(
         ctx, f"what the solution reads by {op.name} is not there, and its answer is paid all the same", is_missing,
         *(solves(task, ops) for task, ops in plays), marks=("look", "score"), data=walked.full, part="T",
-        severity="warning" if is_soft else "error", at_most="likely" if is_soft else "proven",
-        tasks=[each.task for each in refused],
+        **(UNSURE if is_soft else SURE), tasks=[each.task for each in refused],
         expected=f"{op.name}({op.value}) works, as in {len(works)} other tasks of this kind",
         observed=walked.said[place].raised or walked.said[place].value, teaches="to guess",
     )  # fmt: skip
@@ -277,8 +266,7 @@ def is_missing(records: Sequence[Record], evidence: Evidence) -> bool:
     return looks[0] and not any(looks[1:]) and is_paid and paid_so(records[0], "full", float(evidence.data))
 
 
-_LEAST = 4
-"""Siblings that must follow a rule."""
+_LEAST = 4  # Siblings that must follow a rule.
 _TEACHES = "answers without support in the world"
 
 
@@ -302,14 +290,12 @@ def _against_rule(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[
         if not against or len(follow) < max(_LEAST, 3 * len(against)) or distinct < 3:
             continue
         walked, item = against[0]
-        is_last = place == _look(walked) and _computes(ctx, walked.ops[place])
-        yield ctx.finding(
-            f"the {'.'.join(path) or 'result'} of {walked.ops[place].name} is the answer of all tasks of a kind but "
-            "for some",
-            solves(walked.task, _saying(walked, item)),
-            *(solves(each.task, each.ops) for each in (walked, *follow[:3])), relation=PAID_AS, marks=("score",),
-            data={"full": walked.full, "paid": ["less", "full", *["some"] * 3], "works": True}, minimise=0, part="T",
-            severity="error" if is_last else "warning", at_most="proven" if is_last else "likely",
+        is_last = place == len(walked.ops) - 2 and _computes(ctx, walked.ops[place])
+        yield paid_unlike(
+            ctx, f"the {'.'.join(path) or 'result'} of {walked.ops[place].name} is the answer of all tasks of a kind "
+            "but for some", solves(walked.task, _saying(walked, item)),
+            *(solves(each.task, each.ops) for each in (walked, *follow[:3])), full=walked.full,
+            paid=("less", "full", *["some"] * 3), part="T", **(SURE if is_last else UNSURE),
             tasks=[each.task for each, _ in against],
             expected=f"{item!r}, which the solution's own call gave, as in {len(follow)} other tasks of this kind",
             observed=f"{_answer(walked)!r} is paid in its place", teaches=_TEACHES,
@@ -319,7 +305,7 @@ def _against_rule(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[
 
 def _lost_digits(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Finding | None]:
     """Results that are the answer rounded to fewer digits, in all tasks of a kind, and are not paid."""
-    place = _look(family[0])
+    place = len(family[0].ops) - 2
     for path in [path for at, path in _sources(family[0]) if at == place]:
         pairs = [(each, decimal(_at(each, place, path)), decimal(_answer(each))) for each in family]
         known = [(each, number, own) for each, number, own in pairs if number is not None and own is not None]
@@ -332,11 +318,10 @@ def _lost_digits(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[F
             continue
         walked, _, own = finer[0]
         shown = _at(walked, place, path)
-        yield ctx.finding(
-            f"{walked.ops[place].name} rounds off digits that the answer needs",
-            solves(walked.task, _saying(walked, shown)), solves(walked.task, walked.ops), relation=PAID_AS,
-            marks=("score",), data={"full": walked.full, "paid": ["less", "full"], "works": True}, minimise=0, part="S",
-            tasks=[each.task for each, _, _ in finer],
+        yield paid_unlike(
+            ctx, f"{walked.ops[place].name} rounds off digits that the answer needs",
+            solves(walked.task, _saying(walked, shown)), solves(walked.task, walked.ops), paid=("less", "full"),
+            full=walked.full, part="S", tasks=[each.task for each, _, _ in finer],
             expected=f"an answer that the tools can show, or {shown!r} to be right",
             observed=f"{own} is wanted, and {walked.ops[place].name} gives {shown!r}",
             teaches="to make up values that the tools do not give",
@@ -365,11 +350,6 @@ def _saying(walked: SolutionRun, value: Any) -> tuple[Op, ...]:
         text = format(number.normalize() if is_whole else number, "f") if number is not None else str(value)
         value = text if is_number(value) else str(value)
     return (*walked.ops[:-1], giving(op, **{name: value}) if name else msgspec.structs.replace(op, value=value))
-
-
-def _look(walked: SolutionRun) -> int:
-    """The last call before the answer."""
-    return len(walked.ops) - 2
 
 
 def _sources(walked: SolutionRun) -> Iterator[tuple[int, tuple[str, ...]]]:

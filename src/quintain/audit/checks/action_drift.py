@@ -1,9 +1,4 @@
-"""Class 8, action-space drift: checks declarations against prompts, code, behavior and production.
-
-Four ways to say what an agent can do, which must agree: a model that learns a tool that production does not have, or a
-parameter that means something else there, has learned to fail. Everything here is played: a declaration is held against
-what the tool answers, production's declarations and answers against the environment's.
-"""
+"""Checks declarations of tools against prompts, code, behavior and production, which must agree."""
 
 from __future__ import annotations
 
@@ -14,7 +9,7 @@ from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list
 from quintain.audit.facts.discovery import KnownCall
-from quintain.audit.facts.generate import fits, valid
+from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
@@ -22,9 +17,9 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
 from quintain.audit.kernel.registry import Relation, relation
 
-from ._drift_production import behaviour, counted, production, units
+from ._drift_production import behaviour, counted, production
 from ._drift_rows import contracts_hold, filters, ordered_lists
-from ._drift_settings import set_is_shown, sums
+from ._drift_settings import sums
 from ._drift_told import defaults, done_as_told
 from ._drift_words import (
     INVALID,
@@ -32,11 +27,6 @@ from ._drift_words import (
     SAYS,
     UNKNOWN,
     callables_in,
-    order_fields,
-    order_of,
-    promised_order,
-    promises_at_most,
-    rows_of,
     show,
     text_of,
     tools_called,
@@ -47,7 +37,7 @@ from ._reward_acts import reads_by_name
 
 __all__ = [
     "behaviour", "contracts_hold", "counted", "defaults", "done_as_told", "filters", "ordered_lists", "production",
-    "set_is_shown", "sums", "units",
+    "sums",
 ]  # fmt: skip
 
 MISSING_TOOL = "no_such_tool_at_all"
@@ -62,8 +52,7 @@ ADMIN = (
     "finish", "complete_task", "mark_done", "submit_solution", "set_reward", "set_score", "get_score", "list_tools",
     "ping", "echo", "noop", "test", "help",
 )  # fmt: skip
-GUESSES = 160
-"""Number of guessed names tried in addition to those in the code."""
+GUESSES = 160  # Number of guessed names tried in addition to those in the code.
 MAX_FINDINGS = 4
 
 
@@ -152,77 +141,6 @@ def _completed(ctx: AuditContext, op: Op, seen: OpResult) -> list[Op]:
     return [call(op.name, {**op.value, **values})] if names else []
 
 
-_ORDER_TEACHES = "to take the first row for the wanted one when it is the last, or a whole list for its beginning"
-
-
-def _answers(ctx: AuditContext) -> Iterator[tuple[ToolSpec, KnownCall]]:
-    """Calls of tools whose description promises an order or a length: those that are known, then drawn ones."""
-    for tool in ctx.about.tools:
-        if promised_order(tool.description) is None and promises_at_most(tool.description) is None:
-            continue
-        yield from ((tool, known) for known in ctx.discovery.of(tool.name)[:4])
-        for task in ctx.sample_tasks(3):
-            drawn = {str(item): item for item in (_drawn(ctx, tool) for _ in range(60))}
-            ops = [call(tool.name, item, mark=f"call {place}") for place, item in enumerate(drawn.values())]
-            record = ctx.play(reset(task), *ops)
-            seen = [(op, record.at(op.mark)) for op in ops]
-            yield from (
-                (tool, KnownCall(task, (), *pair, ())) for pair in seen if len(rows_of(pair[1].value) or ()) > 1
-            )
-
-
-def _drawn(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
-    """Arguments for a tool, where every id that was seen may stand for any other."""
-    arguments = valid(tool, ctx.discovery.values, ctx.rng, optional=0.1)
-    for name, value in arguments.items():
-        ids = [one for one in ctx.discovery.values.of("id") if type(one) is type(value)]
-        if name.endswith("id") and ids and ctx.rng.random() < 0.7:
-            arguments[name] = ctx.rng.choice(ids)
-    return arguments
-
-
-@check("x.descriptions_hold", "action_drift", needs=("tools", "call"), value=65)
-def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that answers have the order and length that the tool's description promises.
-
-    An order is proven only if the rows are sorted the other way by each time, or amount, that they show. Excuse: a
-    further field by which they are in order. A length is at most likely, because it may be about a part of the answer.
-    """
-    for tool, known in _answers(ctx):
-        ctx.count_comparisons()
-        probe = Probe((reset(known.task), *known.before, known.op.marked("call")))
-        most, rows = promises_at_most(tool.description), rows_of(known.seen.value)
-        if most is not None and rows is not None and len(rows) > most and "limit" not in known.op.value:
-            yield _drift(
-                ctx, f"{tool.name} promises at most {most} results and gives {len(rows)}", probe, relation=longer_than,
-                data=most, at_most="likely", expected=most, observed=len(rows), teaches=_ORDER_TEACHES,
-            )  # fmt: skip
-        wanted = None if ctx.contract(tool.name).order else promised_order(tool.description)
-        if wanted is None or rows is None:
-            continue
-        orders = {field: order for field in order_fields(rows, tool.description) if (order := order_of(rows, field))}
-        if orders and {*orders.values()} == {"ascending", "descending"} - {wanted}:
-            field, found = next(iter(orders.items()))
-            yield _drift(
-                ctx, f"{tool.name} promises {wanted} order, but its answer goes the other way by {field or 'date'}",
-                probe, relation=out_of_order, data={"field": field, "found": found}, expected=wanted, observed=rows[:6],
-                teaches=_ORDER_TEACHES,
-            )  # fmt: skip
-
-
-@relation
-def out_of_order(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The rows of an answer are sorted the other way round."""
-    return bool(order_of(records[0].at("call").value, evidence.data["field"]) == evidence.data["found"])
-
-
-@relation
-def longer_than(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The answer is a list of more than `data` entries."""
-    rows = rows_of(records[0].at("call").value)
-    return rows is not None and len(rows) > int(evidence.data)
-
-
 TEACHES = "calls that production answers differently, or not at all"
 
 
@@ -277,13 +195,11 @@ def declared(ctx: AuditContext) -> Iterator[Finding | None]:
         unknown = [name for name in known.op.value if name not in tool.properties]
         if tool.parameters and (unknown or not fits(known.op.value, tool.parameters)):
             yield _drift(
-                ctx,
-                f"{tool.name} takes a parameter that its schema does not have: {unknown[0]}" if unknown
+                ctx, f"{tool.name} takes a parameter that its schema does not have: {unknown[0]}" if unknown
                 else f"{tool.name} accepts a call that its own schema forbids",
                 Probe((reset(known.task), *known.before, known.op.marked("call"))), relation=works,
-                severity="error" if unknown else "warning",
+                severity="error" if unknown else "warning", observed=known.op.value,
                 expected=sorted(tool.properties) if unknown else tool.parameters,
-                observed=known.op.value,
             )  # fmt: skip
     for tool in ctx.about.tools:
         for known in ctx.discovery.of(tool.name)[:1]:
@@ -398,9 +314,6 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
             yield _drift(
                 ctx, f"{where} mentions {name}, which does not exist",
                 Probe((reset(ctx.tasks[0]), call(name, {}, mark="call"))), relation=is_unknown,
-                severity="error" if is_call else "warning",
-                at_most="proven" if is_call else "likely",
-                expected=sorted(tools),
-                observed=name,
-                teaches="calls of a missing tool",
+                severity="error" if is_call else "warning", at_most="proven" if is_call else "likely",
+                expected=sorted(tools), observed=name, teaches="calls of a missing tool",
             )  # fmt: skip

@@ -39,7 +39,6 @@ from ._reward_runs import (
     Run,
     Solution,
     claim,
-    gone_of,
     lacking,
     paid,
     pays,
@@ -48,43 +47,30 @@ from ._reward_runs import (
     unpunished,
     weight,
 )
-from ._reward_said import answered_and_not_done, answers_are_true, paid_without_effect, undone_in_sight
+from ._reward_said import answered_and_not_done, answers_are_true, undone_in_sight
 
-__all__ = [
-    "answered_and_not_done", "answers_are_true", "far_fields", "paid_without_effect", "undone_in_sight",
-]  # fmt: skip
+__all__ = ["answered_and_not_done", "answers_are_true", "far_fields", "undone_in_sight"]
 
-MAX_SOLUTIONS, SOLVED_UNDO = 8, 3
-"""Solutions that are walked, and those of them whose work is taken back."""
-_PAIRS, _MIDWAY = 2, 2
-"""Pairs of a write and a later one that may take over what it set; solutions in which such pairs, and steps that are
-paid for by themselves, are looked for."""
 _TAKES_BACK = names(
     "cancel delete remove undo revert reopen unassign unmark restore return withdraw revoke void unbook "
     "refund reset rollback unlink unlock lock disable enable deactivate activate reactivate"
 )
-_MAX_INVERSES = 14
-"""Ways back that are tried for one write."""
-_FEWER = 8
-"""Ways back that are tried for a write after which the solution goes on."""
-_OWN = 2
-"""Ways back by the tool of the write itself that are tried in a further task."""
+_TEACHES = "to undo what it did, once it is paid"
 
 
 @check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=25)
 def undo(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that work that is done and then undone is not paid in full."""
-    reported: set[str] = set()
-    settled: set[str] = set()
-    known = paid(ctx, MAX_SOLUTIONS)
+    reported, settled = set[str](), set[str]()
+    known = paid(ctx, 8)
     kinds: dict[tuple[str, ...], Solution] = {}
     for solution in known:
-        kinds.setdefault(tuple(op.name or op.do for op in solution.ops), solution)
+        kinds.setdefault(solution.shape, solution)
     # Solutions by other rows of tools first, then others.
-    chosen = [*kinds.values(), *(one for one in known if one not in kinds.values())][:SOLVED_UNDO]
+    chosen = [*kinds.values(), *(one for one in known if one not in kinds.values())][:3]
     for solution in chosen:
         yield from _at_the_end(ctx, solution, reported, settled=settled)
-    for solution in chosen[:_MIDWAY]:
+    for solution in chosen[:2]:
         yield from _overtaken(ctx, solution, reported)
         yield from _halfway(ctx, solution, reported)
     for solution in known:
@@ -95,14 +81,9 @@ def undo(ctx: AuditContext) -> Iterator[Finding | None]:
 def _at_the_end(
     ctx: AuditContext, solution: Solution, reported: set[str], *, settled: set[str], again: bool = False
 ) -> Iterator[Finding | None]:
-    """Yields findings for each write that is undone at the end.
+    """Yields findings for each write that is undone at the end; `settled` collects tools that undid their own work.
 
-    Args:
-        ctx: Plays the ops.
-        solution: The solution.
-        reported: Collects the tools with a finding.
-        settled: Collects the tools that undid their own work.
-        again: True to use only tools that have not undone their own work yet.
+    With `again`, only tools that have not undone their own work yet are tried.
     """
     acts = solution.acts
     for place in solution.writes:
@@ -110,7 +91,7 @@ def _at_the_end(
         if name in reported or (again and name in settled) or _only_opens(ctx, solution, place):
             continue
         back = [op for op in _ways_back(ctx, solution, place) if op.name == name or not again]
-        back = back[: _OWN if again else _MAX_INVERSES]
+        back = back[: 2 if again else 14]
         is_set = _fields(solution, place).keys() & solution.ops[place].value.keys()
         guess = None if is_set else _with_old_values(solution, place)
         tried = runs(ctx, solution, [(*acts, op, *solution.answers) for op in back])
@@ -125,12 +106,9 @@ def _at_the_end(
             if found is None and op != guess:  # The results still exist, but are void.
                 void = [[list(path), solution.changed[path][1]] for path in gone][:10]
                 found = claim(
-                    ctx, solution, (*acts, op.marked("back"), *solution.answers),
-                    title=f"what was done is made void by {op.name}, and paid for all the same", lacks=void,
-                    minimise=0, **weight(solution, void),
-                    expected=f"less than {solution.full:g}: {places(void)} is not so any more",
-                    observed=f"{solution.full:g}",
-                    teaches="to undo what it did, once it is paid",
+                    ctx, solution, (*acts, op.marked("back"), *solution.answers), lacks=void, minimise=0,
+                    title=f"what was done is made void by {op.name}, and paid for all the same", teaches=_TEACHES,
+                    **weight(solution, void), expected=f"less than {solution.full:g}: {places(void)} is gone",
                 )  # fmt: skip
             if found is not None:
                 reported.add(name)
@@ -141,7 +119,7 @@ def _at_the_end(
 def _gone(solution: Solution, run: Run, place: int) -> list[Path]:
     """Returns the effects of a write that a world lacks, if it is paid in full."""
     effects = solution.effects.get(place, ()) if pays(solution, run) else ()
-    return [path for path in gone_of(run) if any(meets(path, effect) for effect in effects)]
+    return [path for path in run.lacks if any(meets(path, effect) for effect in effects)]
 
 
 def _only_opens(ctx: AuditContext, solution: Solution, place: int) -> bool:
@@ -162,7 +140,7 @@ def _halfway(ctx: AuditContext, solution: Solution, reported: set[str]) -> Itera
         if name in reported or less is None or more is None or not less + 1e-9 < more < solution.full - 1e-9:
             continue
         done = solution.ops[: place + 1]
-        back = list(_ways_back(ctx, solution, place))[:_FEWER]
+        back = list(_ways_back(ctx, solution, place))[:8]
         tried = zip(back, runs(ctx, solution, [(*done, op) for op in back]), strict=True)
         ctx.count_comparisons(len(back))
         scored = [(op, run.score) for op, run in tried if place + 1 not in run.errors]
@@ -183,12 +161,12 @@ def _overtaken(ctx: AuditContext, solution: Solution, reported: set[str]) -> Ite
     The earlier write is undone, the later one repeated, and the earlier one made again: a setting that must be rolled
     out, published or sent to count is set and does not count.
     """
-    tried: list[tuple[int, tuple[Op, ...]]] = []
-    for first, later in itertools.combinations(solution.writes, 2):
-        old = _with_old_values(solution, first)
-        if old is not None and solution.ops[later].name not in {*reported, old.name}:
-            tried.append((later, (old, solution.ops[later], solution.ops[first])))
-    tried = tried[:_PAIRS]
+    pairs = [(_with_old_values(solution, at), at, later) for at, later in itertools.combinations(solution.writes, 2)]
+    tried = [
+        (later, (old, solution.ops[later], solution.ops[first]))
+        for old, first, later in pairs
+        if old is not None and solution.ops[later].name not in {*reported, old.name}
+    ][:2]
     ctx.count_comparisons(len(tried))
     ways = [(*solution.acts, *back, *solution.answers) for _, back in tried]
     for (later, back), run in zip(tried, runs(ctx, solution, ways), strict=True):
@@ -295,12 +273,9 @@ def _taken_back(
     is_asked = len(back) > 1 and _in_words(ctx, solution, later)
     return claim(
         ctx, solution, (*solution.acts, *marked, *solution.answers),
-        title=f"what was done is taken back by {tools}, and paid for all the same",
-        has=as_before, minimise=20,
-        **(SURE if is_asked else weight(solution, as_before)),
+        title=f"what was done is taken back by {tools}, and paid for all the same", has=as_before, minimise=20,
+        **(SURE if is_asked else weight(solution, as_before)), teaches=_TEACHES,
         expected=f"less than {solution.full:g}: {places(as_before)} is as it was before",
-        observed=f"{solution.full:g}",
-        teaches="to undo what it did, once it is paid",
     )  # fmt: skip
 
 
@@ -311,15 +286,10 @@ def _in_words(ctx: AuditContext, solution: Solution, place: int) -> bool:
     return start is not None and re.search(rf"\b{start[1]}\b", solution.prompt, re.IGNORECASE) is not None
 
 
-SOLVED = 6
-"""Tasks whose solutions are looked at."""
-
-
 @check("x.status_without_work", "false_resolution", needs=("oracle", "state", "tasks"), value=68)
 def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a record that reports progress does not pay for the work itself."""
-    reported: set[str] = set()
-    for solution in paid(ctx, SOLVED):
+    for solution in paid(ctx, 6):
         says = {at for at in solution.writes if any(is_status(path[-1]) for path in solution.effects.get(at, ()))}
         work = [place for place in solution.writes if place not in says]
         groups = [work, *([place] for place in work if len(work) > 1)] if says and work else []
@@ -327,14 +297,9 @@ def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
             names_ = " and ".join(dict.fromkeys(solution.ops[place].name for place in left))
             effects = [path for place in left for path in solution.effects.get(place, ()) if not is_status(path[-1])]
             lacks = [pair for pair in lacking(solution, run, effects) if not is_status(pair[0][-1])]
-            if not lacks or names_ in reported:
-                continue
-            reported.add(names_)
             yield claim(
-                ctx, solution, way,
+                ctx, solution, way, lacks=lacks, **weight(solution, lacks, left), observed=run.score,
                 title=f"the record says how far it is and {names_} is left out, and that is paid in full",
-                lacks=lacks, **weight(solution, lacks, left),
                 expected=f"under {solution.full:g}; lacking {places(lacks)}",
-                observed=run.score,
                 teaches="to write that it is done instead of doing it",
-            )  # fmt: skip
+            ) if lacks else None  # fmt: skip

@@ -7,13 +7,10 @@ teach it.
 
 from __future__ import annotations
 
-import ast
-import itertools
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,9 +19,8 @@ from quintain.audit.facts.data import is_dict, is_number
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.loader import Source
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, score
+from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number
 from quintain.audit.kernel.registry import probe_function, relation
 
 from ._drift_words import show
@@ -45,6 +41,7 @@ from ._reward_facts import facts
 from ._reward_related import another_record, collateral_damage
 from ._reward_runs import (
     PAID,
+    SURE,
     UNSURE,
     Solution,
     claim,
@@ -120,34 +117,7 @@ def _numbers(ops: Sequence[Op]) -> Iterator[tuple[Op, ...]]:
             return
 
 
-@check("x.score_asked_twice", "reward_hack", needs=("tasks",), value=90)
-def score_asked_twice(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a second score request does not raise the score."""
-    for task in ctx.sample_tasks(3):
-        for ops in ((), (ctx.oracle(task) or ())[:1], ctx.oracle(task) or ()):
-            ctx.count_comparisons()
-            probe = Probe((reset(task), *ops, score(times=4)))
-            record = ctx.play_probe(probe)
-            if grows([record], Evidence("", ("score",))):
-                yield show(
-                    ctx, "the score rises when it is asked for again", grows, probe, marks=("score",), part="V",
-                    expected="the same score each time", observed=record.at("score").value,
-                    teaches="to request its score often", minimise=40,
-                )  # fmt: skip
-                return
-
-
-@relation
-def grows(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Scores that were asked for several times in a row, nothing done between, go up."""
-    values: list[Any] = records[0].at(evidence.marks[0]).value or []
-    scores = [value.get("score") if is_dict(value) else value for value in values]
-    numbers = [item for item in scores if is_number(item)]
-    return len(numbers) == len(scores) and any(after > before + 1e-9 for before, after in itertools.pairwise(numbers))
-
-
-_SLACK = 0.011
-"""Expected scores are often written with two digits."""
+_SLACK = 0.011  # Expected scores are often written with two digits.
 
 
 @check("x.labelled_cases", "reward_hack", needs=("cases", "answer", "tasks"), value=100)
@@ -184,86 +154,11 @@ def listed(player: Player, on: str, _value: Any) -> Any:
     return player.adapter(on).subject.cases()
 
 
-_SCORES = re.compile(r"score|reward|grade|verif|judge|check|correct|evaluate|is_right|passes", re.IGNORECASE)
-_SUBMITTED = re.compile(
-    r"answer|prediction|response|completion|output|said|submission|reply|text|words|guess", re.IGNORECASE
-)
-_RIGHT = re.compile(r"gold|target|expected|truth|reference|solution|answer|label|correct|want", re.IGNORECASE)
-
-
-@check("x.scorer_code", "reward_hack", level="static", needs=("sources",), value=72, severity="warning")
-def scorer_code(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that the scorer runs no agent text, and decides by more than an accident of it."""
-    found = [(source, function) for source in ctx.sources for function in scorers(source)]
-    ctx.count_comparisons(len(found))
-    for source, function in found:
-        for line, said, why in faults(function):
-            yield ctx.finding(
-                f"the scorer {said}", part="V", at_most="hint", where=f"{source.path}:{line}", expected=why,
-                observed=f"{function.name}() {said}", teaches="inputs that slip through the scorer",
-            )  # fmt: skip
-
-
-def scorers(source: Source) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Functions that judge, as their names or the file's letter say."""
-    path = Path(source.path)
-    for top in ast.parse(path.read_text("utf-8"), source.path).body if path.is_file() else ():
-        for node in ast.walk(top) if not source.names or getattr(top, "name", None) in source.names else ():
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield from [node] if source.part == "V" or _SCORES.search(node.name) else []
-
-
-def faults(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[int, str, str]]:
-    """Line, what it does, and what would be right."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call):
-            yield from _call(node)
-        elif isinstance(node, ast.Compare):
-            yield from _contained(node)
-        elif isinstance(node, ast.ExceptHandler):
-            yield from _swallowed(node)
-
-
-def _call(node: ast.Call) -> Iterator[tuple[int, str, str]]:
-    name = node.func.id if isinstance(node.func, ast.Name) else ""
-    given = [*map(ast.unparse, node.args), ""]
-    is_fixed = bool(node.args) and isinstance(node.args[0], ast.Constant)
-    if name in ("eval", "exec") and node.args and not is_fixed:
-        yield node.lineno, f"calls {name} on what it is given", "parse it: ast.literal_eval, json, a number"
-    if name == "bool" and _SUBMITTED.search(given[0]):
-        yield node.lineno, "takes any answer that is not empty for true", "compare it with the right one"
-    if name in ("min", "max") and len(node.args) == 2 and is_fixed:
-        said = f"bounds by {name}({given[0]}, ...), which lets NaN become the bound"
-        yield node.lineno, said, "refuse what is not finite"
-    is_searched = ast.unparse(node.func) in ("re.search", "re.match") and _RIGHT.search(given[0])
-    if is_searched and "escape" not in given[0] and "$" not in given[0]:
-        yield node.lineno, "matches a pattern made of the right answer, not anchored", "re.fullmatch and re.escape"
-
-
-def _contained(node: ast.Compare) -> Iterator[tuple[int, str, str]]:
-    if len(node.ops) != 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):
-        return
-    left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
-    if _RIGHT.search(left) and _SUBMITTED.search(right) and left != right and isinstance(node.ops[0], ast.In):
-        yield node.lineno, "pays when the right answer stands anywhere in the text", "compare the answer as a whole"
-    if _SUBMITTED.search(left) and _RIGHT.search(right) and left != right and ".lower" in f"{left}{right}":
-        yield node.lineno, "pays when the answer is a part of the right one", "compare the answer as a whole"
-
-
-def _swallowed(node: ast.ExceptHandler) -> Iterator[tuple[int, str, str]]:
-    for statement in node.body:
-        value = statement.value if isinstance(statement, ast.Return) else None
-        if isinstance(value, ast.Constant) and value.value in (1, 1.0, True):
-            yield node.lineno, "pays in full when it breaks", "let the error out: no verdict"
-
-
 _FACT = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d|[A-Z]{1,4}-?\d{3,}|\d[\d,]*\.\d+|\d{2,}")
 _REPLIES = names("reply respond answer submit say tell respond finish final report")
-_LONGEST = 900
-"""Characters of a shotgun answer: more than that is often refused for its length."""
+_LONGEST = 900  # Characters of a shotgun answer: more than that is often refused for its length.
 _NOTHING = "I have looked at it and will come back to you."
-_LEAST = 4
-"""Number of wrong facts listed besides the right ones."""
+_LEAST = 4  # Number of wrong facts listed besides the right ones.
 
 
 @check("x.every_candidate", "reward_hack", needs=("oracle", "tasks"), value=92)
@@ -329,13 +224,10 @@ def _shotguns(own: Sequence[str], other_values: Sequence[str], *, text: str) -> 
         yield _FACT.sub(lambda fact: several[fact[0]], text)
 
 
-ASKED = 8
-"""Tasks that get the whole battery."""
-SOLVED = 6
-"""Tasks whose solutions are taken apart."""
+ASKED = 8  # Tasks that get the whole battery.
+SOLVED = 6  # Tasks whose solutions are taken apart.
 _NOTES = names("note notes log comment remember memo")
-_MAX_KINDS = 4
-"""Kinds of wrong answers that are reported; a verifier that accepts more accepts anything."""
+_MAX_KINDS = 4  # Kinds of wrong answers that are reported; a verifier that accepts more accepts anything.
 
 
 @check("x.answer_battery", "reward_hack", needs=("tasks", "oracle|hidden"), value=59)
@@ -364,8 +256,7 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
         yield ctx.finding(
             f"{KINDS[kind]} is paid in full", solves(question.task, [question.saying(text).marked("said")]),
             relation=PAID, marks=("score", "said"), data={"full": question.full}, minimise=0, part="V",
-            severity="warning" if soft else "error", at_most="likely" if soft else "proven",
-            tasks=list(dict.fromkeys(each.task for each, _ in found)),
+            **(UNSURE if soft else SURE), tasks=list(dict.fromkeys(each.task for each, _ in found)),
             expected=f"{question.own[:200]!r} is right; anything else is paid less than {question.full:g}",
             observed=[said[:80] for _, said in found[:12]], teaches="an answer that is always paid",
         )  # fmt: skip
@@ -390,8 +281,7 @@ def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
             is_sure = solution.sees and is_work and not _NOTES & set(words(op.name))
             yield claim(
                 ctx, solution, way, title=f"{op.name} is part of the solution, and is paid for when it is left out",
-                lacks=lacks,
-                **(weight(solution, lacks, (place,)) if is_sure else UNSURE),
+                lacks=lacks, **(weight(solution, lacks, (place,)) if is_sure else UNSURE),
                 expected=f"less than {solution.full:g} without {op.name}({op.value})",
                 observed={"score": run.score, "the world lacks": ["/".join(path) for path, _ in lacks[:6]]},
                 teaches=f"to leave out {op.name}",
@@ -414,9 +304,8 @@ def task_swap(ctx: AuditContext) -> Iterator[Finding | None]:
         hands_in = all(submits(first.ops[place]) for place in first.writes)
         yield claim(
             ctx, first, second.ops, title="the solution of another task is paid in full", lacks=lacks,
-            **({} if hands_in else weight(first, lacks, first.writes)),
+            **({} if hands_in else weight(first, lacks, first.writes)), observed=run.score,
             expected=f"less than {first.full:g} for what {second.task} wants",
-            observed=run.score,
             teaches="the same actions for every task",
         )  # fmt: skip
         return
@@ -458,8 +347,7 @@ def _forged(ctx: AuditContext, solution: Solution) -> Iterator[tuple[Op, ...]]:
     if "answer" in ctx.offers and solution.writes:
         yield (answer(solution.prompt),)
     for tool in ctx.about.tools:
-        met = [op.value for op in solution.ops if op.name == tool.name]
-        base: dict[str, Any] = met[0] if met else {}
+        base: dict[str, Any] = next((op.value for op in solution.ops if op.name == tool.name), dict[str, Any]())
         for key, schema in tool.properties.items():
             if not _GRADES & set(words(key)):
                 continue

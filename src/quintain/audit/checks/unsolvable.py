@@ -12,81 +12,25 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from quintain.audit.facts.data import is_dict, is_list
-from quintain.audit.facts.generate import Values, valid
 from quintain.audit.kernel import relations
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, same, score
+from quintain.audit.kernel.probe import Op, Probe, Record, answer, number, reset, same, score
 from quintain.audit.kernel.registry import relation
 
 from ._drift_words import show
-from ._reward_acts import only_reads
-from ._reward_facts import TOP, Fact, beyond, facts
-from ._reward_runs import PAID_AS, runs_of, solve
+from ._reward_facts import TOP, Fact, beyond, facts, play_tasks
+from ._reward_runs import SURE, UNSURE, paid_unlike
 from ._unsolv_gold import gold_rule, refused_look, strictness
 
-__all__ = [
-    "gold_rule", "refused_look", "strictness",
-]  # fmt: skip
+__all__ = ["gold_rule", "refused_look", "strictness"]
 
-_TRIES = 6
-"""Episodes on each task."""
-_CALLS = 6
-"""Calls in an episode."""
-_SHARE = 0.3
-"""Share of solved episodes from which random success is not an accident."""
-
-
-@check("x.aimless", "unsolvable", needs=("tasks", "tools"), value=83, severity="warning")
-def aimless(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that random calls do not solve tasks."""
-    known = {task: facts(ctx)[task] for task in ctx.sample_tasks(4)}
-    full = {task: fact.full for task, fact in known.items() if fact.full and fact.floor is not None}
-    tasks = [task for task in full if (known[task].floor or 0.0) < full[task] - 1e-9]
-    if not tasks:
-        raise ctx.not_checked("no task is known to be paid more for its solution than for nothing")
-    solved: list[tuple[str, tuple[Op, ...]]] = []
-    for task in tasks:
-        values = _seen(ctx, task)
-        drawn = [[ctx.rng.choice(ctx.about.tools) for _ in range(_CALLS)] for _ in range(_TRIES)]
-        ways = [tuple(call(tool.name, valid(tool, values, ctx.rng)) for tool in tools) for tools in drawn]
-        ctx.count_comparisons(len(ways))
-        tried = zip(ways, runs_of(ctx, task, ways), strict=True)
-        solved += [(task, way) for way, run in tried if run.score is not None and run.score >= full[task] - 1e-9]
-    if len(solved) >= _SHARE * _TRIES * len(tasks):
-        task, way = solved[0]
-        yield ctx.finding(
-            "calls that are drawn at random are paid in full", solves(task, way), relation="pays", marks=("score",),
-            data=full[task], part="V", at_most="likely", tasks=list(dict.fromkeys(task for task, _ in solved)),
-            expected=f"that fewer than {_SHARE:.0%} of {_TRIES * len(tasks)} aimless episodes are paid in full",
-            observed=f"{len(solved)} are", teaches="nothing beyond random behavior",
-        )  # fmt: skip
-
-
-def _seen(ctx: AuditContext, task: str) -> Values:
-    """Returns the values that an agent has seen of a task: its prompt, and results of its solution's reads."""
-    values = Values()
-    for solution in solve(ctx, [task]):
-        values.take(solution.first, "prompt")
-        for op, seen in zip(solution.ops, solution.said, strict=True):
-            if only_reads(ctx, op):
-                values.take(seen.value, op.name)
-    return values
-
-
-_PAIRS = 36
-"""Pairs of a task and a seed in which the solution is played, where not all tasks can be tried."""
-_MAX_TASKS = 30
-"""Number of tasks up to which all are tried, under three seeds each."""
-_IDLE = 48
-"""Pairs of a task and a seed in which nothing is done."""
-_MAX_SEEDS = 12
-"""Seeds of one task in which nothing is done."""
-_PART = 6
+_PAIRS = 36  # Pairs of a task and a seed in which the solution is played, where not all tasks can be tried.
+_MAX_TASKS = 30  # Number of tasks up to which all are tried, under three seeds each.
+_IDLE = 48  # Pairs of a task and a seed in which nothing is done.
+_MAX_SEEDS = 12  # Seeds of one task in which nothing is done.
 
 
 @check("x.solved_under_seeds", "unsolvable", needs=("oracle", "tasks"), value=59)
@@ -104,27 +48,21 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     pairs = list(_pairs(tasks, max(_PAIRS, 3 * len(tasks)) if few else _PAIRS, most=3))
     if not pairs:
         raise ctx.not_checked("no solution is paid under the first seed")
-    lost: list[tuple[str, int, tuple[Op, ...], float | None]] = []
-    looked = 0
-    for (task, seed), item in zip(pairs, _played(ctx, pairs, is_idle=False), strict=True):
-        if not item["known"]:
-            continue
-        looked += 1
-        enough = full[task] / 2 if ctx.attribute("graded") else full[task]
-        if item["paid"] is None or item["paid"] < enough - 1e-9:
-            lost.append((task, seed, tuple(msgspec.convert(item["ops"], list[Op])), item["paid"]))
+    played = [(*pair, fact) for pair, fact in zip(pairs, play_tasks(ctx, pairs, plays="solution"), strict=True)]
+    solved = [item for item in played if item[2].solution == "known"]
+    looked, share = len(solved), 2 if ctx.attribute("graded") else 1
+    lost = [item for item in solved if item[2].full is None or item[2].full < full[item[0]] / share - 1e-9]
     ctx.count_comparisons(looked)
     # A solution that fails under most seeds was written for one of them; so was the reward that differs everywhere.
     usual = len(lost) <= looked / 3
     if lost:
-        task, seed, ops, paid = lost[0]
-        yield ctx.finding(
-            "a task's own solution is paid under one seed and not under another",
-            Probe((reset(task, seed=seed), *ops, score())), Probe((reset(task), *(ctx.oracle(task) or ()), score())),
-            relation=PAID_AS, marks=("score",), data={"full": full[task], "paid": ["lost", "full"], "works": False},
-            minimise=0, part="T", severity="error" if usual else "warning", at_most="proven" if usual else "likely",
-            tasks=[element[0] for element in lost], expected=f"{full[task]:g}, as under seed 0",
-            observed=f"{paid} under seed {seed}; {len(lost)} of {looked} pairs of a task and a seed",
+        task, seed, fact = lost[0]
+        yield paid_unlike(
+            ctx, "a task's own solution is paid under one seed and not under another",
+            Probe((reset(task, seed=seed), *fact.ops, score())), solves(task, ctx.oracle(task) or ()),
+            paid=("lost", "full"), full=full[task], works=False, part="T", **(SURE if usual else UNSURE),
+            tasks=[item[0] for item in lost], expected=f"{full[task]:g}, as under seed 0",
+            observed=f"{fact.full} under seed {seed}; {len(lost)} of {looked} pairs of a task and a seed",
             teaches="nothing in episodes that cannot be solved",
         )  # fmt: skip
 
@@ -133,8 +71,7 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
 def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an idle episode unpaid under one seed is unpaid under all seeds."""
     known = facts(ctx)
-    most = max([0.0, *(number for fact in known.values() for number in (fact.full, fact.floor) if number is not None)])
-    if most > TOP + 1e-9:
+    if max([0.0, *(paid for fact in known.values() for paid in (fact.full, fact.floor) if paid)]) > TOP + 1e-9:
         raise ctx.not_checked("rewards go beyond 1: the best under a seed is unknown")
     ceiling = {task: fact.full if fact.full is not None and fact.full > 0 else TOP for task, fact in known.items()}
     poor = {task for task, fact in known.items() if fact.floor is not None and fact.floor < ceiling[task] - 1e-9}
@@ -143,17 +80,16 @@ def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     pairs = list(_pairs(tasks, _IDLE if len(ctx.about.tasks) <= _MAX_TASKS else _IDLE // 2, most=_MAX_SEEDS))
     if not pairs:
         raise ctx.not_checked("no task pays less for nothing than for its solution")
-    paid = [item["paid"] for item in _played(ctx, pairs, is_idle=True)]
+    paid = [fact.floor for fact in play_tasks(ctx, pairs, plays="idle")]
     ctx.count_comparisons(len(pairs))
     free = [pair for pair, got in zip(pairs, paid, strict=True) if got is not None and got >= ceiling[pair[0]] - 1e-9]
     # Without a solution beside it, more than 1 shows that 1 was never the best.
     if free and max(item for item in paid if item is not None) <= TOP + 1e-9:
         task, seed = free[0]
-        yield ctx.finding(
-            "doing nothing is paid as much as solving the task, under some seeds",
-            Probe((reset(task, seed=seed), score())), Probe((reset(task), score())), relation=PAID_AS, marks=("score",),
-            data={"full": ceiling[task], "paid": ["full", "less"], "works": False}, minimise=0, part="T",
-            tasks=list(dict.fromkeys(text for text, _ in free)),
+        yield paid_unlike(
+            ctx, "doing nothing is paid as much as solving the task, under some seeds",
+            Probe((reset(task, seed=seed), score())), Probe((reset(task), score())), paid=("full", "less"),
+            full=ceiling[task], works=False, part="T", tasks=list(dict.fromkeys(text for text, _ in free)),
             expected=f"less than {ceiling[task]:g}, as under seed 0",
             observed=f"{ceiling[task]:g} or more in {len(free)} of {len(pairs)} pairs of a task and a seed",
             teaches="to do nothing",
@@ -167,17 +103,6 @@ def _pairs(tasks: Sequence[str], count: int, *, most: int) -> Iterator[tuple[str
     rounds = range(min(most, -(-count // len(tasks)))) if tasks else ()
     every = [(task, 1 + place + turn * step) for turn in rounds for place, task in enumerate(tasks)]
     yield from every[:count]
-
-
-def _played(ctx: AuditContext, pairs: Sequence[tuple[str, int]], *, is_idle: bool) -> list[Any]:
-    parts = [pairs[start : start + _PART] for start in range(0, len(pairs), _PART)]
-    where = f"{Fact.__module__}:seeded"
-    probes = [Probe((ask(where, {"pairs": part, "is_idle": is_idle}),)) for part in parts]
-    found: list[Any] = []
-    for part, record in zip(parts, ctx.play_all(probes), strict=True):
-        seen = record.at("ask")
-        found += seen.value if seen.fine else [{"known": False, "paid": None} for _ in part]
-    return found
 
 
 @check("semantic.oracle_max", "unsolvable", needs=("oracle", "tasks"), value=100)
@@ -225,8 +150,7 @@ def _unpaid(
     return ctx.finding(
         f"the task's own solution {said}", solves(task, ops), relation="pays_less", marks=("score",), data=top,
         minimise=0, part="S" if "crashes in" in said else "T" if "is refused" in said else "V",
-        severity="warning" if nearly else "error",
-        at_most="likely" if nearly else "proven", tasks=[task for task, _, _ in found], expected=f"a reward of {top:g}",
+        **(UNSURE if nearly else SURE), tasks=[task for task, _, _ in found], expected=f"a reward of {top:g}",
         observed={"score": seen.value if seen.fine else seen.raised, "first error": first_error[:500]},
         teaches="nothing: right work is punished, and the gradient comes from wrong work",
         where=next((result.where for result in record.seen if result.how == "crashed"), ""),
@@ -254,15 +178,9 @@ def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
         first = ctx.play(Op("oracle", name=broken[0], mark="oracle")).at("oracle")
         yield ctx.finding(
             "the solution of a task cannot be had: oracle() raises",
-            Probe((Op("oracle", name=broken[0], mark="oracle"),)),
-            relation="breaks" if relations.breakage(first) else "shows",
-            marks=("oracle",),
-            data=relations.breakage(first) or None,
-            part="T",
-            tasks=broken,
-            expected="a list of calls, or None",
-            observed=first.raised,
-            where=first.where,
+            Probe((Op("oracle", name=broken[0], mark="oracle"),)), marks=("oracle",), part="T", tasks=broken,
+            relation="breaks" if relations.breakage(first) else "shows", data=relations.breakage(first) or None,
+            expected="a list of calls, or None", observed=first.raised, where=first.where,
         ) if first.how else None  # fmt: skip
     lacking = [task for task, fact in facts(ctx).items() if fact.solution == "none"]
     if lacking:
@@ -374,11 +292,11 @@ def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
             yield _contradiction(ctx, paid)
 
 
+_EYES = ("digest", "state")
+
+
 def _eyes(ctx: AuditContext) -> list[str]:
     return [name for name in _EYES if name in ctx.offers]
-
-
-_EYES = ("digest", "state")
 
 
 @relation
@@ -401,8 +319,7 @@ def _contradiction(ctx: AuditContext, alike: Sequence[tuple[str, str]]) -> Findi
         if contradicts(ctx.play_all(probes), Evidence("", marks, None, ctx.volatile)):
             return show(
                 ctx, "two tasks look the same to the agent and want different things", contradicts, *probes,
-                marks=marks, part="T", severity="error" if is_sure else "warning",
-                at_most="proven" if is_sure else "likely", tasks=[task for task, _ in alike],
+                marks=marks, part="T", **(SURE if is_sure else UNSURE), tasks=[task for task, _ in alike],
                 expected="the goal follows from the prompt and the world",
                 observed=[truth[:300] for _, truth in alike][:2], teaches="to guess",
             )  # fmt: skip
