@@ -54,13 +54,9 @@ Relations, each with the bug that it proves:
 
 
 class Advice(msgspec.Struct, kw_only=True):
-    """Record of an advisor's part in an audit.
+    """Record of an advisor's part in an audit, with the digest of the request.
 
-    Attributes:
-        prompt: Digest of the request.
-        cut: Parts of the subject that the request shows only in part.
-        proposed, played: Number of probes in the reply, and of those that were played.
-        refused: Number of refused probes and suspicions by reason.
+    `cut` names the parts of the subject that the request shows only in part; `refused` counts proposals by reason.
     """
 
     model: str
@@ -72,7 +68,6 @@ class Advice(msgspec.Struct, kw_only=True):
     refused: dict[str, int] = {}
 
     def refuse(self, reason: object) -> None:
-        """Counts a refused proposal."""
         self.refused[str(reason)] = self.refused.get(str(reason), 0) + 1
 
 
@@ -116,16 +111,7 @@ class Refused(Exception):
 
 
 class Advisor:
-    """Stage of an audit that asks a model for advice and plays what it proposes.
-
-    Args:
-        model: The model.
-        name: Name of the model in the report.
-
-    Attributes:
-        advice: Record for the report.
-        check: The stage as a check, to be run after all others.
-    """
+    """Stage of an audit that asks a model for advice and plays what it proposes; `check` runs after all others."""
 
     def __init__(self, model: Model, name: str) -> None:
         self._model, self._trouble = model, ""
@@ -134,10 +120,7 @@ class Advisor:
         self.check = Check(id=ID, class_="advisor", run=self._advise, about=about)
 
     def greet(self) -> None:
-        """Asks for an empty reply, so that a wrong name, address or key is known before the audit.
-
-        Raises UsageError if the endpoint refuses the request, or nothing listens there.
-        """
+        """Asks for an empty reply; raises UsageError if the endpoint refuses the request, or nothing listens there."""
         try:
             asyncio.run(self._ask("Reply with {}", "{}", GREETING_S))
         except BROKEN as error:  # An endpoint that is slow or out of order is not the caller's mistake.
@@ -189,7 +172,6 @@ class Advisor:
 
     @property
     def summary(self) -> str:
-        """Returns the number of played and refused proposals, with the reasons."""
         why = "; ".join(f"{count} x {reason}" for reason, count in self.advice.refused.items())
         played = f"{self.advice.played} of {self.advice.proposed} proposed probes were played"
         return f"{played}; refused: {why}"[:600] if why else played
@@ -239,7 +221,6 @@ class Advisor:
 
 
 def composed(ctx: AuditContext) -> tuple[str, list[str]]:
-    """Returns the material of the request, and which parts of the subject it shows only in part."""
     cut: list[str] = []
 
     def fenced(name: str, text: str, most: int) -> str:
@@ -271,7 +252,6 @@ def composed(ctx: AuditContext) -> tuple[str, list[str]]:
 
 
 def _files(ctx: AuditContext) -> dict[str, Path]:
-    """Returns the subject's files by folder and name."""
     return {"/".join(path.parts[-2:]): path for path in (Path(source.path) for source in ctx.sources)}
 
 
@@ -301,15 +281,9 @@ def _read(raw: msgspec.Raw, kind: type[_Proposed]) -> _Proposed:
 
 
 def accepted(raw: msgspec.Raw, known: Mapping[str, Collection[str]], offers: Collection[str]) -> tuple[Claim, Ops]:
-    """Returns the claim and the ops of a proposed probe.
+    """Returns claim and ops of a proposed probe; `known` has the names of tasks ("reset") and of tools ("call").
 
-    Args:
-        raw: The probe as the model wrote it.
-        known: Names of the tasks for "reset", and of the tools for "call".
-        offers: Methods of the subject.
-
-    Raises:
-        Refused: It is not plain data of the documented form, or names something that is not there.
+    Raises Refused if it is not plain data of the documented form, or names something that is not there.
     """
     said = _read(raw, Proposal)
     claim = CLAIMS.get(said.relation)
@@ -332,7 +306,6 @@ def accepted(raw: msgspec.Raw, known: Mapping[str, Collection[str]], offers: Col
 
 
 def _op(said: ProposedOp, known: Mapping[str, Collection[str]], offers: Collection[str]) -> Op:
-    """Returns an op as the kernel plays it."""
     if said.name not in known.get(said.do, ("",)):
         raise Refused(f"{said.do} of the unknown name {short(said.name)}")
     if said.do in _OPS and said.do not in offers:

@@ -40,12 +40,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         digest: Fingerprint of the subject, or digest of its sources and tools.
-        checks: One entry for each requested check.
         tasks: Number of audited tasks, and number of tasks of the subject.
-        failures: Failure rate of its episodes.
         shared_probes: Number of probes that several checks share.
         known: Names of findings that are left out because a baseline has them.
-        seconds: Wall time.
         advisor: Record of the model that advised; empty without one.
     """
 
@@ -76,7 +73,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stops(self) -> bool:
-        """True if the report has a proven error."""
         return any(one.stops for one in self.findings)
 
     @property
@@ -88,8 +84,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def too_little(self) -> str:
         """Returns why a report without proven errors says too little; empty if it says enough.
 
-        Enough is at least one finished check, at least as many finished as unfinished ones, and an episode that
-        reached a verdict.
+        Enough is a finished check, no more unfinished ones than finished, and an episode that reached a verdict.
         """
         finished = sum(one.status == "checked" and one.class_ in CLASSES for one in self.checks)
         if not finished or finished < len(self.unfinished):
@@ -128,10 +123,6 @@ def audit(
         limit: Seconds for one probe.
         watch: Called at the start of each check.
         stage: Check that runs after all others, in its own time, and changes none of their results.
-
-    Raises:
-        UsageError: The subject does not exist.
-        SubjectBroken: The subject does not load.
     """
     started = time.monotonic()
     about, _ = digest_of(subject)
@@ -161,10 +152,8 @@ def audit(
 def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list[CheckResult], list[Finding], Rate]:
     """Runs checks on all cores, those marked `alone` one at a time, and returns results in order.
 
-    The failure rate is measured meanwhile, so that no budget ends before it.
-
-    A check that still computes after the budget and _GRACE_S is left to its thread, which ends with the process. Raises
-    SubjectBroken if no task can be begun.
+    The failure rate is measured meanwhile. A check that still computes after the budget and _GRACE_S is left to its
+    thread.
     """
     _begins(ctx)
     with contextlib.suppress(OutOfTime):  # Each check says so.
@@ -204,7 +193,6 @@ def _rate(ctx: AuditContext) -> Rate:
 
 
 def _join(threads: Sequence[threading.Thread], ctx: AuditContext) -> None:
-    """Runs threads until all end, or until _GRACE_S after the budget."""
     try:
         for thread in threads:
             thread.start()
@@ -247,7 +235,6 @@ def _run(check: Check, ctx: AuditContext, found: list[Finding]) -> CheckResult:
 
 
 def _after(stage: Check, ctx: AuditContext, watch: Watch, *, done: list[CheckResult], found: list[Finding]) -> float:
-    """Runs a check after the others, adds its result and findings to theirs, and returns the seconds that it took."""
     watch(stage, len(done), len(done) + 1)
     own, more = ctx.derive(stage.id, stage), list[Finding]()
     own.until = None
@@ -279,10 +266,7 @@ def _begins(ctx: AuditContext) -> None:
 
 
 def digest_of(subject: Subject) -> tuple[About, str]:
-    """Returns the subject's description and digest.
-
-    Raises UsageError if the subject does not exist, and SubjectBroken if the subject does not load.
-    """
+    """Returns the subject's description and digest."""
     with Child(subject, ProcessContext()) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
 

@@ -241,11 +241,9 @@ def paid_unchanged(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 class Claim(NamedTuple):
-    """Claim that a model may name.
+    """Claim that a model may name: the bug in words for it, and a function that proves it by probes and controls.
 
     Attributes:
-        about: The bug, for the model.
-        prove: Builds the probes and their controls from the proposed ops, and proves them.
         last: Kinds of the last op.
         is_proof: No sound subject satisfies the claim; else its findings are at most likely.
         marks: Marks of the ops before the last, in order.

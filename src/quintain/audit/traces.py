@@ -45,16 +45,7 @@ _PART: dict[str, Component] = {"env": "S", "verifier": "V", "task": "T", "simula
 
 
 def audit_traces(path: Path, checks: Sequence[Check], *, seed: int = 0) -> Report:
-    """Audits the records in a folder or file.
-
-    Args:
-        path: A run folder of this project, a file of traces, or logs of other tools.
-        checks: Some of `checks_of_traces`.
-        seed: Seed of the permutations.
-
-    Raises:
-        UsageError: The path has no readable trace.
-    """
+    """Audits the records in a folder or file, with some of `checks_of_traces`; raises UsageError without any."""
     started = time.monotonic()
     reading = read(path)
     if not reading.played:
@@ -92,8 +83,6 @@ def audit_traces(path: Path, checks: Sequence[Check], *, seed: int = 0) -> Repor
 
 
 def checks_of_traces() -> list[Check]:
-    """Returns one check for each class that records can show."""
-
     def nothing(_ctx: object) -> tuple[()]:
         return ()
 

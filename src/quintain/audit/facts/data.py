@@ -45,7 +45,6 @@ class RowIndex:
         self._known: dict[int, tuple[list[Any], dict[str, dict[str, Any]]]] = {}
 
     def prepare(self, rows: list[Any]) -> None:
-        """Indexes a list by the field that identifies its rows."""
         self.keyed(rows, [], [])
 
     def keyed(self, rows: list[Any], gone: list[Any], made: list[Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -74,12 +73,7 @@ class RowIndex:
 
 
 class Differ:
-    """Comparison of many values with the same one, whose rows are indexed once.
-
-    Args:
-        before: Plain data, which must not change.
-        index: Index of its lists.
-    """
+    """Comparison of many values with the same one, which must not change and whose rows are indexed once."""
 
     def __init__(self, before: Any, index: RowIndex | None = None) -> None:
         self._before = before
@@ -87,7 +81,6 @@ class Differ:
         self._ids: dict[int, set[int]] = {}
 
     def changes(self, after: Any) -> dict[str, list[Any]]:
-        """Returns the differences as the function `changes` does."""
         return counted(self.walk(self._before, after, ""))
 
     def walk(self, before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
@@ -113,7 +106,7 @@ class Differ:
             yield path, before, after
 
     def _differing(self, before: list[Any], after: list[Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Returns the rows of both lists that the other does not have, by key; None if no field identifies the rows."""
+        """Returns the rows of both lists that the other does not have, by key; None if no field identifies rows."""
         old, new = self._ids.get(id(before)), {*map(id, after)}
         if old is None:
             old = self._ids[id(before)] = {*map(id, before)}
@@ -140,7 +133,6 @@ def _equal(before: Any, after: Any) -> bool:
 
 
 def _by(name: str, rows: list[Any]) -> dict[str, Any]:
-    """Returns rows by a field; empty if it does not identify them."""
     found = {str(row[name]): row for row in rows if is_dict(row) and isinstance(row.get(name), str | int)}
     return found if len(found) == len(rows) else {}
 

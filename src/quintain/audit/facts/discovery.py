@@ -39,15 +39,10 @@ MAX_MIDWAY_TASKS, MAX_MIDWAY_WRITES = 3, 3
 
 
 class KnownCall(msgspec.Struct, frozen=True):
-    """Call that works.
+    """Call that works: after `before`, behind the reset, with its result.
 
-    Attributes:
-        task: Task in which the call was made.
-        before: Ops between the reset and the call.
-        op: The call.
-        seen: Its result.
-        changed: State paths that the call changed, without those that nearly every call changes (a clock, a log of
-            calls); None if the state is not visible.
+    `changed` holds the state paths that it changed, without those that nearly every call changes (a clock, a log of
+    calls); None if the state is not visible.
     """
 
     task: str
@@ -63,10 +58,9 @@ class KnownCall(msgspec.Struct, frozen=True):
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """Result of the discovery.
+    """Result of the discovery: calls that work, the oracle's first, and what they show.
 
     Attributes:
-        calls: Calls that work, the oracle's first.
         values: Scalars seen in prompts, observations and states.
         refused: Tools without a call that works.
         states: Start states of a few tasks, with the first entries of each table, if states are visible.
@@ -91,12 +85,10 @@ class Discovery(msgspec.Struct, frozen=True):
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """Returns the tools that work and do not write."""
         writers = set(self.writers)
         return tuple(dict.fromkeys(one.op.name for one in self.calls if one.op.name not in writers))
 
     def of(self, tool: str) -> tuple[KnownCall, ...]:
-        """Returns the known calls of a tool."""
         return tuple(one for one in self.calls if one.op.name == tool)
 
     def writes(self) -> tuple[KnownCall, ...]:
@@ -142,12 +134,10 @@ def _walked(ctx: AuditContext) -> tuple[str, ...]:
 
 
 def sees(ctx: AuditContext) -> bool:
-    """True if the subject offers its state."""
     return "state" in ctx.offers
 
 
 def goes_back(ctx: AuditContext) -> bool:
-    """True if the subject can return to an earlier state."""
     return {"snapshot", "restore"} <= ctx.offers
 
 
@@ -243,7 +233,6 @@ def _retried(ctx: AuditContext, tools: Sequence[ToolSpec], found: Sequence[Known
 
 
 def _seen(tool: ToolSpec, name: str, values: Values) -> bool:
-    """True if a value for a parameter is known."""
     return any(fits(one, tool.properties.get(name) or {}, tool.parameters) for one in values.of(name))
 
 
@@ -356,7 +345,6 @@ def _is_memo(record: Record) -> bool:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yields the scalars in a value as text."""
     if is_dict(value) or is_list(value):
         for one in value.values() if is_dict(value) else value:
             yield from _texts(one)
@@ -365,7 +353,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _holds(value: Any, wanted: Any) -> bool:
-    """True if a value is the wanted one, or has it as a part."""
     parts: list[Any] = list(value.values()) if is_dict(value) else value if is_list(value) else []
     return bool(value == wanted) or any(_holds(part, wanted) for part in parts)
 

@@ -32,12 +32,7 @@ _DRAWN = "drawn"
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """Failure rate of episodes.
-
-    Attributes:
-        low, high: One-sided 95 % Clopper-Pearson bounds of the rate.
-        scores: Number of episodes by score, in four digits; "none" for episodes without a verdict.
-    """
+    """Failure rate of episodes, with one-sided 95 % bounds and counts by score ("none" without a verdict)."""
 
     failures: int = 0
     episodes: int = 0
@@ -52,10 +47,7 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 def measure(ctx: AuditContext) -> Rate:
-    """Plays at least `ENOUGH` episodes, each task in turn under new seeds; a few if the first all fail.
-
-    Returns an empty rate without tasks, time or a working subject.
-    """
+    """Plays at least `ENOUGH` episodes, each task in turn under new seeds; a few if the first all fail."""
     if not ctx.tasks:
         return Rate()
     rounds = itertools.product(range(ENOUGH), ctx.tasks)

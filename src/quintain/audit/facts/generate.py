@@ -63,15 +63,12 @@ class Values:
         return near[:60] or self.exactly(f"{name}_id") or self.exactly(f"{name}s")
 
     def exactly(self, name: str) -> list[Any]:
-        """Returns values of fields with exactly this name."""
         return list(self._by_name.get(name.lower(), ()))
 
     def names(self) -> set[str]:
-        """Returns the names of all fields seen."""
         return set(self._by_name)
 
     def strings(self) -> list[str]:
-        """Returns all texts seen."""
         return [one for values in self._by_name.values() for one in values if isinstance(one, str)]
 
 
@@ -85,11 +82,7 @@ def _singular(name: str) -> str:
 def valid(
     tool: ToolSpec, values: Values, rng: random.Random, *, optional: float = 0.3, root: Any = None
 ) -> dict[str, Any]:
-    """Returns arguments that fit the tool's schema, from seen values if any fit.
-
-    Each optional parameter is given with probability `optional`. References of the schema resolve in `root`, by default
-    the tool's parameters.
-    """
+    """Returns arguments that fit the schema; an optional one is given with probability `optional`."""
     arguments: dict[str, Any] = {}
     for name, schema in tool.properties.items():
         if name in tool.required or rng.random() < optional:
@@ -98,7 +91,6 @@ def valid(
 
 
 def one(schema: Any, values: Values, rng: random.Random, *, name: str = "", root: Any = None) -> Any:
-    """Returns a value that fits a schema."""
     schema = _resolved(schema, root)
     if "const" in schema:
         return schema["const"]

@@ -52,15 +52,8 @@ def script(ctx: AuditContext, task: str) -> list[Op]:
 def poisson(player: Player, _on: str, value: Any) -> dict[str, Any]:
     """Plays episodes in many sessions at a target rate of calls, in this process.
 
-    Args:
-        player: Makes the sessions.
-        value: {"rate": calls per second, "seconds", "seed", "scripts": episodes as lists of ops, "volatile"}.
-
-    Returns:
-        "rate", "achieved" (calls per second from the first due time to the last answer), "calls", "p50_ms", "p95_ms",
-        "p99_ms", "max_ms" (latency from the due time), "errors" (calls that crashed or never came back), "wrong"
-        (answers that differ from the serial run), "compared", "unsteady" (steps that differ between two serial runs and
-        are not compared), "first_wrong" (an example, or None), "cpu_s".
+    The result holds latencies from the due time, "errors" (calls that crashed or never came back), "wrong" (answers
+    that differ from the serial run), and "unsteady" (steps that differ between two serial runs and are not compared).
     """
     scripts = [[msgspec.convert(op, Op) for op in one] for one in value["scripts"]]
     volatile = tuple(value.get("volatile", ()))
@@ -82,12 +75,7 @@ def poisson(player: Player, _on: str, value: Any) -> dict[str, Any]:
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """Call that was answered.
-
-    Attributes:
-        latency: Seconds since the due time.
-        ended: Seconds since the start of the load.
-    """
+    """Call that was answered `latency` seconds after it was due, `ended` seconds after the start."""
 
     script: int
     place: int
@@ -106,7 +94,6 @@ class _Session:
         self._place = 0
 
     def step(self, start: float, due: float) -> _Step:
-        """Plays the next step after those before it."""
         with self._lock:
             place = self._place
             self._place = (place + 1) % len(self._ops)

@@ -38,12 +38,9 @@ MAX_DRAWN_CALLS = 40
 
 
 class BaseState(msgspec.Struct, frozen=True, dict=True):
-    """State in which a good call is made.
+    """State in which a good call is made, as tables; `world` is None if it is not visible.
 
-    Attributes:
-        world: The state as tables; None if it is not visible.
-        columns: Values of each field of each table, by "table/field"; keys of a dict of rows stand under "table/#".
-        tables: The rows of each table.
+    `columns` holds the values of each field by "table/field"; keys of a dict of rows stand under "table/#".
     """
 
     task: str
@@ -58,16 +55,13 @@ class BaseState(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def texts(self) -> frozenset[str]:
-        """Returns all values of all columns as text."""
         return frozenset(str(one) for values in self.columns.values() for one in values)
 
 
 class Variation(msgspec.Struct, frozen=True):
-    """Call that differs from a good one in one parameter.
+    """Call that differs from a good one in the parameter `name`; the good call itself has none.
 
     Attributes:
-        good: Arguments of the good call.
-        name: Parameter that differs; empty for the good call itself.
         kind: "good"; "legal": fits the schema; "unknown": names something that does not exist; "illegal": does not fit;
             "taken": would duplicate another row.
         changes: State changes by path, as [before, after]; None if the state is not visible.
@@ -113,7 +107,6 @@ class Variations(msgspec.Struct, frozen=True):
 
 
 def vary(ctx: AuditContext) -> Variations:
-    """Varies good calls of every tool; all checks share the result."""
     tools = ctx.about.tools[:: -(-len(ctx.about.tools) // MAX_TOOLS)] if ctx.about.tools else ()
     found: list[Variation] = []
     known = {tool.name: _bases(ctx.discovery.of(tool.name)) for tool in tools}
@@ -267,7 +260,6 @@ def _like_example(schema: Any, base_state: BaseState) -> list[Any]:
 def _variants(
     tool: ToolSpec, base: KnownCall, base_state: BaseState, *, ctx: AuditContext
 ) -> Iterator[tuple[str, str, Op]]:
-    """Yields (parameter, kind, call) for each variation."""
     given: dict[str, Any] = base.op.value
     yield "", "good", base.op
     for name, schema in tool.properties.items():
@@ -372,10 +364,7 @@ def strangers(value: str, base_state: BaseState, *, known: Sequence[str] = ()) -
 
 
 def _swept(ctx: AuditContext, base_state: BaseState, ops: Sequence[Op], *, looks: bool) -> Probe:
-    """Returns a probe with each op from the same base state, by restoring it or on an instance each.
-
-    Ops that only read need no restore.
-    """
+    """Returns a probe with each op from the same base state, by restoring it or on an instance each."""
     is_seen, can_go_back = looks and sees(ctx), goes_back(ctx)
     played: list[Op] = []
     for place, op in enumerate(ops):

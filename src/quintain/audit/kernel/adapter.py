@@ -39,11 +39,7 @@ ATTRIBUTES = ("shared", "volatile", "graded", "refusal_ok", "budget", "absent", 
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
-    """Tool as the subject advertises it.
-
-    Attributes:
-        parameters: JSON schema of an object.
-    """
+    """Tool as the subject advertises it; `parameters` is the JSON schema of an object."""
 
     name: str
     description: str = ""
@@ -59,14 +55,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class SubjectAdapter:
-    """Adapter for one instance of the subject.
-
-    Args:
-        subject: Object that the factory returned.
-
-    Raises:
-        UsageError: A required method is missing, or a method takes other arguments.
-    """
+    """Adapter for one instance of the subject; raises UsageError if a method is missing or takes other arguments."""
 
     def __init__(self, subject: Any) -> None:
         missing = [name for name in REQUIRED if not callable(getattr(subject, name, None))]
@@ -83,10 +72,7 @@ class SubjectAdapter:
 
     @functools.cached_property
     def tasks(self) -> dict[str, Any]:
-        """Returns the subject's own task objects by task name.
-
-        Raises UsageError if `tasks()` does not return a list, or two tasks share a name.
-        """
+        """Returns the subject's own task objects by name; raises UsageError if they are no list or share a name."""
         listed: list[Any] = list(itertools.islice(self.subject.tasks(), MAX_TASKS + 1))
         if len(listed) > MAX_TASKS:
             raise UsageError(f"tasks() lists more than {MAX_TASKS:,}, perhaps without end; list some of them")
@@ -103,20 +89,14 @@ class SubjectAdapter:
         return self.tasks[name]
 
     def tools(self) -> tuple[ToolSpec, ...]:
-        """Returns the tools that `tools()` advertises; empty if the subject has none.
-
-        Raises UsageError if a tool is neither in this project's form nor in OpenAI's or MCP's.
-        """
+        """Returns the advertised tools, in this project's form, OpenAI's or MCP's; raises UsageError for another."""
         tools: Any = self.subject.tools() if "tools" in self.offers else ()
         if is_dict(tools):
             tools = [{"name": name, **(spec if is_dict(spec) else {})} for name, spec in tools.items()]
         return tuple(map(_tool, tools))
 
     def contracts(self) -> dict[str, Contract]:
-        """Returns the contracts of tools in the attribute `tool_contracts`.
-
-        Raises UsageError if a contract is of an unknown tool or parameter, or has an unreadable form.
-        """
+        """Returns the contracts in `tool_contracts`; raises UsageError for one that fits no tool or parameter."""
         where = f"tool_contracts of {type(self.subject).__name__}"
         try:
             found = msgspec.convert(getattr(self.subject, "tool_contracts", None) or {}, dict[str, Contract])
@@ -132,10 +112,7 @@ class SubjectAdapter:
         return {tool: contract for tool, contract in found.items() if contract != NOTHING}
 
     def oracle(self, name: str) -> list[Op] | None:
-        """Returns the calls and answers that solve a task, or None without an oracle solution.
-
-        Raises UsageError if a step has an unreadable form.
-        """
+        """Returns the calls and answers that solve a task, or None; raises UsageError for an unreadable step."""
         solved = self.subject.oracle(self.task(name)) if "oracle" in self.offers else None
         return None if solved is None else [_solving(step) for step in solved]
 
@@ -247,10 +224,7 @@ def _within_64_bits(value: Any) -> Any:
 
 
 def with_text_keys(value: Any) -> Any:
-    """Returns plain data with text keys, as in JSON: 3 becomes "3".
-
-    Keys that would collide keep the repr that shows their type.
-    """
+    """Returns plain data with text keys, as in JSON: 3 becomes "3"; keys that would collide become their repr."""
     if is_list(value):
         return [with_text_keys(one) for one in value]
     if not is_dict(value):
@@ -266,8 +240,7 @@ _DELIBERATE = (ValueError, LookupError, PermissionError)
 def how_raised(error: BaseException) -> str:
     """Returns "refused" if the subject rejected the call on purpose, else "crashed".
 
-    A ToolError of any package is a refusal. A ValueError, LookupError or PermissionError is one if a `raise` statement
-    produced it; a KeyError that a subscript raised is a crash.
+    A ToolError of any package is a refusal, and a ValueError, LookupError or PermissionError that a `raise` produced.
     """
     if getattr(error, "is_failure", False):
         return "crashed"

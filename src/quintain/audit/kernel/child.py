@@ -55,18 +55,8 @@ class SubjectBroken(QuintainError):
 class Child:
     """Process that has loaded the subject in a context.
 
-    Args:
-        wanted: The subject.
-        context: Settings of the process.
-        store: Start states that processes share.
-
-    Attributes:
-        about: Description of the subject.
-        walked: Ops that the process itself has played.
-
-    Raises:
-        UsageError: The subject does not exist.
-        SubjectBroken: The subject does not load.
+    `walked` holds the ops that the process itself has played. Raises UsageError if the subject does not exist, and
+    SubjectBroken if it does not load.
     """
 
     def __init__(self, wanted: Subject, context: ProcessContext = HOME, store: StartStore | None = None) -> None:
@@ -103,14 +93,13 @@ class Child:
         self._drain.start()
 
     def _listen(self) -> None:
-        """Keeps only the last output, so that a subject that prints megabytes neither blocks nor fills the memory."""
+        """Keeps only the last output, so that a subject that prints megabytes fills no memory."""
         assert self._process.stdout is not None
         while chunk := os.read(self._process.stdout.fileno(), 4096):
             self._words.append(chunk)
 
     @property
     def words(self) -> str:
-        """Returns the end of the subject's output."""
         return b"".join(self._words).decode(errors="replace")[-4000:]
 
     def _opened(self) -> About:
@@ -127,10 +116,7 @@ class Child:
         return msgspec.convert(frame.about, About)
 
     def walk(self, ops: Sequence[Op]) -> None:
-        """Plays ops in the process itself, once, so that later probes find its caches filled.
-
-        Raises SubjectBroken if the process ended or did not finish.
-        """
+        """Plays ops in the process itself, once, so that later probes find its caches filled."""
         self.walked = tuple(ops)
         try:
             send(self._to, PlayFrame(Probe(self.walked), stays=True))
@@ -139,15 +125,7 @@ class Child:
             raise SubjectBroken(f"the subject did not play an episode; it printed: {self.words}") from None
 
     def play(self, probe: Probe, limit: float) -> Record:
-        """Plays a probe's ops.
-
-        Args:
-            probe: Its context is ignored; it should be this child's.
-            limit: Seconds for the whole probe.
-
-        Raises:
-            SubjectBroken: The process that plays probes is gone.
-        """
+        """Plays ops within `limit` seconds; raises SubjectBroken if the process that plays probes is gone."""
         seen: list[OpResult] = []
         until = time.monotonic() + limit
         pid, died = 0, ""
@@ -187,7 +165,6 @@ class Child:
         return Record(probe.ops, tuple(seen), died, left)
 
     def close(self) -> None:
-        """Ends the process with all its descendants and removes its folder."""
         for fd in (self._to, self._from):
             with contextlib.suppress(OSError):
                 os.close(fd)
@@ -223,10 +200,7 @@ _KEPT = ("PATH", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH", "HOME", "XDG_CA
 
 
 def _environment(context: ProcessContext, folder: str, further: Sequence[str]) -> dict[str, str]:
-    """Returns the child's environment variables: few, so that the context decides what a subject reads there.
-
-    Those in `further` are added, but never replace what the context sets.
-    """
+    """Returns few environment variables, so that the context decides what a subject reads there."""
     kept = {name: os.environ[name] for name in (*_KEPT, *further) if name in os.environ}
     kept |= {name: value for name, value in os.environ.items() if name.startswith("QUINTAIN_")}
     settings = {"PYTHONHASHSEED": str(context.hash_seed), "TZ": context.zone, "LC_ALL": context.locale}
@@ -239,11 +213,7 @@ def _environment(context: ProcessContext, folder: str, further: Sequence[str]) -
 class WorkerPool:
     """Pool that plays probes of one subject, several at a time. Thread-safe.
 
-    Args:
-        subject: Subject to load.
-
-    Attributes:
-        walked: Ops that a process plays once itself before it plays probes, unless these are `cold`.
+    A process plays the ops in `walked` once before it plays probes, unless these are `cold`.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -259,10 +229,7 @@ class WorkerPool:
     def play(self, probe: Probe, limit: float, *, cold: bool = True) -> Record:
         """Plays a probe in a fork of a child that has loaded the subject; a record's `died` reports a broken one.
 
-        Args:
-            probe: The probe.
-            limit: Seconds for the whole probe.
-            cold: Play it in a fork of a process that has played nothing.
+        A `cold` probe is played in a fork of a process that has played nothing.
         """
         try:
             child = self._take(probe.context, () if cold or probe.context != HOME else self.walked)
@@ -281,10 +248,7 @@ class WorkerPool:
         return record
 
     def _patience(self, limit: float) -> float:
-        """Returns the seconds for a probe, halved step by step if at least half of the probes hang.
-
-        Proofs are played in fresh processes, which always have the whole limit.
-        """
+        """Returns the seconds for a probe, halved step by step if at least half of the probes hang."""
         with self._lock:
             hangs = self._overdue > 1 and 2 * self._overdue >= self._played
             return max(min(limit, _SHORTEST_S), limit / 2 ** (self._overdue // 2)) if hangs else limit
@@ -295,7 +259,6 @@ class WorkerPool:
             self._overdue += record.died.startswith(OVERDUE)
 
     def fresh(self, probe: Probe, limit: float) -> Record:
-        """Plays a probe in a new process."""
         with Child(self.subject, probe.context, self._store) as child:
             try:
                 return child.play(probe, limit)
@@ -324,7 +287,6 @@ class WorkerPool:
             old.close()
 
     def close(self) -> None:
-        """Ends all children."""
         self._executor.shutdown(wait=True, cancel_futures=True)
         with self._lock:
             idle, self._idle, self._kept = self._idle, [], 0

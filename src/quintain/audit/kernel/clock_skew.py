@@ -71,7 +71,6 @@ time_t time(time_t *result)
 
 
 def cache() -> Path:
-    """Returns the folder of the compiled library."""
     return Path(os.environ.get("QUINTAIN_CACHE") or Path.home() / ".cache" / "quintain") / "audit"
 
 
@@ -100,10 +99,7 @@ def _shim(folder: Path) -> Path | None:
 
 
 def variables(days: float) -> dict[str, str]:
-    """Returns the environment variables of a process whose clock is `days` ahead; negative values are behind.
-
-    Raises UsageError if this machine has no C compiler.
-    """
+    """Returns the variables of a process whose clock is `days` ahead; raises UsageError without a C compiler."""
     if not days:
         return {}
     library = shim()

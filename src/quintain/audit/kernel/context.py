@@ -51,15 +51,10 @@ class _AuditState:
 class AuditContext:
     """Subject under audit, as one check sees it.
 
-    Args:
-        pool: Plays probes.
-        about: Description of the subject.
+    Attributes:
         tasks: Tasks to audit.
-        seed: Seed of all draws.
         until: End of the budget on the monotonic clock; None for no limit.
         limit: Seconds that one probe may take.
-
-    Attributes:
         check: The check that uses this context, if any.
         cold: Its probes are played in processes that have played no episode: see `COLD`.
         rng: Random source of this context.
@@ -81,12 +76,7 @@ class AuditContext:
         self._shared = _AuditState()
 
     def derive(self, name: str, check: Check | None = None) -> AuditContext:
-        """Returns a context with its own draws and counts that shares everything else.
-
-        Args:
-            name: Seeds the draws, together with the audit's seed.
-            check: Check that uses the new context.
-        """
+        """Returns a context with own counts and draws, seeded by `name`, that shares everything else."""
         own = copy.copy(self)
         own.check, own.probes, own.comparisons = check, 0, 0
         own.cold = check is not None and check.class_ in COLD
@@ -97,9 +87,7 @@ class AuditContext:
     def once(self, key: tuple[str, ...], find: Callable[[AuditContext], T]) -> T:
         """Returns a value that checks share; the first caller computes it while the others wait.
 
-        Args:
-            key: Name of the value; it also seeds the draws of `find`.
-            find: Computes the value with a context whose draws depend on the key, not on the caller.
+        The key is the value's name and seeds the draws of `find`, which therefore do not depend on the caller.
         """
         with self._shared.lock:
             lock = self._shared.locks[key]
@@ -197,9 +185,7 @@ class AuditContext:
     def walk(self) -> None:
         """Makes each process of the pool play some solutions before its probes, if no later episode can tell.
 
-        Type hints, decoders and compiled statements are ready then, and a probe takes a third of the CPU. Solutions
-        that leave a thread or process, or after which an episode differs, are not played so. Raises OutOfTime if the
-        budget is spent.
+        A probe then takes a third of the CPU. Solutions that leave a thread or process are not played so.
         """
         if self.about.kind != "environment" or "oracle" not in self.offers:
             return
@@ -227,10 +213,7 @@ class AuditContext:
     # --- playing ---
 
     def play(self, *ops: Op, context: ProcessContext = HOME, limit: float | None = None) -> Record:
-        """Plays ops in a fork of a warm process; failures are part of the record.
-
-        Raises OutOfTime if the budget is spent; a check lets it propagate.
-        """
+        """Plays ops in a fork of a warm process; raises OutOfTime, which a check lets through, after the budget."""
         return self.play_probe(Probe(ops, context), limit)
 
     def play_probe(self, probe: Probe, limit: float | None = None) -> Record:
@@ -250,7 +233,7 @@ class AuditContext:
         return self.pool.each(lambda probe: self._in_time(probe, limit, fresh=fresh), probes)
 
     def _in_time(self, probe: Probe, limit: float | None, *, fresh: bool = False) -> Record:
-        """Plays a probe; raises OutOfTime if the budget is spent, or if it and not the limit ended the probe."""
+        """Plays a probe; raises OutOfTime if the budget is spent, or ended the probe instead of its limit."""
         record, seconds = None, min(self.limit if limit is None else limit, max(1.0, self.seconds_left()))
         if self.seconds_left() > 0:
             pool = self.pool
@@ -265,7 +248,6 @@ class AuditContext:
             self.comparisons += count
 
     def seconds_left(self) -> float:
-        """Returns the seconds that are left of the budget."""
         if self._shared.is_over:
             return 0.0
         return float("inf") if self.until is None else max(0.0, self.until - time.monotonic())
@@ -353,7 +335,7 @@ class AuditContext:
     def _proved(
         self, probes: tuple[Probe, ...], evidence: Evidence, at_most: Confidence
     ) -> tuple[Confidence | None, list[Record]]:
-        """Returns "proven" if two fresh processes show the claim, "likely" if one does, else None; with its records."""
+        """Returns "proven" if two fresh processes show the claim, "likely" if one does, else None."""
         if at_most != "proven":
             shown = self._records(probes, evidence, fresh=False)
             return (at_most, shown) if shown is not None else (None, [])
@@ -405,17 +387,14 @@ def spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:
 
 
 def tasks_of(probes: Sequence[Probe]) -> tuple[str, ...]:
-    """Returns the tasks that probes reset to."""
     return tuple(dict.fromkeys(op.name for probe in probes for op in probe.ops if op.do == "reset"))
 
 
 def solves(task: str, ops: Sequence[Op], *, mark: str = "score") -> Probe:
-    """Returns a probe that plays ops on a task and requests the score."""
     return Probe((reset(task), *ops, score(mark=mark)))
 
 
 def paid(record: Record) -> float | None:
-    """Returns the score at the mark "score", or None."""
     return number(record.at("score"))
 
 
@@ -428,13 +407,7 @@ Holds = Callable[[Probe], bool]
 
 
 def smaller(probe: Probe, holds: Holds, most: int) -> Probe:
-    """Returns a probe from which no single op can be removed, as far as `most` candidates go.
-
-    Args:
-        probe: Probe for which the claim holds.
-        holds: True if the claim still holds for a candidate.
-        most: Number of candidates to play.
-    """
+    """Returns a smaller probe for which the claim holds, by `most` plays at most."""
     left = [most]
 
     def trial(candidate: Probe) -> bool:
@@ -476,7 +449,6 @@ def _arguments(probe: Probe, holds: Holds) -> Probe:
 
 
 def _simpler(op: Op) -> Iterator[Op]:
-    """Yields the call with fewer and with shorter arguments, the simplest first."""
     arguments: Any = op.value
     if op.do != "call" or not is_dict(arguments):
         return

@@ -55,12 +55,10 @@ SEVERITIES, CONFIDENCES = ("error", "warning", "note"), ("proven", "likely", "hi
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Claim that probes support: a relation and its data.
+    """Claim that probes support: a registered relation, which maps their records and this evidence to True or False.
 
     Attributes:
-        relation: Id of a registered relation; a relation maps the probes' records and this evidence to True or False.
         marks: Ops that the relation reads.
-        data: Further plain data for the relation.
         volatile: Fields that comparisons ignore.
         tries: Number of plays of which one must show a claim about chance or threads.
     """
@@ -162,7 +160,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "
     """Result of one check.
 
     Attributes:
-        status: "checked"; "partly": it ended early, but found something or compared something; "not_checked".
+        status: "partly": it ended early, but found something or compared something.
         reason: Why the check is not, or only partly, done.
         unfinished: True if the budget, a broken subject or an error of the check ended it, or left it out.
         probes: Number of probes played, without those that checks share.
@@ -182,7 +180,6 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "
 
 
 def trajectory(record: Record) -> list[dict[str, Any]]:
-    """Returns the ops with their results, for people and for JSON."""
     lines: list[dict[str, Any]] = []
     for place, op in enumerate(record.ops):
         seen = record.seen[place] if place < len(record.seen) else OpResult(how="hung", raised=record.died)

@@ -50,12 +50,7 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """File of the subject that is read and not imported.
-
-    Attributes:
-        part: Component whose code the file holds.
-        names: Top-level names in it that belong to the subject; empty for all.
-    """
+    """File of the subject that is read and not imported; without `names` all of it belongs to the subject."""
 
     path: str
     part: Component
@@ -63,14 +58,11 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class About(msgspec.Struct, frozen=True):
-    """Description of a subject.
+    """Description of a subject: its `kind` is "environment", "plain", "scorer", "remote", or one of `FOREIGN`.
 
     Attributes:
-        kind: "environment", "plain", "scorer", "remote", or one of `FOREIGN`.
-        tasks: Names, in order.
         offers: Methods of the subject.
         attributes: Values of the `adapter.ATTRIBUTES` that it sets.
-        sources: Readable Python files.
         fingerprint: Fingerprint of the environment; empty for other subjects.
         places: File and line of each tool that is a function of the environment.
         contracts: What its author declares of tools, by name.
@@ -96,7 +88,7 @@ class LoadedSubject(msgspec.Struct, frozen=True):
     fingerprint: str = ""
 
     def warm(self, task: str) -> Callable[[], dict[str, Any]] | None:
-        """Prepares a task and its connections once, before many forks need them; returns a reader of its start state.
+        """Prepares a task once, before many forks need it; returns a reader of its start state.
 
         Only for the project's own environments, whose worlds are made by pure functions; None for others.
         """
@@ -109,10 +101,7 @@ class LoadedSubject(msgspec.Struct, frozen=True):
 
 
 def load_subject(wanted: Subject) -> LoadedSubject:
-    """Loads a subject; makes no instance.
-
-    Raises UsageError if the subject does not exist, or its kind cannot be audited.
-    """
+    """Loads a subject, without an instance; raises UsageError if it does not exist or cannot be audited."""
     head, _, text = wanted.spec.partition(":")
     if head in {"http", "https"}:
         split = wanted.options.get("split")
@@ -133,7 +122,6 @@ def load_subject(wanted: Subject) -> LoadedSubject:
 
 
 def describe(opened: LoadedSubject) -> About:
-    """Returns the description of the subject, read from a new instance."""
     adapter = SubjectAdapter(opened.factory())
     known = [name for name in ATTRIBUTES if hasattr(adapter.subject, name)]
     about = About(
@@ -192,7 +180,6 @@ def _adapter(kind: str) -> Any:
 
 
 def _sources(owner: Any, part: Component = "S") -> Iterator[Source]:
-    """Yields the source files of a class and its bases, or of a function, without library code."""
     bases: tuple[Any, ...] = owner.__mro__ if inspect.isclass(owner) else (owner,)
     for one in bases:
         top, is_shipped = one.__module__.partition(".")[0], one.__module__.startswith(_SHIPPED)

@@ -31,11 +31,7 @@ _PARTS = 30
 
 
 class Player:
-    """Player of one probe and owner of its instances.
-
-    Attributes:
-        adapters: Instances by name.
-    """
+    """Player of one probe and owner of its instances."""
 
     def __init__(self, factory: Factory) -> None:
         self._factory = factory
@@ -53,7 +49,6 @@ class Player:
             return self.adapters[on]
 
     def play(self, ops: Sequence[Op], seen: Callable[[OpResult], None]) -> None:
-        """Plays all ops in order and passes each result to `seen`."""
         for one in self.each(ops):
             seen(one)
 
@@ -66,7 +61,6 @@ class Player:
             yield self.do(op if known else msgspec.structs.replace(op, value=needed[place]))
 
     def leave(self) -> None:
-        """Closes the instances."""
         for adapter in self.adapters.values():
             with contextlib.suppress(SubjectFailure):  # Its server is gone, and the session with it.
                 adapter.subject.close()
@@ -105,10 +99,10 @@ class Player:
         return ({"<longer than can be kept>": len(data), "digest": codec.digest(data)} if is_long else value), odd
 
     def reset(self, adapter: SubjectAdapter, op: Op) -> Any:
-        """Begins a task.
+        """Begins a task; the op's value is the number of turns that the session needs, if known.
 
-        Value: the number of turns that the session needs, if known. If the episode allows fewer, it has no such limit:
-        what a session of many reads shows, one of few may show as well.
+        If the episode allows fewer, it has no such limit: what a session of many reads shows, one of few may show as
+        well.
         """
         if hasattr(adapter.subject, "is_roomy"):
             adapter.subject.is_roomy = op.value is not None and op.value > adapter.subject.budget
@@ -123,21 +117,18 @@ class Player:
         return first
 
     def changes(self, adapter: SubjectAdapter, op: Op) -> dict[str, list[Any]]:
-        """Returns the differences of the state since the reset."""
         return self._starts[op.on]()
 
     def snapshot(self, adapter: SubjectAdapter, op: Op) -> None:
-        """Stores a snapshot of an instance under a label."""
         self._snapshots[op.on, op.name] = adapter.subject.snapshot()
 
     def restore(self, adapter: SubjectAdapter, op: Op) -> None:
-        """Restores a stored snapshot."""
         adapter.subject.restore(self._snapshots[op.on, op.name])
 
     def scripted(self, adapter: SubjectAdapter, op: Op) -> Any:
         """Grades an answer, or runs the simulated user on an utterance, with a scripted model; its last reply repeats.
 
-        Value: {"answer" or "said": text, "says": replies} or {"answer" or "said": text, "raises": ...}.
+        The value has "answer" or "said", and "says" (replies) or "raises".
         """
         asked: list[str] = []
 

@@ -46,12 +46,10 @@ def probe_function(function: _P) -> _P:
 
 
 def find_relation(name: str) -> Relation:
-    """Returns a registered relation; raises UsageError if no relation of this name is registered."""
     return _found(name, _relations, "relation")
 
 
 def find_probe_function(name: str) -> ProbeFunction:
-    """Returns a registered probe function; raises UsageError if no probe function of this name is registered."""
     return _found(name, _probe_functions, "probe_function")
 
 

@@ -32,11 +32,9 @@ class LoadFrame(msgspec.Struct, tag=True):
 
 
 class PlayFrame(msgspec.Struct):
-    """Frame to the worker.
+    """Frame to the worker, with the digests of the start states that the auditor knows.
 
-    Attributes:
-        known: Digests of the start states that the auditor knows.
-        stays: Play the probe in the worker itself and not in a fork, and send only the last frame.
+    A probe that `stays` is played in the worker itself and not in a fork, and only the last frame is sent.
     """
 
     probe: Probe
@@ -45,11 +43,7 @@ class PlayFrame(msgspec.Struct):
 
 
 class StartStateFrame(msgspec.Struct, tag=True):
-    """Frame with the start state of a task, if the auditor does not know it.
-
-    Attributes:
-        near: Digest of a start state that the auditor knows and from which `view` differs as it says; else empty.
-    """
+    """Frame with the start state of a task, or with its difference from the one whose digest is `near`."""
 
     digest: str
     view: dict[str, Any]
@@ -63,23 +57,14 @@ class StartFrame(msgspec.Struct, tag=True):
 
 
 class ResultFrame(msgspec.Struct, tag=True):
-    """Frame with the result of one op.
-
-    Attributes:
-        start: Digest of the start state from which a state differs as its value says; empty for other results.
-    """
+    """Frame with the result of one op; a state is its difference from the one whose digest is `start`."""
 
     seen: Any
     start: str = ""
 
 
 class EndFrame(msgspec.Struct, tag=True):
-    """Frame at the end of the probe's process.
-
-    Attributes:
-        status: Exit status from `waitpid`.
-        left: Number of processes that the probe left behind.
-    """
+    """Frame at the end of the probe's process: its exit status from `waitpid`, and how many processes it left."""
 
     status: int
     left: int = 0
@@ -104,16 +89,7 @@ class Receiver:
         self._buffer = bytearray()
 
     def receive(self, type_: Any, until: float | None = None) -> Any:
-        """Returns the next frame.
-
-        Args:
-            type_: Type of its content.
-            until: Deadline on the monotonic clock; None waits without limit.
-
-        Raises:
-            TimeoutError: No frame came in time.
-            EOFError: The other side closed the pipe.
-        """
+        """Returns the next frame; raises TimeoutError if none came `until` then, EOFError if the pipe was closed."""
         size = int.from_bytes(self._exactly(4, until), "little")
         return codec.loads(bytes(self._exactly(size, until)), type_)
 
@@ -166,7 +142,6 @@ class StartStates:
             self._digests = {key: one for key, one in self._digests.items() if key in kept}
 
     def find(self, task: str) -> tuple[View, str] | None:
-        """Returns the start state of a task and its digest, if it is known."""
         if task in self._known:
             self._known.move_to_end(task)
         return self._known.get(task)

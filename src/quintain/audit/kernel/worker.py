@@ -78,7 +78,6 @@ def _unloaded(error: BaseException) -> LoadFrame:
 
 
 def _serve(inward: int, outward: int, receiver: Receiver, *, opened: LoadedSubject) -> None:
-    """Plays probes until the pipe ends."""
     made: set[str] = set()
     starts = StartStates()
     while True:
@@ -178,7 +177,6 @@ def _status(pid: int, inward: int) -> int:
 
 
 def _play(outward: int, opened: LoadedSubject, *, probe: Probe, starts: StartStates) -> None:
-    """Plays a probe and ends the process."""
     os.setpgid(0, 0)
     send(outward, StartFrame(os.getpid()))
     _limit_memory()
@@ -216,7 +214,6 @@ def _play(outward: int, opened: LoadedSubject, *, probe: Probe, starts: StartSta
 
 
 def _burn() -> threading.Event:
-    """Keeps every core busy, as a training machine does."""
     stop = threading.Event()
 
     def spin() -> None:
@@ -238,10 +235,7 @@ def _limit_memory() -> None:
 
 
 def _reap() -> int:
-    """Kills the processes that a probe left behind and returns their number.
-
-    Those that end by themselves when their parent is gone are not left behind; they have GRACE_S seconds.
-    """
+    """Kills the processes that a probe left behind, unless they end in GRACE_S seconds; returns their number."""
     count = 0
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     until = time.monotonic() + GRACE_S

@@ -24,12 +24,7 @@ STRANGE = 8
 
 
 class EpisodeScript(msgspec.Struct, frozen=True):
-    """Sequence of ops on a task.
-
-    Attributes:
-        description: Text for people.
-        is_solution: The ops are the task's whole solution.
-    """
+    """Sequence of ops on a task, described for people; `is_solution` if it is the task's whole solution."""
 
     task: str
     description: str
@@ -38,14 +33,9 @@ class EpisodeScript(msgspec.Struct, frozen=True):
 
 
 class TaskBaseline(msgspec.Struct, frozen=True):
-    """Task with its episodes and their baseline.
+    """Task with its episodes and, by episode, their scores (None without a verdict) and the places of refused ops.
 
-    Attributes:
-        scores: By episode; None without a verdict.
-        refused: By episode, places of ops that an error answered.
-        full: Score of the solution.
-        floor: Score of doing nothing.
-        seconds: Time that all episodes took.
+    `full` is the score of the solution, `floor` that of doing nothing.
     """
 
     task: str
@@ -57,7 +47,6 @@ class TaskBaseline(msgspec.Struct, frozen=True):
     seconds: float
 
     def only(self, places: Sequence[int]) -> TaskBaseline:
-        """Returns the task with only the episodes at these places."""
         kept: dict[str, Any] = {
             name: tuple(getattr(self, name)[place] for place in places) for name in ("episodes", "scores", "refused")
         }
@@ -108,7 +97,6 @@ def _episode(place: int, one: EpisodeScript, *, look: Sequence[Op], around: Sequ
 
 
 def scores(record: Record, count: int) -> tuple[float | None, ...]:
-    """Returns the scores of a probe's episodes; None without a verdict."""
     return tuple(number(record.at(f"{place} score")) for place in range(count))
 
 
@@ -184,5 +172,4 @@ def _others(ctx: AuditContext, name: str, value: Any) -> Iterator[Any]:
 
 
 def named(op: Op) -> str:
-    """Returns the name of a call's tool, or words for an answer."""
     return op.name if op.do == "call" else "its last words"

@@ -99,10 +99,7 @@ CHECKS: tuple[Check, ...] = (mutant_oracle, mutant_tool, mutant_verifier)
 
 
 def judged(ctx: AuditContext, part: Part) -> tuple[list[Verdict], str]:
-    """Judges mutants of the tools ("S") or the verifier ("V"), and returns their numbers in words, too.
-
-    Raises NotChecked if no solution is known, or no mutable line is run.
-    """
+    """Judges mutants of the tools ("S") or the verifier ("V"), and returns their numbers in words, too."""
     tried = battery.deeds(ctx) if part == "S" else battery.verdicts(ctx)
     reached = reach(ctx, tried)
     wanted = judging.candidates(reached.tools if part == "S" else reached.verifier, part)
@@ -122,7 +119,6 @@ _ORDER_OF_TOOLS = ("skip write", "drop guard", "write another word", "write anot
 
 
 def _grouped(verdicts: Sequence[Verdict], order: Sequence[str]) -> list[list[Verdict]]:
-    """Returns the survivors by line, the worst kind first."""
     groups: dict[str, list[Verdict]] = {}
     ranks = {name: place for place, name in enumerate([*order, "swap arguments"])}
     survivors = [one for one in verdicts if one.status == "survived"]

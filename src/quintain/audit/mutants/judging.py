@@ -44,14 +44,9 @@ _CPU_SLACK_S = 2.0
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Result of a mutant.
+    """Result of a mutant; a survivor has the script in which it survived, and its record.
 
-    Attributes:
-        episode: Script in which it survived.
-        differs: Differences there by expression or path, as [without, with the mutant].
-        sound: State changes of the episode without the mutant, by path.
-        record: Record of that episode with the mutant.
-        probe: Probe that was played.
+    `differs` holds the differences there by expression or path, `sound` the state changes without the mutant.
     """
 
     path: str
@@ -70,7 +65,6 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def tally(verdicts: Sequence[Verdict], there_are: int) -> str:
-    """Returns the numbers of mutants by result, in words; `there_are` counts those on lines that are run."""
     count = {status: sum(one.status == status for one in verdicts) for status in ("killed", "survived", "silent")}
     return (
         f"{len(verdicts)} of {there_are} mutants tried: {count['killed']} killed, {count['survived']} survived, "
@@ -101,12 +95,7 @@ def drawn(ctx: AuditContext, every: Sequence[tuple[str, CodeChange]]) -> list[tu
 
 
 class MutantRuns:
-    """Player of one mutant; it closes the process that the mutant may need for itself.
-
-    Args:
-        ctx: Context of the audit, whose processes play.
-        mutant: The change to play with.
-    """
+    """Player of one mutant; it closes the process that the mutant may need for itself."""
 
     def __init__(self, ctx: AuditContext, mutant: Mutant) -> None:
         self._ctx, self._mutant = ctx, mutant
@@ -121,16 +110,7 @@ class MutantRuns:
             self._own.close()
 
     def play(self, one: TaskBaseline, wanted: Probe) -> Record:
-        """Plays a task's episodes until a score differs; the record holds only looks and scores.
-
-        Args:
-            one: The task.
-            wanted: All its episodes, with further looks.
-
-        Raises:
-            SubjectBroken: The subject does not load with the mutant.
-            OutOfTime: The budget is spent.
-        """
+        """Plays a task's episodes until a score differs; the record holds only looks and scores."""
         if self._own is None:
             record, how = self._tried(one, wanted, self._mutant)
             if how != swapping.UNFIT:
@@ -139,10 +119,7 @@ class MutantRuns:
         return self._tried(one, wanted, None)[0]
 
     def shown(self, wanted: Probe) -> tuple[Subject, Probe, Record]:
-        """Plays a probe with the mutant in a form that can be replayed: (subject, probe, record).
-
-        Raises SubjectBroken if the process around the probe ended, and OutOfTime if the budget is spent.
-        """
+        """Plays a probe with the mutant in a form that can be replayed: (subject, probe, record)."""
         if self._own is not None:
             return self._subject, wanted, self._own.play(wanted, self._ctx.limit)
         put = ask(swapping.SWAP, msgspec.to_builtins(self._mutant), mark="mutant")
@@ -150,7 +127,6 @@ class MutantRuns:
         return self._ctx.subject, whole, self._ctx.play_probe(whole)
 
     def is_paid_alike(self, tried: Sequence[TaskBaseline]) -> bool:
-        """True if all episodes of the tasks score as without the mutant."""
         return not any(differs(self.play(one, probe(one.episodes)), one) for one in tried)
 
     def _tried(self, one: TaskBaseline, wanted: Probe, mutant: Mutant | None) -> tuple[Record, str]:
@@ -168,19 +144,11 @@ class MutantRuns:
 
 
 def differs(record: Record, one: TaskBaseline) -> bool:
-    """True if an episode of a task scores differently or broke."""
     return bool(record.died) or scores(record, len(one.episodes)) != one.scores
 
 
 class Judge:
-    """Judge of mutants by the episodes that run their lines.
-
-    Args:
-        ctx: Context of the audit.
-        battery: Episodes with many different scores for the verifier ("V"), fully paid ones for tools ("S").
-        reached: Lines that the episodes run.
-        part: Component that is mutated.
-    """
+    """Judge of mutants by the episodes that run their lines: fully paid ones for tools ("S"), others for "V"."""
 
     def __init__(
         self, ctx: AuditContext, battery: Sequence[TaskBaseline], reached: Reach, *, part: operators.Part
@@ -192,8 +160,6 @@ class Judge:
         self._battery: list[tuple[TaskBaseline, Any]] = list(zip(battery, sound, strict=True))
 
     def each(self, wanted: Sequence[tuple[str, CodeChange]]) -> list[Verdict]:
-        """Judges mutants, several at a time, until the time is up."""
-
         def one(item: tuple[str, CodeChange]) -> Verdict | None:
             if self._ctx.seconds_left() <= 0:
                 return None
@@ -272,7 +238,6 @@ def _survived(silent: Verdict, episode: EpisodeScript, found: dict[str, Any], **
 
 
 def _first(record: Record, one: TaskBaseline) -> list[TaskBaseline]:
-    """Returns the first episode with another score, alone."""
     paid = zip(scores(record, len(one.episodes)), one.scores, strict=True)
     return [one.only([at]) for at, (now, was) in enumerate(paid) if now != was][:1]
 

@@ -13,14 +13,7 @@ from quintain.errors import UsageError
 
 
 class Mutant(msgspec.Struct, frozen=True):
-    """One change of one file.
-
-    Attributes:
-        path: The file.
-        at: Byte offset of the replaced text.
-        before: Replaced text.
-        after: New text.
-    """
+    """One change of one file, at a byte offset."""
 
     path: str
     at: int
@@ -28,10 +21,7 @@ class Mutant(msgspec.Struct, frozen=True):
     after: str
 
     def text(self) -> bytes:
-        """Returns the file's text with the change.
-
-        Raises UsageError if the file is missing, or has another text at that place.
-        """
+        """Returns the file's text with the change; raises UsageError if the file has another text at that place."""
         try:
             source = Path(self.path).read_bytes()
         except OSError as error:
@@ -43,7 +33,7 @@ class Mutant(msgspec.Struct, frozen=True):
 
 
 def install(mutant: Mutant) -> None:
-    """Makes imports of the file load the mutant; raises UsageError if the file has changed, or is imported already."""
+    """Makes imports of the file load the mutant; raises UsageError if the file is imported already."""
     path = Path(mutant.path).resolve()
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
@@ -53,10 +43,7 @@ def install(mutant: Mutant) -> None:
 
 
 def hook(mutant: Mutant) -> None:
-    """Makes later imports of the file load the mutant, whether or not the file is imported already.
-
-    Raises UsageError if the file has changed.
-    """
+    """Makes later imports of the file load the mutant, whether or not the file is imported already."""
     path, text = Path(mutant.path).resolve(), mutant.text()
     original = SourceFileLoader.get_code
 

@@ -21,16 +21,10 @@ WATCH = "__import__('quintain.audit.mutants.watch', fromlist=['saw']).saw"
 
 
 class CodeChange(msgspec.Struct, frozen=True):
-    """One edit.
+    """One edit, as in `loading.Mutant`, of a function.
 
-    Attributes:
-        operator: Name of the operator.
-        description: Text for people.
-        owner: Qualified name of the enclosing function.
-        lines: First and last changed line.
-        at, before, after: As in `loading.Mutant`.
-        watched: The same edit for the whole enclosing expression, which then records whether its value differs; None if
-            evaluating the expression twice could have side effects.
+    `watched` is the same edit for the whole enclosing expression, which then records whether its value differs; None if
+    evaluating the expression twice could have side effects.
     """
 
     operator: str
@@ -44,10 +38,7 @@ class CodeChange(msgspec.Struct, frozen=True):
 
 
 def changes(source: bytes, part: Part) -> list[CodeChange]:
-    """Returns all changes of a file, in the order of its text.
-
-    Raises SyntaxError if the file is not Python, and UnicodeDecodeError if the file is not UTF-8.
-    """
+    """Returns all changes of a file; raises SyntaxError or UnicodeDecodeError if it is not Python in UTF-8."""
     tree = ast.parse(source.decode())
     text = _TextMutations(source)
     return [one for owner, function in _functions(tree, "") for one in _of_function(text, owner, function, part=part)]
@@ -343,7 +334,6 @@ def _guarding(statement: ast.stmt, whole: ast.expr) -> _Found:
 
 
 def _otherwise(value: ast.expr) -> _Found:
-    """Yields another word or truth value for a constant that is written into a field."""
     constant = value.value if isinstance(value, ast.Constant) else None
     if isinstance(constant, str) and constant:
         yield "write another word", value, repr(f"{constant}?")

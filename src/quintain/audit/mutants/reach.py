@@ -34,11 +34,7 @@ Lines = dict[str, frozenset[int]]
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """Lines of the verifier and lines of the tools.
-
-    Attributes:
-        by_task: Every line that an episode of the task runs; unknown tasks are missing.
-    """
+    """Lines of the verifier, of the tools, and all lines that an episode of a task runs."""
 
     verifier: Lines
     tools: Lines
@@ -51,10 +47,7 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 def reach(ctx: AuditContext, tried: Sequence[TaskBaseline]) -> Reach:
-    """Traces the episodes of each task in a process of its own.
-
-    The task is made and begun once before; lines that only this runs belong to neither side.
-    """
+    """Traces the episodes of each task in its own process; lines that only the start runs belong to neither side."""
     sources = [(Path(one.path).resolve(), one.part) for one in ctx.sources if one.path]
     theirs = {str(path) for path, part in sources if part != "V"}
     value = {
@@ -117,7 +110,6 @@ class _Tracer:
         self._judges = judges
 
     def enter(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
-        """Traces a called function if it belongs to the subject."""
         del event, argument
         path = frame.f_code.co_filename
         if not path.startswith(self._folders):
@@ -133,7 +125,6 @@ class _Tracer:
         return line
 
     def _is_judged(self, frame: FrameType | None) -> bool:
-        """True if a function of the verifier is on the call stack."""
         while frame is not None:
             if frame.f_code.co_filename in self._judges:
                 return True

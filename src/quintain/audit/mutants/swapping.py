@@ -35,13 +35,7 @@ _functions: dict[str, list[FunctionType]] = {}
 
 
 class MutantRun(msgspec.Struct, frozen=True):
-    """Arguments of `play`.
-
-    Attributes:
-        mutant: None if the process was loaded with it.
-        paid: Each score without the mutant.
-        seconds: Processor time after which the process is killed.
-    """
+    """Arguments of `play`: the mutant, unless the process was loaded with it, and each score without it."""
 
     mutant: Mutant | None
     ops: tuple[Op, ...]
@@ -50,12 +44,7 @@ class MutantRun(msgspec.Struct, frozen=True):
 
 
 class SwapResult(msgspec.Struct, frozen=True):
-    """Result of `play`.
-
-    Attributes:
-        how: Result of `put`; unless it is empty, nothing was played.
-        seen: Results of looks and scores by op, up to the first score that differs.
-    """
+    """Result of `play`: that of `put`, and of looks and scores by op, up to the first score that differs."""
 
     how: str
     seen: list[Any] = []
@@ -76,16 +65,12 @@ def index() -> None:
 
 
 def forget() -> None:
-    """Drops the index, because the process may have made new functions."""
     _functions.clear()
 
 
 @probe_function
 def play(player: Player, _on: str, value: Any) -> dict[str, Any]:
-    """Plays ops with a mutant until a score differs.
-
-    Raises UsageError if the mutated file has changed, and SyntaxError if the mutant is not Python.
-    """
+    """Plays ops with a mutant until a score differs."""
     wanted = msgspec.convert(value, MutantRun)
     how = put(wanted.mutant) if wanted.mutant is not None else ""
     if how:
@@ -105,7 +90,6 @@ def play(player: Player, _on: str, value: Any) -> dict[str, Any]:
 
 @probe_function
 def swap(_player: Player, _on: str, value: Any) -> str:
-    """Swaps a mutant in for the rest of the process."""
     return put(msgspec.convert(value, Mutant))
 
 
@@ -113,15 +97,7 @@ UNFIT = "the functions that are loaded cannot take the code"
 
 
 def put(mutant: Mutant) -> str:
-    """Gives the functions of a file, and its later imports, the mutant's code.
-
-    Returns:
-        Empty on success; `UNFIT` if nothing was changed.
-
-    Raises:
-        UsageError: The file has changed.
-        SyntaxError: The mutant is not Python.
-    """
+    """Gives the functions of a file, and its later imports, the mutant's code; `UNFIT` if nothing was changed."""
     index()
     pairs = _pairs(mutant)
     there = _functions.get(mutant.path, [])

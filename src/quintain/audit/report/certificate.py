@@ -21,10 +21,7 @@ from .document import indented, read
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """Content of a certificate file.
 
-    Attributes:
-        accepted: Claims that the author accepts, each with reason and date.
-        holds: The audit proved no error, and the failure rate is certified to be below 5 %.
-        digests: Digests of the subject, its tools, task names and sources, and the version of the auditor.
+    It holds if the audit proved no error that the author does not accept, and the failure rate is below 5 %.
     """
 
     subject: str
@@ -41,7 +38,6 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def digests(about: About, digest: str) -> dict[str, str]:
-    """Returns the digests that a certificate depends on, by name."""
     found = {
         "subject": digest,
         "tools": codec.digest(codec.dumps(about.tools)),
@@ -52,7 +48,6 @@ def digests(about: About, digest: str) -> dict[str, str]:
 
 
 def certificate(report: Report) -> Certificate:
-    """Returns the certificate of a report."""
     proven = [one.title for one in report.findings if one.stops]
     rate = report.failures
     why_not = [f"proven: {title}" for title in proven]
@@ -79,7 +74,6 @@ def save(one: Certificate, path: Path) -> None:
 
 
 def load(path: Path) -> Certificate:
-    """Reads a certificate from its file; raises UsageError if the file is unreadable or not a certificate."""
     return read(path, Certificate, "a certificate")
 
 

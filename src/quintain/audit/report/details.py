@@ -32,10 +32,7 @@ _ACTS = frozenset({"call", "answer", "advance", "restore", "together", "inject"}
 
 
 def detailed(findings: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
-    """Returns the findings with their place in the sources.
-
-    Proven ones get `details` if the subject offers its state or its reasons.
-    """
+    """Returns the findings with their place in the sources, and proven ones with `details`, if they can be seen."""
     found: list[Finding] = []
     left = MAX_FINDINGS
     for given in findings:
@@ -50,12 +47,10 @@ def detailed(findings: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
 
 
 def details(probe: Probe, ctx: AuditContext) -> dict[str, Any]:
-    """Plays a probe once more, with a look at the state after each op.
+    """Plays a probe once more, with a look at the state after each op; empty if the budget is spent.
 
-    Returns:
-        `changes`: for each op the state paths that it changed, as {path: [before, after]}; None without a look.
-        `reasons`: result of the subject's `explain()` at the end, or None. Empty if the budget is spent or the subject
-        does not load any more.
+    `changes` holds for each op the state paths that it changed, as {path: [before, after]}, or None without a look;
+    `reasons` what the subject's `explain()` gives at the end.
     """
     ops, looks = _looking(probe, ctx.offers)
     try:
@@ -88,7 +83,6 @@ def _looking(probe: Probe, offers: frozenset[str]) -> tuple[tuple[Op, ...], list
 
 
 def _changes(record: Record, looks: Sequence[Sequence[str]]) -> Iterator[dict[str, Any] | None]:
-    """Yields, for each op, its own changes, from looks that give changes since the reset."""
     before: dict[str, dict[str, Any]] = {}
     ops = iter(enumerate(op for op in record.ops if not op.mark.startswith("details: ")))
     for (place, op), instances in zip(ops, looks, strict=True):

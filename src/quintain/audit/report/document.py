@@ -67,11 +67,7 @@ def _properties(report: Report) -> list[dict[str, Any]]:
 def save(report: Report, folder: Path) -> Report:
     """Writes one file per finding, and the whole report to report.json and report.html.
 
-    Returns:
-        The report with the replay command of each finding.
-
-    Raises:
-        UsageError: The folder is not writable.
+    Returns the report with the replay command of each finding; raises UsageError if the folder is not writable.
     """
     named: list[Finding] = []
     try:
@@ -97,15 +93,11 @@ def _plain(one: Finding) -> Any:
 
 
 def indented(value: Any) -> bytes:
-    """Returns a value as the JSON text of a file for people."""
     return msgspec.json.format(codec.json(value), indent=2) + b"\n"
 
 
 def load(path: Path, number: int | None = None) -> Finding:
-    """Reads a finding from its own file, or finding `number` of a report.
-
-    Raises UsageError if the file holds neither, or has no such finding.
-    """
+    """Reads a finding from its own file, or finding `number` of a report; raises UsageError without one."""
     whole = read(path, dict[str, Any], "a JSON object")
     if "findings" in whole:
         findings = whole["findings"]
@@ -116,10 +108,7 @@ def load(path: Path, number: int | None = None) -> Finding:
 
 
 def known_before(path: Path) -> set[str]:
-    """Returns the names of the findings in an earlier report, and of those that its own baseline had.
-
-    Raises UsageError if the file is not a report.
-    """
+    """Returns the names of the findings in an earlier report, and of those that its own baseline had."""
     whole = read(path, dict[str, Any], "a JSON object")
     if "findings" not in whole:
         raise UsageError(f"{path} is not a report of an audit: it has no findings")
@@ -136,10 +125,7 @@ def _findings(plain: list[Any], path: Path, what: str) -> list[Finding]:
 
 
 def read(path: Path, kind: type[T], what: str) -> T:
-    """Returns a JSON file as a value of a type.
-
-    Raises UsageError if the file is unreadable or of another type; `what` describes the type.
-    """
+    """Returns a JSON file as a value of a type; raises UsageError, which describes the type as `what`, if it is not."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
@@ -152,11 +138,10 @@ def read(path: Path, kind: type[T], what: str) -> T:
 
 
 def exact(value: Any) -> Any:
-    """Returns the value with everything encoded that JSON would change.
+    """Returns the value with all encoded that JSON would change, because a call with NaN must be replayed as one.
 
-    A finding is replayed from its file, and a call with NaN must stay one. Values without a JSON form become an object
-    with one key: "$float", "$bytes", or "$map" for a dict whose keys are not all text. A dict that looks like one of
-    these is written as "$map", too.
+    It becomes an object with one key: "$float", "$bytes", or "$map" for a dict whose keys are not all text. A dict that
+    looks like one of these is written as "$map", too.
     """
     if isinstance(value, float) and not math.isfinite(value):
         return {"$float": repr(value)}

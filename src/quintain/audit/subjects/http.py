@@ -20,10 +20,7 @@ TIMEOUT_S = 30.0
 
 
 def client(base: str, **headers: str) -> httpx.Client:
-    """Returns a client for a service, with its own connections and cookies; it follows no redirects.
-
-    Raises UsageError if httpx is not installed, or the URL is invalid.
-    """
+    """Returns a client with its own connections and cookies; raises UsageError for an invalid URL."""
     package("httpx", extra="http")
     import httpx
 
@@ -36,16 +33,8 @@ def client(base: str, **headers: str) -> httpx.Client:
 def answer(service: httpx.Client, method: str, path: str, **fields: Any) -> Any:
     """Returns the body of an answer: data if it is JSON, else text; None if it is empty.
 
-    With status 3xx and 4xx it is `{"error": body, "status": ...}`.
-
-    Args:
-        service: The client.
-        method: Such as "GET".
-        path: Path below the service's URL.
-        fields: Arguments for httpx.
-
-    Raises:
-        SubjectFailure: Status 5xx, no answer, or a body that does not match its content type.
+    With status 3xx and 4xx it is `{"error": body, "status": ...}`. Raises SubjectFailure for status 5xx, no answer, and
+    a body that does not match its content type.
     """
     import httpx
 
@@ -56,11 +45,7 @@ def answer(service: httpx.Client, method: str, path: str, **fields: Any) -> Any:
 
 
 def sent(service: httpx.Client, method: str, path: str, **fields: Any) -> httpx.Response:
-    """Returns a response of any status.
-
-    Raises SubjectFailure if no response came, and httpx.LocalProtocolError, httpx.InvalidURL, UnicodeEncodeError if the
-    request cannot be expressed in HTTP.
-    """
+    """Returns a response of any status; raises SubjectFailure if no response came."""
     import httpx
 
     try:
@@ -72,7 +57,6 @@ def sent(service: httpx.Client, method: str, path: str, **fields: Any) -> httpx.
 
 
 def read(response: httpx.Response) -> Any:
-    """Returns the body of a response, as `answer` does."""
     where = f"{response.request.method} {response.request.url.path}"
     if response.status_code >= 500:
         raise broken(f"{where} answered {response.status_code}: {response.text[:1000]}")
@@ -106,7 +90,6 @@ def broken(message: str, *, kind: str = "quintain:tool_bug") -> SubjectFailure:
 
 
 def unreachable(error: Exception, where: str) -> SubjectFailure:
-    """Returns the failure for an httpx exception."""
     import httpx
 
     kinds = {httpx.TimeoutException: "transport_timeout", httpx.ConnectError: "transport_unreachable"}
@@ -115,10 +98,7 @@ def unreachable(error: Exception, where: str) -> SubjectFailure:
 
 
 def server(text: str, example: str, schemes: Sequence[str] = ("http", "https")) -> urllib.parse.SplitResult:
-    """Returns the parts of a server's URL.
-
-    Raises UsageError if the text is not such a URL; the message shows the example.
-    """
+    """Returns the parts of a URL; raises UsageError, whose message shows the example, if the text is none."""
     parts = urllib.parse.urlsplit(text)
     if parts.scheme not in schemes or not parts.netloc:
         raise UsageError(f"{example}, not {text!r}")
@@ -134,7 +114,6 @@ def refused(answer: Any) -> bool:
 
 
 def only_task(task: str, name: str) -> None:
-    """Raises UsageError if a task is not the only one."""
     if task != name:
         raise UsageError(f"there is one task, {name!r}, not {task!r}")
 
@@ -167,10 +146,7 @@ def total(rewards: Sequence[float]) -> dict[str, float | None] | None:
 
 
 def table(value: dict[str, Any], key: str) -> dict[str, Any]:
-    """Returns the object at a key; an empty one if it is missing or null.
-
-    Raises UsageError if the value is not an object.
-    """
+    """Returns the object at a key, empty if it is missing or null; raises UsageError if it is something else."""
     found = value.get(key)
     if found is not None and not is_dict(found):
         raise UsageError(f"{key!r} must be an object, it is {str(found)[:200]!r}")
@@ -178,10 +154,7 @@ def table(value: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def series(value: dict[str, Any], key: str) -> list[Any]:
-    """Returns the array at a key; an empty one if it is missing or null.
-
-    Raises UsageError if the value is not an array.
-    """
+    """Returns the array at a key, empty if it is missing or null; raises UsageError if it is something else."""
     found = value.get(key)
     if found is not None and not is_list(found):
         raise UsageError(f"{key!r} must be an array, it is {str(found)[:200]!r}")

@@ -48,13 +48,10 @@ _SEGMENT = re.compile(
 
 
 class Way(NamedTuple):
-    """Way of an answer to the judge.
+    """Way of an answer to the judge: calls before it, and text of the last words around it.
 
-    Attributes:
-        calls: Calls before it, as (tool, arguments); one argument may have the `slot`.
-        before, after: Text of the last words around the answer.
-        slot: Number of the call and name of the argument that carry the answer, or None for the last words.
-        is_json: True if the answer stands in a text of JSON.
+    `slot` is the number of the call and the argument that carry the answer instead; with `is_json` it stands in JSON
+    text.
     """
 
     calls: Sequence[tuple[str, dict[str, Any]]] = ()
@@ -66,9 +63,6 @@ class Way(NamedTuple):
 
 class Judging:
     """Judges of an environment, with a stub in the place of each model.
-
-    Args:
-        env: The environment.
 
     Attributes:
         env: The environment with stubs; None if no scoring function of the episode asks a model.
@@ -94,11 +88,7 @@ class Judging:
     ) -> dict[str, Any] | None:
         """Returns the mean value of the criteria that ask a model, and the words that carried the answer to it.
 
-        Args:
-            subject: A session of its own on `env`.
-            task: Id of the task.
-            answer: The agent's text. If it alone does not reach a model, it replaces a text of the solution.
-            complete: The model.
+        If the answer alone does not reach a model, it replaces a text of the solution.
         """
         if task not in self._ways:
             self._ways[task] = self._way(subject, task)
@@ -296,7 +286,6 @@ def _in_words(calls: Sequence[tuple[str, dict[str, Any]]], words: str) -> Iterat
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yields the texts in plain data, without keys."""
     if isinstance(value, str):
         yield value
     for part in value.values() if is_dict(value) else value if is_list(value) else ():

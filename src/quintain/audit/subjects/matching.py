@@ -40,13 +40,9 @@ class Match(msgspec.Struct, frozen=True):
     """Arguments of a function for a case.
 
     Attributes:
-        arguments: Values by parameter.
-        text: Parameter of the agent's text.
-        truth: Parameters that the agent must not see.
-        positional: Parameters that are passed by position.
-        spread: Parameter of any number of values; empty without one.
-        model: Parameter of a function that calls a language model; empty without one.
-        needs_model: The model parameter has no default.
+        text: Parameter of the agent's text. truth: Parameters that the agent must not see. positional: Parameters that
+        are passed by position. spread: Parameter of any number of values; empty without one. model: Parameter of a
+        function that calls a language model, empty without one; `needs_model` if it has no default.
     """
 
     arguments: dict[str, Any]
@@ -68,7 +64,6 @@ def sealed(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def taken(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Returns the parameters of a function; raises UsageError if the function has no signature."""
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError) as error:
@@ -137,7 +132,6 @@ def _unpacked(
 
 
 def _pair(arguments: dict[str, Any], keys: dict[str, Any], open_ones: list[str]) -> None:
-    """Moves keys that match an open parameter to the arguments."""
     for name in open_ones:
         if name in keys and name not in arguments:
             arguments[name] = keys.pop(name)
@@ -160,7 +154,6 @@ def _of_meaning(meaning: tuple[str, ...], names: list[str]) -> str:
 
 
 def _by_position(parameters: dict[str, inspect.Parameter], given: set[str], *, spread: str) -> tuple[str, ...]:
-    """Returns the parameters that must be passed by position."""
     first = [name for name, one in parameters.items() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     only = [name for name in first if parameters[name].kind is inspect.Parameter.POSITIONAL_ONLY]
     return tuple(name for name in (first if spread and spread in given else only) if name in given)

@@ -37,13 +37,9 @@ _TIMEOUT, _CLOSED = -32001, -32000
 
 
 def make(text: str) -> Callable[[], McpSubject]:
-    """Returns a factory of sessions.
+    """Returns a factory of sessions, for a URL, or for "stdio:" and a command line without a shell.
 
-    Args:
-        text: URL of a server's endpoint, or "stdio:" and a command line, as for a shell but without one.
-
-    Raises:
-        UsageError: The text is neither, or the SDK is not installed.
+    Raises UsageError if the text is neither, or the SDK is not installed.
     """
     package("mcp", extra="audit-mcp")
     kind, _, command = text.partition(":")
@@ -55,11 +51,7 @@ def make(text: str) -> Callable[[], McpSubject]:
 
 
 class McpSubject:
-    """Session with a server; `reset` opens the next one.
-
-    Attributes:
-        absent: Methods that MCP lacks.
-    """
+    """Session with a server; `reset` opens the next one."""
 
     absent = ("score",)
 
@@ -71,31 +63,23 @@ class McpSubject:
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
-        """Returns the tools that the server lists, from all pages."""
         return [
             {"name": tool.name, "description": tool.description or "", "parameters": tool.input_schema}
             for tool in self._open().tools()
         ]
 
     def responses(self) -> dict[str, dict[str, Any]]:
-        """Returns {tool: {"default": JSON schema of its structured answer}}."""
         tools = [tool for tool in self._open().tools() if tool.output_schema is not None]
         return {tool.name: {"default": tool.output_schema} for tool in tools}
 
     def reset(self, task: str, seed: int) -> str:
-        """Opens another session and returns the server's instructions.
-
-        Raises UsageError if the task is unknown, and SubjectFailure if the server does not answer.
-        """
+        """Opens another session and returns the server's instructions."""
         http.only_task(task, TASK)
         self.close()
         return self._open().instructions
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Calls a tool and returns its structured answer, else its text, else its blocks; an error as `{"error": ...}`.
-
-        Raises SubjectFailure if the server broke, or does not answer.
-        """
+        """Calls a tool and returns its structured answer, else its text, else its blocks; an error as "error"."""
         from mcp import MCPError
 
         try:
@@ -159,7 +143,7 @@ class _ClientThread:
         return self.ask(every)
 
     def ask(self, question: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-        """Returns the result of a client coroutine; raises SubjectFailure if the session has ended, or ends now."""
+        """Returns the result of a client coroutine; raises SubjectFailure if the session has ended."""
         if self._thread.is_alive():
             try:
                 return asyncio.run_coroutine_threadsafe(question(self._client), self._loop).result()

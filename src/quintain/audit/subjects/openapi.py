@@ -33,12 +33,8 @@ Document = dict[str, Any]
 def make(text: str) -> Callable[[], OpenApiSubject]:
     """Returns a factory of sessions, each with its own connections and cookies.
 
-    Args:
-        text: File or URL of the document, in JSON or, with PyYAML, in YAML; after "#" the URL of the service, if it is
-            not the document's first server.
-
-    Raises:
-        UsageError: The document is unreadable, or does not name the service's URL.
+    The text is the file or URL of the document, in JSON or, with PyYAML, in YAML; after "#" the URL of the service, if
+    it is not the document's first server. Raises UsageError if the document is unreadable, or names no URL.
     """
     source, _, base = text.partition("#")
     document = _document(source)
@@ -55,8 +51,6 @@ class Operation(NamedTuple):
         name: Its operationId, or made of method and path; only letters, digits, "_" and "-".
         places: Argument to its place, ("path" | "query" | "header" | "cookie" | "body", name there); an argument that
             is the whole body has the name "".
-        parameters: JSON schema of all arguments.
-        media: Type of the body; empty without one.
         responses: Status ("200", "4XX", "default") to the JSON schema of its body.
     """
 
@@ -75,11 +69,7 @@ class Operation(NamedTuple):
 
 
 class OpenApiSubject:
-    """Session with a service.
-
-    Attributes:
-        absent: Methods that this service lacks.
-    """
+    """Session with a service."""
 
     def __init__(self, listed: list[Operation], base: str) -> None:
         self._tools = {one.name: one for one in listed if not one.is_reset}
@@ -91,21 +81,16 @@ class OpenApiSubject:
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
-        """Returns the operations as tools."""
         return [
             {"name": one.name, "description": one.description, "parameters": one.parameters}
             for one in self._tools.values()
         ]
 
     def responses(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Returns the JSON schemas of answers, by tool and status ("200", "4XX", "default")."""
         return {one.name: one.responses for one in self._tools.values()}
 
     def reset(self, task: str, seed: int) -> Any:
-        """Calls the service's own reset, with `seed` and `task` if it takes them, and returns its answer.
-
-        Raises UsageError if the service has no reset, or the task is unknown, and SubjectFailure if the reset failed.
-        """
+        """Calls the service's own reset, with `seed` and `task` if it takes them, and returns its answer."""
         if task != TASK or self._reset is None:
             raise UsageError(f"no reset for task {task!r}; the service has {self._reset or 'no reset operation'}")
         offered = {"seed": seed, "task": task}
@@ -116,10 +101,7 @@ class OpenApiSubject:
         return answer
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Sends a request and returns the answer's body; with status 4xx, `{"error": body, "status": ...}`.
-
-        Raises SubjectFailure for status 5xx, no answer, and a body that does not match its content type.
-        """
+        """Sends a request and returns the answer, as `http.answer` does."""
         operation = self._tools.get(name)
         return self._asked(operation, arguments) if operation else {"error": f"unknown tool {name!r}"}
 
@@ -138,10 +120,7 @@ class OpenApiSubject:
 
 
 def _request(operation: Operation, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Returns the path and the arguments for httpx.
-
-    Raises ValueError if an argument of the path is missing or empty, or a value cannot be sent.
-    """
+    """Returns the path and the arguments for httpx; raises ValueError if an argument cannot be sent."""
     parts: dict[str, dict[str, Any]] = {place: {} for place in ("path", "query", "header", "cookie", "body")}
     takes_more = operation.media and ("body", "") not in operation.places.values()
     for name, value in arguments.items():
@@ -187,7 +166,6 @@ def _words(value: Any) -> Any:
 
 
 def _document(source: str) -> dict[str, Any]:
-    """Returns a document from a file or a URL."""
     if source.startswith(("http://", "https://")):
         text = http.text(source)
     else:
@@ -223,10 +201,7 @@ def _base(source: str, document: dict[str, Any]) -> str:
 
 
 def operations(document: Document) -> list[Operation]:
-    """Returns the operations of a document, in its order.
-
-    Raises UsageError if the document is not OpenAPI 3, or has a broken reference.
-    """
+    """Returns the operations of a document; raises UsageError if it is not OpenAPI 3, or has a broken reference."""
     version = document.get("openapi")
     if not isinstance(version, str) or not version.startswith("3."):
         raise UsageError(
@@ -315,7 +290,6 @@ def _with_definitions(document: Document, schema: dict[str, Any]) -> dict[str, A
 
 
 def _named(schema: Any) -> Iterator[str]:
-    """Yields names of the definitions that a converted schema refers to."""
     if is_dict(schema):
         target = schema.get("$ref")
         if isinstance(target, str):
@@ -349,7 +323,6 @@ def _converted(schema: Any) -> Any:
 
 
 def _resolved(document: Document, one: Document) -> Document:
-    """Returns the target of a reference, or the value itself."""
     for _ in range(20):
         target = one.get("$ref")
         if not isinstance(target, str):

@@ -32,13 +32,7 @@ THEIR_FAULT = ("transport_error", "timeout")
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """Description of a server's environment.
-
-    Attributes:
-        socket: URL of the WebSocket.
-        action: JSON schema of an action.
-        tasks: Split and index of each task; empty if the server has no tasks to choose from.
-    """
+    """Description of a server's environment: the JSON schema of an action, and its tasks, if it has any."""
 
     base: str
     socket: str
@@ -53,14 +47,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def make(text: str) -> Callable[[], OpenEnvSubject]:
-    """Returns a factory of sessions.
-
-    Args:
-        text: URL of the server, with ws, wss, http or https; it may have a path.
-
-    Raises:
-        UsageError: The server does not exist, or websockets is not installed.
-    """
+    """Returns a factory of sessions, for a URL with ws, wss, http or https; raises UsageError without a server."""
     package("websockets", extra="audit-openenv")
     parts = http.server(text, "openenv: takes ws://HOST:PORT", ("ws", "wss", "http", "https"))
     scheme, path = parts.scheme.replace("ws", "http"), parts.path.rstrip("/").removesuffix("/ws")
@@ -68,12 +55,7 @@ def make(text: str) -> Callable[[], OpenEnvSubject]:
 
 
 class OpenEnvSubject:
-    """Session with a server.
-
-    Attributes:
-        volatile: Fields with random ids of episodes.
-        absent: "hidden" if the server has no tasks to choose from.
-    """
+    """Session with a server; `volatile` names fields with random ids of episodes."""
 
     volatile = ("episode_id", "dev.quintain/episode")
 
@@ -85,11 +67,9 @@ class OpenEnvSubject:
         self.absent = () if facts.count else ("hidden",)
 
     def tasks(self) -> list[str]:
-        """Returns names such as "test/0" of the split "test" or the first one; "episode" if the server has no tasks."""
         return [f"{self._facts.split}/{index}" for index in range(self._facts.count)] or [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
-        """Returns the environment's tools, or `step`."""
         if not self._facts.calls_tools:
             return [{"name": "step", "description": "Take an action.", "parameters": self._facts.action}]
         answer = self._asked("mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
@@ -107,10 +87,7 @@ class OpenEnvSubject:
         return sealed(http.table(found, "task"))
 
     def reset(self, task: str, seed: int) -> Any:
-        """Begins an episode and returns the first observation.
-
-        Raises UsageError if the task is unknown, and SubjectFailure if the environment did not begin.
-        """
+        """Begins an episode and returns the first observation."""
         chosen: dict[str, Any] = {"seed": seed}
         if self._facts.count:
             chosen |= {"split": self._facts.split, "index": self._index(task)}
@@ -123,10 +100,7 @@ class OpenEnvSubject:
         return self._seen(answer)
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Takes an action or calls a tool, and returns the observation.
-
-        Raises SubjectFailure if the environment broke, or does not answer.
-        """
+        """Takes an action or calls a tool, and returns the observation."""
         if self._facts.calls_tools:
             answer = self._asked("step", {"type": "call_tool", "tool_name": name, "arguments": arguments})
         elif name == "step":
@@ -145,11 +119,9 @@ class OpenEnvSubject:
         return None if self._rewards and not given else http.total(given)
 
     def state(self) -> dict[str, Any]:
-        """Returns the state that the server reports."""
         return self._asked("state", None)
 
     def close(self) -> None:
-        """Closes the socket, and with it the instance."""
         if self._socket is not None:
             self._held.close()
             # Where the server hung up, the library does not wait for its own threads to end.

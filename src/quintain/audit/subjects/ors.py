@@ -25,13 +25,9 @@ SESSION = "X-Session-ID"
 
 
 def make(text: str) -> Callable[[], OrsSubject]:
-    """Returns a factory of sessions.
+    """Returns a factory of sessions; a path in the URL is the environment's name, else it is the server's first.
 
-    Args:
-        text: URL of the server; its path, if any, is the environment's name, else it is the server's first.
-
-    Raises:
-        UsageError: The server cannot be reached, or has no such environment.
+    Raises UsageError if the server cannot be reached, or has no such environment.
     """
     parts = http.server(text, "ors: takes http://HOST:PORT/ENVIRONMENT")
     base, wanted = f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")
@@ -51,11 +47,7 @@ def make(text: str) -> Callable[[], OrsSubject]:
 
 
 class OrsSubject:
-    """Session with a server; `reset` opens the next one.
-
-    Attributes:
-        absent: "answer" if the environment has no tool for the last words.
-    """
+    """Session with a server; `reset` opens the next one."""
 
     def __init__(self, base: str, env: str, split: str) -> None:
         self._client = _client(base)
@@ -66,7 +58,6 @@ class OrsSubject:
         self.absent = () if self._terminal else ("answer",)
 
     def tasks(self) -> list[str]:
-        """Returns names such as "test/0" of the split "test", else of the first one."""
         counted = self._asked_about("num_tasks")
         listed = [] if counted else http.series(self._known("tasks"), "tasks")
         return [f"{self._split}/{index}" for index in range(counted["num_tasks"] if counted else len(listed))]
@@ -81,10 +72,7 @@ class OrsSubject:
         return sealed(http.table(self._known("task", index=http.index(task, self._split)), "task"))
 
     def reset(self, task: str, seed: int) -> Any:
-        """Opens a session on a task and returns its prompt.
-
-        Raises UsageError if the task is unknown, and SubjectFailure if the session cannot be opened.
-        """
+        """Opens a session on a task and returns its prompt."""
         index = http.index(task, self._split)
         self._leave()
         self._rewards = []
@@ -99,10 +87,7 @@ class OrsSubject:
         return _said(self._good("GET", f"/{self._env}/prompt"))
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Calls a tool and returns its text, or its blocks if some are not text.
-
-        Raises SubjectFailure if the tool broke, the session is lost, or no answer comes.
-        """
+        """Calls a tool and returns its text, or its blocks if some are not text."""
         path = f"/{self._env}/call"
         text = self._streamed(path, {"name": name, "input": arguments})
         try:
@@ -123,7 +108,6 @@ class OrsSubject:
         return self.call(name, {argument: text} if argument else {})
 
     def score(self) -> dict[str, float | None] | None:
-        """Returns the sum of the rewards and the last one; None if one was not finite."""
         return http.total(self._rewards)
 
     def close(self) -> None:
@@ -211,7 +195,6 @@ def _joined(lines: Iterable[str], path: str) -> str:
 
 
 def _said(blocks: list[dict[str, Any]]) -> Any:
-    """Returns the text of blocks, or the blocks if some are not text."""
     if all(block.get("type") == "text" for block in blocks):
         return "\n".join(str(block.get("text", "")) for block in blocks)
     return blocks

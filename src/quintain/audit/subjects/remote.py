@@ -23,14 +23,9 @@ PAGE = 1000
 
 
 def make(url: str) -> Callable[[], RemoteSubject]:
-    """Returns a factory of sessions.
+    """Returns a factory of sessions, for a URL and the environment's name after it.
 
-    Args:
-        url: URL of the server, and after it the environment's name, by default its first one; "?split=" chooses the
-            tasks, by default "test", else the last split. A trainer's key is read from the variable QUINTAIN_KEY.
-
-    Raises:
-        UsageError: The server cannot be reached, or has no such environment or split.
+    "?split=" chooses the tasks, by default "test", else the last split. A trainer's key is read from QUINTAIN_KEY.
     """
     parts = http.server(url, "a served environment is named like http://localhost:8080/sales")
     base = f"{parts.scheme}://{parts.netloc}"
@@ -50,11 +45,7 @@ def make(url: str) -> Callable[[], RemoteSubject]:
 
 
 class RemoteSubject:
-    """Session with one episode at a time on the server; its methods are those of `native.NativeSubject`.
-
-    Attributes:
-        budget: Most calls of an episode.
-    """
+    """Session with one episode at a time on the server; its methods are those of `native.NativeSubject`."""
 
     def __init__(self, base: str, about: dict[str, Any], split: str) -> None:
         self._client = _client(base)

@@ -29,13 +29,7 @@ NAMES = ("id", "name", "task_id")
 
 
 class Case(msgspec.Struct, frozen=True):
-    """Case, matched to the function.
-
-    Attributes:
-        task: Its name.
-        match: Arguments of the function.
-        expected: Right score of the case's own text, or None.
-    """
+    """Case, matched to the function; `expected` is the right score of the case's own text, or None."""
 
     task: str
     match: Match
@@ -49,20 +43,15 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def rest(self) -> dict[str, Any]:
-        """Returns the arguments without the text."""
         return {name: value for name, value in self.match.arguments.items() if name != self.match.text}
 
 
 def of(function: Callable[..., Any], cases: Path | Sequence[Any]) -> Callable[[], ScorerSubject]:
-    """Returns a factory of sessions on a scoring function, plain or async.
+    """Returns a factory of sessions on a scoring function, plain or async, which returns any form that `score` may.
 
-    Args:
-        function: Takes the agent's text and the right answer; returns a number, or any other form that `score` may.
-        cases: A file of JSON lines (or of one JSON array), or the content of such a file: objects, or arrays of the
-            arguments in order, with or without the expected score after them.
-
-    Raises:
-        UsageError: A case is unreadable or does not match the function's parameters; both are named.
+    Cases are JSON objects, or arrays of the arguments in order, with or without the expected score after them; a file
+    has one in each line, or all in one array. Raises UsageError if a case is unreadable or does not match the
+    parameters.
     """
     listed = _read(cases) if isinstance(cases, Path) else list(enumerate(cases, 1))
     if not listed:
@@ -77,11 +66,7 @@ def of(function: Callable[..., Any], cases: Path | Sequence[Any]) -> Callable[[]
 
 
 class ScorerSubject:
-    """Session on a scoring function.
-
-    Attributes:
-        absent: "judge" for a function without a language model; "score" for one that needs it.
-    """
+    """Session on a scoring function."""
 
     def __init__(self, function: Callable[..., Any], cases: dict[str, Case]) -> None:
         self._function = function
@@ -92,20 +77,16 @@ class ScorerSubject:
         self.absent = ("score",) if match.needs_model else () if match.model else ("judge",)
 
     def tasks(self) -> list[str]:
-        """Returns the ids of the cases; "case 3" without an id."""
         return list(self._cases)
 
     def cases(self) -> list[dict[str, Any]]:
-        """Returns task, own answer and expected score (or None) of each case."""
         return [{"task": case.task, "answer": case.words, "expected": case.expected} for case in self._cases.values()]
 
     def prompt(self, task: str) -> str:
-        """Returns the question, or "" if the case has none."""
         seen = [value for name, value in self._known(task).match.arguments.items() if is_visible(name)]
         return "\n\n".join(value if isinstance(value, str) else json.dumps(value) for value in seen)
 
     def hidden(self, task: str) -> Any:
-        """Returns the right answer, by parameter."""
         match = self._known(task).match
         return {name: match.arguments[name] for name in match.truth}
 
@@ -118,7 +99,6 @@ class ScorerSubject:
         return None if found is None else [{"answer": found.words}]
 
     def reset(self, task: str, seed: int) -> str:
-        """Selects a case and returns its question."""
         self._case, self._said = self._known(task), ""
         return self.prompt(task)
 
@@ -126,13 +106,11 @@ class ScorerSubject:
         self._said = text
 
     def score(self) -> Any:
-        """Returns the function's score of the last words, or of "" without any."""
         if self._case is None:
             raise UsageError("no task has begun: call reset(task, seed) first")
         return self._asked(self._case, self._said)
 
     def judge(self, task: str, answer: str, complete: Callable[[str], str]) -> Any:
-        """Returns the function's score with `complete` as its language model."""
         case = self._known(task)
         return self._asked(case, answer, **{case.match.model: complete})
 
@@ -172,7 +150,6 @@ def _wrapped(said: str, held: Any) -> Any:
 
 
 def _inside(held: Any) -> Any:
-    """Returns the agent's own words from a case's value."""
     if is_list(held) and held and (isinstance(held[-1], str) or (is_dict(held[-1]) and "content" in held[-1])):
         return _inside(held[-1])
     return held["content"] if is_dict(held) and "content" in held else "" if held is None else held

@@ -18,10 +18,7 @@ def schema(space: Any) -> dict[str, Any]:
 
 
 def value(space: Any, data: Any) -> Any:
-    """Returns JSON data as a value of the space.
-
-    Raises ValueError if the data is not in the space; the message gives the expected form.
-    """
+    """Returns JSON data as a value of the space; raises ValueError, which gives the expected form, if it is none."""
     if space is None or not callable(getattr(space, "contains", None)):
         return data
     try:
@@ -35,11 +32,7 @@ def value(space: Any, data: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Returns plain data of an environment's value; a random generator becomes its state.
-
-    Args:
-        value: Any object; one without a plain form becomes its type's name, because its repr may hold an address.
-    """
+    """Returns plain data of any object; one without a plain form becomes its type's name."""
     whole: Any = value
     if isinstance(value, bool | int | float | str):
         # A subclass, such as an enum or one of NumPy's numbers, becomes the plain type.

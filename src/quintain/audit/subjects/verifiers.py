@@ -32,12 +32,8 @@ FORMS = ("{}", "\\boxed{{{}}}", "#### {}", "<answer>{}</answer>", "The answer is
 def make(text: str) -> Callable[[], VerifiersSubject | native.NativeSubject]:
     """Returns a factory of sessions; a module with `load_environment` is played by the adapter for `quintain run`.
 
-    Args:
-        text: "package.module", "path/to/file.py" or the name of an installed taskset; after ":" the Taskset in it, as
-            a class, an instance, or a function that makes one; by default the only one there.
-
-    Raises:
-        UsageError: verifiers is not installed, or the taskset does not exist.
+    The text is "package.module", "path/to/file.py" or the name of an installed taskset; after ":" the Taskset in it, as
+    a class, an instance, or a function that makes one; by default the only one there.
     """
     plugins.package("verifiers", extra="audit-verifiers")
     place, _, name = text.partition(":")
@@ -55,12 +51,7 @@ def make(text: str) -> Callable[[], VerifiersSubject | native.NativeSubject]:
 
 
 class VerifiersSubject:
-    """Session on a taskset.
-
-    Attributes:
-        absent: "score" if a reward needs a runtime or a model.
-        lacking: Rewards and judges that do.
-    """
+    """Session on a taskset; without "score" if one of the rewards in `lacking` needs a runtime or a model."""
 
     def __init__(self, tasks: dict[str, Any]) -> None:
         self._tasks = tasks
@@ -70,16 +61,14 @@ class VerifiersSubject:
         self.absent = ("score", "oracle") if self.lacking else ()
 
     def tasks(self) -> list[str]:
-        """Returns the ids, else names, else places in the taskset."""
         return list(self._tasks)
 
     def prompt(self, task: str) -> str:
-        """Returns system prompt and prompt."""
         data = self._known(task).data
         return "\n\n".join(filter(None, (data.system_prompt, data.prompt_text)))
 
     def hidden(self, task: str) -> dict[str, Any]:
-        """Returns the task's fields whose names are those of an answer, else all fields that are not in the prompt."""
+        """Returns the task's fields with names of an answer, else all that are not in the prompt."""
         vf: Any = importlib.import_module("verifiers.v1")
         data: Any = self._known(task).data
         own = {name: value for name, value in data.model_dump().items() if name not in vf.TaskData.model_fields}
@@ -96,7 +85,6 @@ class VerifiersSubject:
         return [{"answer": next(one for score, one in scored if score == best)}] if best > 0 else None
 
     def reset(self, task: str, seed: int) -> str:
-        """Selects a task and returns its prompt."""
         self._task, self._said = self._known(task), None
         return self.prompt(task)
 
@@ -104,10 +92,7 @@ class VerifiersSubject:
         self._said = text
 
     def score(self) -> dict[str, float | None] | None:
-        """Returns the weighted sum of the rewards, and each of them by name; None if it is not finite.
-
-        Raises SubjectFailure if a reward raised.
-        """
+        """Returns the weighted sum of the rewards, and each of them by name; None if it is not finite."""
         if self._task is None:
             raise UsageError("no task has begun: call reset(task, seed) first")
         found = self._scored(self._task, self._said)
@@ -137,7 +122,6 @@ class VerifiersSubject:
 
 
 def _lacking(task: Any) -> list[str]:
-    """Returns names of the rewards that need a runtime, and of the judges, which need a model."""
     found = ["a container"] if task.NEEDS_CONTAINER else []
     for reward in task.hooks("reward"):
         wanted = inspect.signature(reward).parameters.get("runtime")

@@ -27,7 +27,7 @@ SHARED = "shared"
 
 
 class TableInfo(NamedTuple):
-    """Table of a SQL database."""
+    """Table of a SQL database; `key` holds the columns of its primary key."""
 
     table: str
     columns: list[str]
@@ -47,7 +47,6 @@ class Memory:
         self._rows: dict[str, tuple[Table[Any], dict[str, Any]]] = {}
 
     def copy(self) -> Memory:
-        """Returns a cache that starts with the same tables."""
         other = Memory()
         with self._lock:
             other._known, other._rows = dict(self._known), dict(self._rows)
@@ -124,12 +123,8 @@ async def differences(
 ) -> dict[str, list[Any]]:
     """Returns the differences of two worlds by path, as `facts.data.changes` returns those of their views.
 
-    Args:
-        before: The world.
-        start: Its view.
-        after: Later state of the same world.
-        memory: Cache for databases of which not only the changed rows can be read.
-        index: Index of the rows of `start`.
+    `start` is the view of `before`, whose rows are in `index`; `memory` reads databases that show no changed rows
+    alone.
     """
     differ = Differ(start, index)
     found: list[tuple[str, Any, Any]] = []
@@ -219,7 +214,6 @@ def _rows(table: Table[Any]) -> dict[str, Any]:
 
 
 def _shown(path: str) -> str:
-    """Returns a path as text, with bytes that are not UTF-8 escaped, because JSON cannot hold surrogates."""
     return path.encode(errors="backslashreplace").decode()
 
 
@@ -232,7 +226,6 @@ def _is_database(value: object) -> bool:
 
 
 def _base(database: Any) -> Any:
-    """Returns what forks of one database share; a difference from any other one would read every row."""
     return getattr(getattr(database, "image", None), "base", None)
 
 

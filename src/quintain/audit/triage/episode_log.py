@@ -25,16 +25,13 @@ _REFUSAL = re.compile(r"\s*(\{\s*\"error\"\s*:|error\b|exception\b|traceback \(m
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool call and its answer.
+    """One tool call and its answer, in turn and step: turns count replies of all actors, steps the calls of one reply.
 
     Attributes:
-        turn, step: Position; turns count replies of all actors, steps the calls of one reply.
         arguments: Parsed arguments; None if the text is not a JSON object.
         raw: The text as the model wrote it.
-        answered: An answer came back.
         is_error: The call was refused or broke; guessed from the text if the log has no mark.
         fault: Planned fault that the configuration injected here.
-        seconds: Duration, if the log has it.
     """
 
     turn: int
@@ -62,8 +59,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         heard: New context beyond earlier replies and answers: prompts, words of others.
         finish: Why the sampler stopped, in the endpoint's words.
-        drawn: Number of completion tokens in the record, or None.
-        counted: Number of completion tokens by the endpoint, or None.
+        drawn, counted: Number of completion tokens in the record, and by the endpoint; or None.
     """
 
     turn: int
@@ -78,13 +74,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """Recorded failure outside the agent.
-
-    Attributes:
-        part: Component to blame, if the log names one.
-        kind: One of `quintain.errors.KINDS`; empty for a foreign log.
-        turn: Number of complete turns.
-    """
+    """Recorded failure outside the agent; a foreign log names no `kind` and perhaps no `part`."""
 
     part: str = ""
     kind: str = ""
@@ -94,7 +84,7 @@ class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EpisodeLog(msgspec.Struct, kw_only=True):
-    """A finished episode.
+    """A finished episode; what a log lacks is None or empty.
 
     Attributes:
         place: File and line, for people.
@@ -102,12 +92,10 @@ class EpisodeLog(msgspec.Struct, kw_only=True):
         group: Identity of the episodes that start from the same task and seed.
         reward: Recorded reward, or None; `has_reward` distinguishes a missing field.
         components: Scores of the single criteria at trajectory level.
-        criteria: Names of the expected criteria; empty if unknown.
-        end: How the episode ended, if the log has it.
-        limit: Most allowed replies, if the log has it.
-        digests: Digest of the world after each turn; empty if the log has none.
+        criteria: Names of the expected criteria.
+        limit: Most allowed replies.
+        digests: Digest of the world after each turn.
         gold: The right answer, if the log has it next to the episode.
-        seconds: Durations in seconds, by phase.
         trace: The whole record, if it is this project's.
     """
 
@@ -137,7 +125,6 @@ class EpisodeLog(msgspec.Struct, kw_only=True):
 
     @property
     def answer(self) -> str:
-        """Returns the agent's last words."""
         return next((one.text for one in reversed(self.said) if one.role == "agent"), "")
 
     @property
@@ -149,7 +136,6 @@ class EpisodeLog(msgspec.Struct, kw_only=True):
 
 
 def of_trace(trace: Trace, *, place: str, index: int) -> EpisodeLog:
-    """Returns a trace of this project in the common form."""
     task = f"{trace.environment}/{trace.task}"
     failure = trace.failure
     own = [turn for turn in trace.turns if turn.thread == 0]  # the agent never reads another actor's prompt
@@ -223,7 +209,7 @@ def _recorded(trace: Trace) -> Iterator[Call]:
 
 
 def parsed(text: str) -> dict[str, Any] | None:
-    """Returns the arguments of a call, or None if the text is not a JSON object; an empty text means no arguments."""
+    """Returns the arguments of a call, or None if the text is not a JSON object; empty means no arguments."""
     return mapping(loaded(text.strip() or "{}"))
 
 
@@ -246,10 +232,7 @@ def form_of(row: Row) -> Form | None:
 
 
 def of_row(row: Row, *, place: str, index: int) -> EpisodeLog:
-    """Returns an episode from a foreign row.
-
-    Raises TraceError if the row's form is unknown, or a field has another type than its form says.
-    """
+    """Returns an episode from a foreign row; raises TraceError if its form is unknown or broken."""
     form = form_of(row)
     if form is None:
         raise TraceError(f"no form that is known; its keys are {', '.join(sorted(row)[:8]) or 'none'}")
@@ -379,7 +362,6 @@ def _reward(row: Row) -> tuple[float | None, dict[str, float | None]]:
 
 
 def _inspect_scores(row: Row) -> tuple[float | None, dict[str, float | None]]:
-    """Returns the mean of the scorers' values, and each value."""
     scores = mapping(row.get("scores") or {})
     if scores is None:
         raise TraceError(f"scores is an object, got {_text(row['scores'])[:80]}")
@@ -389,7 +371,6 @@ def _inspect_scores(row: Row) -> tuple[float | None, dict[str, float | None]]:
 
 
 def number(value: Any) -> float | None:
-    """Returns a score as a number, NaN included, or None."""
     try:
         return float(_GRADES.get(value, value)) if isinstance(value, str | int | float) else None
     except ValueError:
@@ -408,7 +389,6 @@ def _broken(error: Any, turn: int) -> RecordedFailure | None:
 
 
 def _tools(row: Row) -> dict[str, dict[str, Any]] | None:
-    """Returns the schemas of the advertised tools by name; None if the row has none."""
     inside = mapping(row.get("info")) or {}
     places = [one[name] for one in (row, inside) for name in ("tools", "tool_defs", "oai_tools") if one.get(name)]
     found = places[0] if places else None
@@ -437,12 +417,10 @@ def _text(value: Any) -> str:
 
 
 def mapping(value: object) -> dict[str, Any] | None:
-    """Returns the value if it is a JSON object, else None."""
     return cast(dict[str, Any], value) if isinstance(value, dict) else None
 
 
 def sequence(value: object) -> list[Any] | None:
-    """Returns the value as a list if it is a list or a tuple, else None."""
     return list(cast(Iterable[Any], value)) if isinstance(value, list | tuple) else None
 
 
@@ -456,7 +434,6 @@ def loaded(text: str) -> object:
 
 
 def fields(row: object) -> dict[str, Any]:
-    """Returns the fields of a Struct or dict; empty for anything else."""
     if isinstance(row, msgspec.Struct):
         return {name: getattr(row, name) for name in row.__struct_fields__}
     return mapping(row) or {}

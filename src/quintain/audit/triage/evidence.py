@@ -38,11 +38,9 @@ _SHOWN = 300
 
 
 class FirstDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """First difference between a replay and its record.
+    """First difference between a replay and its record, in a field of the trace.
 
-    Attributes:
-        field: "observation", "is_error", "state_digest", "rewards", "turns" or "end".
-        idle: The recorded world did not change in a turn in which the replayed one did.
+    `idle` says that the recorded world did not change in a turn in which the replayed one did.
     """
 
     turn: int
@@ -66,8 +64,7 @@ class ReplayEvidence(msgspec.Struct, kw_only=True):
         criteria: Scores of the single criteria in the last grading.
         moved: The replayed world's content differs at the end from the start.
         stale: Positions, in the list of suspects, of reads that the world contradicts.
-        cold: First call after a change that a fresh copy of the same world answers differently, which shows a source
-            outside the world, such as a cache.
+        cold: First call after a change that a fresh copy of the same world answers differently.
     """
 
     missing: str = ""
@@ -83,18 +80,12 @@ class ReplayEvidence(msgspec.Struct, kw_only=True):
 
     @property
     def is_trusted(self) -> bool:
-        """True if replay and regrading, as far as available, confirm a success."""
         graded = all(score is not None and score >= SOLVED for score in self.scores)
         return bool(self.missing) or (self.left is None and graded)
 
 
 class Witness:
-    """Replayer of records in their environment.
-
-    Args:
-        env: Environment that made the records.
-        times: Gradings of each record, 1 and up.
-    """
+    """Replayer of records in the environment that made them, which grades each one several times."""
 
     def __init__(self, env: Environment[Any], *, times: int = 3) -> None:
         self._env = env
@@ -102,13 +93,7 @@ class Witness:
         self._times = times
 
     async def examine(self, one: EpisodeLog, task: Task[Any] | str, suspects: list[Suspect]) -> ReplayEvidence:
-        """Gathers the evidence on one episode.
-
-        Args:
-            one: The record.
-            task: Its task, or why the task is unknown.
-            suspects: Reads that look stale.
-        """
+        """Gathers the evidence on one episode; without its task, `task` says why, and `suspects` look stale."""
         trace = one.trace
         if trace is None or isinstance(task, str):
             return ReplayEvidence(missing=str(task) if trace is not None else FOREIGN)
@@ -189,7 +174,6 @@ class Witness:
         return await play_episode(env, task, ReplayModel(trace), start=start, **names)
 
     async def _graded(self, again: Again[Any], task: Task[Any], began: Any) -> float | None:
-        """Returns a new score of the same end."""
         asked = msgspec.structs.replace(again.record.trace, rewards=[], score=None)
         try:
             rewards = await Scoring(self._env, task, start=began).trajectory(again.state, asked)
@@ -254,7 +238,6 @@ def contradicts(world: State, suspect: Suspect) -> bool:
 
 
 def _entities(value: object, key: str) -> list[dict[str, Any]]:
-    """Returns all objects in a world that stand under a key or have it as `id`."""
     if isinstance(value, Table):
         rows: Table[Any] = value  # pyright: ignore[reportUnknownVariableType]  # of whatever rows
         return [fields(rows[key])] if key in rows else []
@@ -270,15 +253,13 @@ def _entities(value: object, key: str) -> list[dict[str, Any]]:
 
 
 class Baselines(msgspec.Struct, kw_only=True):
-    """Scores of two baselines on one task.
+    """Scores of two baselines on one task; None where they failed or are missing.
 
     Attributes:
         missing: Why they could not be played; empty if they could.
-        solution: Score of the task's own solution; None if it failed or is missing.
-        has_solution: The task has a solution.
         refused: First refused call of the solution, with the error.
         writes: The solution changes the world.
-        nothing: Score of an agent that makes no call and says nothing; None if it failed.
+        nothing: Score of an agent that makes no call and says nothing.
     """
 
     missing: str = ""
@@ -290,12 +271,10 @@ class Baselines(msgspec.Struct, kw_only=True):
 
     @property
     def unsolvable(self) -> bool:
-        """True if the task's own solution earns less than the whole reward."""
         return self.has_solution and (self.solution is None or self.solution < SOLVED)
 
     @property
     def free(self) -> bool:
-        """True if doing nothing earns the whole reward."""
         return self.nothing is not None and self.nothing >= SOLVED
 
     @property
@@ -315,10 +294,6 @@ class _Fixed:
         self._made = 0
 
     async def __call__(self, request: Request) -> Reply:
-        """Returns the next call, or the answer.
-
-        Raises ModelError if the request is for another actor than the agent.
-        """
         if request.role != "agent":
             raise ModelError(f"the task has a further actor, {request.role!r}, and the baselines have no model for it")
         if not self._calls:
@@ -375,8 +350,6 @@ class Case(NamedTuple):
     """Episode of a run and its context.
 
     Attributes:
-        evidence: Result of replaying and regrading the episode.
-        baselines: Scores of the task's own solution and of doing nothing.
         findings: Findings of an audit report about this task; None without a report.
         known_tools: Schemas of the advertised tools; None if unknown.
         solvable: An episode earned the whole reward of this task, and nothing contradicts that reward.
@@ -397,6 +370,5 @@ class Case(NamedTuple):
 
     @property
     def lenient(self) -> bool:
-        """True if the configuration converts arguments, so that the schema is not binding."""
         trace = self.played.trace
         return trace is not None and trace.config.arguments == "lenient"

@@ -27,14 +27,9 @@ CLASSES = tuple(finding.CLASSES)
 
 
 class Label(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of one rule for one episode.
+    """Result of one rule for one episode: the party that must fix the fault, and one sentence.
 
-    Attributes:
-        rule: Number of the rule, 1 to 11.
-        owner: Party that must fix the fault.
-        classes: Some of `CLASSES`.
-        why: One sentence.
-        turn, step: First decisive event; None for the episode as a whole, or the whole turn.
+    `turn` and `step` name the first decisive event; None for the episode as a whole, or the whole turn.
     """
 
     rule: int = 11
@@ -48,17 +43,12 @@ class Label(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LabeledEpisode(msgspec.Struct, kw_only=True):
-    """One episode with all its labels.
+    """One episode with all its labels in the order of the rules, and the one that wins.
 
     Attributes:
-        place, index, task, member, attempt: Identity of the episode.
-        reward: Recorded reward, or None.
-        label: The label that wins.
-        labels: All labels in the order of the rules, the winner included.
         not_checked: Reasons by number of the rules that could not be applied.
         verdict: Recommendation to the trainer.
         provoked: The agent can probably cause the failure, so excluding it would pay.
-        score_as: "recorded", "none" (never 0, because a verdict is missing) or "model_failure" (it was provoked).
     """
 
     place: str
@@ -80,7 +70,6 @@ class LabeledEpisode(msgspec.Struct, kw_only=True):
 
     @property
     def failed(self) -> bool:
-        """True if the winning label blames a party other than the policy."""
         return self.label.owner != "policy"
 
     @property

@@ -22,13 +22,7 @@ _BOOKKEEPING = {"run.json", "run.lock", TIMINGS}
 
 
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
-    """Place without a readable episode.
-
-    Attributes:
-        place: File, and line or sample.
-        reason: Why it is unreadable.
-        episode: An episode was expected there, so it counts as failed.
-    """
+    """Place without a readable episode; one that was expected there counts as failed."""
 
     place: str
     reason: str
@@ -36,11 +30,7 @@ class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, kw_only=True):
-    """Episodes in the order of files and lines.
-
-    Attributes:
-        ignored: Files that are not expected to hold episodes.
-    """
+    """Episodes in the order of files and lines, and files that are not expected to hold any."""
 
     played: list[EpisodeLog] = []
     unreadable: list[Unreadable] = []
@@ -85,7 +75,6 @@ def _read_file(reading: Reading, file: Path, *, is_run: bool = False) -> None:
 
 
 def _add(reading: Reading, line: bytes | object, place: str) -> None:
-    """Adds the episode of a line, or of a part of a document."""
     index = len(reading.played)
     try:
         value = _object(_json(line) if isinstance(line, bytes) else line)
@@ -135,7 +124,6 @@ def _read_document(reading: Reading, file: Path) -> None:
 
 
 def _add_seconds(reading: Reading, file: Path) -> None:
-    """Adds the durations of a timings file to the episodes, and reports torn lines."""
     spent: dict[tuple[str, int, int], dict[str, float]] = {}
     for number, line in enumerate(file.read_bytes().splitlines() if file.is_file() else (), 1):
         try:

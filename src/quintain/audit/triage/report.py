@@ -38,12 +38,7 @@ Watch = Callable[[int], object]
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """Episode to read.
-
-    Attributes:
-        weight: Expected information; only the order matters.
-        control: The episode is part of the control sample.
-    """
+    """Episode to read; only the order of weights matters."""
 
     place: str
     index: int
@@ -122,12 +117,7 @@ async def gather(
 ) -> list[ReplayEvidence]:
     """Returns the environment's evidence on each episode, or why there is none.
 
-    Args:
-        run: The episodes.
-        env: Environment that made them, or why it is missing.
-        times: Gradings of each episode.
-        back: Begin with the last episode, because leaks from one episode to the next recur in the same order.
-        watch: Called after each episode.
+    `back` begins with the last episode, because leaks from one episode to the next recur in the same order.
     """
     witness = None if isinstance(env, str) else Witness(env, times=times)
     found = [ReplayEvidence(missing=FOREIGN) for _ in run.played]
@@ -146,10 +136,7 @@ async def gather(
 
 
 def merged(here: Sequence[ReplayEvidence], there: Sequence[ReplayEvidence]) -> list[ReplayEvidence]:
-    """Merges two processes' evidence on the same episodes; their differences count as differences between replays.
-
-    Raises UsageError if the evidence is on different episodes.
-    """
+    """Merges two processes' evidence on the same episodes; their differences count as those between replays."""
     if len(here) != len(there):
         raise UsageError(f"evidence on {len(here)} episodes and on {len(there)} cannot be of the same run")
     found: list[ReplayEvidence] = []
@@ -238,7 +225,6 @@ async def _cases(
 
 
 def judge(case: Case) -> LabeledEpisode:
-    """Applies all rules to one episode."""
     one = case.played
     labels, not_checked = labels_of(case)
     label = winner(labels)

@@ -180,7 +180,6 @@ def replay(case: Case) -> Iterator[Label]:
 
 
 def _kind(one: EpisodeLog, left: FirstDifference) -> tuple[Owner, str, str]:
-    """Returns owner, class and description of a difference, by its recorded side."""
     sides = f"recorded {_short(left.recorded)}, replayed {_short(left.found)}"
     call = next((c for c in one.calls_of(left.turn) if c.step == left.step), None)
     if call is not None and left.field in ("observation", "is_error"):
@@ -417,7 +416,6 @@ def _silent(one: EpisodeLog, users: list[Utterance]) -> Iterator[Label]:
 
 
 def _stopped(case: Case, users: list[Utterance]) -> Iterator[Label]:
-    """Labels a user who ended the conversation before its goal was possible."""
     one = case.played
     if one.trace is None or one.said[-1].role == "agent" or one.end != "terminated" or one.solved:
         return
@@ -454,7 +452,6 @@ def _echo(one: EpisodeLog) -> Iterator[Label]:
 
 
 def _revealed(case: Case, users: list[Utterance]) -> Iterator[Label]:
-    """Labels a user who says a value that only the verifier should have."""
     one, task = case.played, case.task
     if task is None:
         return
@@ -546,7 +543,6 @@ def trainer(case: Case) -> Iterator[Label]:
 
 
 def _parsed(said: Utterance, tools: dict[str, dict[str, Any]] | None) -> Iterator[Label]:
-    """Labels a whole, valid call in the text of a reply without calls."""
     match = _MARKUP.search(said.text) if not said.calls else None
     if match is None:
         return

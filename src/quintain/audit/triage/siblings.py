@@ -36,12 +36,7 @@ _SCALARS = (str, int, float, bool)
 
 
 class Suspect(NamedTuple):
-    """Read that shows an overwritten value.
-
-    Attributes:
-        tool: Tool that wrote.
-        turn, step: Place of the read.
-    """
+    """Read, in a turn and step, of a value that `tool` had overwritten."""
 
     key: str
     field: str
@@ -65,7 +60,6 @@ class Shadow(NamedTuple):
 
 
 def shadow(one: EpisodeLog) -> Shadow:
-    """Follows the writes and reads of one episode."""
     found = Shadow([], [])
     values: dict[tuple[str, str], Any] = {}
     written: dict[tuple[str, str], tuple[Any, Any, str]] = {}  # old value, new value and tool, by key and field
@@ -108,7 +102,6 @@ def _is_write(one: EpisodeLog, call: Call) -> bool:
 
 
 def entities(call: Call) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields (key, fields) of the objects that an answer shows."""
     value = loaded(call.observation)
     shown = mapping(value)
     if shown is not None and "id" not in shown:
@@ -194,7 +187,6 @@ def placed(one: EpisodeLog) -> Iterator[tuple[str, Call]]:
 
 
 def whole(one: EpisodeLog) -> str:
-    """Returns an identity of task, seed, replies, calls and answers."""
     said = [(said.role, said.text) for said in one.said]
     calls = [(call.key, call.observation) for call in one.calls]
     return hashlib.blake2b(repr((one.group, one.digests, said, calls, one.end)).encode(), digest_size=16).hexdigest()

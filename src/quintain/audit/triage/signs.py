@@ -49,13 +49,7 @@ _PERMUTATIONS = 500
 
 
 class Provocation(msgspec.Struct, frozen=True, kw_only=True):
-    """Feature of the agent's actions that predicts failure.
-
-    Attributes:
-        area: Area under the ROC curve, in (0.65, 1].
-        p: Chance of so large an area by accident, over all features.
-        above: Failed episodes with a larger value count as provoked.
-    """
+    """Feature of the agent's actions that predicts failure; failed episodes `above` count as provoked."""
 
     feature: str
     area: float
@@ -126,12 +120,7 @@ def _area(ranks: list[float], failed: Sequence[int]) -> float:
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):
-    """Warning about the run.
-
-    Attributes:
-        class_: One of `quintain.audit.triage.labels.CLASSES`; "class" in JSON.
-        episodes: Places of at most five episodes that show it.
-    """
+    """Warning about the run, with the places of at most five episodes that show it."""
 
     class_: str = msgspec.field(name="class")
     what: str
@@ -140,7 +129,6 @@ class Sign(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def signs(cases: Sequence[Case], provoked: Sequence[Provocation]) -> list[Sign]:
-    """Returns all signs, the most harmful first."""
     played = [case.played for case in cases]
     return [
         *_provoked(played, provoked),

@@ -29,7 +29,6 @@ Row = list[Line | None]
 
 
 def section(number: int, one: Finding) -> Html:
-    """Returns the section of one finding."""
     again = "See it again" if one["probes"] else "Look again"
     lessons = (
         ("A model would learn ", one["teaches"], "teaches"),
@@ -100,7 +99,6 @@ def _sides(one: Finding) -> Html | None:
 
 
 def _said(value: Any) -> str:
-    """Returns a value in words, cut to the page's limit."""
     said = lines(value)
     if len(said) <= _MAX_VALUE_CHARS:
         return said
@@ -108,7 +106,6 @@ def _said(value: Any) -> str:
 
 
 def _shown(one: Finding) -> Iterator[Html]:
-    """Yields the trajectories and, next to them, the state changes and the reasons of the score."""
     first: list[Line] = one["trajectory"]
     if not first:
         return
@@ -181,7 +178,6 @@ def _op(line: Line) -> Html:
 
 
 def _world(one: Finding) -> Iterator[Html]:
-    """Yields the state changes, op by op."""
     changes: Any = one["details"].get("changes")
     if not is_list(changes) or all(change is None for change in changes):
         return
@@ -203,7 +199,6 @@ def _change(path: str, both: Any) -> Html:
 
 
 def _reasons(one: Finding) -> Iterator[Html]:
-    """Yields the reasons of the reward."""
     reasons: Any = one["details"].get("reasons")
     if not reasons:
         return
@@ -274,7 +269,6 @@ def _alike(some: Sequence[Line], others: Sequence[Line]) -> bool:
 
 
 def outcome(line: Line) -> str:
-    """Returns an op's result in words."""
     for how in ("crashed", "hung", "refused", "absent"):
         if how in line:
             return f"{how}: {line[how]}" + (f"\nat {line['where']}" if line.get("where") else "")

@@ -81,5 +81,4 @@ def lines(value: Any) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Returns a count with its noun, as in "1 episode" and "2 episodes"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

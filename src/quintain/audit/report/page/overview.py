@@ -22,7 +22,6 @@ STATUS = {"checked": "✓", "partly": "◐", "not_checked": "-", "found": "!"}
 
 
 def header(document: Document) -> Html:
-    """Returns the verdict and the facts that it is based on."""
     style, headline, because = verdict(document)
     tasks = document["tasks"]
     facts = {
@@ -74,7 +73,6 @@ def verdict(document: Document) -> tuple[str, str, str]:
 
 
 def coverage(document: Document) -> Html:
-    """Returns the table of classes and checks with their status."""
     by_class: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for one in document["checks"]:
         by_class[one["class"]].append(one)
@@ -126,7 +124,6 @@ def _chip(check: dict[str, Any], findings: list[int]) -> Html:
 
 
 def _every(checks: list[dict[str, Any]]) -> Html | None:
-    """Returns a folded table of all checks with their questions."""
     if not checks:
         return None
     rows = [
@@ -146,7 +143,6 @@ def _every(checks: list[dict[str, Any]]) -> Html | None:
 
 
 def failures(document: Document) -> Html:
-    """Returns the failure rate against its limit, and a histogram of scores."""
     one = document["failure_rate"]
     if not one["episodes"]:
         picture = tag("p", "No episode was played, so nothing is known of the failure rate.")
@@ -169,7 +165,6 @@ def failures(document: Document) -> Html:
 
 
 def contents(document: Document) -> Iterator[Html]:
-    """Yields a list with one line per finding."""
     if not document["findings"]:
         yield tag("p", "There are no findings.")
         return
@@ -187,11 +182,7 @@ def contents(document: Document) -> Iterator[Html]:
 
 
 def page(document: dict[str, Any]) -> str:
-    """Returns the HTML page of a report.
-
-    Args:
-        document: Result of `quintain.audit.report.document.document`, or content of report.json.
-    """
+    """Returns the HTML page of a report, from the content of report.json."""
     every = [findings.section(number, one) for number, one in enumerate(document["findings"], 1)]
     body = tag(
         "body",
