@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quintain.audit.facts.data import is_dict, is_list
@@ -19,15 +21,29 @@ if TYPE_CHECKING:
 TIMEOUT_S = 30.0
 
 
-def client(base: str, **headers: str) -> httpx.Client:
-    """Returns a client with its own connections and cookies; raises UsageError for an invalid URL."""
+def client(base: str, *, header: str = "", form: str = "{}", variable: str = "") -> httpx.Client:
+    """Returns a client with its own connections and cookies; raises UsageError for an invalid URL.
+
+    The header has the value of an environment variable, in a form; without the variable it is not sent.
+    """
     package("httpx", extra="http")
     import httpx
 
+    key = os.environ.get(variable)
     try:
-        return httpx.Client(base_url=base, timeout=TIMEOUT_S, headers=headers)
+        return httpx.Client(base_url=base, timeout=TIMEOUT_S, headers={header: form.format(key)} if key else {})
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise UsageError(f"{base!r} is not the URL of a service: {error}") from error
+
+
+@contextlib.contextmanager
+def described(service: httpx.Client) -> Iterator[httpx.Client]:
+    """Yields a client that asks what a service has, and closes it; raises UsageError if the service fails."""
+    with service:
+        try:
+            yield service
+        except SubjectFailure as error:
+            raise UsageError(f"{service.base_url}: {error}") from error
 
 
 def answer(service: httpx.Client, method: str, path: str, **fields: Any) -> Any:
@@ -59,19 +75,15 @@ def sent(service: httpx.Client, method: str, path: str, **fields: Any) -> httpx.
 def read(response: httpx.Response) -> Any:
     where = f"{response.request.method} {response.request.url.path}"
     if response.status_code >= 500:
-        raise broken(f"{where} answered {response.status_code}: {response.text[:1000]}")
-    if not response.content:
-        body = None
-    elif "json" in response.headers.get("content-type", ""):
-        try:
-            body = response.json()
-        except ValueError as error:
-            raise broken(f"{where} says that it answers in JSON, but: {error}: {response.text[:1000]!r}") from error
-    else:
-        body = response.text
-    if response.status_code < 300:
-        return body
-    return {"error": body or response.reason_phrase, "status": response.status_code}
+        raise SubjectFailure(f"{where} answered {response.status_code}: {response.text[:1000]}")
+    try:
+        is_json = response.content and "json" in response.headers.get("content-type", "")
+        body = response.json() if is_json else response.text or None
+    except ValueError as error:
+        said = f"{error}: {response.text[:1000]!r}"
+        raise SubjectFailure(f"{where} says that it answers in JSON, but: {said}") from error
+    is_refused = response.status_code >= 300
+    return {"error": body or response.reason_phrase, "status": response.status_code} if is_refused else body
 
 
 def text(url: str) -> str:
@@ -85,16 +97,12 @@ def text(url: str) -> str:
         raise UsageError(f"cannot read {url}: {type(error).__name__}: {error}") from error
 
 
-def broken(message: str, *, kind: str = "quintain:tool_bug") -> SubjectFailure:
-    return SubjectFailure(message, kind=kind)
-
-
 def unreachable(error: Exception, where: str) -> SubjectFailure:
     import httpx
 
     kinds = {httpx.TimeoutException: "transport_timeout", httpx.ConnectError: "transport_unreachable"}
     kind = next((kind for base, kind in kinds.items() if isinstance(error, base)), "transport_peer_drop")
-    return broken(f"{where}: {type(error).__name__}: {error}", kind=kind)
+    return SubjectFailure(f"{where}: {type(error).__name__}: {error}", kind=kind)
 
 
 def server(text: str, example: str, schemes: Sequence[str] = ("http", "https")) -> urllib.parse.SplitResult:
@@ -138,11 +146,16 @@ def tool(listed: dict[str, Any]) -> dict[str, Any]:
     return {"name": listed["name"], "description": listed.get("description") or "", "parameters": schema}
 
 
+def said(blocks: list[dict[str, Any]]) -> Any:
+    """Returns the text of blocks, or the blocks if some are not text."""
+    is_text = all(block.get("type") == "text" for block in blocks)
+    return "\n".join(str(block.get("text", "")) for block in blocks) if is_text else blocks
+
+
 def total(rewards: Sequence[float]) -> dict[str, float | None] | None:
     """Returns the sum of the rewards and the last one; None if one was not finite."""
-    if not all(map(math.isfinite, rewards)):
-        return None
-    return {"score": math.fsum(rewards), "last": rewards[-1] if rewards else None}
+    last = rewards[-1] if rewards else None
+    return {"score": math.fsum(rewards), "last": last} if all(map(math.isfinite, rewards)) else None
 
 
 def table(value: dict[str, Any], key: str) -> dict[str, Any]:

@@ -94,8 +94,9 @@ class McpSubject:
                 return {"error": error.message}
             kinds = {_TIMEOUT: "transport_timeout", 408: "transport_timeout", _CLOSED: "transport_peer_drop"}
             kind = kinds.get(error.code, "quintain:tool_bug")
-            raise http.broken(f"{error.code}: {error.message}", kind=kind) from error
-        said = _said(result)
+            raise SubjectFailure(f"{error.code}: {error.message}", kind=kind) from error
+        blocks = [block.model_dump(mode="json", exclude_none=True) for block in result.content]
+        said = http.said(blocks) if result.structured_content is None else result.structured_content
         return {"error": said} if result.is_error else said
 
     def score(self) -> None:
@@ -195,15 +196,6 @@ class _ClientThread:
             if mode == "auto":
                 raise
             return None
-
-
-def _said(result: Any) -> Any:
-    if result.structured_content is not None:
-        return result.structured_content
-    blocks = [block.model_dump(mode="json", exclude_none=True) for block in result.content]
-    if all(block["type"] == "text" for block in blocks):
-        return "\n".join(block["text"] for block in blocks)
-    return blocks
 
 
 def _innermost(error: BaseException) -> BaseException:

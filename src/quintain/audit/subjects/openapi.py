@@ -20,6 +20,7 @@ from quintain.errors import UsageError
 from quintain.plugins import package
 
 from . import http
+from .failure import SubjectFailure
 from .http import series, table
 
 TASK = "service"
@@ -97,7 +98,7 @@ class OpenApiSubject:
         given = {name: value for name, value in offered.items() if name in self._reset.places}
         answer = self._asked(self._reset, given)
         if is_dict(answer) and "error" in answer:
-            raise http.broken(f"reset was refused: {answer}", kind="quintain:reset_failed")
+            raise SubjectFailure(f"reset was refused: {answer}", kind="quintain:reset_failed")
         return answer
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:

@@ -35,7 +35,6 @@ class Facts(msgspec.Struct, frozen=True):
     """Description of a server's environment: the JSON schema of an action, and its tasks, if it has any."""
 
     base: str
-    socket: str
     action: dict[str, Any]
     name: str = ""
     split: str = ""
@@ -183,23 +182,19 @@ class OpenEnvSubject:
         if self._socket is None:
             from websockets.sync.client import connect
 
-            made = connect(self._facts.socket, max_size=LARGEST, open_timeout=http.TIMEOUT_S)
+            url = self._facts.base.replace("http", "ws", 1) + "/ws"
+            made = connect(url, max_size=LARGEST, open_timeout=http.TIMEOUT_S)
             self._socket = self._held.enter_context(made)
         return self._socket
 
 
 def _facts(base: str) -> Facts:
-    with http.client(base) as client:
-        try:
-            schemas = http.answer(client, "GET", "/schema")
-            action = http.table(schemas, "action") if is_dict(schemas) else {}
-            if not action:
-                raise UsageError(f"{base}/schema does not describe an OpenEnv environment: {str(schemas)[:300]}")
-            name, split, count = _tasks(client)
-        except SubjectFailure as error:
-            raise UsageError(f"{base}: {error}") from error
-    socket = base.replace("http", "ws", 1) + "/ws"
-    return Facts(base, socket, action, name=name, split=split, count=count)
+    with http.described(http.client(base)) as client:
+        schemas = http.answer(client, "GET", "/schema")
+        action = http.table(schemas, "action") if is_dict(schemas) else {}
+        if not action:
+            raise UsageError(f"{base}/schema does not describe an OpenEnv environment: {str(schemas)[:300]}")
+        return Facts(base, action, *_tasks(client))
 
 
 def _tasks(client: Any) -> tuple[str, str, int]:
