@@ -34,8 +34,7 @@ SOURCE_CHARS, TOOL_CHARS, PROMPT_CHARS, REPLY_CHARS = 80_000, 30_000, 2_000, 200
 SHOWN_TASKS, SHOWN_CALLS, LISTED_TASKS = 3, 30, 30
 REPLY_S, GREETING_S, STAGE_S = 120.0, 20.0, 120.0
 """Seconds for the reply, for the first request before the audit, and for all probes."""
-MAX_VALUE, MAX_DEPTH = 4_000, 20
-"""Bytes of the arguments of one op, and how deep they are nested."""
+MAX_VALUE, MAX_DEPTH = 4_000, 20  # bytes of the arguments of one op, and how deep they are nested
 MAX_ADVANCE_S = 400 * 86_400.0
 
 SYSTEM = """You help to audit an environment in which language models are trained by reinforcement learning. Find bugs

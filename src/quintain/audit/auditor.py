@@ -23,16 +23,11 @@ from quintain.audit.kernel.loader import About, Subject
 from quintain.audit.kernel.probe import ProcessContext, reset
 from quintain.audit.report.details import detailed
 
-TASKS = 100
-"""Default number of tasks to audit."""
-LIMIT_S = 30.0
-"""Default time limit of one probe, in seconds."""
-LATE = "the budget was spent"
-"""Beginning of the reason of a check that did not fit into the budget."""
-_FOR_CHECKS = 0.9
-"""Part of the budget for checks and the failure rate; the rest is for the details of findings."""
-_GRACE_S = 3.0
-"""Seconds after the budget in which a running check may end by itself; then the audit goes on without it."""
+TASKS = 100  # default number of tasks to audit
+LIMIT_S = 30.0  # default time limit of one probe, in seconds
+LATE = "the budget was spent"  # beginning of the reason of a check that did not fit into the budget
+_FOR_CHECKS = 0.9  # part of the budget for checks and the failure rate; the rest is for the details of findings
+_GRACE_S = 3.0  # seconds after the budget in which a running check may end by itself; then the audit goes on without it
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,11 +89,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
 
-BROKE = "the check itself broke:"
-"""Prefix of the reason of a check that raised an unexpected exception."""
+BROKE = "the check itself broke:"  # prefix of the reason of a check that raised an unexpected exception
 
-Watch = Callable[[Check, int, int], None]
-"""Callback (check, index, number of checks) at the start of each check."""
+Watch = Callable[[Check, int, int], None]  # callback (check, index, number of checks) at the start of each check
 
 
 def audit(

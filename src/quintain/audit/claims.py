@@ -20,8 +20,7 @@ from .kernel.registry import relation
 from .kernel.relations import breakage
 
 HERE = f"{__name__}:"
-KEPT, BACK = "kept", "back"
-"""Marks of a snapshot and a restore."""
+KEPT, BACK = "kept", "back"  # marks of a snapshot and a restore
 
 
 def _surrounded(

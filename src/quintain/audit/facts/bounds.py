@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-_HALVINGS = 60
-"""Bisections of [0, 1]; the remainder is below the precision of a float."""
+_HALVINGS = 60  # bisections of [0, 1]; the remainder is below the precision of a float
 _NEGLIGIBLE = 1e-17
 
 

@@ -6,11 +6,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeGuard
 
-MAX_CHANGES = 400
-"""Longest list of differences; the rest are counted."""
+MAX_CHANGES = 400  # longest list of differences; the rest are counted
 _MORE = "<more>"
-MAX_INDEXED = 400
-"""Lists of which an index is kept."""
+MAX_INDEXED = 400  # lists of which an index is kept
 
 
 def is_dict(value: object) -> TypeGuard[dict[str, Any]]:

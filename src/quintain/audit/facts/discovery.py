@@ -22,16 +22,11 @@ from .generate import Values, fits, valid
 if TYPE_CHECKING:
     from quintain.audit.kernel.context import AuditContext
 
-MAX_PLAYED_TASKS = 8
-"""Tasks whose solution is played, besides tasks that use further tools."""
-MAX_ORACLE_TASKS = 40
-"""Tasks whose solution is read to find tasks that use further tools."""
-MAX_STATE_TASKS = 3
-"""Tasks whose start state is read."""
-MAX_DRAWN_CALLS = 12
-"""Calls that are tried for a tool that no solution uses."""
-MAX_DRAWN_TOOLS = 60
-"""Tools without a known call that are tried; larger worlds are sampled by their solutions."""
+MAX_PLAYED_TASKS = 8  # tasks whose solution is played, besides tasks that use further tools
+MAX_ORACLE_TASKS = 40  # tasks whose solution is read to find tasks that use further tools
+MAX_STATE_TASKS = 3  # tasks whose start state is read
+MAX_DRAWN_CALLS = 12  # calls that are tried for a tool that no solution uses
+MAX_DRAWN_TOOLS = 60  # tools without a known call that are tried; larger worlds are sampled by their solutions
 MAX_MEMO_CALLS = 3
 """Calls of a tool that are repeated, to see if it keeps its answer in the state: an empty one does not tell."""
 MAX_MIDWAY_TASKS, MAX_MIDWAY_WRITES = 3, 3

@@ -19,15 +19,13 @@ from quintain.audit.kernel.probe import Op, Probe, Record, answer, call, number,
 from .bounds import bounds
 from .generate import Values, valid
 
-LINE = 0.05
-"""Failure rate above which a run should stop; certified only if the upper bound is below."""
+LINE = 0.05  # failure rate above which a run should stop; certified only if the upper bound is below
 ENOUGH = math.ceil(math.log(0.05) / math.log(1 - LINE))
 """Episodes without a failure that certify a rate below the line with 95 % confidence: 59."""
 _FIRST = 8
 """Episodes that are played first: if all fail, the rest are not played, because each hang costs the whole limit."""
 
-_DRAWN_CALLS = 20
-"""Calls of an episode without a known solution."""
+_DRAWN_CALLS = 20  # calls of an episode without a known solution
 _DRAWN = "drawn"
 
 

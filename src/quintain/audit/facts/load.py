@@ -23,8 +23,7 @@ from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, reset, same, s
 from quintain.audit.kernel.registry import probe_function
 
 SESSIONS, THREADS = 64, 32
-PATIENCE_S = 20.0
-"""Seconds after the last arrival in which all calls must have been answered."""
+PATIENCE_S = 20.0  # seconds after the last arrival in which all calls must have been answered
 
 
 def probe(ctx: AuditContext, rate: float, seconds: float) -> Probe:

@@ -23,18 +23,12 @@ from .generate import fits, valid
 if TYPE_CHECKING:
     from quintain.audit.kernel.context import AuditContext
 
-MAX_BASE_CALLS = 2
-"""Good calls of a tool that are varied."""
-MAX_FORM_CALLS = 2
-"""Further good calls, each with a text of a new form: a number, or a text that begins with a sign."""
-MAX_OTHER_ROWS = 4
-"""Other rows whose fields are all given at once."""
-MAX_OTHER_VALUES = 6
-"""Other values that a parameter is set to."""
-MAX_TOOLS = 40
-"""Tools that are varied; of more, so many are sampled evenly."""
-MAX_DRAWN_CALLS = 40
-"""Calls that are drawn for a tool without a known call."""
+MAX_BASE_CALLS = 2  # good calls of a tool that are varied
+MAX_FORM_CALLS = 2  # further good calls, each with a text of a new form: a number, or a text that begins with a sign
+MAX_OTHER_ROWS = 4  # other rows whose fields are all given at once
+MAX_OTHER_VALUES = 6  # other values that a parameter is set to
+MAX_TOOLS = 40  # tools that are varied; of more, so many are sampled evenly
+MAX_DRAWN_CALLS = 40  # calls that are drawn for a tool without a known call
 
 
 class BaseState(msgspec.Struct, frozen=True, dict=True):

@@ -12,8 +12,7 @@ _ENVELOPE = frozenset({"content", "isError", "is_error", "structuredContent", "m
                        "response_metadata"})  # fmt: skip
 """Keys around the content of an answer as MCP, OpenAI, Anthropic and LangChain write it."""
 _ALONE = ("message", "detail", "msg", "result", "observation", "output")
-_SHORT = 2000
-"""Longest answer, in characters, that may be an error message."""
+_SHORT = 2000  # longest answer, in characters, that may be an error message
 
 
 def answered(value: Any) -> Any:
@@ -83,8 +82,7 @@ _MUST = re.compile(
 )
 _INNER = r"(?:[^.!?\n]|\.(?=\S))"
 _ABSENT = re.compile(
-    rf"{_INNER}{{1,120}}\b(not found|does(n\Wt| not) exist|no such \w+)\b{_INNER}{{0,60}}[.!]?\s*$",
-    re.IGNORECASE,
+    rf"{_INNER}{{1,120}}\b(not found|does(n\Wt| not) exist|no such \w+)\b{_INNER}{{0,60}}[.!]?\s*$", re.IGNORECASE
 )
 
 

@@ -40,12 +40,9 @@ from .wire import (
 )  # fmt: skip
 
 WORKERS = max(2, os.cpu_count() or 1)
-_IDLE = 3 * WORKERS
-"""Number of idle children to keep."""
-_SHORTEST_S = 0.5
-"""Shortest time limit of a probe, in seconds, if most of them hang."""
-LOAD_S = 120.0
-"""Time limit for loading a subject, in seconds."""
+_IDLE = 3 * WORKERS  # number of idle children to keep
+_SHORTEST_S = 0.5  # shortest time limit of a probe, in seconds, if most of them hang
+LOAD_S = 120.0  # time limit for loading a subject, in seconds
 
 
 class SubjectBroken(QuintainError):

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 COLD = frozenset({"races", "reset_leak", "stale_cache"})
 """Classes of bugs that the first episode of a process may show and later ones not."""
-_CONFIDENCES: tuple[Confidence, ...] = ("hint", "likely", "proven")
-"""From the lowest to the highest."""
+_CONFIDENCES: tuple[Confidence, ...] = ("hint", "likely", "proven")  # from the lowest to the highest
 
 
 class OutOfTime(Exception):

@@ -50,8 +50,7 @@ MENDS = {
 Severity = Literal["error", "warning", "note"]
 Confidence = Literal["proven", "likely", "hint"]
 Status = Literal["checked", "partly", "not_checked"]
-SEVERITIES, CONFIDENCES = ("error", "warning", "note"), ("proven", "likely", "hint")
-"""Both in order, the worst first."""
+SEVERITIES, CONFIDENCES = ("error", "warning", "note"), ("proven", "likely", "hint")  # both in order, the worst first
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -21,10 +21,8 @@ from .adapter import ATTRIBUTES, Factory, SubjectAdapter, ToolSpec, plain
 
 FOREIGN = ("gymnasium", "mcp", "openapi", "openenv", "ors", "verifiers")
 """Prefixes of a spec "KIND:TEXT"; the adapter is the module of that name in `quintain.audit.subjects`."""
-SERVED = "remote"
-"""Adapter for the URL of an environment behind `quintain serve`."""
-HELD = frozenset({SERVED, "ors"})
-"""Kinds whose sessions stay open on a server until they are closed there."""
+SERVED = "remote"  # adapter for the URL of an environment behind `quintain serve`
+HELD = frozenset({SERVED, "ors"})  # kinds whose sessions stay open on a server until they are closed there
 
 Component = Literal["T", "H", "V", "S", "C"]
 

@@ -26,8 +26,7 @@ from .registry import find_probe_function
 
 LONGEST = 4_000_000
 """Bytes of the largest value that leaves the worker; a larger one is replaced by its size and digest."""
-_PARTS = 30
-"""Parts of a wait."""
+_PARTS = 30  # parts of a wait
 
 
 class Player:

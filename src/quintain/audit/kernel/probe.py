@@ -167,8 +167,7 @@ class OpResult(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.value, self.raised.partition(":")[0], self.how
 
 
-OVERDUE = "it had not come back after"
-"""Prefix of a record's `died` after a timeout."""
+OVERDUE = "it had not come back after"  # prefix of a record's `died` after a timeout
 
 
 class Record(msgspec.Struct, frozen=True):

@@ -25,8 +25,7 @@ _R = TypeVar("_R", bound=Relation)
 _P = TypeVar("_P", bound=ProbeFunction)
 
 _PACKAGE = "quintain.audit."
-_BUILT_IN = f"{_PACKAGE}kernel.relations"
-"""Module whose relations have ids without a module."""
+_BUILT_IN = f"{_PACKAGE}kernel.relations"  # module whose relations have ids without a module
 _relations: dict[str, Relation] = {}
 _probe_functions: dict[str, ProbeFunction] = {}
 _modules: set[str] = set()

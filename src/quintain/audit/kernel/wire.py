@@ -108,14 +108,11 @@ class Receiver:
 
 # --- states as differences from the start state of their task ---
 
-KEPT = 16
-"""Number of start states that a worker keeps."""
+KEPT = 16  # number of start states that a worker keeps
 _KEPT_BY_AUDITOR = 24
-_READS = {"state", "changes", "glance", "ask"}
-"""Ops that read the whole state, or may do so."""
+_READS = {"state", "changes", "glance", "ask"}  # ops that read the whole state, or may do so
 
-View = dict[str, Any]
-"""State as plain data: content by table or field."""
+View = dict[str, Any]  # state as plain data: content by table or field
 
 
 def reads_state(ops: Sequence[Op]) -> bool:

@@ -45,10 +45,8 @@ from .wire import (
 )  # fmt: skip
 
 _PR_SET_CHILD_SUBREAPER = 36
-_MEMORY = 8 << 30
-"""Address space of one probe, in bytes."""
-GRACE_S = 0.3
-"""Seconds in which processes may end that end with their parent, such as the supervisor of sandboxes."""
+_MEMORY = 8 << 30  # address space of one probe, in bytes
+GRACE_S = 0.3  # seconds in which processes may end that end with their parent, such as the supervisor of sandboxes
 
 
 def main(inward: int, outward: int) -> None:

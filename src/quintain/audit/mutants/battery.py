@@ -15,12 +15,9 @@ from quintain.audit.facts.data import is_number
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, score
 
-TASKS = 4
-"""Most tasks whose episodes are played."""
-PARTS = 5
-"""Most parts of a solution."""
-STRANGE = 8
-"""Most altered solutions of each kind."""
+TASKS = 4  # most tasks whose episodes are played
+PARTS = 5  # most parts of a solution
+STRANGE = 8  # most altered solutions of each kind
 
 
 class EpisodeScript(msgspec.Struct, frozen=True):

@@ -23,8 +23,7 @@ from .judging import Verdict
 from .operators import Part
 from .reach import reach
 
-REPORTED = 20
-"""Most findings of one check."""
+REPORTED = 20  # most findings of one check
 _JUDGING = "quintain.audit.mutants.judging"
 
 
@@ -94,8 +93,7 @@ def mutant_oracle(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
-CHECKS: tuple[Check, ...] = (mutant_oracle, mutant_tool, mutant_verifier)
-"""Checks that `--mutate` adds."""
+CHECKS: tuple[Check, ...] = (mutant_oracle, mutant_tool, mutant_verifier)  # checks that `--mutate` adds
 
 
 def judged(ctx: AuditContext, part: Part) -> tuple[list[Verdict], str]:

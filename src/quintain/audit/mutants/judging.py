@@ -34,13 +34,10 @@ from .operators import CodeChange
 from .reach import Lines, Reach
 from .swapping import is_same
 
-MAX_MUTANTS = 60
-"""Most mutants that are tried of each component."""
+MAX_MUTANTS = 60  # most mutants that are tried of each component
 _TAKEN = ask("quintain.audit.mutants.watch:taken")
-_SLACK_S = 10.0
-"""Extra seconds beyond four times the time without the mutant."""
-_CPU_SLACK_S = 2.0
-"""Extra seconds of processor time; endless loops are found soon."""
+_SLACK_S = 10.0  # extra seconds beyond four times the time without the mutant
+_CPU_SLACK_S = 2.0  # extra seconds of processor time; endless loops are found soon
 
 
 class Verdict(msgspec.Struct, frozen=True):

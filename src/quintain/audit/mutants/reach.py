@@ -29,8 +29,7 @@ from .battery import TaskBaseline, probe
 _HERE = __name__
 _ACTS = ("call", "answer", "advance")
 
-Lines = dict[str, frozenset[int]]
-"""Line numbers by path."""
+Lines = dict[str, frozenset[int]]  # line numbers by path
 
 
 class Reach(msgspec.Struct, frozen=True):

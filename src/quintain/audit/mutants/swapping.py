@@ -27,8 +27,7 @@ from quintain.audit.kernel.registry import probe_function
 from .loading import Mutant, hook
 
 PLAY = f"{__name__}:play"
-SWAP = f"{__name__}:swap"
-"""Function of an op `ask`; the worker calls `index` before it forks for one of them."""
+SWAP = f"{__name__}:swap"  # function of an op `ask`; the worker calls `index` before it forks for one of them
 
 _functions: dict[str, list[FunctionType]] = {}
 """All functions of this process by file, found before the fork, because the search writes into all of memory."""

@@ -20,14 +20,10 @@ from quintain.audit.kernel.finding import Finding, shortened
 from quintain.audit.kernel.loader import About, Source
 from quintain.audit.kernel.probe import Op, Probe, Record
 
-MAX_FINDINGS = 30
-"""Number of findings that are played once more, the worst first."""
-PATHS = 12
-"""State paths that are listed for each op; the rest are counted."""
-_VALUE = 300
-"""Characters of each value."""
-_REASONS = 12_000
-"""Characters of the reasons."""
+MAX_FINDINGS = 30  # number of findings that are played once more, the worst first
+PATHS = 12  # state paths that are listed for each op; the rest are counted
+_VALUE = 300  # characters of each value
+_REASONS = 12_000  # characters of the reasons
 _ACTS = frozenset({"call", "answer", "advance", "restore", "together", "inject"})
 
 

@@ -19,8 +19,7 @@ from quintain.errors import UsageError
 from .page import page
 
 T = TypeVar("T")
-SCHEMA = 1
-"""Version of the form; a new field does not change it."""
+SCHEMA = 1  # version of the form; a new field does not change it
 
 
 def document(report: Report) -> dict[str, Any]:

@@ -32,16 +32,11 @@ from .failure import SubjectFailure
 if TYPE_CHECKING:
     from .native import NativeSubject
 
-NAMES = {"model", "_model"}
-"""Attributes in which a model may be that has no signature."""
-MAX_OBJECTS = 4_000
-"""Objects of one verifier that are searched."""
-MAX_DEPTH = 40
-"""Steps from a criterion to an object that is searched."""
-MAX_ARGUMENTS = 3
-"""Longest texts in the solution's calls that are replaced, one at a time."""
-PROBE = "qzx1 words of the agent qzx2"
-"""Answer that is followed to the judge's question."""
+NAMES = {"model", "_model"}  # attributes in which a model may be that has no signature
+MAX_OBJECTS = 4_000  # objects of one verifier that are searched
+MAX_DEPTH = 40  # steps from a criterion to an object that is searched
+MAX_ARGUMENTS = 3  # longest texts in the solution's calls that are replaced, one at a time
+PROBE = "qzx1 words of the agent qzx2"  # answer that is followed to the judge's question
 _SEGMENT = re.compile(
     r"^(?:\s*<[^<>\n]+>|[^\W\d_][\w ]{0,30}[:=][ \t]+)?(?P<text>[^\n]*?)(?:</[^<>\n]+>)?$", re.MULTILINE
 )

@@ -32,8 +32,7 @@ VISIBLE = (
 MODEL = ("complete", "llm", "judge", "model", "ask", "call_model", "judge_model", "client", "completion_fn")
 """Names of a function that calls a language model."""
 
-_PACKED = ("kwargs", "arguments", "inputs", "parameters", "params")
-"""Keys of a case that may hold the other keys."""
+_PACKED = ("kwargs", "arguments", "inputs", "parameters", "params")  # keys of a case that may hold the other keys
 
 
 class Match(msgspec.Struct, frozen=True):

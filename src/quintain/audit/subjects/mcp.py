@@ -31,9 +31,8 @@ T = TypeVar("T")
 
 TASK = "service"
 TIMEOUT_S = 30.0
-AGENTS_FAULT = (-32601, -32602)
-"""JSON-RPC codes of client errors: unknown method, invalid arguments."""
-_TIMEOUT, _CLOSED = -32001, -32000
+AGENTS_FAULT = (-32601, -32602)  # JSON-RPC codes of client errors: unknown method, invalid arguments
+_KINDS = {-32001: "transport_timeout", 408: "transport_timeout", -32000: "transport_peer_drop"}
 
 
 def make(text: str) -> Callable[[], McpSubject]:
@@ -43,11 +42,10 @@ def make(text: str) -> Callable[[], McpSubject]:
     """
     package("mcp", extra="audit-mcp")
     kind, _, command = text.partition(":")
-    if kind == "stdio" and shlex.split(command):
-        return functools.partial(McpSubject, shlex.split(command))
-    if kind in {"http", "https"}:
-        return functools.partial(McpSubject, text)
-    raise UsageError(f"mcp: takes http://HOST:PORT/PATH or stdio:COMMAND, not {text!r}")
+    words = shlex.split(command) if kind == "stdio" else []
+    if not words and kind not in {"http", "https"}:
+        raise UsageError(f"mcp: takes http://HOST:PORT/PATH or stdio:COMMAND, not {text!r}")
+    return functools.partial(McpSubject, words or text)
 
 
 class McpSubject:
@@ -92,8 +90,7 @@ class McpSubject:
         except MCPError as error:
             if error.code in AGENTS_FAULT:
                 return {"error": error.message}
-            kinds = {_TIMEOUT: "transport_timeout", 408: "transport_timeout", _CLOSED: "transport_peer_drop"}
-            kind = kinds.get(error.code, "quintain:tool_bug")
+            kind = _KINDS.get(error.code, "quintain:tool_bug")
             raise SubjectFailure(f"{error.code}: {error.message}", kind=kind) from error
         blocks = [block.model_dump(mode="json", exclude_none=True) for block in result.content]
         said = http.said(blocks) if result.structured_content is None else result.structured_content
@@ -108,8 +105,7 @@ class McpSubject:
             self._line = None
 
     def _open(self) -> _ClientThread:
-        if self._line is None:
-            self._line = _ClientThread(self._server)
+        self._line = self._line or _ClientThread(self._server)
         return self._line
 
 
@@ -117,12 +113,10 @@ class _ClientThread:
     """Session in a thread with its own event loop."""
 
     def __init__(self, server: str | list[str]) -> None:
-        self.instructions = ""
-        self._server = server
+        self._server, self._trouble = server, "it was closed"
         self._loop = asyncio.new_event_loop()
         self._ready: concurrent.futures.Future[Client] = concurrent.futures.Future()
         self._over = asyncio.Event()
-        self._trouble = "it was closed"
         self._thread = threading.Thread(target=self._work, name="mcp", daemon=True)
         self._thread.start()
         try:
@@ -189,9 +183,8 @@ class _ClientThread:
         if not isinstance(self._server, str):
             command, *rest = self._server
             server = stdio_client(StdioServerParameters(command=command, args=rest, env=dict(os.environ)), log)
-        client = Client(server, mode=mode, read_timeout_seconds=TIMEOUT_S)
         try:
-            return await client.__aenter__()
+            return await Client(server, mode=mode, read_timeout_seconds=TIMEOUT_S).__aenter__()
         except MCPError:
             if mode == "auto":
                 raise

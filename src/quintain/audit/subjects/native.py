@@ -58,8 +58,7 @@ def of(
 
 
 _MANY = 1_000_000
-_KEPT = 16
-"""Number of tasks whose tables are kept."""
+_KEPT = 16  # number of tasks whose tables are kept
 
 
 class Shelf:

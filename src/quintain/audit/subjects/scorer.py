@@ -24,8 +24,7 @@ from . import loops
 from .matching import TRUTH, Match, is_visible, matched, taken
 
 WANTED = "expected"
-NAMES = ("id", "name", "task_id")
-"""Keys of a case that may name its task."""
+NAMES = ("id", "name", "task_id")  # keys of a case that may name its task
 
 
 class Case(msgspec.Struct, frozen=True):

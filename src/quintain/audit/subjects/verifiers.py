@@ -23,8 +23,7 @@ from . import loops, native, spaces
 from .failure import SubjectFailure
 from .matching import sealed
 
-MAX_TASKS = 1000
-"""Tasks that are read from an endless taskset."""
+MAX_TASKS = 1000  # tasks that are read from an endless taskset
 FORMS = ("{}", "\\boxed{{{}}}", "#### {}", "<answer>{}</answer>", "The answer is {}.")
 """Forms of an answer of which a task may want one."""
 

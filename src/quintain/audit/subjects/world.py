@@ -17,13 +17,11 @@ from quintain.audit.facts.data import Differ, RowIndex, counted
 from quintain.state import State
 from quintain.table import Table
 
-Tables = dict[str, list[dict[str, Any]]]
-"""Rows of each table of a SQL database."""
+Tables = dict[str, list[dict[str, Any]]]  # rows of each table of a SQL database
 
 _ANYTHING: Any = Any
 
-SHARED = "shared"
-"""Key of time, timers, identifier counters and the number of random draws."""
+SHARED = "shared"  # key of time, timers, identifier counters and the number of random draws
 
 
 class TableInfo(NamedTuple):

@@ -32,8 +32,7 @@ from .episode_log import EpisodeLog, fields, sequence
 from .siblings import Run, Suspect
 
 FOREIGN = "only our own traces can be played again"
-PATIENCE_S = 5.0
-"""Seconds that a call which once hung gets in a replay."""
+PATIENCE_S = 5.0  # seconds that a call which once hung gets in a replay
 _SHOWN = 300
 
 

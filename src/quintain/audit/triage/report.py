@@ -29,12 +29,10 @@ from .rules import labels_of, policy
 from .siblings import Run, error_key
 from .signs import Provocation, Sign, provocations, signs
 
-LIMIT = 0.05
-"""Failure rate above which the harness has a problem, not single episodes."""
+LIMIT = 0.05  # failure rate above which the harness has a problem, not single episodes
 QUEUE = 20
 
-Watch = Callable[[int], object]
-"""Callback with the number of episodes that are newly done."""
+Watch = Callable[[int], object]  # callback with the number of episodes that are newly done
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -309,8 +307,7 @@ def _rate(count: int, episodes: int) -> RateBounds:
 # a decision about it is not proven, or if it moves the policy most. The control sample shows the rate of faults that
 # the rules miss.
 
-CONTROL = 0.01
-"""Share of the episodes in the control sample; at least one episode."""
+CONTROL = 0.01  # share of the episodes in the control sample; at least one episode
 _RARE = 1
 
 

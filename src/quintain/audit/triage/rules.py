@@ -390,8 +390,7 @@ def _unearned(case: Case) -> Iterator[Label]:
 # --- 8: the simulated user contradicts its script ---
 
 _FACT = re.compile(r"[\w.+-]+@[\w.-]+\w|#?\b[A-Za-z]*-?\d[\w-]*\b|\"[^\"\n]{3,60}\"")
-_LONG = 6
-"""Least characters of a fact that cannot match by accident."""
+_LONG = 6  # least characters of a fact that cannot match by accident
 
 
 def simulator(case: Case) -> Iterator[Label]:
@@ -570,8 +569,7 @@ RULES: dict[str, Rule] = {
     "exploit": exploit, "simulator": simulator, "action": action, "trainer": trainer,
 }  # fmt: skip
 """Rules by name, in order."""
-NAMES = (*RULES, "policy")
-"""Names of the rules; rule n is at index n - 1."""
+NAMES = (*RULES, "policy")  # names of the rules; rule n is at index n - 1
 
 
 def labels_of(case: Case) -> tuple[list[Label], dict[int, str]]:

@@ -16,8 +16,7 @@ from quintain.audit.facts.data import is_list, is_number
 
 from .episode_log import mapping, sequence
 
-_DEPTH = 32
-"""Most nested references, which may be circular."""
+_DEPTH = 32  # most nested references, which may be circular
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),

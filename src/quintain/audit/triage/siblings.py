@@ -17,8 +17,7 @@ from .episode_log import Call, EpisodeLog, loaded, mapping, sequence, strings
 
 _PARTICULARS = re.compile(r"\d+|'[^']*'|\"[^\"]*\"")
 _REPEATS = 3
-_TELLING = 20
-"""Least characters of a repeated answer that carries information."""
+_TELLING = 20  # least characters of a repeated answer that carries information
 
 
 # --- shadow of the world: reads against earlier writes ---

@@ -28,8 +28,7 @@ _FLAT = 0.5
 _CLUSTER = 0.02
 _CLUSTERED = 0.05
 _UNKNOWN = 0.01
-_GOLD = 12
-"""Least characters of a gold text that cannot match by accident."""
+_GOLD = 12  # least characters of a gold text that cannot match by accident
 
 
 # --- failures that the agent can cause ---
@@ -40,11 +39,9 @@ _GOLD = 12
 # of it" counts, because a failure cuts an episode short. The chance of so large an area by accident is estimated by
 # permuting the failures, with the largest area over all features as the statistic (Westfall and Young 1993).
 
-AREA = 0.65
-"""Least area at which a feature predicts failure too well."""
+AREA = 0.65  # least area at which a feature predicts failure too well
 SIGNIFICANCE = 0.01
-ENOUGH_FAILED, ENOUGH_SOUND = 10, 20
-"""Least numbers of failed and of sound episodes for a conclusion."""
+ENOUGH_FAILED, ENOUGH_SOUND = 10, 20  # least numbers of failed and of sound episodes for a conclusion
 _PERMUTATIONS = 500
 
 

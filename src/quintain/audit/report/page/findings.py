@@ -14,18 +14,14 @@ from . import pictures
 from .markup import Html, join, lines, plural, tag, text, words
 
 LETTERS = {"T": "the tasks", "H": "the harness", "V": "the verifier", "S": "the state", "C": "the configuration"}
-_LONG = 700
-"""Characters beyond which a value is folded."""
-_MAX_VALUE_CHARS = 20_000
-"""Most characters of a value on the page."""
+_LONG = 700  # characters beyond which a value is folded
+_MAX_VALUE_CHARS = 20_000  # most characters of a value on the page
 _SIDES = ("expected", "observed")
-_BESIDE = 2
-"""Other probes per table; more go into further tables."""
+_BESIDE = 2  # other probes per table; more go into further tables
 
 Finding = dict[str, Any]
 Line = dict[str, Any]
-Row = list[Line | None]
-"""Row of a comparison: an op of each trajectory, or None for a trajectory without it."""
+Row = list[Line | None]  # row of a comparison: an op of each trajectory, or None for a trajectory without it
 
 
 def section(number: int, one: Finding) -> Html:

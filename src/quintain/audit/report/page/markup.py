@@ -50,8 +50,7 @@ def text_of(part: object) -> Html:
     return part if isinstance(part, Html) else text(part)
 
 
-_NARROW = 60
-"""Most characters of a value on one line."""
+_NARROW = 60  # most characters of a value on one line
 
 
 def _json(value: Any) -> str:

@@ -14,8 +14,7 @@ from .markup import Html, join, tag
 
 _WIDE, _HIGH = 640, 200
 _SERIES = ("one", "two", "three", "four")
-_BARS = 40
-"""Most bars of a histogram; the rest are counted in its last label."""
+_BARS = 40  # most bars of a histogram; the rest are counted in its last label
 
 
 def rate(failures: dict[str, Any], line: float) -> Html:
