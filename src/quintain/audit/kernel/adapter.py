@@ -78,7 +78,9 @@ class SubjectAdapter:
             raise UsageError(f"tasks() lists more than {MAX_TASKS:,}, perhaps without end; list some of them")
         named: dict[str, Any] = {}
         for place, task in enumerate(listed):
-            if (name := _task_name(task, place)) in named:
+            ids = (task.get(key) if is_dict(task) else getattr(task, key, None) for key in ("id", "name", "task_id"))
+            known = [task] if isinstance(task, str) else [str(one) for one in ids if isinstance(one, str | int)]
+            if (name := [*known, f"task {place}"][0]) in named:
                 raise UsageError(f"tasks() lists two tasks of one name: {name!r}")
             named[name] = task
         return named
@@ -106,9 +108,9 @@ class SubjectAdapter:
         for tool, contract in found.items():
             if tool not in parameters:
                 raise UsageError(f"{where} has {tool!r}; the tools are {[*parameters]}")
-            for name in contract.filters if parameters[tool] else ():
-                if name not in parameters[tool]:
-                    raise UsageError(f"{where} has '{tool}.{name}'; the parameters are {[*parameters[tool]]}")
+            strange = [name for name in contract.filters if parameters[tool] and name not in parameters[tool]]
+            if strange:
+                raise UsageError(f"{where} has '{tool}.{strange[0]}'; the parameters are {[*parameters[tool]]}")
         return {tool: contract for tool, contract in found.items() if contract != NOTHING}
 
     def oracle(self, name: str) -> list[Op] | None:
@@ -136,17 +138,8 @@ def _must_be_called(subject: Any, name: str) -> None:
         if signature is not None:
             signature.bind(*GIVEN[name].split(", "))
     except TypeError:
-        raise UsageError(
-            f"{name}({GIVEN[name]}) is a method of a subject, and {owner} has {name}{signature}; "
-            f'rename it, or say `absent = ("{name}",)`'
-        ) from None
-
-
-def _task_name(task: Any, place: int) -> str:
-    if isinstance(task, str):
-        return task
-    found = (task.get(key) if is_dict(task) else getattr(task, key, None) for key in ("id", "name", "task_id"))
-    return next((str(one) for one in found if isinstance(one, str | int)), f"task {place}")
+        words = f"{name}({GIVEN[name]}) is a method of a subject, and {owner} has {name}{signature}"
+        raise UsageError(f'{words}; rename it, or say `absent = ("{name}",)`') from None
 
 
 def _tool(tool: Any) -> ToolSpec:
@@ -161,17 +154,15 @@ def _tool(tool: Any) -> ToolSpec:
 
 
 def _solving(step: Any) -> Op:
-    name: Any = None
-    arguments: Any = {}
-    if isinstance(step, str):
-        name, arguments = "answer", step
-    elif is_dict(step) and set(step) == {"answer"}:
-        name, arguments = "answer", str(step["answer"])
+    name: Any = "answer"
+    arguments: Any = step
+    if is_dict(step) and set(step) == {"answer"}:
+        arguments = str(step["answer"])
     elif is_dict(step):
         name, arguments = step.get("name") or step.get("tool"), step.get("arguments", step.get("args", {}))
     elif (is_list(step) or is_tuple(step)) and 1 <= len(step) <= 2:
-        name, arguments = step[0], step[1] if len(step) == 2 else arguments
-        arguments = arguments if is_dict(arguments) or name != "answer" else str(arguments)
+        name, arguments = step[0], step[1] if len(step) == 2 else {}
+        arguments = str(arguments) if name == "answer" and not is_dict(arguments) else arguments
     if isinstance(name, str) and is_dict(arguments):
         return call(name, arguments)
     if name == "answer" and isinstance(arguments, str) and not (is_dict(step) and "answer" not in step):
@@ -183,12 +174,12 @@ def verdict(score: Any) -> dict[str, Any] | None:
     """Returns a score as {"score": number or None, component: value, ...}; None without a verdict."""
     if score is None:
         return None
-    named = next((key for key in ("score", "reward", "total") if key in score), None) if is_dict(score) else None
-    rest = {str(key): value for key, value in score.items() if key != named} if is_dict(score) else {}
-    value = score if not is_dict(score) else score[named] if named is not None else None
+    parts: dict[str, Any] = {str(key): value for key, value in score.items()} if is_dict(score) else {"score": score}
+    named = next((key for key in ("score", "reward", "total") if key in parts), "")
+    value = parts.pop(named) if named else None
     if not isinstance(value, int | float) and callable(item := getattr(value, "item", None)):
         value = item()
-    return {"score": float(value) if isinstance(value, int | float) else value, **rest}
+    return {"score": float(value) if isinstance(value, int | float) else value, **parts}
 
 
 def plain(value: Any) -> tuple[Any, bool]:
@@ -205,9 +196,10 @@ def plain(value: Any) -> tuple[Any, bool]:
 
     try:
         try:
-            return msgspec.msgpack.decode(codec.dumps(value, words, canonical=False)), odd
+            data = codec.dumps(value, words, canonical=False)
         except OverflowError:
-            return msgspec.msgpack.decode(codec.dumps(_within_64_bits(value), words, canonical=False)), odd
+            data = codec.dumps(_within_64_bits(value), words, canonical=False)
+        return msgspec.msgpack.decode(data), odd
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         return f"<{type(value).__name__}> {value!r}"[:2000], True
 
@@ -234,24 +226,20 @@ def with_text_keys(value: Any) -> Any:
     return {key: with_text_keys(one) for key, one in zip(keys, value.values(), strict=True)}
 
 
-_DELIBERATE = (ValueError, LookupError, PermissionError)
-
-
 def how_raised(error: BaseException) -> str:
     """Returns "refused" if the subject rejected the call on purpose, else "crashed".
 
     A ToolError of any package is a refusal, and a ValueError, LookupError or PermissionError that a `raise` produced.
     """
-    if getattr(error, "is_failure", False):
-        return "crashed"
-    if any(base.__name__.endswith("ToolError") for base in type(error).__mro__):
-        return "refused"
-    trace = _last(error)
-    if trace is None or not isinstance(error, _DELIBERATE):
-        return "crashed"
-    code = trace.tb_frame.f_code.co_code
-    on_purpose = 0 <= trace.tb_lasti < len(code) and dis.opname[code[trace.tb_lasti]] == "RAISE_VARARGS"
-    return "refused" if on_purpose else "crashed"
+    if not getattr(error, "is_failure", False):
+        if any(base.__name__.endswith("ToolError") for base in type(error).__mro__):
+            return "refused"
+        trace = _last(error)
+        if trace is not None and isinstance(error, ValueError | LookupError | PermissionError):
+            code, place = trace.tb_frame.f_code.co_code, trace.tb_lasti
+            if 0 <= place < len(code) and dis.opname[code[place]] == "RAISE_VARARGS":
+                return "refused"
+    return "crashed"
 
 
 def where_raised(error: BaseException) -> str:

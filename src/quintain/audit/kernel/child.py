@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
@@ -20,24 +20,11 @@ import msgspec
 
 from quintain.errors import QuintainError, UsageError
 
+from . import wire
 from .clock_skew import variables
 from .loader import About, Subject
 from .probe import HOME, OVERDUE, Op, OpResult, Probe, ProcessContext, Record
 from .registry import foreign_modules
-from .wire import (
-    EndFrame,
-    Frame,
-    LoadFrame,
-    PlayFrame,
-    Receiver,
-    ResultFrame,
-    StartFrame,
-    StartStateFrame,
-    StartStore,
-    View,
-    send,
-    unpacked,
-)  # fmt: skip
 
 WORKERS = max(2, os.cpu_count() or 1)
 _IDLE = 3 * WORKERS  # number of idle children to keep
@@ -56,16 +43,16 @@ class Child:
     SubjectBroken if it does not load.
     """
 
-    def __init__(self, wanted: Subject, context: ProcessContext = HOME, store: StartStore | None = None) -> None:
-        self._store = StartStore() if store is None else store
+    def __init__(self, wanted: Subject, context: ProcessContext = HOME, store: wire.StartStore | None = None) -> None:
+        self._store = wire.StartStore() if store is None else store
         self.context = context
         self.walked: tuple[Op, ...] = ()
         self._folder = tempfile.mkdtemp(prefix="quintain-audit-")
         self._words: collections.deque[bytes] = collections.deque(maxlen=8)
         self._start(wanted.env)
         try:
-            send(self._to, foreign_modules())
-            send(self._to, wanted)
+            wire.send(self._to, foreign_modules())
+            wire.send(self._to, wanted)
             self.about = self._opened()
         except BaseException:
             self.close()
@@ -85,7 +72,7 @@ class Child:
         )
         os.close(read)
         os.close(write)
-        self._receiver = Receiver(self._from)
+        self._receiver = wire.Receiver(self._from)
         self._drain = threading.Thread(target=self._listen, daemon=True)
         self._drain.start()
 
@@ -101,7 +88,7 @@ class Child:
 
     def _opened(self) -> About:
         try:
-            frame: LoadFrame = self._receiver.receive(LoadFrame, time.monotonic() + LOAD_S)
+            frame: wire.LoadFrame = self._receiver.receive(wire.LoadFrame, time.monotonic() + LOAD_S)
         except TimeoutError:
             raise SubjectBroken(f"the subject did not load within {LOAD_S:.0f} s; it printed: {self.words}") from None
         except EOFError:
@@ -116,8 +103,8 @@ class Child:
         """Plays ops in the process itself, once, so that later probes find its caches filled."""
         self.walked = tuple(ops)
         try:
-            send(self._to, PlayFrame(Probe(self.walked), stays=True))
-            self._receiver.receive(Frame, time.monotonic() + LOAD_S)
+            wire.send(self._to, wire.PlayFrame(Probe(self.walked), stays=True))
+            self._receiver.receive(wire.Frame, time.monotonic() + LOAD_S)
         except (EOFError, BrokenPipeError, TimeoutError):
             raise SubjectBroken(f"the subject did not play an episode; it printed: {self.words}") from None
 
@@ -128,38 +115,34 @@ class Child:
         pid, died = 0, ""
         starts = self._store.known()
         try:
-            send(self._to, PlayFrame(probe, list(starts)))
+            wire.send(self._to, wire.PlayFrame(probe, list(starts)))
             while True:
-                frame: Any = self._receiver.receive(Frame, until)
-                if isinstance(frame, StartStateFrame):
-                    view = unpacked(frame.view, starts[frame.near]) if frame.near else frame.view
+                try:
+                    frame: Any = self._receiver.receive(wire.Frame, until)
+                except TimeoutError:
+                    if died:
+                        raise SubjectBroken(f"{died}, and could not be ended") from None
+                    died, until = f"{OVERDUE} {limit:.3g} s", time.monotonic() + 10
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.killpg(pid, signal.SIGKILL) if pid else None
+                    continue
+                if isinstance(frame, wire.StartStateFrame):
+                    view = wire.unpacked(frame.view, starts[frame.near]) if frame.near else frame.view
                     starts[frame.digest] = view
                     self._store.add(frame.digest, view)
-                elif isinstance(frame, StartFrame):
+                elif isinstance(frame, wire.StartFrame):
                     pid = frame.pid
-                elif isinstance(frame, ResultFrame):
-                    seen.append(_result(frame, starts))
-                elif isinstance(frame, EndFrame):
-                    return Record(probe.ops, tuple(seen), died or _how(frame.status), frame.left)
-        except TimeoutError:
-            died = f"{OVERDUE} {limit:.3g} s"
-            return self._killed(probe, seen, starts, pid=pid, died=died)
+                elif isinstance(frame, wire.ResultFrame):
+                    one = msgspec.convert(frame.seen, OpResult)
+                    value = wire.unpacked(one.value, starts[frame.start]) if frame.start else one.value
+                    seen.append(msgspec.structs.replace(one, value=value))
+                elif isinstance(frame, wire.EndFrame):
+                    code = os.waitstatus_to_exitcode(frame.status)
+                    how = f"it ended the process with {code}" if code else ""
+                    how = f"the process was killed by {signal.Signals(-code).name}" if code < 0 else how
+                    return Record(probe.ops, tuple(seen), died or how, frame.left)
         except (EOFError, BrokenPipeError):
             raise SubjectBroken(f"the subject killed the process around it; it printed: {self.words}") from None
-
-    def _killed(self, probe: Probe, seen: list[OpResult], starts: Mapping[str, View], *, pid: int, died: str) -> Record:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL) if pid else None
-        until = time.monotonic() + 10
-        left = 0
-        try:
-            while not isinstance(frame := self._receiver.receive(Frame, until), EndFrame):
-                if isinstance(frame, ResultFrame):
-                    seen.append(_result(frame, starts))
-            left = frame.left
-        except (TimeoutError, EOFError):
-            raise SubjectBroken(f"{died}, and could not be ended") from None
-        return Record(probe.ops, tuple(seen), died, left)
 
     def close(self) -> None:
         for fd in (self._to, self._from):
@@ -180,17 +163,6 @@ class Child:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _result(frame: ResultFrame, starts: Mapping[str, View]) -> OpResult:
-    seen = msgspec.convert(frame.seen, OpResult)
-    return msgspec.structs.replace(seen, value=unpacked(seen.value, starts[frame.start])) if frame.start else seen
-
-
-def _how(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    killed = f"the process was killed by {signal.Signals(-code).name}" if code < 0 else ""
-    return killed or (f"it ended the process with {code}" if code else "")
 
 
 _KEPT = ("PATH", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH", "HOME", "XDG_CACHE_HOME", "USER", "LOGNAME")
@@ -218,7 +190,7 @@ class WorkerPool:
         self._lock = threading.Lock()
         self._idle: list[Child] = []
         self._kept = _IDLE
-        self._store = StartStore()
+        self._store = wire.StartStore()
         self._executor = ThreadPoolExecutor(WORKERS)
         self._played = self._overdue = 0
         self.walked: tuple[Op, ...] = ()
@@ -226,34 +198,27 @@ class WorkerPool:
     def play(self, probe: Probe, limit: float, *, cold: bool = True) -> Record:
         """Plays a probe in a fork of a child that has loaded the subject; a record's `died` reports a broken one.
 
-        A `cold` probe is played in a fork of a process that has played nothing.
+        A `cold` probe is played in a fork of a process that has played nothing. If half of the probes hang, the
+        limit is halved step by step; proofs are played in fresh processes, which always have the whole limit.
         """
+        leaving: Child | None = None
         try:
-            child = self._take(probe.context, () if cold or probe.context != HOME else self.walked)
+            leaving = child = self._take(probe.context, () if cold or probe.context != HOME else self.walked)
+            with self._lock:
+                hangs = self._overdue > 1 and 2 * self._overdue >= self._played
+                shorter = max(min(limit, _SHORTEST_S), limit / 2 ** (self._overdue // 2))
+            record = child.play(probe, shorter if hangs else limit)
+            with self._lock:
+                self._played += 1
+                self._overdue += record.died.startswith(OVERDUE)
+                self._idle.append(child)
+                leaving = self._idle.pop(0) if len(self._idle) > self._kept else None
         except SubjectBroken as error:
-            return Record(probe.ops, (), str(error))
-        try:
-            record = child.play(probe, self._patience(limit))
-        except SubjectBroken as error:
-            child.close()
-            return Record(probe.ops, (), str(error))
-        except BaseException:
-            child.close()
-            raise
-        self._give(child)
-        self._count(record)
+            record = Record(probe.ops, (), str(error))
+        finally:
+            if leaving is not None:
+                leaving.close()
         return record
-
-    def _patience(self, limit: float) -> float:
-        """Returns the seconds for a probe, halved step by step if at least half of the probes hang."""
-        with self._lock:
-            hangs = self._overdue > 1 and 2 * self._overdue >= self._played
-            return max(min(limit, _SHORTEST_S), limit / 2 ** (self._overdue // 2)) if hangs else limit
-
-    def _count(self, record: Record) -> None:
-        with self._lock:
-            self._played += 1
-            self._overdue += record.died.startswith(OVERDUE)
 
     def fresh(self, probe: Probe, limit: float) -> Record:
         with Child(self.subject, probe.context, self._store) as child:
@@ -275,13 +240,6 @@ class WorkerPool:
         if walked:
             child.walk(walked)
         return child
-
-    def _give(self, child: Child) -> None:
-        with self._lock:
-            self._idle.append(child)
-            old = self._idle.pop(0) if len(self._idle) > self._kept else None
-        if old is not None:
-            old.close()
 
     def close(self) -> None:
         self._executor.shutdown(wait=True, cancel_futures=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,16 +33,13 @@ def replay_finding(finding: Finding, *, plays: int = 2, limit: float = 60.0) -> 
         raise UsageError(f"this finding was read, not played: look with `{finding.replay or 'quintain audit'}`")
     holds = find_relation(finding.evidence.relation)
     check_probes(finding.probes)
-    pool = WorkerPool(finding.subject)
     held = 0
     records: Sequence[Record] = ()
-    try:
+    with contextlib.closing(WorkerPool(finding.subject)) as pool:
         for _ in range(plays):
             for _ in range(finding.evidence.tries):
                 records = pool.each(lambda probe: pool.fresh(probe, limit), finding.probes)
                 if holds(records, finding.evidence):
                     held += 1
                     break
-    finally:
-        pool.close()
     return Replay(held, plays, [trajectory(record) for record in records])
