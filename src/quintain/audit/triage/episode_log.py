@@ -53,7 +53,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.name} {arguments}"
 
 
-class Utterance(msgspec.Struct, frozen=True, kw_only=True):
+class Utterance(msgspec.Struct, kw_only=True):
     """One reply of a model.
 
     Attributes:
@@ -73,7 +73,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
     counted: int | None = None
 
 
-class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedFailure(msgspec.Struct, frozen=True):
     """Recorded failure outside the agent; a foreign log names no `kind` and perhaps no `part`."""
 
     part: str = ""
@@ -137,7 +137,8 @@ class EpisodeLog(msgspec.Struct, kw_only=True):
 
 def of_trace(trace: Trace, *, place: str, index: int) -> EpisodeLog:
     task = f"{trace.environment}/{trace.task}"
-    failure = trace.failure
+    f = trace.failure
+    broken = None if f is None else RecordedFailure(f.component, f.kind, f.type, f.message, f.turn)
     own = [turn for turn in trace.turns if turn.thread == 0]  # the agent never reads another actor's prompt
     return EpisodeLog(
         place=place,
@@ -168,11 +169,7 @@ def of_trace(trace: Trace, *, place: str, index: int) -> EpisodeLog:
         criteria=trace.criteria,
         end=trace.end.value if trace.end is not None else "",
         reason=trace.reason,
-        broken=None
-        if failure is None
-        else RecordedFailure(
-            part=failure.component, kind=failure.kind, type=failure.type, message=failure.message, turn=failure.turn
-        ),
+        broken=broken,
         limit=trace.config.max_turns,
         digests=tuple(turn.state_digest for turn in trace.turns),
         trace=trace,
@@ -184,17 +181,13 @@ def _recorded(trace: Trace) -> Iterator[Call]:
     elsewhere = {one.call_id for turn in trace.turns for one in turn.added if one.role == "tool"}
     for turn in trace.turns:
         left = list(turn.steps)
+        # A reply is not played to its end where the episode broke, or the world ended it, in the middle.
+        is_cut = trace.end is End.FAILED or turn is trace.turns[-1]
         for n, asked in enumerate(turn.reply.message.calls):
-            # A program makes its calls in an order of its own, and need not make all.
+            # A program makes its calls in an order of its own, need not make all, and has names of its own for tools.
             step = next((one for one in left if one.call.id == asked.id), None)
-            if step is not None:
-                left.remove(step)
-            # A reply is not played to its end where the episode broke, or the world ended it, in the middle.
-            spared = trace.end is End.FAILED or turn is trace.turns[-1] or asked.id in elsewhere
-            if step is None and spared:
-                continue
-            called = asked if step is None else step.call  # A program may have names of its own for our tools.
-            yield Call(
+            called = asked if step is None else step.call
+            call = Call(
                 turn=turn.index,
                 step=n,
                 role=turn.role,
@@ -202,10 +195,13 @@ def _recorded(trace: Trace) -> Iterator[Call]:
                 arguments=parsed(called.arguments),
                 raw=called.arguments,
                 answered=step is not None,
-                observation="" if step is None else plain(step.observation),
-                is_error=step is not None and step.is_error,
-                fault=None if step is None else step.fault,
             )
+            if step is not None:
+                left.remove(step)
+                seen = {"observation": plain(step.observation), "is_error": step.is_error, "fault": step.fault}
+                yield msgspec.structs.replace(call, **seen)
+            elif not is_cut and asked.id not in elsewhere:
+                yield call
 
 
 def parsed(text: str) -> dict[str, Any] | None:
@@ -242,7 +238,14 @@ def of_row(row: Row, *, place: str, index: int) -> EpisodeLog:
         messages = _messages(row["messages"], "user")
     said, calls, prompt = _conversation(messages)
     found = next((_text(row[name]) for name in _TASKS if row.get(name) is not None), "")
-    reward, components = _inspect_scores(row) if form == "inspect" else _reward(row)
+    reward, components = (
+        _inspect_scores(row)
+        if form == "inspect"
+        else (
+            number(row.get("reward", row.get("score"))),
+            {name: number(one) for name, one in (mapping(row.get("metrics")) or {}).items()},
+        )
+    )
     truncated = bool(row.get("is_truncated")) or row.get("limit") is not None
     task = found or prompt[:80]
     return EpisodeLog(
@@ -296,17 +299,11 @@ def _conversation(messages: list[Row]) -> tuple[tuple[Utterance, ...], tuple[Cal
             asked = list(_calls(message, len(said)))
             waiting |= {identity: len(calls) + n for n, (identity, _) in enumerate(asked)}
             calls += [call for _, call in asked]
-            said.append(
-                Utterance(
-                    turn=len(said),
-                    role="agent" if role == "assistant" else "user",
-                    text=text,
-                    reasoning=_text(message.get("reasoning_content") or message.get("reasoning") or ""),
-                    heard=tuple(heard),
-                    calls=len(asked),
-                    finish=_text(message.get("finish_reason") or message.get("stop_reason") or ""),
-                )
-            )
+            one = Utterance(turn=len(said), text=text, heard=tuple(heard), calls=len(asked))
+            one.role = "agent" if role == "assistant" else "user"
+            one.reasoning = _text(message.get("reasoning_content") or message.get("reasoning") or "")
+            one.finish = _text(message.get("finish_reason") or message.get("stop_reason") or "")
+            said.append(one)
             heard = []
         else:
             heard.append(text)
@@ -341,12 +338,8 @@ def _answer(calls: list[Call], waiting: dict[str, int], message: Row, *, text: s
     error = message.get("error")
     marked = message.get("is_error", error)
     said = text or _text((mapping(error) or {}).get("message") or error or "")
-    calls[place] = msgspec.structs.replace(
-        calls[place],
-        answered=True,
-        observation=said,
-        is_error=_REFUSAL.match(said) is not None if marked is None else bool(marked),
-    )
+    failed = _REFUSAL.match(said) is not None if marked is None else bool(marked)
+    calls[place] = msgspec.structs.replace(calls[place], answered=True, observation=said, is_error=failed)
 
 
 def _content(value: Any) -> str:
@@ -354,11 +347,6 @@ def _content(value: Any) -> str:
     if blocks is not None:
         return "\n".join(_text((mapping(one) or {"text": one}).get("text", "")) for one in blocks)
     return "" if value is None else _text(value)
-
-
-def _reward(row: Row) -> tuple[float | None, dict[str, float | None]]:
-    metrics = mapping(row.get("metrics")) or {}
-    return number(row.get("reward", row.get("score"))), {name: number(one) for name, one in metrics.items()}
 
 
 def _inspect_scores(row: Row) -> tuple[float | None, dict[str, float | None]]:
@@ -389,20 +377,18 @@ def _broken(error: Any, turn: int) -> RecordedFailure | None:
 
 
 def _tools(row: Row) -> dict[str, dict[str, Any]] | None:
+    """Returns the schemas of the advertised tools by name; None if the row has none."""
     inside = mapping(row.get("info")) or {}
     places = [one[name] for one in (row, inside) for name in ("tools", "tool_defs", "oai_tools") if one.get(name)]
     found = places[0] if places else None
     listed = sequence(loaded(found) if isinstance(found, str) else found)
-    if listed is None:
-        return None
     tools: dict[str, dict[str, Any]] = {}
-    for each in listed:
+    for each in listed or ():
         outer = mapping(loaded(each) if isinstance(each, str) else each) or {}
         tool = mapping(outer.get("function")) or outer
         schemas = [mapping(tool.get(name)) for name in ("parameters", "inputSchema", "input_schema")]
-        known = [schema for schema in schemas if schema is not None]
-        tools[_text(tool.get("name") or "")] = known[0] if known else {}
-    return tools
+        tools[_text(tool.get("name") or "")] = next((one for one in schemas if one is not None), {})
+    return None if listed is None else tools
 
 
 def _count(value: Any) -> int:
@@ -427,10 +413,9 @@ def sequence(value: object) -> list[Any] | None:
 def loaded(text: str) -> object:
     """Parses JSON text; None if it is invalid or too deep."""
     try:
-        value: object = json.loads(text)
+        return cast(object, json.loads(text))
     except (ValueError, RecursionError):
         return None
-    return value
 
 
 def fields(row: object) -> dict[str, Any]:
@@ -444,6 +429,5 @@ def strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
         return
-    listed = sequence(value)
-    for item in fields(value).values() if listed is None else listed:
+    for item in sequence(value) or fields(value).values():
         yield from strings(item)

@@ -99,8 +99,7 @@ class Witness:
         try:
             if trace.task_digest and await task.digest(task.world()) != trace.task_digest and not trace.continues:
                 return ReplayEvidence(missing="the task has another content than the one that was played")
-            place = before(trace)
-            start = None if place is None else await self._days.world(place)
+            start = None if (place := before(trace)) is None else await self._days.world(place)
             evidence = await self._replayed(trace, task, start, suspects=suspects)
         except (QuintainError, *BROKEN) as error:
             return ReplayEvidence(missing=f"it cannot be played again: {type(error).__name__}: {error}"[:_SHOWN])
@@ -134,7 +133,8 @@ class Witness:
     async def _cold(self, trace: Trace, task: Task[Any], start: Any) -> FirstDifference | None:
         """Compares each call's answer with that of a copy of the world."""
         env, strict = self._env, trace.config.arguments == "strict"
-        seen: list[FirstDifference | None] = []
+        places = iter([(turn.index, n) for turn in trace.turns for n in range(len(turn.steps))])
+        seen: list[FirstDifference] = []
 
         async def ask(effect: StepView[Any]) -> Score:
             step, tool = effect.step, env.tools.get(effect.step.call.name)
@@ -145,25 +145,24 @@ class Witness:
                     found = observe(await ALARM.call(trace.config.tool_timeout_s, tool.bind(world), **arguments))
                 except ToolError as refusal:
                     found = str(refusal)
+            turn, place = next(places, (0, None))
             recorded, now = plain(step.observation)[:_SHOWN], plain(found)[:_SHOWN]
-            is_same = found == step.observation
-            left = FirstDifference(turn=0, field="observation", recorded=recorded, found=now)
-            seen.append(None if is_same else left)
+            left = FirstDifference(turn=turn, step=place, field="observation", recorded=recorded, found=now)
+            seen.extend([] if found == step.observation or place is None else [left])
             return Score(None, "only asking")
 
         nothing = Criterion[Any](name="nothing", level=Level.TRAJECTORY, fn=lambda outcome: 0.0)
         spy = Verifier[Any](Criterion(name="ask", level=Level.STEP, fn=ask), nothing)
         await self._played(trace, task, start, verifier=spy)
-        places = [(turn.index, n) for turn in trace.turns for n in range(len(turn.steps))]
-        pairs = [(place, left) for place, left in zip(places, seen, strict=False) if left is not None]
-        return next((msgspec.structs.replace(left, turn=turn, step=n) for (turn, n), left in pairs), None)
+        return seen[0] if seen else None
 
     async def _again(self, trace: Trace, task: Task[Any], start: Any) -> Again[Any]:
         """Replays the replies, with a short time limit for calls that hung."""
         config = trace.config
         if trace.failure is not None and trace.failure.kind in WALL_CLOCK_KINDS:
-            limit = min(PATIENCE_S, config.tool_timeout_s or PATIENCE_S)
-            config = msgspec.structs.replace(config, tool_timeout_s=limit)
+            config = msgspec.structs.replace(
+                config, tool_timeout_s=min(PATIENCE_S, config.tool_timeout_s or PATIENCE_S)
+            )
         return await self._played(trace, task, start, config=config)
 
     async def _played(self, trace: Trace, task: Task[Any], start: Any, **changed: Any) -> Again[Any]:
@@ -194,27 +193,26 @@ def difference(expected: Trace, found: Trace) -> FirstDifference | None:
         if left is not None:
             return msgspec.structs.replace(left, idle=bool(before_digest) and old.state_digest == before_digest)
         before_digest = old.state_digest
-    turn = len(found.turns)
+    turn, recorded, ending, field = len(found.turns), expected.reason, found.reason, "end"
     if turn < until:
-        return FirstDifference(turn=turn, field="turns", recorded=f"{until} turns", found=f"{turn}, {found.reason}")
-    if failure is None and (expected.end, expected.reason) != (found.end, found.reason):
-        broke = "" if found.failure is None else f": {found.failure.message}"
-        ending = f"{found.reason}{broke}"[:_SHOWN] if broke else found.reason
-        return FirstDifference(
-            turn=max(0, len(expected.turns) - 1), field="end", recorded=expected.reason, found=ending
-        )
-    return None
+        recorded, ending, field = f"{until} turns", f"{turn}, {found.reason}", "turns"
+    elif failure is not None or (expected.end, expected.reason) == (found.end, found.reason):
+        return None
+    else:
+        turn = max(0, len(expected.turns) - 1)
+        ending = f"{ending}: {found.failure.message}"[:_SHOWN] if found.failure is not None else ending
+    return FirstDifference(turn=turn, field=field, recorded=recorded, found=ending)
 
 
 def _in_turn(old: Turn, new: Turn) -> FirstDifference | None:
-    sides: list[tuple[int | None, str, Any, Any]] = []
-    for number, (a, b) in enumerate(zip(old.steps, new.steps, strict=False)):
-        sides.append((number, "observation", a.observation, b.observation))
-        sides.append((number, "is_error", a.is_error, b.is_error))
+    sides: list[tuple[int | None, str, Any, Any]] = [
+        (number, field, getattr(a, field), getattr(b, field))
+        for number, (a, b) in enumerate(zip(old.steps, new.steps, strict=False))
+        for field in ("observation", "is_error")
+    ]
     if len(old.steps) != len(new.steps):
         sides.append((None, "turns", f"{len(old.steps)} steps", f"{len(new.steps)}"))
-    sides.append((None, "state_digest", old.state_digest, new.state_digest))
-    for step, field, was, now in sides:
+    for step, field, was, now in (*sides, (None, "state_digest", old.state_digest, new.state_digest)):
         if was != now:
             recorded, found = ((str(x) if isinstance(x, bool) else plain(x))[:_SHOWN] for x in (was, now))
             return FirstDifference(turn=old.index, step=step, field=field, recorded=recorded, found=found)
@@ -288,18 +286,16 @@ class _Fixed:
     name = "fixed"
 
     def __init__(self, calls: tuple[Call, ...], answer: str) -> None:
-        self._calls = list(calls)
-        self._answer = answer
-        self._made = 0
+        replies = [
+            Reply(Message("assistant", calls=(ToolCall(f"call_{place}", name, codec.text(arguments)),)))
+            for place, (name, arguments) in enumerate(calls, 1)
+        ]
+        self._replies = itertools.chain(replies, itertools.repeat(Reply(Message("assistant", answer))))
 
     async def __call__(self, request: Request) -> Reply:
         if request.role != "agent":
             raise ModelError(f"the task has a further actor, {request.role!r}, and the baselines have no model for it")
-        if not self._calls:
-            return Reply(Message("assistant", self._answer))
-        self._made += 1
-        name, arguments = self._calls.pop(0)
-        return Reply(Message("assistant", calls=(ToolCall(f"call_{self._made}", name, codec.text(arguments)),)))
+        return next(self._replies)
 
 
 async def play_baselines(env: Environment[Any], task: Task[Any], *, seed: int) -> Baselines:
@@ -307,21 +303,19 @@ async def play_baselines(env: Environment[Any], task: Task[Any], *, seed: int) -
     # Where a program is the agent, the environment's own harness says what the task is worth.
     own: Harness | None = getattr(env.harness, "own", None)
     calm = env.replace(config=env.config.override({"noise_rate": 0.0}), harness=own)
-    nothing = await play_episode(calm, task, _Fixed((), ""), start=None, seed=seed)
-    failure = nothing.record.trace.failure
-    if failure is not None and failure.component == "model":
-        return Baselines(missing=failure.message)
-    found = Baselines(nothing=nothing.record.trace.score)
-    if task.solution is None:
-        return found
-    best = await play_episode(calm, task, _Fixed(task.solution, task.answer), start=None, seed=seed)
-    trace = best.record.trace
-    refused = next((step for turn in trace.turns for step in turn.steps if step.is_error), None)
-    found.has_solution, found.solution = True, trace.score
-    if refused is not None:
-        found.refused = f"{refused.call.name} {refused.call.arguments}: {refused.observation}"[:300]
-    if best.state is not None:
-        found.writes = await content(task.world()) != await content(best.state)
+    nothing = (await play_episode(calm, task, _Fixed((), ""), start=None, seed=seed)).record.trace
+    if nothing.failure is not None and nothing.failure.component == "model":
+        return Baselines(missing=nothing.failure.message)
+    found = Baselines(nothing=nothing.score)
+    if task.solution is not None:
+        best = await play_episode(calm, task, _Fixed(task.solution, task.answer), start=None, seed=seed)
+        trace = best.record.trace
+        found.has_solution, found.solution = True, trace.score
+        refused = next((step for turn in trace.turns for step in turn.steps if step.is_error), None)
+        if refused is not None:
+            found.refused = f"{refused.call.name} {refused.call.arguments}: {refused.observation}"[:300]
+        if best.state is not None:
+            found.writes = await content(task.world()) != await content(best.state)
     return found
 
 

@@ -78,15 +78,16 @@ class LabeledEpisode(msgspec.Struct, kw_only=True):
 
     def row(self) -> dict[str, object]:
         """Returns one line for a trainer: plain data with the same keys for every episode."""
-        one = self.label
-        said = ("owner", "classes", "visibility", "rule", "confidence", "why")
+        own, said = ("place", "index", "task", "member", "attempt", "reward"), self.label
+        named = ("owner", "classes", "visibility", "rule", "confidence", "why")
         found: dict[str, object] = msgspec.to_builtins(
-            {name: getattr(self, name) for name in ("place", "index", "task", "member", "attempt", "reward")}
-            | {name: getattr(one, name) for name in said}
-            | {"event": {"turn": one.turn, "step": one.step}}
-            | {name: getattr(self, name) for name in ("verdict", "score_as", "provoked", "labels")}
+            {name: getattr(self, name) for name in own}
+            | {name: getattr(said, name) for name in named}
+            | {"event": {"turn": said.turn, "step": said.step}}
+            | {name: getattr(self, name) for name in ("verdict", "score_as", "provoked", "labels", "not_checked")},
+            str_keys=True,
         )
-        return found | {"not_checked": {str(rule): reason for rule, reason in self.not_checked.items()}}
+        return found
 
 
 def winner(labels: Iterable[Label]) -> Label | None:
