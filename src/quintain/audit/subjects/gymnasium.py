@@ -119,19 +119,16 @@ class GymSubject:
 
     def _seen(self, result: Any) -> dict[str, Any]:
         parts = _parts(result)
-        if len(parts) == 5:
-            observation, reward, terminated, truncated, info = parts
-        elif len(parts) == 4:
-            observation, reward, terminated, info = parts
-            truncated = hasattr(info, "get") and bool(info.get("TimeLimit.truncated"))
-        else:
+        if len(parts) not in (4, 5):
             raise SubjectFailure(f"step returned {len(parts)} values, not 5 (observation, reward, terminated, ...)")
+        (observation, reward, terminated), info = parts[:3], parts[-1]
+        cut = parts[3] if len(parts) == 5 else hasattr(info, "get") and info.get("TimeLimit.truncated")
         plain = spaces.plain(reward)
         self._return = (self._return or 0.0) + (float(plain) if isinstance(plain, int | float) else math.nan)
-        if terminated or truncated:
-            self._over = "the episode was truncated" if truncated else "the episode has ended"
+        if terminated or cut:
+            self._over = "the episode was truncated" if cut else "the episode has ended"
         seen = {"observation": spaces.plain(observation), "reward": plain, "terminated": bool(terminated)}
-        return seen | {"truncated": bool(truncated), "info": spaces.plain(info)}
+        return seen | {"truncated": bool(cut), "info": spaces.plain(info)}
 
 
 class CopyableGymSubject(GymSubject):

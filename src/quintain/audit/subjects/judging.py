@@ -180,12 +180,10 @@ def _apart(thing: Any) -> tuple[Mapping[Any, Any], Callable[[dict[Any, Any]], An
     build: Callable[[dict[Any, Any]], Any] = dict
     if _is(thing, functools.partial):
         parts = {"function": thing.func, "given": thing.args, "named": thing.keywords}
-        build = _partial
+        build = lambda new: functools.partial(new["function"], *new["given"], **new["named"])  # noqa: E731
     elif isinstance(thing, types.MethodType):
-        parts, build = (
-            {"function": thing.__func__, "owner": thing.__self__},
-            lambda new: types.MethodType(*new.values()),
-        )
+        parts = {"function": thing.__func__, "owner": thing.__self__}
+        build = lambda new: types.MethodType(*new.values())  # noqa: E731
     elif isinstance(thing, types.FunctionType):
         parts, build = _apart_function(thing)
     elif is_dict(thing) and type(thing) is dict:
@@ -199,10 +197,6 @@ def _apart(thing: Any) -> tuple[Mapping[Any, Any], Callable[[dict[Any, Any]], An
         with contextlib.suppress(AttributeError):  # It has slots. An author's own __getattribute__ is not run.
             parts, build = dict(object.__getattribute__(thing, "__dict__")), functools.partial(_copy, thing)
     return parts, build
-
-
-def _partial(parts: Mapping[str, Any]) -> Any:
-    return functools.partial(parts["function"], *parts["given"], **parts["named"])
 
 
 def _replaced(thing: msgspec.Struct, fields: Mapping[str, Any]) -> msgspec.Struct:
@@ -254,14 +248,9 @@ def _ways(oracle: list[Any] | None) -> Iterator[Way]:
     yield from [Way(calls)] if calls else ()
     yield from _in_words(calls, words)
     yield Way(calls, f"{words}\n")
-    texts = [
-        (len(text), place, name)
-        for place, (_, arguments) in enumerate(calls)
-        for name, text in arguments.items()
-        if isinstance(text, str) and " " in text
-    ]
-    for _, place, name in sorted(texts, reverse=True)[:MAX_ARGUMENTS]:
-        yield Way(calls, words, slot=(place, name))
+    given = [(place, *item) for place, (_, arguments) in enumerate(calls) for item in arguments.items()]
+    texts = [(len(text), place, name) for place, name, text in given if isinstance(text, str) and " " in text]
+    yield from (Way(calls, words, slot=(place, name)) for _, place, name in sorted(texts)[: -MAX_ARGUMENTS - 1 : -1])
 
 
 def _in_words(calls: Sequence[tuple[str, dict[str, Any]]], words: str) -> Iterator[Way]:

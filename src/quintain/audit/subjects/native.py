@@ -67,13 +67,12 @@ class Shelf:
     def __init__(
         self, env: Environment[Any], split: str, chosen: int | Sequence[str] | None, *, names: Sequence[str] = ()
     ) -> None:
-        self.split, self.index = split, RowIndex()
+        self.split, self.index, self.judging = split, RowIndex(), judging.Judging(env)
         self._places = {name: place for place, name in enumerate(names)}
         self._env, self._all, self._chosen = env, env.tasks(split), chosen
         self._known: dict[str, Task[Any]] = {}
         self._seen, self._lock = 0, threading.Lock()
         self._memories: OrderedDict[str, world.Memory] = OrderedDict()
-        self.judging = judging.Judging(env)
 
     def memory(self, task: str) -> world.Memory:
         """Returns the cache of a task's tables, of which the last ones are kept; a new one starts as the last did."""
@@ -144,10 +143,8 @@ class NativeSubject:
         return self._shelf.names()
 
     def tools(self) -> list[dict[str, Any]]:
-        return [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in self._env.tools_of("agent")
-        ]
+        names = ("name", "description", "parameters")
+        return [{name: getattr(tool, name) for name in names} for tool in self._env.tools_of("agent")]
 
     def places(self) -> dict[str, str]:
         """Returns file and line of each tool's function; none for a tool without readable source."""
@@ -171,7 +168,7 @@ class NativeSubject:
 
     def prompt(self, task: str) -> str:
         """Returns system prompt and task as in the agent's first request, without touching the running episode."""
-        return _prompt_of(self._run(self._begun(task, 0)))
+        return "\n\n".join(message.text for message in self._run(self._begun(task, 0)).session.messages)
 
     def production(self) -> dict[str, Any]:
         return {"rates": dict(self._env.state.rates)}
@@ -192,7 +189,7 @@ class NativeSubject:
         """Begins a task and returns the agent's prompt."""
         self._episode = self._run(self._begun(task, seed))
         self._calls = 0
-        return _prompt_of(self._episode)
+        return "\n\n".join(message.text for message in self._episode.session.messages)
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Plays one call and returns the observation; raises SubjectFailure if the world or a criterion broke."""
@@ -346,14 +343,12 @@ class NativeSubject:
 
     async def _heard(self, task: Task[Any], said: str, complete: Callable[[str], str]) -> str | None:
         episode = await Episode[Any].begin(self._env, task, seed=0, split=self._shelf.split, agent="audit")
-        others: list[str] = []
-        heard: list[str] = []
+        others, heard = list[str](), list[str]()
 
         async def model(request: Request) -> Reply:
             if request.role != "agent":
                 others.append(request.role)
-                words = complete("\n\n".join(message.text for message in request.messages))
-                return Reply(Message("assistant", words))
+                return Reply(Message("assistant", complete("\n\n".join(message.text for message in request.messages))))
             if others:
                 heard.extend(message.text for message in request.messages[-1:])
                 raise _AgentRequest
@@ -378,10 +373,6 @@ def _failure(error: BaseException, *, part: Component, kind: str) -> SubjectFail
     if isinstance(error, EpisodeError):
         part, kind = error.component, error.kind
     return SubjectFailure(f"{type(error).__name__}: {error}", kind=kind, part=part)
-
-
-def _prompt_of(episode: Episode[Any]) -> str:
-    return "\n\n".join(message.text for message in episode.session.messages)
 
 
 def _shown(content: Content) -> Any:

@@ -6,6 +6,7 @@ matches `prediction`, "gold" matches `reference`. `expected`, the right score, i
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -128,9 +129,7 @@ class ScorerSubject:
         values = [arguments.pop(name) for name in case.match.positional]
         spread = arguments.pop(case.match.spread) if case.match.spread else ()
         found = self._function(*values, *spread, **arguments)
-        if inspect.isawaitable(found):
-            found = loops.run(self, resource.settle(found))
-        return _verdict(found)
+        return _verdict(loops.run(self, resource.settle(found)) if inspect.isawaitable(found) else found)
 
 
 def _wrapped(said: str, held: Any) -> Any:
@@ -192,12 +191,10 @@ def _read(path: Path) -> list[tuple[int, Any]]:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the cases in {str(path)!r}: {error}") from error
-    try:
+    with contextlib.suppress(ValueError):
         whole: Any = json.loads(text)
-    except ValueError:
-        whole = None
-    if is_list(whole) and all(is_dict(one) or is_list(one) for one in whole):  # else each line is a case
-        return list(enumerate(whole, 1))
+        if is_list(whole) and all(is_dict(one) or is_list(one) for one in whole):  # else each line is a case
+            return list(enumerate(whole, 1))
     found: list[tuple[int, Any]] = []
     for number, line in enumerate(text.splitlines(), 1):
         try:

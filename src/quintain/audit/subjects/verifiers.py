@@ -158,14 +158,11 @@ def _taskset(module: ModuleType, name: str, text: str) -> Any:
 
     there = {key: one for key, one in vars(module).items() if isinstance(one, taskset) or is_class(one)}
     own = {key: one for key, one in there.items() if getattr(one, "__module__", module.__name__) == module.__name__}
-    if not name:
-        if len(own or there) != 1:
-            raise UsageError(f"{text} has the tasksets {', '.join(own or there) or 'none'}; name one behind ':'")
-        found: Any = next(iter((own or there).values()))
-    elif not hasattr(module, name):
+    if not name and len(own or there) != 1:
+        raise UsageError(f"{text} has the tasksets {', '.join(own or there) or 'none'}; name one behind ':'")
+    if name and not hasattr(module, name):
         raise UsageError(f"{text}: no taskset {name!r}; the tasksets are {', '.join(there) or 'none'}")
-    else:
-        found = getattr(module, name)
+    found: Any = getattr(module, name) if name else next(iter((own or there).values()))
     if is_class(found):
         generic = importlib.import_module("verifiers.v1.utils.generic")
         configs = importlib.import_module("verifiers.v1.configs.taskset")

@@ -7,6 +7,7 @@ their methods and not by class, so those of other packages work too.
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple, TypeGuard, cast
 
@@ -72,7 +73,7 @@ class Memory:
             schema = _schema(database)
             known = self._known.get(name)
             if known is not None and known[1] == schema and _base(known[0]) is _base(database):
-                changed = _by_table(known[0].diff(database))
+                changed = _grouped(known[0].diff(database))
                 listed = [one for one in _listed_by_sqlite(database, changed) if one.table in changed]
                 tables = known[2] | {
                     one.table: _updated(database, one, before=known[2][one.table], changes=changed[one.table])
@@ -157,7 +158,7 @@ def _changed_rows(
     """Returns the differences of two databases; None if not only their changed rows can be read."""
     if _is_on_server(other) or _base(one) is not _base(other) or _schema(one) != _schema(other):
         return None
-    changes = _by_table(one.diff(other))
+    changes = _grouped(one.diff(other))
     found: list[tuple[str, Any, Any]] = []
     for table in _listed_by_sqlite(other, changes) if changes else ():
         sides = zip(*((change.before, change.after) for change in changes[table.table]), strict=True)
@@ -170,10 +171,10 @@ def _changed_rows(
     return found
 
 
-def _by_table(changes: Iterable[Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+def _grouped(changes: Iterable[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = defaultdict(list)
     for change in changes:
-        found.setdefault(change.table, []).append(change)
+        found[change.table].append(change)
     return found
 
 
@@ -185,34 +186,28 @@ async def _resource(one: Any) -> Any:
     if _is_table(one):
         return _rows(one)
     if hasattr(one, "walk") and hasattr(one, "read"):
-        return plain({_shown(entry.path): _file(one, entry) for entry in one.walk()})
+        return plain(dict(_file(one, entry) for entry in one.walk()))
     if hasattr(one, "rows") and hasattr(one, "__getitem__"):
         return plain({key: one[key] for key in one})
-    if _is_database(one):
-        return Memory().tables("", one)
-    return {"digest": await resource.settle(one.digest())}
+    return Memory().tables("", one) if _is_database(one) else {"digest": await resource.settle(one.digest())}
 
 
-def _file(files: Any, entry: Any) -> dict[str, Any]:
-    shown = cast(dict[str, Any], msgspec.to_builtins(entry, str_keys=True)) | {"path": _shown(entry.path)}
+def _file(files: Any, entry: Any) -> tuple[str, dict[str, Any]]:
+    # Bytes that are not UTF-8 are escaped, because JSON cannot hold surrogates.
+    path = entry.path.encode(errors="backslashreplace").decode()
+    shown = cast(dict[str, Any], msgspec.to_builtins(entry, str_keys=True)) | {"path": path}
     for name in ("mtime", "size"):  # A file that is written anew has not changed; its size is not an amount.
         shown.pop(name, None)
-    if entry.kind != "file":
-        return shown
-    data: bytes = files.read(entry.path)
+    data: bytes = files.read(entry.path) if entry.kind == "file" else b""
     try:
-        return shown | {"text": data.decode()}
+        return path, shown | ({"text": data.decode()} if entry.kind == "file" else {})
     except UnicodeDecodeError:
-        return shown | {"data": data}
+        return path, shown | {"data": data}
 
 
 def _rows(table: Table[Any]) -> dict[str, Any]:
     rows: dict[str, Any] = plain(dict(codec.loads(table.dump(), list[tuple[str, Any]])))
     return rows
-
-
-def _shown(path: str) -> str:
-    return path.encode(errors="backslashreplace").decode()
 
 
 def _is_table(value: object) -> TypeGuard[Table[Any]]:
@@ -270,11 +265,10 @@ def _listed_by_sqlite(database: Any, wanted: Container[str] | None = None) -> li
         "ESCAPE '!' ORDER BY name"
     )
     found: list[TableInfo] = []
-    for (name,) in names:
-        if wanted is None or name in wanted:
-            columns = database.execute("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid", name)
-            key = [column for place, column in sorted((pk, column) for column, pk in columns) if place]
-            found.append(TableInfo(name, [column for column, _ in columns], key))
+    for (name,) in (one for one in names if wanted is None or one[0] in wanted):
+        columns = database.execute("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid", name)
+        key = [column for place, column in sorted((pk, column) for column, pk in columns) if place]
+        found.append(TableInfo(name, [column for column, _ in columns], key))
     return found
 
 

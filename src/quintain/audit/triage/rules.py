@@ -19,7 +19,7 @@ from quintain.errors import WALL_CLOCK_KINDS
 from quintain.trace import Level, Trace, plain
 
 from .episode_log import Call, EpisodeLog, RecordedFailure, Utterance, loaded, mapping, sequence, strings
-from .evidence import AuditFinding, Case, FirstDifference
+from .evidence import Case, FirstDifference
 from .labels import Label, Owner
 from .schema import violation
 from .siblings import repeated
