@@ -24,7 +24,6 @@ from pathlib import Path
 import msgspec
 
 from quintain.audit.facts.data import is_dict
-from quintain.audit.mutants import swapping
 from quintain.audit.mutants.loading import install
 from quintain.errors import UsageError
 
@@ -108,12 +107,8 @@ class _Worker:
                 read = self._opened.warm(task)
                 if read is not None and is_read:
                     self._starts.add(task, read())
-                if task not in self._made:
-                    self._made.add(task)
-                    swapping.forget()
+                self._made.add(task)
                 gc.freeze()
-        if any(op.do == "ask" and op.name in (swapping.PLAY, swapping.SWAP) for op in ops):
-            swapping.index()
         for task in tasks if any(op.do == "state" for op in ops) else ():
             if (unknown := self._starts.frame(task, frame.known)) is not None:
                 self._send(unknown)

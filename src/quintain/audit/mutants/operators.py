@@ -17,7 +17,7 @@ import msgspec
 
 Part = Literal["V", "S"]
 
-WATCH = "__import__('quintain.audit.mutants.watch', fromlist=['saw']).saw"
+WATCH = "__import__('quintain.audit.mutants.loading', fromlist=['saw']).saw"
 
 
 class CodeChange(msgspec.Struct, frozen=True):
