@@ -261,62 +261,29 @@ class Claim(NamedTuple):
 
 _SEEN = ("reset", "call", "answer", "score", "state", "digest")
 
+_LEAKS = """the last op gives something else than in its own episode alone; before it, or between its ops, are ops of
+earlier episodes (resets of the same session) or of other sessions"""
+_STALE = """one call has "mark": "write", and the last op reads; if the same read was also made right before the write
+(the audit adds it), it shows the old value afterwards"""
+_VARIES = "the last op gives something else in an equal process, or under another hash seed, zone, locale, user or day"
+_BACK = "one snapshot, ops, one restore, ops: the last op gives something else than without the ops between the two"
+_BREAKS = "the last op, a call that its schema allows, an answer or a score, raises an exception that is not deliberate"
+_REFUSED = "the last call is answered with an error and changes the state"
+_UNPAID = "calls that change no state are scored like the solution, which does; doing nothing is scored less"
+_WAVERS, _ODD = "the score of the same end is not one number", "the score is NaN, infinite or not a number"
+_BOTH, _STATE, _ORACLE = ("snapshot", "restore"), ("state",), ("state", "oracle")
+_ACTS = ("call", "answer", "score")
+
 CLAIMS: dict[str, Claim] = {
-    "leaks": Claim(
-        "reset_leak",
-        "the last op gives something else than in its own episode alone; before it, or between its ops, are ops of "
-        "earlier episodes (resets of the same session) or of other sessions",
-        _leaks,
-        _SEEN,
-        is_about_several=True,
-    ),
-    "varies": Claim(
-        "reset_leak",
-        "the last op gives something else in an equal process, or under another hash seed, zone, locale, user or day",
-        _varies,
-        _SEEN,
-    ),
-    "restores_wrongly": Claim(
-        "reset_leak",
-        "one snapshot, ops, one restore, ops: the last op gives something else than without the ops between the two",
-        _restores,
-        _SEEN[1:],
-        needs=("snapshot", "restore"),
-        marks=(KEPT, BACK),
-    ),
+    "leaks": Claim("reset_leak", _LEAKS.replace("\n", " "), _leaks, _SEEN, is_about_several=True),
+    "varies": Claim("reset_leak", _VARIES, _varies, _SEEN),
+    "restores_wrongly": Claim("reset_leak", _BACK, _restores, _SEEN[1:], needs=_BOTH, marks=(KEPT, BACK)),
     "stale_read": Claim(
-        "stale_cache",
-        'one call has "mark": "write", and the last op reads; if the same read was also made right before the write '
-        "(the audit adds it), it shows the old value afterwards",
-        _stale_read,
-        ("call", "score"),
-        needs=("state",),
-        marks=("write",),
+        "stale_cache", _STALE.replace("\n", " "), _stale_read, ("call", "score"), needs=_STATE, marks=("write",)
     ),
-    "crashes": Claim(
-        "races",
-        "the last op, a call that its schema allows, an answer or a score, raises an exception that is not deliberate",
-        _crashes,
-        ("call", "answer", "score"),
-    ),
-    "score_varies": Claim("flaky_verifier", "the score of the same end is not one number", _score_varies, ("score",)),
-    "score_not_finite": Claim(
-        "reward_hack", "the score is NaN, infinite or not a number", _score_not_finite, ("score",)
-    ),
-    "refused_write": Claim(
-        "races",
-        "the last call is answered with an error and changes the state",
-        _refused_write,
-        ("call",),
-        needs=("state",),
-        is_proof=False,
-    ),
-    "paid_unchanged": Claim(
-        "reward_hack",
-        "calls that change no state are scored like the solution, which does; doing nothing is scored less",
-        _paid_unchanged,
-        ("score",),
-        needs=("state", "oracle"),
-        is_proof=False,
-    ),
+    "crashes": Claim("races", _BREAKS, _crashes, _ACTS),
+    "score_varies": Claim("flaky_verifier", _WAVERS, _score_varies, ("score",)),
+    "score_not_finite": Claim("reward_hack", _ODD, _score_not_finite, ("score",)),
+    "refused_write": Claim("races", _REFUSED, _refused_write, ("call",), needs=_STATE, is_proof=False),
+    "paid_unchanged": Claim("reward_hack", _UNPAID, _paid_unchanged, ("score",), needs=_ORACLE, is_proof=False),
 }

@@ -53,7 +53,11 @@ def reach(ctx: AuditContext, tried: Sequence[TaskBaseline]) -> Reach:
         "folders": sorted({str(path.parent) for path, _ in sources}),
         "judges": sorted({str(path) for path, part in sources if part == "V"} - theirs),
     }
-    probes = [Probe((_traced(one, value),)) for one in tried]
+    scripts = [[reset(one.task, mark="first"), *probe(one.episodes).ops] for one in tried]
+    asked = [ask(f"{_HERE}:trace", {**value, "ops": msgspec.to_builtins(ops)}) for ops in scripts]
+    # The worker makes the tasks that it sees.
+    lanes = [((reset(one.task),),) for one in tried]
+    probes = [Probe((msgspec.structs.replace(op, lanes=lane),)) for op, lane in zip(asked, lanes, strict=True)]
     found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     by_task: dict[str, Lines] = {}
     for one, record in zip(tried, ctx.play_all(probes), strict=True):
@@ -71,16 +75,8 @@ def reach(ctx: AuditContext, tried: Sequence[TaskBaseline]) -> Reach:
     return Reach(_minus(scores, acts, resets), _minus(acts, scores), by_task)
 
 
-def _traced(one: TaskBaseline, value: dict[str, Any]) -> Op:
-    ops = [reset(one.task, mark="first"), *probe(one.episodes).ops]
-    asked = ask(f"{_HERE}:trace", {**value, "ops": msgspec.to_builtins(ops)})
-    return msgspec.structs.replace(asked, lanes=((reset(one.task),),))  # The worker makes the tasks that it sees.
-
-
 def _minus(one: dict[str, set[int]], *others: dict[str, set[int]]) -> Lines:
-    left = {
-        path: frozenset(lines.difference(*(other.get(path, ()) for other in others))) for path, lines in one.items()
-    }
+    left = {path: frozenset(run.difference(*(other.get(path, ()) for other in others))) for path, run in one.items()}
     return {path: lines for path, lines in left.items() if lines}
 
 

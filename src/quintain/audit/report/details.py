@@ -31,14 +31,12 @@ def detailed(findings: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
     """Returns the findings with their place in the sources, and proven ones with `details`, if they can be seen."""
     found: list[Finding] = []
     left = MAX_FINDINGS
-    for given in findings:
-        one = given if given.where else msgspec.structs.replace(given, where=located(given, ctx.about))
-        wanted = one.confidence == "proven" and bool(one.probes) and bool({"state", "explain"} & ctx.offers)
-        if wanted and left > 0:
+    for one in findings:
+        more: dict[str, Any] = {} if one.where else {"where": located(one, ctx.about)}
+        if left and one.confidence == "proven" and one.probes and {"state", "explain"} & ctx.offers:
             left -= 1
-            found.append(msgspec.structs.replace(one, details=details(one.probes[0], ctx)))
-        else:
-            found.append(one)
+            more["details"] = details(one.probes[0], ctx)
+        found.append(msgspec.structs.replace(one, **more))
     return found
 
 
@@ -79,18 +77,19 @@ def _looking(probe: Probe, offers: frozenset[str]) -> tuple[tuple[Op, ...], list
 
 
 def _changes(record: Record, looks: Sequence[Sequence[str]]) -> Iterator[dict[str, Any] | None]:
+    """Yields, for each op, its own changes, from looks that give changes since the reset."""
     before: dict[str, dict[str, Any]] = {}
-    ops = iter(enumerate(op for op in record.ops if not op.mark.startswith("details: ")))
-    for (place, op), instances in zip(ops, looks, strict=True):
+    ops = [op for op in record.ops if not op.mark.startswith("details: ")]
+    for place, (op, instances) in enumerate(zip(ops, looks, strict=True)):
         if op.do == "reset":
             before.pop(op.on, None)
-        found: dict[str, Any] | None = None
-        for on in instances:
-            seen = record.at(f"details: {place} {on}")
-            if seen.fine and is_dict(seen.value):
-                found = (found or {}) | _op_changes(before.get(on, {}), seen.value, on if len(instances) > 1 else "")
-                before[on] = seen.value
-        yield found
+        seen = {on: record.at(f"details: {place} {on}") for on in instances}
+        looked = {on: one.value for on, one in seen.items() if one.fine and is_dict(one.value)}
+        found: dict[str, Any] = {}
+        for on, value in looked.items():
+            found |= _op_changes(before.get(on, {}), value, on if len(instances) > 1 else "")
+        before |= looked
+        yield found if looked else None
 
 
 def _op_changes(before: dict[str, Any], after: dict[str, Any], on: str) -> dict[str, Any]:
@@ -115,13 +114,12 @@ def located(finding: Finding, about: About) -> str:
     A tool is a function of its name, else a branch that compares a name with it, else the function of all calls.
     """
     calls = [op.name for probe in finding.probes[:1] for op in probe.ops if op.do == "call"]
-    tool = "score" if finding.part == "V" else calls[-1] if calls else ""
-    if finding.part != "V" and tool in about.places:
+    is_scored = finding.part == "V"
+    tool = "score" if is_scored else calls[-1] if calls else ""
+    if not is_scored and tool in about.places:
         return about.places[tool]
-    sources = about.sources
-    own = [one for one in sources if one.part == finding.part]
-    for source in own + [one for one in sources if one not in own]:
-        for line in _lines(source, tool, is_own=source in own and finding.part == "V"):
+    for source in sorted(about.sources, key=lambda one: one.part != finding.part):
+        for line in _lines(source, tool, is_own=source.part == finding.part and is_scored):
             return f"{source.path}:{line}"
     return ""
 

@@ -28,22 +28,16 @@ def document(report: Report) -> dict[str, Any]:
     `coverage` has "checked", or "not_checked: " and the reason, by class. `properties` repeats the findings under the
     names of OpenEnv's RFC 008: check id, status ("pass", "fail", "skip"), severity, evidence.
     """
+    names = ("kind", "digest", "coverage", "too_little", "known", "checks", "shared_probes", "seed")
     return {
         "schema": SCHEMA,
         "subject": report.subject.spec,
         "options": report.subject.options,
-        "kind": report.kind,
-        "digest": report.digest,
-        "coverage": report.coverage,
-        "too_little": report.too_little,
-        "known": list(report.known),
+        **{name: msgspec.to_builtins(getattr(report, name)) for name in names},
         "findings": [_plain(one) for one in report.findings],
-        "checks": [msgspec.to_builtins(one) for one in report.checks],
-        "shared_probes": report.shared_probes,
-        "tasks": {"looked_at": report.tasks[0], "there_are": report.tasks[1]},
+        "tasks": dict(zip(("looked_at", "there_are"), report.tasks, strict=True)),
         "failure_rate": msgspec.to_builtins(report.failures),
         "properties": _properties(report),
-        "seed": report.seed,
         "seconds": round(report.seconds, 3),
     } | ({"advisor": report.advisor} if report.advisor else {})
 
@@ -51,11 +45,8 @@ def document(report: Report) -> dict[str, Any]:
 def _properties(report: Report) -> list[dict[str, Any]]:
     said: list[dict[str, Any]] = []
     for one in report.checks:
-        of_it = [
-            finding
-            for finding in report.findings
-            if one.check in (finding.check, *(symptom.check for symptom in finding.symptoms))
-        ]
+        names = [(finding, {finding.check, *(also.check for also in finding.symptoms)}) for finding in report.findings]
+        of_it = [finding for finding, checks in names if one.check in checks]
         status = "fail" if of_it else "skip" if one.status == "not_checked" else "pass"
         severity, message = (of_it[0].severity, of_it[0].title) if of_it else (None, one.reason)
         replays = [finding.replay for finding in of_it if finding.replay]
@@ -162,11 +153,13 @@ def restored(value: Any) -> Any:
         return [restored(one) for one in value]
     if not is_dict(value):
         return value
-    if set(value) == {"$float"}:
-        return float(value["$float"])
-    if set(value) == {"$bytes"}:
-        return base64.b64decode(value["$bytes"])
-    if set(value) == {"$map"}:
-        pairs = [(restored(key), restored(one)) for key, one in value["$map"]]
-        return {tuple(key) if is_list(key) else key: one for key, one in pairs}
-    return {key: restored(one) for key, one in value.items()}
+    match list(value.items()):
+        case [("$float", number)]:
+            return float(number)
+        case [("$bytes", data)]:
+            return base64.b64decode(data)
+        case [("$map", rows)]:
+            pairs = [(restored(key), restored(one)) for key, one in rows]
+            return {tuple(key) if is_list(key) else key: one for key, one in pairs}
+        case items:
+            return {key: restored(one) for key, one in items}

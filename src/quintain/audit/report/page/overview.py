@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from quintain.audit.facts.data import is_dict
 from quintain.audit.facts.failure_rate import ENOUGH, LINE
 from quintain.audit.kernel.finding import CLASSES
 
@@ -47,10 +46,8 @@ def verdict(document: Document) -> tuple[str, str, str]:
     """Returns style, headline and reason; it recommends training only after complete coverage."""
     fresh = [one for one in document["findings"] if not one.get("accepted")]
     stops = [one for one in fresh if one["severity"] == "error" and one["confidence"] == "proven"]
-    others = len(fresh) - len(stops)
-    remarks = f" There is also {plural(others, 'remark')}." if others == 1 else ""
-    remarks = f" There are also {plural(others, 'remark')}." if others > 1 else remarks
-    accepted = len(document["findings"]) - len(fresh)
+    others, accepted = len(fresh) - len(stops), len(document["findings"]) - len(fresh)
+    remarks = f" There {'is' if others == 1 else 'are'} also {plural(others, 'remark')}." if others else ""
     remarks += f" The author accepts {plural(accepted, 'finding')}." if accepted else ""
     if stops:
         several = f"{len(stops):,} errors are proven, each by a trajectory below."
@@ -58,17 +55,21 @@ def verdict(document: Document) -> tuple[str, str, str]:
         return "bad", "Do not train on this.", said + remarks
     open_ = [class_ for class_ in CLASSES if document["coverage"].get(class_) != "checked"]
     looked = f"Nothing is proven in {len(CLASSES) - len(open_)} of {len(CLASSES)} classes"
-    if len(open_) == len(CLASSES):
-        return "open", "Nothing was checked.", f"No check could look at this subject.{remarks}"
-    if document.get("too_little"):
-        return "open", "Too little was checked.", f"Nothing is proven, but {document['too_little']}.{remarks}"
-    if open_:
-        names = ", ".join(CLASSES[one] for one in open_)
-        return "open", "No error is proven in what was checked.", f"{looked}; not looked at: {names}.{remarks}"
-    if document["failure_rate"]["high"] >= LINE:
-        high = document["failure_rate"]["high"]
-        said = f"{looked}, but its episodes may fail in {high:.1%} of cases, and {LINE:.0%} is the line.{remarks}"
-        return "open", "Not certified.", said
+    names, high = ", ".join(CLASSES[one] for one in open_), document["failure_rate"]["high"]
+    risk = f"{looked}, but its episodes may fail in {high:.1%} of cases, and {LINE:.0%} is the line."
+    rows = (
+        (len(open_) == len(CLASSES), "Nothing was checked.", "No check could look at this subject."),
+        (
+            document.get("too_little"),
+            "Too little was checked.",
+            f"Nothing is proven, but {document.get('too_little')}.",
+        ),
+        (open_, "No error is proven in what was checked.", f"{looked}; not looked at: {names}."),
+        (high >= LINE, "Not certified.", risk),
+    )
+    for holds, headline, said in rows:
+        if holds:
+            return "open", headline, said + remarks
     return "good", "Train on it.", f"{looked}, and its episodes fail in less than {LINE:.0%} of cases.{remarks}"
 
 
@@ -144,23 +145,18 @@ def _every(checks: list[dict[str, Any]]) -> Html | None:
 
 def failures(document: Document) -> Html:
     one = document["failure_rate"]
-    if not one["episodes"]:
-        picture = tag("p", "No episode was played, so nothing is known of the failure rate.")
-    else:
-        held = "below" if one["high"] < LINE else "not certified to be below"
-        said = (
-            f"{one['failures']:,} of {one['episodes']:,} episodes broke. The rate is {held} the {LINE:.0%} line: "
-            f"it is between {one['low']:.2%} and {one['high']:.2%} (Clopper-Pearson, 95 % each side). "
-            f"{ENOUGH} episodes without a failure are the fewest that show it."
-        )
+    held = "below" if one["high"] < LINE else "not certified to be below"
+    said = (
+        f"{one['failures']:,} of {one['episodes']:,} episodes broke. The rate is {held} the {LINE:.0%} line: "
+        f"it is between {one['low']:.2%} and {one['high']:.2%} (Clopper-Pearson, 95 % each side). "
+        f"{ENOUGH} episodes without a failure are the fewest that show it."
+    )
+    picture = tag("p", "No episode was played, so nothing is known of the failure rate.")
+    if one["episodes"]:
         picture = join([tag("p", said), tag("figure", pictures.rate(one, LINE))])
-    scores: Any = one.get("scores")
-    drawn = None
-    if is_dict(scores) and scores:
-        labels, counts = list(scores), [float(one) for one in scores.values()]
-        drawn = pictures.histogram(
-            f"Scores of these {plural(one['episodes'], 'episode')}", labels, {"episodes": counts}
-        )
+    scores: Any = one.get("scores") or {}
+    title, counts = f"Scores of these {plural(one['episodes'], 'episode')}", [float(count) for count in scores.values()]
+    drawn = pictures.histogram(title, list(scores), {"episodes": counts}) if scores else None
     return tag("section", tag("h2", "Failure rate", id="failures"), picture, drawn)
 
 
