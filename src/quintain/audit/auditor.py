@@ -119,7 +119,9 @@ def audit(
     """
     started = time.monotonic()
     about, _ = digest_of(subject)
-    with contextlib.closing(WorkerPool(_named(subject, about))) as pool:
+    # With the names of its tasks, a worker makes one without all before it.
+    named = msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
+    with contextlib.closing(WorkerPool(named)) as pool:
         until = None if budget is None else started + _FOR_CHECKS * budget
         ctx = AuditContext(pool, about, spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         ctx.digest = about.fingerprint or _digest(about)
@@ -201,28 +203,26 @@ def _join(threads: Sequence[threading.Thread], ctx: AuditContext) -> None:
 def _run(check: Check, ctx: AuditContext, found: list[Finding]) -> CheckResult:
     """Runs one check; an exception in it is reported as a bug of the check, and the audit goes on."""
     started = time.monotonic()
-    status: Status = "checked"
+    status: Status = "not_checked"
     reason, unfinished = "", True
     if missing := check.missing(ctx.offers):
-        status, reason, unfinished = "not_checked", f"the subject has no {', no '.join(missing)}", False
+        reason, unfinished = f"the subject has no {', no '.join(missing)}", False
     elif ctx.seconds_left() <= 0:
-        status, reason = "not_checked", f"{LATE} before it"
+        reason = f"{LATE} before it"
     else:
         try:
             found.extend(one for one in check.run(ctx) if one is not None)  # What is found before it ends, counts.
             unfinished = False
+            status, reason = ("checked", "") if ctx.comparisons else ("not_checked", "there was nothing to compare")
         except NotChecked as why:
-            status, reason, unfinished = "not_checked", str(why), False
+            reason, unfinished = str(why), False
         except OutOfTime:
             status, reason = ("partly" if found else "not_checked"), f"{LATE} on the way"
         except SubjectBroken as error:
             status, reason = ("partly" if ctx.comparisons else "not_checked"), f"the subject broke: {error}"
         except Exception as error:  # noqa: BLE001 (somebody's plugin; the report names it)
             place = traceback.extract_tb(error.__traceback__)[-1]
-            message = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
-            status, reason = "not_checked", f"{BROKE} {message}"
-        if status == "checked" and not ctx.comparisons:
-            status, reason = "not_checked", "there was nothing to compare"
+            reason = f"{BROKE} {type(error).__name__}: {error} ({place.filename}:{place.lineno})"
     seconds = time.monotonic() - started
     return _result(check, ctx, found, status=status, reason=reason, unfinished=unfinished, seconds=seconds)
 
@@ -245,28 +245,21 @@ def _result(check: Check, ctx: AuditContext, found: Sequence[Finding], **fields:
 def _begins(ctx: AuditContext) -> None:
     """Raises SubjectBroken if none of three tasks can be reset within the budget."""
     broken = ""
-    for task in ctx.sample_tasks(3):
-        try:
+    with contextlib.suppress(OutOfTime):
+        for task in ctx.sample_tasks(3):
             record = ctx.play(reset(task, mark="begin"))
-        except OutOfTime:
-            return
-        seen = record.at("begin")
-        if seen.how in ("", "refused") and not record.died:
-            return
-        broken = f"task {task!r}: {record.died or seen.raised} {seen.where}".rstrip()
-    if broken:
-        raise SubjectBroken(f"no task can be begun; {broken}")
+            seen = record.at("begin")
+            if seen.how in ("", "refused") and not record.died:
+                return
+            broken = f"task {task!r}: {record.died or seen.raised} {seen.where}".rstrip()
+        if broken:
+            raise SubjectBroken(f"no task can be begun; {broken}")
 
 
 def digest_of(subject: Subject) -> tuple[About, str]:
     """Returns the subject's description and digest."""
     with Child(subject, ProcessContext()) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
-
-
-def _named(subject: Subject, about: About) -> Subject:
-    """Returns the subject with the names of its tasks; a worker then makes one without all before it."""
-    return msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
 
 
 def _distinct(found: Sequence[Finding], ctx: AuditContext) -> list[Finding]:

@@ -183,10 +183,8 @@ def _draw(ctx: AuditContext, missing: Sequence[str], *, values: Values, tasks: S
     glanced = tasks[:MAX_STATE_TASKS]  # Ids that were seen in one task need not be there in another.
     for tool in specs:
         drawn = {str(one): one for one in (valid(tool, values, ctx.rng) for _ in range(MAX_DRAWN_CALLS))}
-        tried += [
-            (glanced[place * len(glanced) // len(drawn)], call(tool.name, one))
-            for place, one in enumerate(drawn.values())
-        ]
+        places = [place * len(glanced) // len(drawn) for place in range(len(drawn))]
+        tried += [(glanced[n], call(tool.name, one)) for n, one in zip(places, drawn.values(), strict=True)]
     found = _tried(ctx, tried, values)
     met = {one.op.name for one in found}
     return found + _tried(ctx, list(_retried(ctx, [one for one in blind if one.name not in met], found)), values)
@@ -218,11 +216,8 @@ def _retried(ctx: AuditContext, tools: Sequence[ToolSpec], found: Sequence[Known
         by_task.setdefault(one.task, Values()).take(parsed(one.seen.value), one.op.name)
     for tool in tools:
         tasks = [task for task, seen in by_task.items() if any(_seen(tool, name, seen) for name in tool.required)]
-        drawn = [
-            (task, valid(tool, by_task[task], ctx.rng))
-            for _ in range(MAX_DRAWN_CALLS)
-            for task in tasks[:MAX_STATE_TASKS]
-        ]
+        rounds = [task for _ in range(MAX_DRAWN_CALLS) for task in tasks[:MAX_STATE_TASKS]]
+        drawn = [(task, valid(tool, by_task[task], ctx.rng)) for task in rounds]
         once = {f"{task} {one}": (task, call(tool.name, one)) for task, one in drawn}
         yield from list(once.values())[:MAX_DRAWN_CALLS]
 
@@ -357,9 +352,7 @@ def _without(ctx: AuditContext, one: KnownCall, background: frozenset[str]) -> K
     writes = ctx.contract(one.op.name).writes
     if one.changed is None and writes != ():
         return one
-    left = [
-        path
-        for path in one.changed or ()
-        if (path.partition("/")[0] not in background if writes is None else any(covers(name, path) for name in writes))
-    ]
+    left = [path for path in one.changed or () if path.partition("/")[0] not in background]
+    if writes is not None:
+        left = [path for path in one.changed or () if any(covers(name, path) for name in writes)]
     return msgspec.structs.replace(one, changed=tuple(left))

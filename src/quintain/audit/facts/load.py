@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,13 +29,8 @@ PATIENCE_S = 20.0  # seconds after the last arrival in which all calls must have
 def probe(ctx: AuditContext, rate: float, seconds: float) -> Probe:
     """Returns a probe that puts load of this rate (calls per second) on sessions of a few tasks."""
     tasks = ctx.sample_tasks(8)
-    asked = {
-        "rate": rate,
-        "seconds": seconds,
-        "seed": ctx.seed,
-        "volatile": list(ctx.volatile),
-        "scripts": [msgspec.to_builtins(script(ctx, task)) for task in tasks],
-    }
+    scripts = [msgspec.to_builtins(script(ctx, task)) for task in tasks]
+    asked = {"rate": rate, "seconds": seconds, "seed": ctx.seed, "volatile": list(ctx.volatile), "scripts": scripts}
     return Probe((*(reset(task, on="warm") for task in tasks), ask(f"{__name__}:poisson", asked, mark="load")))
 
 
@@ -73,7 +68,7 @@ def poisson(player: Player, _on: str, value: Any) -> dict[str, Any]:
     return {"rate": value["rate"], **summary, "cpu_s": round(time.process_time() - before, 4)}
 
 
-class _Step(msgspec.Struct, frozen=True):
+class _Step(NamedTuple):
     """Call that was answered `latency` seconds after it was due, `ended` seconds after the start."""
 
     script: int
@@ -123,7 +118,14 @@ def _offered(sessions: Sequence[_Session], due: Sequence[float], who: Sequence[i
 
 
 def _summary(steps: Sequence[_Step], offered: int, serial: dict[str, Any]) -> dict[str, Any]:
-    wrong = [one for one in steps if _is_wrong(one, serial)]
+    steady, expected = serial["steady"], serial["serial"]
+    compared = [one for one in steps if steady[one.script][one.place]]
+    wrong = [one for one in compared if not same(one.seen, expected[one.script][one.place], serial["volatile"])]
+    example: dict[str, Any] | None = None
+    for one in wrong[:1]:
+        sides = {"expected": expected[one.script][one.place], "observed": one.seen}
+        said = {name: seen.value if seen.fine else seen.raised for name, seen in sides.items()}
+        example = {"do": one.op.do, "name": one.op.name, "arguments": one.op.value, **said}
     latencies = sorted(one.latency * 1000 for one in steps)
     last = max((one.ended for one in steps), default=0.0)
     return {
@@ -132,26 +134,14 @@ def _summary(steps: Sequence[_Step], offered: int, serial: dict[str, Any]) -> di
         **{f"p{share}_ms": percentile(latencies, share) for share in (50, 95, 99)},
         "max_ms": percentile(latencies, 100),
         "errors": sum(one.seen.how == "crashed" for one in wrong) + offered - len(steps),
-        "compared": sum(serial["steady"][one.script][one.place] for one in steps),
+        "compared": len(compared),
         "wrong": len(wrong),
-        "unsteady": sum(not is_steady for one in serial["steady"] for is_steady in one),
-        "first_wrong": next((_example(one, serial) for one in wrong), None),
+        "unsteady": sum(not is_steady for one in steady for is_steady in one),
+        "first_wrong": example,
     }
-
-
-def _is_wrong(one: _Step, serial: dict[str, Any]) -> bool:
-    steady, expected = serial["steady"][one.script][one.place], serial["serial"][one.script][one.place]
-    return steady and not same(one.seen, expected, serial["volatile"])
-
-
-def _example(one: _Step, serial: dict[str, Any]) -> dict[str, Any]:
-    sides = {"expected": serial["serial"][one.script][one.place], "observed": one.seen}
-    said = {name: seen.value if seen.fine else seen.raised for name, seen in sides.items()}
-    return {"do": one.op.do, "name": one.op.name, "arguments": one.op.value, **said}
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
     """Returns the nearest-rank percentile of sorted values; 0 without values."""
-    if not ordered:
-        return 0.0
-    return round(ordered[max(0, math.ceil(share / 100 * len(ordered)) - 1)], 3)
+    place = max(0, math.ceil(share / 100 * len(ordered)) - 1)
+    return round(ordered[place], 3) if ordered else 0.0

@@ -288,35 +288,47 @@ class AuditContext:
                 highest confidence.
         """
         assert self.check is not None, "findings are made while a check runs"
-        fields["at_most"] = min(fields.get("at_most", "proven"), self.check.at_most, key=_CONFIDENCES.index)
-        tasks = tuple(fields.get("tasks", ())) or tasks_of(probes)
+        tasks = fields["tasks"] = tuple(fields.get("tasks", ())) or tasks_of(probes)
         further = self.seen_in.setdefault((self.check.id, title), {})
         if further:  # One proof is enough; where else it is, is worth knowing.
             further.update(dict.fromkeys(tasks))
             return None
-        evidence = Evidence(relation, tuple(marks), data, self.volatile, tries) if probes else None
-        if evidence is None:
-            further.update(dict.fromkeys(tasks or ("",)))
-            return self._build(title, "likely", (), evidence=None, records=[], **fields)
-        if relation == "shows" and data is None:
-            record = self.play_probe(probes[0])
-            seen = {mark: msgspec.structs.replace(record.at(mark), seconds=0.0) for mark in evidence.marks}
-            evidence = msgspec.structs.replace(evidence, data=msgspec.to_builtins(seen, builtin_types=(bytes,)))
-        probes = self._small(probes, evidence, minimise)
-        if isinstance(most := self.attribute("budget"), int) and max(turns(probes[0].ops).values(), default=0) > most:
-            fields["at_most"] = min(fields["at_most"], "likely", key=_CONFIDENCES.index)  # no episode gets so far
-        confidence, records = self._proved(probes, evidence, fields["at_most"])
-        if not confidence:
-            return None
-        further.update(dict.fromkeys(tasks))
-        return self._build(title, confidence, probes, evidence=evidence, records=records, **fields)
-
-    def _small(self, probes: tuple[Probe, ...], evidence: Evidence, most: int) -> tuple[Probe, ...]:
-        def holds(candidate: Probe) -> bool:
-            return self.holds((candidate, *probes[1:]), evidence)
-
-        is_fit = most > 0 and self.holds(probes, evidence)
-        return (smaller(probes[0], holds, most), *probes[1:]) if is_fit else probes
+        at_most = lowest(fields.pop("at_most", "proven"), self.check.at_most)
+        evidence, confidence, records = None, lowest("likely", at_most), list[Record]()
+        if probes:
+            evidence = Evidence(relation, tuple(marks), data, self.volatile, tries)
+            if relation == "shows" and data is None:
+                record = self.play_probe(probes[0])
+                seen = {mark: msgspec.structs.replace(record.at(mark), seconds=0.0) for mark in evidence.marks}
+                evidence = msgspec.structs.replace(evidence, data=msgspec.to_builtins(seen, builtin_types=(bytes,)))
+            if minimise > 0 and self.holds(probes, evidence):
+                first = smaller(probes[0], lambda one: self.holds((one, *probes[1:]), evidence), minimise)
+                probes = (first, *probes[1:])
+            if (
+                isinstance(most := self.attribute("budget"), int)
+                and max(turns(probes[0].ops).values(), default=0) > most
+            ):
+                at_most = lowest(at_most, "likely")  # no episode gets so far
+            proven, records = self._proved(probes, evidence, at_most)
+            if proven is None:
+                return None
+            confidence = lowest(proven, at_most)
+        further.update(dict.fromkeys(tasks or ("",) if not probes else tasks))
+        given: dict[str, Any] = {"severity": self.check.severity, "part": "S", "class_": self.check.class_} | fields
+        beside = zip(probes[1:], records[1:], strict=True)
+        return Finding(
+            check=self.check.id,
+            title=title,
+            confidence=confidence,
+            trajectory=trajectory(records[0]) if records else [],
+            beside=[{"context": msgspec.to_builtins(p.context), "trajectory": trajectory(r)} for p, r in beside],
+            seed=self.seed,
+            digest=self.digest,
+            probes=probes,
+            evidence=evidence,
+            subject=self.subject,
+            **given,
+        )
 
     def holds(self, probes: Sequence[Probe], evidence: Evidence, *, fresh: bool = False) -> bool:
         """True if a claim holds in one of its tries."""
@@ -348,35 +360,9 @@ class AuditContext:
             held = [play for play in tried if play is not None]
         return ("proven" if len(held) == 2 else "likely" if held else None), held[0] if held else []
 
-    def _build(
-        self,
-        title: str,
-        confidence: Confidence,
-        probes: tuple[Probe, ...],
-        *,
-        evidence: Evidence | None,
-        records: list[Record],
-        **fields: Any,
-    ) -> Finding:
-        assert self.check is not None
-        given: dict[str, Any] = {"severity": self.check.severity, "part": "S", "class_": self.check.class_} | fields
-        given["confidence"] = min(confidence, given.pop("at_most"), key=_CONFIDENCES.index)
-        given["tasks"] = tuple(fields.get("tasks", ())) or tasks_of(probes)
-        return Finding(
-            check=self.check.id,
-            title=title,
-            trajectory=trajectory(records[0]) if records else [],
-            beside=[
-                {"context": msgspec.to_builtins(probe.context), "trajectory": trajectory(record)}
-                for probe, record in zip(probes[1:], records[1:], strict=True)
-            ],
-            seed=self.seed,
-            digest=self.digest,
-            probes=probes,
-            evidence=evidence,
-            subject=self.subject,
-            **given,
-        )
+
+def lowest(*some: Confidence) -> Confidence:
+    return min(some, key=_CONFIDENCES.index)
 
 
 def spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:

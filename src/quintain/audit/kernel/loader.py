@@ -7,7 +7,7 @@ import inspect
 import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal, TypeGuard, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -100,19 +100,29 @@ class LoadedSubject(msgspec.Struct, frozen=True):
 
 def load_subject(wanted: Subject) -> LoadedSubject:
     """Loads a subject, without an instance; raises UsageError if it does not exist or cannot be audited."""
-    head, _, text = wanted.spec.partition(":")
+    spec, (head, _, text) = wanted.spec, wanted.spec.partition(":")
     if head in {"http", "https"}:
         split = wanted.options.get("split")
-        head, text = SERVED, wanted.spec + (f"?split={urllib.parse.quote(split)}" if split is not None else "")
+        head, text = SERVED, spec + (f"?split={urllib.parse.quote(split)}" if split is not None else "")
     if head in {SERVED, *FOREIGN}:
         return LoadedSubject(head, _adapter(head).make(text), ())
-    found = _found(wanted)
+    options = {name: value for name, value in wanted.options.items() if name != "split"}
+    registered = {*plugins.names("environments"), *plugins.names("adapters")}
+    is_registered = head in registered or options or ":" not in spec
+    found: Any = plugins.environment(spec, **options) if is_registered else plugins.attribute(spec)
     if wanted.cases:
         return LoadedSubject("scorer", _adapter("scorer").of(found, Path(wanted.cases)), (_source(found, "V"),))
-    if _is_environment(found):
-        return _native(found, wanted)
-    made = _made(found, wanted.spec)
-    if _is_environment(made):
+    made: Any = found
+    if not isinstance(found, Environment):
+        if not callable(found):
+            raise UsageError(f"{spec} must be an Environment or a function that returns a subject, it is {type(found)}")
+        try:
+            inspect.signature(found).bind()
+        except TypeError as error:
+            words = f"{spec} is called without arguments: {error}; with --cases FILE it is a scorer"
+            raise UsageError(words) from error
+        made = found()
+    if isinstance(made, Environment):
         return _native(made, wanted)
     if all(callable(getattr(made, name, None)) for name in ("reset", "step")) and not hasattr(made, "score"):
         return LoadedSubject("gymnasium", _adapter("gymnasium").of(found), (_source(type(made), "S"),))
@@ -136,29 +146,6 @@ def describe(opened: LoadedSubject) -> About:
     if "close" in adapter.offers:
         adapter.subject.close()
     return about
-
-
-def _found(wanted: Subject) -> Any:
-    options = {name: value for name, value in wanted.options.items() if name != "split"}
-    head = wanted.spec.partition(":")[0]
-    registered = {*plugins.names("environments"), *plugins.names("adapters")}
-    if head in registered or options or ":" not in wanted.spec:
-        return plugins.environment(wanted.spec, **options)
-    return plugins.attribute(wanted.spec)
-
-
-def _made(found: Any, spec: str) -> Any:
-    if not callable(found):
-        raise UsageError(f"{spec} must be an Environment or a function that returns a subject, it is of {type(found)}")
-    try:
-        inspect.signature(found).bind()
-    except TypeError as error:
-        raise UsageError(f"{spec} is called without arguments: {error}; with --cases FILE it is a scorer") from error
-    return found()
-
-
-def _is_environment(found: object) -> TypeGuard[Environment[Any]]:
-    return isinstance(found, Environment)
 
 
 def _native(env: Environment[Any], wanted: Subject) -> LoadedSubject:

@@ -36,9 +36,9 @@ class Player:
         self._factory = factory
         self._lock = threading.Lock()
         self.adapters: dict[str, SubjectAdapter] = {}
-        self._snapshots: dict[tuple[str, str], Any] = {}
+        self.snapshots: dict[tuple[str, str], Any] = {}
         self._compared: set[str] = set()  # instances of which somebody will ask what changed
-        self._starts: dict[str, Callable[[], dict[str, list[Any]]]] = {}  # changes since the reset, by instance
+        self.starts: dict[str, Callable[[], dict[str, list[Any]]]] = {}  # changes since the reset, by instance
 
     def adapter(self, on: str) -> SubjectAdapter:
         """Returns the instance of this name, made at its first use."""
@@ -109,20 +109,11 @@ class Player:
         if op.on in self._compared and "state" in adapter.offers:
             subject = adapter.subject
             if hasattr(subject, "changes_from_here"):
-                self._starts[op.on] = subject.changes_from_here()
+                self.starts[op.on] = subject.changes_from_here()
             else:
                 differ = Differ(copy.deepcopy(subject.state()))  # What it hands out may be its own living dict.
-                self._starts[op.on] = lambda: differ.changes(subject.state())
+                self.starts[op.on] = lambda: differ.changes(subject.state())
         return first
-
-    def changes(self, adapter: SubjectAdapter, op: Op) -> dict[str, list[Any]]:
-        return self._starts[op.on]()
-
-    def snapshot(self, adapter: SubjectAdapter, op: Op) -> None:
-        self._snapshots[op.on, op.name] = adapter.subject.snapshot()
-
-    def restore(self, adapter: SubjectAdapter, op: Op) -> None:
-        adapter.subject.restore(self._snapshots[op.on, op.name])
 
     def scripted(self, adapter: SubjectAdapter, op: Op) -> Any:
         """Grades an answer, or runs the simulated user on an utterance, with a scripted model; its last reply repeats.
@@ -202,12 +193,12 @@ _DO: dict[str, Callable[[Player, SubjectAdapter, Op], Any]] = {
     "answer": lambda _, adapter, op: adapter.subject.answer(op.value),
     "score": lambda _, adapter, op: verdict(adapter.subject.score()),
     "state": lambda _, adapter, op: adapter.subject.state(),
-    "changes": Player.changes,
+    "changes": lambda player, _, op: player.starts[op.on](),
     "glance": lambda _, adapter, op: glance(adapter.subject.state()),
     "digest": lambda _, adapter, op: adapter.subject.digest(),
     "explain": lambda _, adapter, op: adapter.subject.explain(),
-    "snapshot": Player.snapshot,
-    "restore": Player.restore,
+    "snapshot": lambda player, adapter, op: player.snapshots.update({(op.on, op.name): adapter.subject.snapshot()}),
+    "restore": lambda player, adapter, op: adapter.subject.restore(player.snapshots[op.on, op.name]),
     "inject": lambda _, adapter, op: adapter.subject.inject(op.name),
     "advance": lambda _, adapter, op: adapter.subject.advance(op.value),
     "hidden": lambda _, adapter, op: adapter.subject.hidden(adapter.task(op.name)),
