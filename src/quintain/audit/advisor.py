@@ -150,8 +150,7 @@ class Advisor:
         reply = self._reply(ctx)
         ctx.until = time.monotonic() + STAGE_S
         self.advice.proposed = len(reply.probes)
-        for raw in reply.suspicions[:MAX_SUSPICIONS]:
-            yield self._hint(ctx, raw)
+        yield from (self._hint(ctx, raw) for raw in reply.suspicions[:MAX_SUSPICIONS])
         known = {"reset": frozenset(ctx.about.tasks), "call": frozenset(tool.name for tool in ctx.about.tools)}
         for raw in reply.probes:
             if self.advice.played >= MAX_PROBES:
@@ -200,9 +199,6 @@ class Advisor:
             said = _read(raw, Suspicion)
         except Refused as why:
             self.advice.refuse(why)
-            return None
-        if said.class_ not in CLASSES:
-            self.advice.refuse(f"a suspicion of the unknown class {short(said.class_)}")
             return None
         ctx.count_comparisons()
         return ctx.finding(
@@ -274,9 +270,12 @@ _OPS = ("answer", "score", "state", "digest", "snapshot", "restore", "advance")
 
 def _read(raw: msgspec.Raw, kind: type[_Proposed]) -> _Proposed:
     try:
-        return msgspec.json.decode(raw, type=kind)
+        found = msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Refused(f"{kind.__name__.lower()} of another form: {error}"[:200]) from error
+    if isinstance(found, Suspicion) and found.class_ not in CLASSES:
+        raise Refused(f"a suspicion of the unknown class {short(found.class_)}")
+    return found
 
 
 def accepted(raw: msgspec.Raw, known: Mapping[str, Collection[str]], offers: Collection[str]) -> tuple[Claim, Ops]:

@@ -31,7 +31,6 @@ _WRITES = re.compile(
     r"(^|_)(update|set|create|add|edit|change|write|put|post|patch|delete|remove|cancel|book|assign|mark|modify|move|"
     r"merge|decide|close|open|reset|rename|transfer|pay|refund|enable|disable)(_|$)"
 )
-_SCALARS = (str, int, float, bool)
 
 
 class Suspect(NamedTuple):
@@ -87,7 +86,7 @@ def _note_write(
             del written[place]  # somebody else's write to the same entity may put the old value back
         for field, value in arguments.items():
             old = values.get((key, field))
-            if value != key and isinstance(value, _SCALARS) and old is not None and old != value:
+            if value != key and isinstance(value, str | int | float) and old is not None and old != value:
                 written[key, field] = (old, value, call.name)
 
 
@@ -143,19 +142,15 @@ class Run:
         self._answers: dict[str, Counter[str]] = defaultdict(Counter)
         self._earned: dict[str, Counter[float | None]] = defaultdict(Counter)
         for n, one in enumerate(played):
-            self._add(n, one)
+            self.groups[one.group].append(n)
+            self.wins[one.task].update(one.digests[-1:] if one.solved else ())
+            self.errors.update({error_key(call) for call in one.calls if call.is_error})
+            for key, call in placed(one):
+                self._answers[key][call.observation] += 1
+            if one.broken is None:
+                self._earned[whole(one)][one.reward] += 1
         scored = [one for one in played if one.reward is not None]
         self.has_components = sum(bool(one.components) for one in scored) / len(scored) if scored else 0.0
-
-    def _add(self, n: int, one: EpisodeLog) -> None:
-        self.groups[one.group].append(n)
-        if one.solved:
-            self.wins[one.task].update(one.digests[-1:])
-        self.errors.update({error_key(call) for call in one.calls if call.is_error})
-        for key, call in placed(one):
-            self._answers[key][call.observation] += 1
-        if one.broken is None:
-            self._earned[whole(one)][one.reward] += 1
 
     def odd_answers(self, one: EpisodeLog) -> Iterator[tuple[Call, int, int]]:
         """Yields (call, count of equal answers, count of others) for calls answered differently elsewhere."""
@@ -174,14 +169,12 @@ class Run:
 def placed(one: EpisodeLog) -> Iterator[tuple[str, Call]]:
     """Yields the first call of each turn with a known world, with an identity of world and call."""
     trace = one.trace
-    if trace is None:
-        return
-    began = "" if trace.continues else f"{trace.task_digest}/{trace.seed}"
-    for turn, said in enumerate(one.said):
+    began = "" if trace is None or trace.continues else f"{trace.task_digest}/{trace.seed}"
+    for turn, said in enumerate(one.said if trace is not None else ()):
         world = one.digests[turn - 1] if turn else began
         first = next((call for call in one.calls_of(turn) if call.step == 0), None)
         hurt = one.broken is not None and turn >= one.broken.turn - 1
-        if world and first is not None and first.fault is None and first.answered and not hurt:
+        if trace and world and first is not None and first.fault is None and first.answered and not hurt:
             yield f"{trace.environment} {trace.fingerprint} {said.role} {world} {first.key}", first
 
 
