@@ -273,8 +273,8 @@ def _read(raw: msgspec.Raw, kind: type[_Proposed]) -> _Proposed:
         found = msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Refused(f"{kind.__name__.lower()} of another form: {error}"[:200]) from error
-    if isinstance(found, Suspicion) and found.class_ not in CLASSES:
-        raise Refused(f"a suspicion of the unknown class {short(found.class_)}")
+    if (class_ := getattr(found, "class_", "")) and class_ not in CLASSES:
+        raise Refused(f"a suspicion of the unknown class {short(class_)}")
     return found
 
 

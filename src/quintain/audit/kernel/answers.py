@@ -27,7 +27,11 @@ def answered(value: Any) -> Any:
         value = value.model_dump()
     if is_list(value) and _is_blocks(value):
         return _joined(value)
-    if not (is_dict(value) and "content" in value and value.keys() <= _ENVELOPE and _is_wrapped(value)):
+    if not (is_dict(value) and "content" in value and value.keys() <= _ENVELOPE):
+        return value
+    content, named = value["content"], value.get("role") == "tool" or value.get("type") in ("tool", "tool_result")
+    flagged = any(isinstance(value.get(name), bool) for name in ("isError", "is_error"))
+    if not (_is_blocks(content) if is_list(content) else isinstance(content, str) and (named or flagged)):
         return value
     said = value.get("structuredContent")
     if said is None:
@@ -44,13 +48,6 @@ def _of_pair(one: Any, other: Any) -> Any:
     if other is None or (other == "" and one is not None):
         return one
     return {"error": other} if one is None else (one, other)
-
-
-def _is_wrapped(value: dict[str, Any]) -> bool:
-    content = value["content"]
-    named = value.get("role") == "tool" or value.get("type") in ("tool", "tool_result")
-    flagged = any(isinstance(value.get(name), bool) for name in ("isError", "is_error"))
-    return (is_list(content) and _is_blocks(content)) or (isinstance(content, str) and (named or flagged))
 
 
 def _is_blocks(value: list[Any]) -> bool:
@@ -98,8 +95,8 @@ def speaks_of_error(value: Any) -> bool:
 
 
 def _by_words(value: str) -> bool:
-    begins = _BEGINS.match(value) or _RAISED.match(value)
-    return bool(begins or (len(value) <= _SHORT and (_MUST.match(value) or _ABSENT.match(value))))
+    is_short = len(value) <= _SHORT and (_MUST.match(value) or _ABSENT.match(value))
+    return bool(_BEGINS.match(value) or _RAISED.match(value) or is_short)
 
 
 def _by_field(value: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import random
 import threading
 import time
@@ -233,13 +234,12 @@ class AuditContext:
 
     def _in_time(self, probe: Probe, limit: float | None, *, fresh: bool = False) -> Record:
         """Plays a probe; raises OutOfTime if the budget is spent, or ended the probe instead of its limit."""
-        record, seconds = None, min(self.limit if limit is None else limit, max(1.0, self.seconds_left()))
+        seconds, pool = min(self.limit if limit is None else limit, max(1.0, self.seconds_left())), self.pool
         if self.seconds_left() > 0:
-            pool = self.pool
             record = pool.fresh(probe, seconds) if fresh else pool.play(probe, seconds, cold=self.cold)
-        if record is None or (record.died.startswith(OVERDUE) and self.seconds_left() <= 0):
-            raise OutOfTime("the budget is spent")
-        return record
+            if not record.died.startswith(OVERDUE) or self.seconds_left() > 0:
+                return record
+        raise OutOfTime("the budget is spent")
 
     def count_comparisons(self, count: int = 1) -> None:
         """Adds to the number of comparisons; a check that makes none is `not_checked`."""
@@ -338,8 +338,7 @@ class AuditContext:
         holds = find_relation(evidence.relation)
         for _ in range(evidence.tries):
             self._count(len(probes))
-            records = self._each(probes, fresh=fresh)
-            if holds(records, evidence):
+            if holds(records := self._each(probes, fresh=fresh), evidence):
                 return records
         return None
 
@@ -388,48 +387,29 @@ def paid(record: Record) -> float | None:
 # First over ops, in halves, quarters, eighths..., then over the arguments of the remaining calls. Marked ops, which the
 # claim reads, and resets stay.
 
-Holds = Callable[[Probe], bool]
 
-
-def smaller(probe: Probe, holds: Holds, most: int) -> Probe:
+def smaller(probe: Probe, holds: Callable[[Probe], bool], most: int) -> Probe:
     """Returns a smaller probe for which the claim holds, by `most` plays at most."""
-    left = [most]
+    left = itertools.count(most, -1)
 
     def trial(candidate: Probe) -> bool:
-        if left[0] <= 0:
-            return False
-        left[0] -= 1
-        return holds(candidate)
+        return next(left) > 0 and holds(candidate)
 
-    return _arguments(_ops(probe, trial), trial)
-
-
-def _ops(probe: Probe, holds: Holds) -> Probe:
-    parts = 1
+    parts, place = 1, 0
     while places := [place for place, op in enumerate(probe.ops) if not op.mark and op.do != "reset"]:
         size = max(1, len(places) // parts)
-        for start in range(0, len(places), size):
-            candidate = probe.without(places[start : start + size])
-            if holds(candidate):
-                probe, parts = candidate, max(1, parts - 1)
-                break
+        some = (probe.without(places[start : start + size]) for start in range(0, len(places), size))
+        if (found := next(filter(trial, some), None)) is not None:
+            probe, parts = found, max(1, parts - 1)
+        elif size == 1:
+            break
         else:
-            if size == 1:
-                break
             parts *= 2
-    return probe
-
-
-def _arguments(probe: Probe, holds: Holds) -> Probe:
-    place = 0
     while place < len(probe.ops):
-        for candidate in _simpler(probe.ops[place]):
-            tried = Probe((*probe.ops[:place], candidate, *probe.ops[place + 1 :]), probe.context)
-            if holds(tried):
-                probe = tried
-                break
-        else:
-            place += 1
+        ops = probe.ops
+        some = (Probe((*ops[:place], one, *ops[place + 1 :]), probe.context) for one in _simpler(ops[place]))
+        found = next(filter(trial, some), None)
+        probe, place = (found, place) if found is not None else (probe, place + 1)
     return probe
 
 

@@ -148,8 +148,7 @@ class StartStates:
         view, digest = self.find(task) or ({}, "")
         if not digest or digest in known:
             return None
-        nothing: tuple[View, str] = ({}, "")
-        near, near_digest = next((one for one in reversed(self._known.values()) if one[1] in known), nothing)
+        near, near_digest = next((one for one in reversed(self._known.values()) if one[1] in known), (View(), ""))
         return StartStateFrame(digest, packed(view, near) if near_digest else view, near_digest)
 
 
@@ -178,18 +177,18 @@ def packed(view: View, start: View) -> View:
     A part is [] if it is that of the start state, [rows] or [rows, keys] if it is a list or a dict of rows, where a
     row is its place in the start state or the row itself, and {"value": ...} otherwise.
     """
-    return {name: _packed(part, start.get(name)) for name, part in view.items()}
 
+    def part_of(part: Any, start: Any) -> Any:
+        if part is start and part is not None:
+            return []
+        before, rows = _rows(start), _rows(part)
+        if before is None or rows is None or is_dict(part) != is_dict(start):
+            return {"value": part}
+        places = {id(row): place for place, row in enumerate(before)}
+        found = [places.get(id(row), row) for row in rows]
+        return [found, list(part)] if is_dict(part) else [found]
 
-def _packed(part: Any, start: Any) -> Any:
-    if part is start and part is not None:
-        return []
-    before, rows = _rows(start), _rows(part)
-    if before is None or rows is None or is_dict(part) != is_dict(start):
-        return {"value": part}
-    places = {id(row): place for place, row in enumerate(before)}
-    found = [places.get(id(row), row) for row in rows]
-    return [found, list(part)] if is_dict(part) else [found]
+    return {name: part_of(part, start.get(name)) for name, part in view.items()}
 
 
 def _rows(part: Any) -> list[Any] | None:
@@ -200,14 +199,12 @@ def _rows(part: Any) -> list[Any] | None:
 
 def unpacked(view: View, start: View) -> View:
     """Returns the state that was packed; unchanged parts and rows are the objects of the start state."""
-    return {name: _unpacked(part, start.get(name)) for name, part in view.items()}
 
+    def part_of(part: Any, start: Any) -> Any:
+        if is_dict(part) or not part:
+            return part["value"] if part else start
+        before: list[Any] = list(start.values()) if is_dict(start) else start
+        rows = [before[row] if isinstance(row, int) else row for row in part[0]]
+        return dict(zip(part[1], rows, strict=True)) if len(part) > 1 else rows
 
-def _unpacked(part: Any, start: Any) -> Any:
-    if is_dict(part):
-        return part["value"]
-    if not part:
-        return start
-    before: list[Any] = list(start.values()) if is_dict(start) else start
-    rows = [before[row] if isinstance(row, int) else row for row in part[0]]
-    return dict(zip(part[1], rows, strict=True)) if len(part) > 1 else rows
+    return {name: part_of(part, start.get(name)) for name, part in view.items()}
