@@ -61,8 +61,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         found: dict[str, str] = {}
         for class_ in CLASSES:
             checks = [one for one in self.checks if one.class_ == class_]
-            is_checked = any(one.status in ("checked", "partly") for one in checks)
             reasons = "; ".join(sorted({one.reason for one in checks})) or "no check of this class was asked for"
+            is_checked = any(one.status in ("checked", "partly") for one in checks)
             found[class_] = "checked" if is_checked else f"not_checked: {reasons}"
         return found
 

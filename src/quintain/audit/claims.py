@@ -36,17 +36,9 @@ def _surrounded(
     differing = split(clean, first, [target], volatile=ctx.volatile)
     if differing is None:
         return None
-    return ctx.finding(
-        f"{what(differing)} {title}",
-        *probes,
-        relation=UNLIKE,
-        marks=(target,),
-        minimise=0,
-        severity="warning" if differing.kind == "duration" else "error",
-        expected=differing.expected,
-        observed=differing.observed,
-        teaches=TEACHES,
-    )
+    sides = {"expected": differing.expected, "observed": differing.observed, "teaches": TEACHES}
+    sides["severity"] = "warning" if differing.kind == "duration" else "error"
+    return ctx.finding(f"{what(differing)} {title}", *probes, relation=UNLIKE, marks=(target,), minimise=0, **sides)
 
 
 def _leaks(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
@@ -95,19 +87,11 @@ def _stale_read(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
     both = least(ctx, script, ("write",), probes=probes, evidence=evidence)
     if both is None:
         return None
-    warm, cold = ctx.play_all(both)
+    warm, cold = (record.at("after").value for record in ctx.play_all(both))
     write = next(op for op in script if op.mark == "write")
-    return ctx.finding(
-        f"{op_label(read)} does not show what {write.name} wrote, if it was read before",
-        *both,
-        both[1],
-        relation=evidence.relation,
-        marks=evidence.marks,
-        minimise=0,
-        expected=cold.at("after").value,
-        observed=warm.at("after").value,
-        teaches="to distrust reads after its own writes",
-    )
+    title = f"{op_label(read)} does not show what {write.name} wrote, if it was read before"
+    said = {"expected": cold, "observed": warm, "teaches": "to distrust reads after its own writes"}
+    return ctx.finding(title, *both, both[1], relation=evidence.relation, marks=evidence.marks, minimise=0, **said)
 
 
 def _crashes(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
@@ -124,17 +108,15 @@ def _crashes(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
     if has_ended or not is_fair:
         return None
     allowed = " on a call that its schema allows" if op.do == "call" else ""
+    title = f"{op_label(op).removesuffix('()')}() breaks{allowed} ({seen.raised.partition(':')[0]})"
+    tool = msgspec.to_builtins(tools[op.name]) if op.do == "call" else None
     return _claim(
         ctx,
-        f"{op_label(op).removesuffix('()')}() breaks{allowed} ({seen.raised.partition(':')[0]})",
+        title,
         Probe((*ops[:place], op.marked("call"))),
         relation="quintain.audit.checks._race_fuzz:breaks_there",
         marks=("call",),
-        data={
-            "how": breakage(seen),
-            "where": seen.where,
-            "tool": msgspec.to_builtins(tools[op.name]) if op.do == "call" else None,
-        },
+        data={"how": breakage(seen), "where": seen.where, "tool": tool},
         part="S" if op.do == "call" else "V",
         expected="an answer, a verdict, or an error that the agent can read",
         observed=seen.raised,
@@ -144,29 +126,16 @@ def _crashes(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
 
 
 def _score_varies(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
-    return _claim(
-        ctx,
-        "the score of one end is another number each time",
-        Probe((*ops[:-1], score(times=6))),
-        relation=f"{HERE}rescored",
-        marks=("score",),
-        part="V",
-        expected="one number",
-        teaches="noise",
-    )
+    title, probe = "the score of one end is another number each time", Probe((*ops[:-1], score(times=6)))
+    said = {"expected": "one number", "teaches": "noise"}
+    return _claim(ctx, title, probe, relation=f"{HERE}rescored", marks=("score",), part="V", **said)
 
 
 def _score_not_finite(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
+    said = {"expected": "a finite number", "teaches": "nothing: one such reward spoils a whole batch"}
+    named = {"relation": "quintain.audit.checks.reward_hack:malformed", "data": math.inf, "part": "V"}
     return _claim(
-        ctx,
-        "the score is not a finite number",
-        Probe((*ops[:-1], score())),
-        relation="quintain.audit.checks.reward_hack:malformed",
-        marks=("score",),
-        data=math.inf,
-        part="V",
-        expected="a finite number",
-        teaches="nothing: one such reward spoils a whole batch",
+        ctx, "the score is not a finite number", Probe((*ops[:-1], score())), marks=("score",), **named, **said
     )
 
 

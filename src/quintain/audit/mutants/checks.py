@@ -68,7 +68,6 @@ def mutant_verifier(ctx: AuditContext) -> Iterator[Finding | None]:
             severity="note",
             at_most="hint",  # What this line checks may be what no episode of the battery does.
             relation=f"{_JUDGING}:still_masked",
-            knows={},
             teaches="nothing, but this line may not check what it is meant to check",
         )
     _in_time(ctx)
@@ -123,34 +122,21 @@ _ORDER_OF_TOOLS = ("skip write", "drop guard", "write another word", "write anot
 
 
 def _finding(
-    ctx: AuditContext,
-    group: Sequence[Verdict],
-    counted: str,
-    *,
-    title: str,
-    relation: str,
-    knows: dict[str, Any],
-    **description: Any,
+    ctx: AuditContext, group: Sequence[Verdict], counted: str, *, title: str, relation: str, **more: Any
 ) -> Finding | None:
-    first = group[0]
+    first, knows = group[0], more.pop("knows", {})
     assert first.record is not None
     assert first.probe is not None
     paid = number(first.record.at("0 score"))
-    found = ctx.finding(
-        title,
-        where=f"{first.path}:{first.change.lines[0]}",
-        expected="another score, as another thing happened",
-        observed={
-            "score": paid,
-            "as it should be and as it is": dict(itertools.islice(first.differs.items(), 5)),
-            "mutants": [f"{Path(one.path).name}:{one.change.lines[0]} {one.change.description}" for one in group[:5]],
-            "of all mutants": counted,
-        },
-        **description,
-    )
-    if found is None:
-        return None
-    return msgspec.structs.replace(
+    observed = {
+        "score": paid,
+        "as it should be and as it is": dict(itertools.islice(first.differs.items(), 5)),
+        "mutants": [f"{Path(one.path).name}:{one.change.lines[0]} {one.change.description}" for one in group[:5]],
+        "of all mutants": counted,
+    }
+    expected = "another score, as another thing happened"
+    found = ctx.finding(title, where=first.where, expected=expected, observed=observed, **more)
+    return found and msgspec.structs.replace(
         found,
         tasks=(first.episode.task,) if first.episode else (),
         trajectory=trajectory(first.record),

@@ -38,21 +38,16 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def digests(about: About, digest: str) -> dict[str, str]:
-    found = {
-        "subject": digest,
-        "tools": codec.digest(codec.dumps(about.tools)),
-        "tasks": codec.digest(codec.dumps(about.tasks)),
-        "quintain": __version__,
-    }
-    return found | {source.path: codec.digest(Path(source.path).read_bytes()) for source in about.sources}
+    own = {name: codec.digest(codec.dumps(getattr(about, name))) for name in ("tools", "tasks")}
+    files = {source.path: codec.digest(Path(source.path).read_bytes()) for source in about.sources}
+    return {"subject": digest, **own, "quintain": __version__, **files}
 
 
 def certificate(report: Report) -> Certificate:
-    proven = [one.title for one in report.findings if one.stops]
     rate = report.failures
-    why_not = [f"proven: {title}" for title in proven]
-    if not rate.is_low:
-        why_not.append(f"{rate.failures} of {rate.episodes} episodes failed: the rate may be {rate.high:.1%}")
+    why_not = [f"proven: {one.title}" for one in report.findings if one.stops]
+    risk = f"{rate.failures} of {rate.episodes} episodes failed: the rate may be {rate.high:.1%}"
+    why_not += [] if rate.is_low else [risk]
     why_not += [f"too little was checked: {report.too_little}"] if report.too_little else []
     return Certificate(
         subject=report.subject.spec,
@@ -79,9 +74,9 @@ def load(path: Path) -> Certificate:
 
 def void(one: Certificate, now: dict[str, str]) -> list[str]:
     """Returns one line per digest that differs from the certified one; empty while the certificate is valid."""
-    names = sorted({*one.digests, *now})
+    pairs = {name: (one.digests.get(name), now.get(name)) for name in sorted({*one.digests, *now})}
     return [
-        f"{name}: it was made for {one.digests.get(name, 'nothing of that name')}, now {now.get(name, 'it is gone')}"
-        for name in names
-        if one.digests.get(name) != now.get(name)
+        f"{name}: it was made for {old or 'nothing of that name'}, now {new or 'it is gone'}"
+        for name, (old, new) in pairs.items()
+        if old != new
     ]

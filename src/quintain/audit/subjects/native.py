@@ -126,10 +126,8 @@ class NativeSubject:
     def __init__(self, env: Environment[Any], shelf: Shelf) -> None:
         self._env, self._roomy, config = env, copy.copy(env), env.config
         self._roomy.config = msgspec.structs.replace(config, max_turns=_MANY, max_calls=None)
-        self.is_roomy = False
-        self._shelf = shelf
+        self._shelf, self.is_roomy, self._calls = shelf, False, 0
         self._episode: Episode[Any] | None = None
-        self._calls = 0
         self.budget = min(config.max_turns, config.max_turns if config.max_calls is None else config.max_calls)
         for name, owner in ((name, owner) for name in DECLARED for owner in (env.state, env)):
             if hasattr(owner, name):
@@ -158,13 +156,12 @@ class NativeSubject:
 
     def contents(self, most: int) -> dict[str, dict[str, str]]:
         """Returns digests of at most `most` tasks of each split by id, without the id; its own split comes first."""
-        return {
-            split: {
-                task.id: self._run(msgspec.structs.replace(task, id="", tags={}).digest(task.world()))
-                for task in itertools.islice(self._env.tasks(split), most)
-            }
-            for split in dict.fromkeys((self._shelf.split, *self._env.splits))
-        }
+        found: dict[str, dict[str, str]] = {}
+        for split in dict.fromkeys((self._shelf.split, *self._env.splits)):
+            tasks = itertools.islice(self._env.tasks(split), most)
+            bare = {task.id: msgspec.structs.replace(task, id="", tags={}) for task in tasks}
+            found[split] = {name: self._run(task.digest(task.world())) for name, task in bare.items()}
+        return found
 
     def prompt(self, task: str) -> str:
         """Returns system prompt and task as in the agent's first request, without touching the running episode."""
@@ -385,8 +382,7 @@ def _shown(content: Content) -> Any:
 def _contract(tool: Tool) -> dict[str, Any]:
     front = "".join(f"{part}." for part in tool.path[:-1])
     found: dict[str, Any] = msgspec.to_builtins(tool.contract)
-    for key in {"reads", "writes"} & found.keys():
-        found[key] = [front + name for name in found[key]]
+    found |= {key: [front + name for name in found[key]] for key in {"reads", "writes"} & found.keys()}
     if isinstance(tool.contract.filters, dict):
         found["filters"] = {name: front + field for name, field in tool.contract.filters.items()}
     return found

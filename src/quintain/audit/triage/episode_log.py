@@ -232,20 +232,12 @@ def of_row(row: Row, *, place: str, index: int) -> EpisodeLog:
     form = form_of(row)
     if form is None:
         raise TraceError(f"no form that is known; its keys are {', '.join(sorted(row)[:8]) or 'none'}")
-    if form == "rollout":
-        messages = _messages(row["prompt"], "user") + _messages(row["completion"], "assistant")
-    else:
-        messages = _messages(row["messages"], "user")
-    said, calls, prompt = _conversation(messages)
+    parts = (("prompt", "user"), ("completion", "assistant")) if form == "rollout" else (("messages", "user"),)
+    said, calls, prompt = _conversation([one for key, role in parts for one in _messages(row[key], role)])
     found = next((_text(row[name]) for name in _TASKS if row.get(name) is not None), "")
-    reward, components = (
-        _inspect_scores(row)
-        if form == "inspect"
-        else (
-            number(row.get("reward", row.get("score"))),
-            {name: number(one) for name, one in (mapping(row.get("metrics")) or {}).items()},
-        )
-    )
+    metrics = {name: number(one) for name, one in (mapping(row.get("metrics")) or {}).items()}
+    paid = number(row.get("reward", row.get("score")))
+    reward, components = _inspect_scores(row) if form == "inspect" else (paid, metrics)
     truncated = bool(row.get("is_truncated")) or row.get("limit") is not None
     task = found or prompt[:80]
     return EpisodeLog(

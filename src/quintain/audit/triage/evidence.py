@@ -238,12 +238,10 @@ def _entities(value: object, key: str) -> list[dict[str, Any]]:
     if isinstance(value, Table):
         rows: Table[Any] = value  # pyright: ignore[reportUnknownVariableType]  # of whatever rows
         return [fields(rows[key])] if key in rows else []
-    items = sequence(value)
-    if items is not None:
-        return [one for item in items for one in _entities(item, key)]
-    held = fields(value)
+    items, held = sequence(value), fields(value)
     own = [held] if held.get("id") == key else [fields(held[key])] if fields(held.get(key)) else []
-    return own + [one for name, item in held.items() if name not in (key, "shared") for one in _entities(item, key)]
+    inner = [item for name, item in held.items() if name not in (key, "shared")] if items is None else items
+    return own + [one for item in inner for one in _entities(item, key)]
 
 
 # --- baselines: a task's own solution must score, and doing nothing must not ---
