@@ -31,29 +31,21 @@ _GRACE_S = 3.0  # seconds after the budget in which a running check may end by i
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of an audit: findings, coverage and failure rate.
-
-    Attributes:
-        digest: Fingerprint of the subject, or digest of its sources and tools.
-        tasks: Number of audited tasks, and number of tasks of the subject.
-        shared_probes: Number of probes that several checks share.
-        known: Names of findings that are left out because a baseline has them.
-        advisor: Record of the model that advised; empty without one.
-    """
+    """Result of an audit: findings, coverage and failure rate."""
 
     subject: Subject
     kind: str
-    digest: str
+    digest: str  # fingerprint of the subject, or digest of its sources and tools
     about: About
     checks: tuple[CheckResult, ...]
     findings: tuple[Finding, ...]
-    tasks: tuple[int, int]
+    tasks: tuple[int, int]  # number of audited tasks, and number of tasks of the subject
     failures: Rate
     seed: int
     seconds: float
-    shared_probes: int = 0
-    known: tuple[str, ...] = ()
-    advisor: dict[str, Any] = {}
+    shared_probes: int = 0  # number of probes that several checks share
+    known: tuple[str, ...] = ()  # names of findings that are left out because a baseline has them
+    advisor: dict[str, Any] = {}  # record of the model that advised; empty without one
 
     @property
     def coverage(self) -> dict[str, str]:

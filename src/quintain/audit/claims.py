@@ -209,23 +209,16 @@ def paid_unchanged(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 class Claim(NamedTuple):
-    """Claim that a model may name: the bug in words for it, and a function that proves it by probes and controls.
-
-    Attributes:
-        last: Kinds of the last op.
-        is_proof: No sound subject satisfies the claim; else its findings are at most likely.
-        marks: Marks of the ops before the last, in order.
-        is_about_several: The ops may be of several episodes and sessions.
-    """
+    """Claim that a model may name: the bug in words for it, and a function that proves it by probes and controls."""
 
     class_: str
     about: str
     prove: Callable[[AuditContext, tuple[Op, ...]], Finding | None]
-    last: tuple[str, ...]
+    last: tuple[str, ...]  # kinds of the last op
     needs: tuple[str, ...] = ()
-    is_proof: bool = True
-    marks: tuple[str, ...] = ()
-    is_about_several: bool = False
+    is_proof: bool = True  # no sound subject satisfies the claim; else its findings are at most likely
+    marks: tuple[str, ...] = ()  # marks of the ops before the last, in order
+    is_about_several: bool = False  # the ops may be of several episodes and sessions
 
 
 _SEEN = ("reset", "call", "answer", "score", "state", "digest")

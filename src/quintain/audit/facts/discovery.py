@@ -53,24 +53,15 @@ class KnownCall(msgspec.Struct, frozen=True):
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """Result of the discovery: calls that work, the oracle's first, and what they show.
-
-    Attributes:
-        values: Scalars seen in prompts, observations and states.
-        refused: Tools without a call that works.
-        states: Start states of a few tasks, with the first entries of each table, if states are visible.
-        background: Top-level names in the state that nearly every call changes.
-        declared: Whether a tool writes, where its author declares it.
-        memos: Tools that read and keep their answers in the state.
-    """
+    """Result of the discovery: calls that work, the oracle's first, and what they show."""
 
     calls: tuple[KnownCall, ...]
-    values: Values
-    refused: tuple[str, ...]
-    states: dict[str, Any]
-    background: frozenset[str] = frozenset()
-    declared: dict[str, bool] = {}
-    memos: frozenset[str] = frozenset()
+    values: Values  # scalars seen in prompts, observations and states
+    refused: tuple[str, ...]  # tools without a call that works
+    states: dict[str, Any]  # start states of a few tasks, with the first entries of each table, if states are visible
+    background: frozenset[str] = frozenset()  # top-level names in the state that nearly every call changes
+    declared: dict[str, bool] = {}  # whether a tool writes, where its author declares it
+    memos: frozenset[str] = frozenset()  # tools that read and keep their answers in the state
 
     @property
     def writers(self) -> tuple[str, ...]:

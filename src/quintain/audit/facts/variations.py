@@ -58,7 +58,6 @@ class Variation(msgspec.Struct, frozen=True):
     Attributes:
         kind: "good"; "legal": fits the schema; "unknown": names something that does not exist; "illegal": does not fit;
             "taken": would duplicate another row.
-        changes: State changes by path, as [before, after]; None if the state is not visible.
     """
 
     tool: ToolSpec
@@ -68,7 +67,7 @@ class Variation(msgspec.Struct, frozen=True):
     name: str
     kind: str
     seen: OpResult
-    changes: dict[str, list[Any]] | None
+    changes: dict[str, list[Any]] | None  # state changes by path, as [before, after]; None if the state is not visible
 
     @property
     def works(self) -> bool:

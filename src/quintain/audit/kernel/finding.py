@@ -156,24 +156,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"}):
-    """Result of one check.
-
-    Attributes:
-        status: "partly": it ended early, but found something or compared something.
-        reason: Why the check is not, or only partly, done.
-        unfinished: True if the budget, a broken subject or an error of the check ended it, or left it out.
-        probes: Number of probes played, without those that checks share.
-        looked: Number of comparisons.
-    """
+    """Result of one check."""
 
     check: str
     class_: str
-    status: Status
-    reason: str = ""
-    unfinished: bool = False
+    status: Status  # "partly": it ended early, but found something or compared something
+    reason: str = ""  # why the check is not, or only partly, done
+    unfinished: bool = False  # true if the budget, a broken subject or an error of the check ended it, or left it out
     about: str = ""
-    probes: int = 0
-    looked: int = 0
+    probes: int = 0  # number of probes played, without those that checks share
+    looked: int = 0  # number of comparisons
     findings: int = 0
     seconds: float = 0.0
 

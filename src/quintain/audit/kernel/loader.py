@@ -31,20 +31,15 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
     """Subject as named on the command line.
 
     Attributes:
-        spec: As in `quintain.plugins.environment`, "KIND:TEXT", or the name of a factory of plain subjects.
-        options: Options of the environment; `split` chooses its tasks.
-        cases: File of cases; the spec then names a scoring function.
         names: Names of its tasks in order, if known; a worker can then make one task without all before it.
-        env: Names of the user's environment variables that its process gets, beyond `child._KEPT`.
-        mutant: Change of one of its files, for the process that loads it; see `mutants.loading`.
     """
 
-    spec: str
-    options: dict[str, str] = {}
-    cases: str = ""
+    spec: str  # as in `quintain.plugins.environment`, "KIND:TEXT", or the name of a factory of plain subjects
+    options: dict[str, str] = {}  # options of the environment; `split` chooses its tasks
+    cases: str = ""  # file of cases; the spec then names a scoring function
     names: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    mutant: Mutant | None = None
+    env: tuple[str, ...] = ()  # names of the user's environment variables that its process gets, beyond `child._KEPT`
+    mutant: Mutant | None = None  # change of one of its files, for the process that loads it; see `mutants.loading`
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -56,25 +51,17 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class About(msgspec.Struct, frozen=True):
-    """Description of a subject: its `kind` is "environment", "plain", "scorer", "remote", or one of `FOREIGN`.
-
-    Attributes:
-        offers: Methods of the subject.
-        attributes: Values of the `adapter.ATTRIBUTES` that it sets.
-        fingerprint: Fingerprint of the environment; empty for other subjects.
-        places: File and line of each tool that is a function of the environment.
-        contracts: What its author declares of tools, by name.
-    """
+    """Description of a subject: its `kind` is "environment", "plain", "scorer", "remote", or one of `FOREIGN`."""
 
     kind: str
     tasks: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
-    offers: frozenset[str]
-    attributes: dict[str, Any]
+    offers: frozenset[str]  # methods of the subject
+    attributes: dict[str, Any]  # values of the `adapter.ATTRIBUTES` that it sets
     sources: tuple[Source, ...]
-    fingerprint: str = ""
-    places: dict[str, str] = {}
-    contracts: dict[str, Contract] = {}
+    fingerprint: str = ""  # fingerprint of the environment; empty for other subjects
+    places: dict[str, str] = {}  # file and line of each tool that is a function of the environment
+    contracts: dict[str, Contract] = {}  # what its author declares of tools, by name
 
 
 class LoadedSubject(msgspec.Struct, frozen=True):

@@ -49,20 +49,18 @@ class Operation(NamedTuple):
     """Operation of an OpenAPI document.
 
     Attributes:
-        name: Its operationId, or made of method and path; only letters, digits, "_" and "-".
         places: Argument to its place, ("path" | "query" | "header" | "cookie" | "body", name there); an argument that
             is the whole body has the name "".
-        responses: Status ("200", "4XX", "default") to the JSON schema of its body.
     """
 
-    name: str
+    name: str  # its operationId, or made of method and path; only letters, digits, "_" and "-"
     description: str
     method: str
     path: str
     places: dict[str, tuple[str, str]]
     parameters: dict[str, Any]
     media: str
-    responses: dict[str, dict[str, Any]]
+    responses: dict[str, dict[str, Any]]  # status ("200", "4XX", "default") to the JSON schema of its body
 
     @property
     def is_reset(self) -> bool:

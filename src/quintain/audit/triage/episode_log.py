@@ -25,25 +25,18 @@ _REFUSAL = re.compile(r"\s*(\{\s*\"error\"\s*:|error\b|exception\b|traceback \(m
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool call and its answer, in turn and step: turns count replies of all actors, steps the calls of one reply.
-
-    Attributes:
-        arguments: Parsed arguments; None if the text is not a JSON object.
-        raw: The text as the model wrote it.
-        is_error: The call was refused or broke; guessed from the text if the log has no mark.
-        fault: Planned fault that the configuration injected here.
-    """
+    """Tool call and its answer, in turn and step: turns count replies of all actors, steps the calls of a reply."""
 
     turn: int
     step: int
     role: str = "agent"
     name: str
-    arguments: dict[str, Any] | None
-    raw: str
+    arguments: dict[str, Any] | None  # parsed arguments; None if the text is not a JSON object
+    raw: str  # the text as the model wrote it
     answered: bool = True
     observation: str = ""
-    is_error: bool = False
-    fault: str | None = None
+    is_error: bool = False  # the call was refused or broke; guessed from the text if the log has no mark
+    fault: str | None = None  # planned fault that the configuration injected here
     seconds: float | None = None
 
     @property
@@ -57,8 +50,6 @@ class Utterance(msgspec.Struct, kw_only=True):
     """One reply of a model.
 
     Attributes:
-        heard: New context beyond earlier replies and answers: prompts, words of others.
-        finish: Why the sampler stopped, in the endpoint's words.
         drawn, counted: Number of completion tokens in the record, and by the endpoint; or None.
     """
 
@@ -66,9 +57,9 @@ class Utterance(msgspec.Struct, kw_only=True):
     role: str = "agent"
     text: str = ""
     reasoning: str = ""
-    heard: tuple[str, ...] = ()
+    heard: tuple[str, ...] = ()  # new context beyond earlier replies and answers: prompts, words of others
     calls: int = 0
-    finish: str = ""
+    finish: str = ""  # why the sampler stopped, in the endpoint's words
     drawn: int | None = None
     counted: int | None = None
 
@@ -84,44 +75,31 @@ class RecordedFailure(msgspec.Struct, frozen=True):
 
 
 class EpisodeLog(msgspec.Struct, kw_only=True):
-    """A finished episode; what a log lacks is None or empty.
+    """A finished episode; what a log lacks is None or empty."""
 
-    Attributes:
-        place: File and line, for people.
-        index: Position in the input.
-        group: Identity of the episodes that start from the same task and seed.
-        reward: Recorded reward, or None; `has_reward` distinguishes a missing field.
-        components: Scores of the single criteria at trajectory level.
-        criteria: Names of the expected criteria.
-        limit: Most allowed replies.
-        digests: Digest of the world after each turn.
-        gold: The right answer, if the log has it next to the episode.
-        trace: The whole record, if it is this project's.
-    """
-
-    place: str
-    index: int
+    place: str  # file and line, for people
+    index: int  # position in the input
     form: Form
     task: str
-    group: str
+    group: str  # identity of the episodes that start from the same task and seed
     member: int = 0
     attempt: int = 0
     prompt: str = ""
     said: tuple[Utterance, ...] = ()
     calls: tuple[Call, ...] = ()
-    reward: float | None = None
+    reward: float | None = None  # recorded reward, or None; `has_reward` distinguishes a missing field
     has_reward: bool = True
-    components: dict[str, float | None] = {}
-    criteria: tuple[str, ...] = ()
+    components: dict[str, float | None] = {}  # scores of the single criteria at trajectory level
+    criteria: tuple[str, ...] = ()  # names of the expected criteria
     end: Literal["terminated", "truncated", "failed", ""] = ""
     reason: str = ""
     broken: RecordedFailure | None = None
     tools: dict[str, dict[str, Any]] | None = None
-    limit: int | None = None
-    digests: tuple[str, ...] = ()
-    gold: Any = None
+    limit: int | None = None  # most allowed replies
+    digests: tuple[str, ...] = ()  # digest of the world after each turn
+    gold: Any = None  # the right answer, if the log has it next to the episode
     seconds: dict[str, float] = {}
-    trace: Trace | None = None
+    trace: Trace | None = None  # the whole record, if it is this project's
 
     @property
     def answer(self) -> str:

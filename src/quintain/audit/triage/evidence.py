@@ -54,27 +54,18 @@ class ReplayEvidence(msgspec.Struct, kw_only=True):
     """Result of replaying one record.
 
     Attributes:
-        missing: Why the record could not be replayed; empty if it was.
-        same_version: The environment's code is the version that made the record.
-        left: First difference; None if the replay agrees.
-        steady: Replays agree with one another.
-        broke: Kind of failure that ended the replay.
-        scores: The verifier's present scores, one per grading; None for "no verdict".
-        criteria: Scores of the single criteria in the last grading.
-        moved: The replayed world's content differs at the end from the start.
-        stale: Positions, in the list of suspects, of reads that the world contradicts.
         cold: First call after a change that a fresh copy of the same world answers differently.
     """
 
-    missing: str = ""
-    same_version: bool = True
-    left: FirstDifference | None = None
-    steady: bool = True
-    broke: str = ""
-    scores: list[float | None] = []
-    criteria: dict[str, float | None] = {}
-    moved: bool = True
-    stale: tuple[int, ...] = ()
+    missing: str = ""  # why the record could not be replayed; empty if it was
+    same_version: bool = True  # the environment's code is the version that made the record
+    left: FirstDifference | None = None  # first difference; None if the replay agrees
+    steady: bool = True  # replays agree with one another
+    broke: str = ""  # kind of failure that ended the replay
+    scores: list[float | None] = []  # the verifier's present scores, one per grading; None for "no verdict"
+    criteria: dict[str, float | None] = {}  # scores of the single criteria in the last grading
+    moved: bool = True  # the replayed world's content differs at the end from the start
+    stale: tuple[int, ...] = ()  # positions, in the list of suspects, of reads that the world contradicts
     cold: FirstDifference | None = None
 
     @property
@@ -248,21 +239,14 @@ def _entities(value: object, key: str) -> list[dict[str, Any]]:
 
 
 class Baselines(msgspec.Struct, kw_only=True):
-    """Scores of two baselines on one task; None where they failed or are missing.
+    """Scores of two baselines on one task; None where they failed or are missing."""
 
-    Attributes:
-        missing: Why they could not be played; empty if they could.
-        refused: First refused call of the solution, with the error.
-        writes: The solution changes the world.
-        nothing: Score of an agent that makes no call and says nothing.
-    """
-
-    missing: str = ""
+    missing: str = ""  # why they could not be played; empty if they could
     solution: float | None = None
     has_solution: bool = False
-    refused: str = ""
-    writes: bool = False
-    nothing: float | None = None
+    refused: str = ""  # first refused call of the solution, with the error
+    writes: bool = False  # the solution changes the world
+    nothing: float | None = None  # score of an agent that makes no call and says nothing
 
     @property
     def unsolvable(self) -> bool:
@@ -342,10 +326,6 @@ class Case(NamedTuple):
 
     Attributes:
         findings: Findings of an audit report about this task; None without a report.
-        known_tools: Schemas of the advertised tools; None if unknown.
-        solvable: An episode earned the whole reward of this task, and nothing contradicts that reward.
-        solutions: Share of the probed tasks whose own solution earns the whole reward; 0 without probes.
-        freebies: Share of the probed tasks that pay the whole reward for nothing; 0 without probes.
     """
 
     played: EpisodeLog
@@ -353,11 +333,11 @@ class Case(NamedTuple):
     evidence: ReplayEvidence
     baselines: Baselines
     findings: tuple[AuditFinding, ...] | None = None
-    known_tools: dict[str, dict[str, Any]] | None = None
+    known_tools: dict[str, dict[str, Any]] | None = None  # schemas of the advertised tools; None if unknown
     task: Task[Any] | None = None
-    solvable: bool = False
-    solutions: float = 0.0
-    freebies: float = 0.0
+    solvable: bool = False  # an episode earned the whole reward of this task, and nothing contradicts that reward
+    solutions: float = 0.0  # share of the probed tasks whose own solution earns the whole reward; 0 without probes
+    freebies: float = 0.0  # share of the probed tasks that pay the whole reward for nothing; 0 without probes
 
     @property
     def lenient(self) -> bool:

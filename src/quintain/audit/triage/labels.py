@@ -43,13 +43,7 @@ class Label(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LabeledEpisode(msgspec.Struct, kw_only=True):
-    """One episode with all its labels in the order of the rules, and the one that wins.
-
-    Attributes:
-        not_checked: Reasons by number of the rules that could not be applied.
-        verdict: Recommendation to the trainer.
-        provoked: The agent can probably cause the failure, so excluding it would pay.
-    """
+    """One episode with all its labels in the order of the rules, and the one that wins."""
 
     place: str
     index: int
@@ -60,9 +54,9 @@ class LabeledEpisode(msgspec.Struct, kw_only=True):
     reward: float | None
     label: Label
     labels: list[Label]
-    not_checked: dict[int, str] = {}
-    verdict: Decision = "train"
-    provoked: bool = False
+    not_checked: dict[int, str] = {}  # reasons by number of the rules that could not be applied
+    verdict: Decision = "train"  # recommendation to the trainer
+    provoked: bool = False  # the agent can probably cause the failure, so excluding it would pay
 
     @property
     def owner(self) -> Owner:

@@ -59,30 +59,23 @@ class RunReport(msgspec.Struct, kw_only=True):
     """Result of a triage.
 
     Attributes:
-        episodes: Number of episodes started, readable or not.
-        judged: One entry per readable episode, in order.
-        failures: Rate of episodes that failed for another reason than the policy, unreadable ones included.
-        by_owner: The same by owner, over the same number of episodes; "policy" counts the rest.
-        by_class: Winning labels by class.
-        by_task: The tasks that failed most, as (task, failed, episodes).
         low, high: One-sided 95 % bounds of the failure rate, on which the verdict is based.
         verdict: "stop_run" if `low` is above `limit`, "certified" if `high` is below it, else "undecided".
-        not_checked: Number of episodes by rule and reason for not applying it.
     """
 
-    episodes: int
-    judged: list[LabeledEpisode]
+    episodes: int  # number of episodes started, readable or not
+    judged: list[LabeledEpisode]  # one entry per readable episode, in order
     unreadable: list[Unreadable]
     ignored: list[str]
-    failures: RateBounds
-    by_owner: dict[Owner, RateBounds]
-    by_class: dict[str, int]
-    by_task: list[tuple[str, int, int]]
+    failures: RateBounds  # rate of episodes that failed for another reason than the policy, unreadable ones included
+    by_owner: dict[Owner, RateBounds]  # the same by owner, over the same number of episodes; "policy" counts the rest
+    by_class: dict[str, int]  # winning labels by class
+    by_task: list[tuple[str, int, int]]  # the tasks that failed most, as (task, failed, episodes)
     low: float
     high: float
     limit: float = LIMIT
     verdict: Literal["stop_run", "certified", "undecided"]
-    not_checked: dict[int, dict[str, int]]
+    not_checked: dict[int, dict[str, int]]  # number of episodes by rule and reason for not applying it
     warnings: list[Sign]
     queue: list[Entry]
 
