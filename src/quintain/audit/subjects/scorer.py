@@ -6,6 +6,7 @@ matches `prediction`, "gold" matches `reference`. `expected`, the right score, i
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import copy
 import functools
@@ -13,7 +14,7 @@ import inspect
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -24,6 +25,7 @@ from quintain.errors import UsageError
 from . import loops
 from .matching import TRUTH, Match, is_visible, matched, taken
 
+T = TypeVar("T")
 WANTED = "expected"
 NAMES = ("id", "name", "task_id")  # keys of a case that may name its task
 
@@ -65,22 +67,54 @@ def of(function: Callable[..., Any], cases: Path | Sequence[Any]) -> Callable[[]
     return functools.partial(ScorerSubject, function, known)
 
 
-class ScorerSubject:
+class AnswerSubject(abc.ABC, Generic[T]):
+    """Session in which an episode is one answer, on things by task name."""
+
+    def __init__(self, known: dict[str, T], noun: str = "task") -> None:
+        self._things, self._noun = known, noun
+        self._begun: T | None = None
+        self._said: str | None = None
+
+    def tasks(self) -> list[str]:
+        return list(self._things)
+
+    @abc.abstractmethod
+    def prompt(self, task: str) -> str:
+        """Returns what the agent sees first."""
+
+    def reset(self, task: str, seed: int) -> str:
+        self._begun, self._said = self._known(task), None
+        return self.prompt(task)
+
+    def answer(self, text: str) -> None:
+        self._said = text
+
+    def close(self) -> None:
+        loops.release(self)
+
+    @property
+    def _current(self) -> T:
+        if self._begun is None:
+            raise UsageError("no task has begun: call reset(task, seed) first")
+        return self._begun
+
+    def _known(self, task: str) -> T:
+        if task not in self._things:
+            raise UsageError(f"no {self._noun} {task!r}; there are {', '.join(list(self._things)[:5])}...")
+        return self._things[task]
+
+
+class ScorerSubject(AnswerSubject[Case]):
     """Session on a scoring function."""
 
     def __init__(self, function: Callable[..., Any], cases: dict[str, Case]) -> None:
+        super().__init__(cases, "case")
         self._function = function
-        self._cases = cases
-        self._case: Case | None = None
-        self._said = ""
         match = next(iter(cases.values())).match
         self.absent = ("score",) if match.needs_model else () if match.model else ("judge",)
 
-    def tasks(self) -> list[str]:
-        return list(self._cases)
-
     def cases(self) -> list[dict[str, Any]]:
-        return [{"task": case.task, "answer": case.words, "expected": case.expected} for case in self._cases.values()]
+        return [{"task": one.task, "answer": one.words, "expected": one.expected} for one in self._things.values()]
 
     def prompt(self, task: str) -> str:
         seen = [value for name, value in self._known(task).match.arguments.items() if is_visible(name)]
@@ -93,34 +127,17 @@ class ScorerSubject:
     def oracle(self, task: str) -> list[Any] | None:
         """Returns the best-scoring words of a case with the same truth; None without one."""
         case = self._known(task)
-        best = max((one.expected for one in self._cases.values() if one.expected is not None), default=0.0)
-        alike = (one for one in (case, *self._cases.values()) if one.expected == best > 0)
+        best = max((one.expected for one in self._things.values() if one.expected is not None), default=0.0)
+        alike = (one for one in (case, *self._things.values()) if one.expected == best > 0)
         found = next((one for one in alike if one.rest == case.rest), None)
         return None if found is None else [{"answer": found.words}]
 
-    def reset(self, task: str, seed: int) -> str:
-        self._case, self._said = self._known(task), ""
-        return self.prompt(task)
-
-    def answer(self, text: str) -> None:
-        self._said = text
-
     def score(self) -> Any:
-        if self._case is None:
-            raise UsageError("no task has begun: call reset(task, seed) first")
-        return self._asked(self._case, self._said)
+        return self._asked(self._current, self._said or "")
 
     def judge(self, task: str, answer: str, complete: Callable[[str], str]) -> Any:
         case = self._known(task)
         return self._asked(case, answer, **{case.match.model: complete})
-
-    def close(self) -> None:
-        loops.release(self)
-
-    def _known(self, task: str) -> Case:
-        if task not in self._cases:
-            raise UsageError(f"no case {task!r}; there are {', '.join(list(self._cases)[:5])}...")
-        return self._cases[task]
 
     def _asked(self, case: Case, said: str, **more: Any) -> Any:
         arguments = copy.deepcopy(case.match.arguments) | more  # A function may change what it is given.

@@ -22,6 +22,7 @@ from quintain.errors import UsageError
 from . import loops, native, spaces
 from .failure import SubjectFailure
 from .matching import sealed
+from .scorer import AnswerSubject
 
 MAX_TASKS = 1000  # tasks that are read from an endless taskset
 FORMS = ("{}", "\\boxed{{{}}}", "#### {}", "<answer>{}</answer>", "The answer is {}.")
@@ -49,18 +50,13 @@ def make(text: str) -> Callable[[], VerifiersSubject | native.NativeSubject]:
     return functools.partial(VerifiersSubject, tasks)
 
 
-class VerifiersSubject:
+class VerifiersSubject(AnswerSubject[Any]):
     """Session on a taskset; without "score" if one of the rewards in `lacking` needs a runtime or a model."""
 
     def __init__(self, tasks: dict[str, Any]) -> None:
-        self._tasks = tasks
-        self._task: Any = None
-        self._said: str | None = None
+        super().__init__(tasks)
         self.lacking = _lacking(next(iter(tasks.values())))
         self.absent = ("score", "oracle") if self.lacking else ()
-
-    def tasks(self) -> list[str]:
-        return list(self._tasks)
 
     def prompt(self, task: str) -> str:
         data = self._known(task).data
@@ -83,28 +79,11 @@ class VerifiersSubject:
         best = max((score for score, _ in scored if score is not None), default=0.0)
         return [{"answer": next(one for score, one in scored if score == best)}] if best > 0 else None
 
-    def reset(self, task: str, seed: int) -> str:
-        self._task, self._said = self._known(task), None
-        return self.prompt(task)
-
-    def answer(self, text: str) -> None:
-        self._said = text
-
     def score(self) -> dict[str, float | None] | None:
         """Returns the weighted sum of the rewards, and each of them by name; None if it is not finite."""
-        if self._task is None:
-            raise UsageError("no task has begun: call reset(task, seed) first")
-        found = self._scored(self._task, self._said)
+        found = self._scored(self._current, self._said)
         total = found["score"]
         return found if total is not None and math.isfinite(total) else None
-
-    def close(self) -> None:
-        loops.release(self)
-
-    def _known(self, task: str) -> Any:
-        if task not in self._tasks:
-            raise UsageError(f"no task {task!r}; there are {', '.join(list(self._tasks)[:5])}...")
-        return self._tasks[task]
 
     def _scored(self, task: Any, said: str | None) -> dict[str, float | None]:
         trace = _trace(task, said)

@@ -164,8 +164,7 @@ def _changed_rows(
         sides = zip(*((change.before, change.after) for change in changes[table.table]), strict=True)
         gone, made = ([{column: row[column] for column in table.columns} for row in rows if row] for rows in sides)
         path = f"{name}.{table.table}"
-        keyed = differ.index.keyed(start[path], plain(gone), plain(made))
-        if keyed is None:
+        if (keyed := differ.index.keyed(start[path], plain(gone), plain(made))) is None:
             return None
         found += differ.walk(*keyed, path)
     return found
