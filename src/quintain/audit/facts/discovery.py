@@ -129,12 +129,10 @@ def goes_back(ctx: AuditContext) -> bool:
 
 def _walk(ctx: AuditContext, task: str, *, is_glanced: bool) -> Iterator[Op]:
     yield reset(task, mark="reset")
-    if is_glanced and sees(ctx):
-        yield Op("glance", mark="start")
+    yield from [Op("glance", mark="start")] if is_glanced and sees(ctx) else ()
     for place, op in enumerate(ctx.oracle(task) or ()):
         yield op.marked(f"op {place}")
-        if sees(ctx):
-            yield Op("changes", mark=f"look {place}")
+        yield from [Op("changes", mark=f"look {place}")] if sees(ctx) else ()
 
 
 def _read(
@@ -220,14 +218,11 @@ def _seen(tool: ToolSpec, name: str, values: Values) -> bool:
 def _tries(ctx: AuditContext, part: Sequence[tuple[str, Op]]) -> Iterator[Op]:
     at, can_go_back = "", goes_back(ctx)
     for place, (task, op) in enumerate(part):
-        begins = task != at or not can_go_back
+        begins, at = task != at or not can_go_back, task
         yield reset(task) if begins else Op("restore", name="start")
-        if begins and can_go_back:
-            yield Op("snapshot", name="start")
-        at = task
+        yield from [Op("snapshot", name="start")] if begins and can_go_back else ()
         yield op.marked(f"op {place}")
-        if sees(ctx):
-            yield Op("changes", mark=f"look {place}")
+        yield from [Op("changes", mark=f"look {place}")] if sees(ctx) else ()
 
 
 def _afterwards(
@@ -239,21 +234,18 @@ def _afterwards(
     tools = [one for one in ctx.about.tools if one.name not in met][:MAX_MIDWAY_TASKS]
     groups = [tools] if goes_back(ctx) else [[one] for one in tools]  # Who cannot go back goes on after what worked.
     pairs = [(task, group) for task in tasks[:MAX_MIDWAY_TASKS] for group in groups]
-    plan = [(task, _midst(ctx, task, group, values=values, wrote=wrote)) for task, group in pairs]
-    plan = [(task, ops) for task, ops in plan if any(op.mark for op in ops)]
+    every = [(task, _midst(ctx, task, group, values=values, wrote=wrote)) for task, group in pairs]
+    plan = [(task, ops) for task, ops in every if any(op.mark for op in ops)]
     found: list[KnownCall] = []
     for (task, ops), record in zip(plan, ctx.play_all([Probe((reset(task), *ops)) for task, ops in plan]), strict=True):
         there: dict[str, KnownCall] = {}
         for place, op in enumerate(ops):
-            if not op.mark.startswith("op ") or op.name in there or record.at(op.mark).is_error:
-                continue
-            seen = record.at(op.mark)
-            values.take(parsed(seen.value), op.name)
-            looks = [record.at(f"{word} {op.mark}").value for word in ("was", "look")] if sees(ctx) else [None, None]
-            before = tuple(one for one in ops[:place] if not one.mark and one.do == "call")
-            there[op.name] = KnownCall(task, before, op.marked(""), seen, _changed(*looks))
-            if not goes_back(ctx):
-                break
+            is_tried = op.mark.startswith("op ") and op.name not in there and (goes_back(ctx) or not there)
+            if is_tried and not (seen := record.at(op.mark)).is_error:
+                values.take(parsed(seen.value), op.name)
+                looks = [record.at(f"{word} {op.mark}").value if sees(ctx) else None for word in ("was", "look")]
+                before = tuple(one for one in ops[:place] if not one.mark and one.do == "call")
+                there[op.name] = KnownCall(task, before, op.marked(""), seen, _changed(*looks))
         found += there.values()
     return found
 

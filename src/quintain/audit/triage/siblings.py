@@ -94,9 +94,8 @@ def _is_write(one: EpisodeLog, call: Call) -> bool:
     """True if the world changed in the turn of this call; without digests, if the tool's name means a write."""
     if not one.digests:
         return _WRITES.search(call.name) is not None
-    if call.turn == 0 or call.turn >= len(one.digests):
-        return False
-    return one.digests[call.turn] != one.digests[call.turn - 1] and len(one.calls_of(call.turn)) == 1
+    changed = 0 < call.turn < len(one.digests) and one.digests[call.turn] != one.digests[call.turn - 1]
+    return changed and len(one.calls_of(call.turn)) == 1
 
 
 def entities(call: Call) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -193,15 +192,13 @@ def repeated(one: EpisodeLog) -> Iterator[tuple[Call, int]]:
     """Yields (last call, count) for a tool that gave one informative answer to unrelated arguments."""
     given: dict[tuple[str, str], dict[str, Call]] = defaultdict(dict)
     for call in one.calls:
-        if call.is_error or call.fault is not None or not is_telling(call.observation):
-            continue
         asked = [str(value) for value in (call.arguments or {}).values() if isinstance(value, str | int)]
-        if any(len(text) > 1 and text in call.observation for text in asked):
-            continue  # it speaks of what was asked
-        calls = given[call.name, call.observation]
-        calls.setdefault(call.key, call)
-        if len(calls) == _REPEATS:
-            yield call, len(calls)
+        is_of_it = any(len(text) > 1 and text in call.observation for text in asked)  # it speaks of what was asked
+        if not (call.is_error or call.fault is not None or is_of_it) and is_telling(call.observation):
+            calls = given[call.name, call.observation]
+            calls.setdefault(call.key, call)
+            if len(calls) == _REPEATS:
+                yield call, len(calls)
 
 
 def is_telling(answer: str) -> bool:

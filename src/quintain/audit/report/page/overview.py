@@ -56,14 +56,11 @@ def verdict(document: Document) -> tuple[str, str, str]:
     open_ = [class_ for class_ in CLASSES if document["coverage"].get(class_) != "checked"]
     looked = f"Nothing is proven in {len(CLASSES) - len(open_)} of {len(CLASSES)} classes"
     names, high = ", ".join(CLASSES[one] for one in open_), document["failure_rate"]["high"]
+    little = document.get("too_little")
     risk = f"{looked}, but its episodes may fail in {high:.1%} of cases, and {LINE:.0%} is the line."
     rows = (
         (len(open_) == len(CLASSES), "Nothing was checked.", "No check could look at this subject."),
-        (
-            document.get("too_little"),
-            "Too little was checked.",
-            f"Nothing is proven, but {document.get('too_little')}.",
-        ),
+        (little, "Too little was checked.", f"Nothing is proven, but {little}."),
         (open_, "No error is proven in what was checked.", f"{looked}; not looked at: {names}."),
         (high >= LINE, "Not certified.", risk),
     )
@@ -106,41 +103,29 @@ def _table(heads: tuple[str, ...], rows: list[Html], style: str) -> Html:
     return tag("table", head, tag("tbody", *rows), class_=style)
 
 
-_LEGEND = {
-    "checked": "looked, nothing found",
-    "found": "found something",
-    "partly": "looked at a part",
-    "not_checked": "could not look",
-}
+_LEGEND = {"checked": "looked, nothing found", "found": "found something"}
+_LEGEND |= {"partly": "looked at a part", "not_checked": "could not look"}
 
 
 def _chip(check: dict[str, Any], findings: list[int]) -> Html:
     status = "found" if findings else check["status"]
     mark = tag("span", STATUS[status], class_=f"mark {status}", aria_label=_LEGEND[status], role="img")
-    inside = [mark, check["check"]]
+    href = f"#finding-{findings[0]}" if findings else None
     title = check["reason"] or check["about"] or None
-    if findings:
-        return tag("a", *inside, href=f"#finding-{findings[0]}", class_="chip found", title=title)
-    return tag("span", *inside, class_=f"chip {status}", title=title)
+    return tag("a" if findings else "span", mark, check["check"], href=href, class_=f"chip {status}", title=title)
 
 
 def _every(checks: list[dict[str, Any]]) -> Html | None:
-    if not checks:
-        return None
-    rows = [
-        tag(
-            "tr",
-            tag("th", tag("code", one["check"]), scope="row"),
-            tag("td", one["about"]),
-            tag("td", one["status"].replace("_", " "), tag("br") if one["reason"] else None, one["reason"] or None),
-            *(tag("td", f"{one[key]:,}", class_="count") for key in ("looked", "probes", "findings")),
-            tag("td", f"{one['seconds']:.1f}", class_="count"),
-        )
-        for one in checks
-    ]
+    rows: list[Html] = []
+    for one in checks:
+        name, why = tag("th", tag("code", one["check"]), scope="row"), one["reason"] or None
+        status = tag("td", one["status"].replace("_", " "), tag("br") if why else None, why)
+        counts = [f"{one[key]:,}" for key in ("looked", "probes", "findings")] + [f"{one['seconds']:.1f}"]
+        rows.append(tag("tr", name, tag("td", one["about"]), status, *(tag("td", n, class_="count") for n in counts)))
     table = _table(("Check", "Question", "Status", "Compared", "Probes", "Found", "Seconds"), rows, "every")
     region = tag("div", table, class_="scroll", tabindex=0, role="region", aria_label="All checks")
-    return tag("details", tag("summary", f"All {plural(len(checks), 'check')}: what each asks, and how often"), region)
+    summary = tag("summary", f"All {plural(len(checks), 'check')}: what each asks, and how often")
+    return tag("details", summary, region) if checks else None
 
 
 def failures(document: Document) -> Html:
@@ -161,37 +146,25 @@ def failures(document: Document) -> Html:
 
 
 def contents(document: Document) -> Iterator[Html]:
-    if not document["findings"]:
-        yield tag("p", "There are no findings.")
-        return
-    rows = [
-        tag(
-            "li",
-            tag("a", one["title"], href=f"#finding-{number}"),
-            " ",
-            tag("span", f"{one['severity']}, {one['confidence']}", class_=f"quiet {one['severity']}"),
-            f", accepted: {one['accepted']}" if one.get("accepted") else None,
-        )
-        for number, one in enumerate(document["findings"], 1)
-    ]
-    yield tag("ol", *rows, class_="contents")
+    rows: list[Html] = []
+    for number, one in enumerate(document["findings"], 1):
+        said = tag("span", f"{one['severity']}, {one['confidence']}", class_=f"quiet {one['severity']}")
+        accepted = f", accepted: {one['accepted']}" if one.get("accepted") else None
+        rows.append(tag("li", tag("a", one["title"], href=f"#finding-{number}"), " ", said, accepted))
+    yield tag("ol", *rows, class_="contents") if rows else tag("p", "There are no findings.")
 
 
 def page(document: dict[str, Any]) -> str:
     """Returns the HTML page of a report, from the content of report.json."""
     every = [findings.section(number, one) for number, one in enumerate(document["findings"], 1)]
+    first = tag("section", tag("h2", "Findings", id="findings"), *contents(document))
+    made = ("Made by ", tag("code", "quintain audit"), "; the same is in ", tag("code", "report.json"), ".")
     body = tag(
         "body",
         tag("a", "Skip to the findings", href="#findings", class_="skip"),
         header(document),
-        tag(
-            "main",
-            tag("section", tag("h2", "Findings", id="findings"), *contents(document)),
-            *every,
-            coverage(document),
-            failures(document),
-        ),
-        tag("footer", "Made by ", tag("code", "quintain audit"), "; the same is in ", tag("code", "report.json"), "."),
+        tag("main", first, *every, coverage(document), failures(document)),
+        tag("footer", *made),
         tag("script", Html(_file("script.js"))),
     )
     return f"<!doctype html>\n{tag('html', _head(document), body, lang='en')}\n"
