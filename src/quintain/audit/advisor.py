@@ -216,32 +216,31 @@ class Advisor:
 
 
 def composed(ctx: AuditContext) -> tuple[str, list[str]]:
-    cut: list[str] = []
+    """Returns the material of the request, and which parts of the subject it shows only in part."""
+    found, cut = list[str](), list[str]()
 
-    def fenced(name: str, text: str, most: int) -> str:
-        if len(text) > most:
-            cut.append(f"{name}: {most:,} of {len(text):,} characters")
-        text = text[:most]
-        mark = codec.digest(text.encode("utf-8", "surrogatepass"))[:16]  # The text itself cannot close the fence.
-        return f"<{name} {mark}>\n{text}\n</{name} {mark}>"
+    def show(name: str, text: str, most: int) -> None:
+        cut.extend([f"{name}: {most:,} of {len(text):,} characters"] if len(text) > most else [])
+        shown = text[:most]
+        mark = codec.digest(shown.encode("utf-8", "surrogatepass"))[:16]  # The text itself cannot close the fence.
+        found.append(f"<{name} {mark}>\n{shown}\n</{name} {mark}>")
 
-    found: list[str] = []
     left = SOURCE_CHARS
     for name, path in _files(ctx).items():
         lines = enumerate(path.read_text("utf-8", "replace").splitlines(), 1)
         text = "\n".join(f"{place}\t{line}" for place, line in lines)
-        found.append(fenced(name, text, left))
+        show(name, text, left)
         left = max(0, left - len(text))
-    found.append(fenced("tools", _json(ctx.about.tools), TOOL_CHARS))
+    show("tools", _json(ctx.about.tools), TOOL_CHARS)
     for task in ctx.sample_tasks(SHOWN_TASKS):
         record = ctx.play(reset(task, mark="first"), Op("prompt", name=task, mark="prompt"))
         seen = record.at("prompt") if record.at("prompt").fine else record.at("first")
         solution = [[op.name or op.do, op.value] for op in ctx.oracle(task) or ()]
-        found.append(fenced(f"prompt of {task!r}", str(seen.value), PROMPT_CHARS))
-        found.append(fenced(f"solution of {task!r}", _json(solution), PROMPT_CHARS))
+        show(f"prompt of {task!r}", str(seen.value), PROMPT_CHARS)
+        show(f"solution of {task!r}", _json(solution), PROMPT_CHARS)
     known = [[one.task, one.op.name, one.op.value] for one in ctx.discovery.calls[:SHOWN_CALLS]]
-    found.append(fenced("calls that work", _json(known), TOOL_CHARS))
-    found.append(fenced("tasks", _json(ctx.tasks[:LISTED_TASKS]), TOOL_CHARS))
+    show("calls that work", _json(known), TOOL_CHARS)
+    show("tasks", _json(ctx.tasks[:LISTED_TASKS]), TOOL_CHARS)
     offered = sorted(ctx.offers & set(_OPS))
     return "\n\n".join([*found, f"Besides reset and call the subject has: {', '.join(offered)}"]), cut
 

@@ -45,26 +45,28 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 def measure(ctx: AuditContext) -> Rate:
-    """Plays at least `ENOUGH` episodes, each task in turn under new seeds; a few if the first all fail."""
-    if not ctx.tasks:
-        return Rate()
-    rounds = itertools.product(range(ENOUGH), ctx.tasks)
-    wanted = max(ENOUGH, len(ctx.tasks))
+    """Plays at least `ENOUGH` episodes, each task in turn under new seeds; a few if the first all fail.
+
+    Returns an empty rate without tasks, time or a working subject.
+    """
+    rounds = itertools.islice(itertools.product(range(ENOUGH), ctx.tasks), max(ENOUGH, len(ctx.tasks)))
     try:
+        scripts = [(n, task, ctx.oracle(task)) for n, task in rounds]
         probes = [
             Probe((reset(task, seed=ctx.seed + n), *(_drawn(ctx) if ops is None else ops), score()))
-            for n, task, ops in ((n, task, ctx.oracle(task)) for n, task in itertools.islice(rounds, wanted))
+            for n, task, ops in scripts
         ]
         records = ctx.play_all(probes[:_FIRST])
-        if not all(map(failed, records)):
-            records += ctx.play_all(probes[_FIRST:])
+        records += [] if all(map(failed, records)) else ctx.play_all(probes[_FIRST:])
     except (OutOfTime, SubjectBroken):
         return Rate()
     records = [record for record in records if failed(record) or record.at("score").value is not None]
     failures = sum(map(failed, records))
     paid = sorted((number(record.at("score")) for record in records), key=lambda score: (score is None, score or 0.0))
     scores = dict(collections.Counter("none" if score is None else f"{score:.4g}" for score in paid))
-    return Rate(failures, len(records), *bounds(failures, len(records), one_sided=True), scores)
+    return (
+        Rate(failures, len(records), *bounds(failures, len(records), one_sided=True), scores) if ctx.tasks else Rate()
+    )
 
 
 def _drawn(ctx: AuditContext) -> tuple[Op, ...]:

@@ -135,10 +135,7 @@ def chosen(checks: Sequence[Check], ids: Sequence[str], classes: Sequence[str]) 
         if class_ not in CLASSES:
             raise UsageError(f"unknown class {class_!r}; the classes are {', '.join(CLASSES)}")
     known = {one.id for one in checks}
-    for wanted in ids:
-        if wanted not in known:
-            near = ", ".join(difflib.get_close_matches(wanted, sorted(known), n=3, cutoff=0.4)) or "none"
-            raise UsageError(f"unknown check {wanted!r}; close ids: {near}; --list shows all {len(known)}")
-    if not ids and not classes:
-        return list(checks)
-    return [one for one in checks if one.id in ids or one.class_ in classes]
+    for wanted in (one for one in ids if one not in known):
+        near = ", ".join(difflib.get_close_matches(wanted, sorted(known), n=3, cutoff=0.4)) or "none"
+        raise UsageError(f"unknown check {wanted!r}; close ids: {near}; --list shows all {len(known)}")
+    return [one for one in checks if one.id in ids or one.class_ in classes or not (ids or classes)]

@@ -68,8 +68,7 @@ def turns(ops: Sequence[Op]) -> dict[int, int]:
     counts: dict[int, int] = {}
     for place, op in enumerate(ops):
         if op.do == "reset":
-            begun[op.on] = place
-            counts[place] = 0
+            begun[op.on], counts[place] = place, 0
         for one in (op, *(one for lane in op.lanes for one in lane)):
             if one.do in ("call", "answer") and one.on in begun:
                 counts[begun[one.on]] += one.times

@@ -64,15 +64,12 @@ def _looking(probe: Probe, offers: frozenset[str]) -> tuple[tuple[Op, ...], list
     looks: list[list[str]] = []
     begun: set[str] = set()
     for place, op in enumerate(probe.ops):
-        ops.append(op)
         begun |= {op.on} if op.do == "reset" else set()
-        instances = sorted({one.on for lane in op.lanes for one in lane} or {op.on})
-        seen = [on for on in instances if on in begun] if op.do in _ACTS and "state" in offers else []
-        ops += [Op("changes", on, mark=f"details: {place} {on}") for on in seen]
-        looks.append(seen)
+        instances = {one.on for lane in op.lanes for one in lane} or {op.on}
+        looks.append(sorted(instances & begun) if op.do in _ACTS and "state" in offers else [])
+        ops += [op, *(Op("changes", on, mark=f"details: {place} {on}") for on in looks[-1])]
     last = next((op.on for op in reversed(probe.ops) if op.do in ("score", "reset")), "a")
-    if "explain" in offers:
-        ops.append(Op("explain", last, mark="details: why"))
+    ops += [Op("explain", last, mark="details: why")] if "explain" in offers else []
     return tuple(ops), looks
 
 
@@ -96,13 +93,11 @@ def _op_changes(before: dict[str, Any], after: dict[str, Any], on: str) -> dict[
     found: dict[str, Any] = {}
     paths = [path for path in dict.fromkeys((*before, *after)) if before.get(path) != after.get(path)]
     for path in paths[:PATHS]:
-        start = before.get(path) or after.get(path) or [None, None]
-        now = after[path][1] if path in after else start[0]
-        was = before[path][1] if path in before else start[0]
-        found[f"{on}: {path}" if on else path] = [shortened(was, _VALUE), shortened(now, _VALUE)]
-    if len(paths) > PATHS:
-        found["..."] = [None, f"{len(paths) - PATHS} more"]
-    return found
+        start = (before.get(path) or after.get(path) or [None])[0]
+        sides = (side[path][1] if path in side else start for side in (before, after))
+        found[f"{on}: {path}" if on else path] = [shortened(value, _VALUE) for value in sides]
+    more = {"...": [None, f"{len(paths) - PATHS} more"]} if len(paths) > PATHS else {}
+    return found | more
 
 
 # --- places in the sources ---

@@ -117,21 +117,16 @@ def _unpacked(
     """Returns the values that match parameters by position, and the other keys."""
     keys = dict(case)
     for pack in _PACKED:
-        inside = keys.get(pack)
-        if is_dict(inside) and pack not in open_ones:
-            del keys[pack]
-            keys = inside | keys
-    arguments: dict[str, Any] = {}
+        if is_dict(inside := keys.get(pack)) and pack not in open_ones:
+            keys = inside | {key: value for key, value in keys.items() if key != pack}
     values = keys.get("args")
-    if is_list(values) and "args" not in open_ones:
-        del keys["args"]
-        arguments = dict(zip(open_ones, values, strict=False))
-        rest = values[len(open_ones) :]
-        if rest and not spread:
-            raise UsageError(f"args has {len(values)} values, the scorer takes {', '.join(parameters)}")
-        if rest:
-            arguments[spread] = rest
-    return arguments, keys
+    if not is_list(values) or "args" in open_ones:
+        return {}, keys
+    del keys["args"]
+    rest = values[len(open_ones) :]
+    if rest and not spread:
+        raise UsageError(f"args has {len(values)} values, the scorer takes {', '.join(parameters)}")
+    return dict(zip(open_ones, values, strict=False)) | ({spread: rest} if rest else {}), keys
 
 
 def _pair(arguments: dict[str, Any], keys: dict[str, Any], open_ones: list[str]) -> None:
