@@ -36,7 +36,7 @@ def _surrounded(
     differing = split(clean, first, [target], volatile=ctx.volatile)
     if differing is None:
         return None
-    sides = {"expected": differing.expected, "observed": differing.observed, "teaches": TEACHES}
+    sides: dict[str, Any] = {"expected": differing.expected, "observed": differing.observed, "teaches": TEACHES}
     sides["severity"] = "warning" if differing.kind == "duration" else "error"
     return ctx.finding(f"{what(differing)} {title}", *probes, relation=UNLIKE, marks=(target,), minimise=0, **sides)
 
@@ -90,7 +90,7 @@ def _stale_read(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
     warm, cold = (record.at("after").value for record in ctx.play_all(both))
     write = next(op for op in script if op.mark == "write")
     title = f"{op_label(read)} does not show what {write.name} wrote, if it was read before"
-    said = {"expected": cold, "observed": warm, "teaches": "to distrust reads after its own writes"}
+    said: dict[str, Any] = {"expected": cold, "observed": warm, "teaches": "to distrust reads after its own writes"}
     return ctx.finding(title, *both, both[1], relation=evidence.relation, marks=evidence.marks, minimise=0, **said)
 
 

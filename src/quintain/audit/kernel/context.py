@@ -294,41 +294,42 @@ class AuditContext:
             further.update(dict.fromkeys(tasks))
             return None
         at_most = lowest(fields.pop("at_most", "proven"), self.check.at_most)
-        evidence, confidence, records = None, lowest("likely", at_most), list[Record]()
+        shown: dict[str, Any] | None = {"confidence": lowest("likely", at_most)}
         if probes:
             evidence = Evidence(relation, tuple(marks), data, self.volatile, tries)
-            if relation == "shows" and data is None:
-                record = self.play_probe(probes[0])
-                seen = {mark: msgspec.structs.replace(record.at(mark), seconds=0.0) for mark in evidence.marks}
-                evidence = msgspec.structs.replace(evidence, data=msgspec.to_builtins(seen, builtin_types=(bytes,)))
-            if minimise > 0 and self.holds(probes, evidence):
-                first = smaller(probes[0], lambda one: self.holds((one, *probes[1:]), evidence), minimise)
-                probes = (first, *probes[1:])
-            if (
-                isinstance(most := self.attribute("budget"), int)
-                and max(turns(probes[0].ops).values(), default=0) > most
-            ):
-                at_most = lowest(at_most, "likely")  # no episode gets so far
-            proven, records = self._proved(probes, evidence, at_most)
-            if proven is None:
-                return None
-            confidence = lowest(proven, at_most)
-        further.update(dict.fromkeys(tasks or ("",) if not probes else tasks))
-        given: dict[str, Any] = {"severity": self.check.severity, "part": "S", "class_": self.check.class_} | fields
+            shown = self._shown(probes, evidence, at_most, minimise=minimise)
+        if shown is None:
+            return None
+        further.update(dict.fromkeys(tasks if probes else tasks or ("",)))
+        own: dict[str, Any] = {"severity": self.check.severity, "part": "S", "class_": self.check.class_}
+        same: dict[str, Any] = {"seed": self.seed, "digest": self.digest, "subject": self.subject}
+        return Finding(check=self.check.id, title=title, **shown, **same, **(own | fields))
+
+    def _shown(
+        self, probes: tuple[Probe, ...], evidence: Evidence, at_most: Confidence, *, minimise: int
+    ) -> dict[str, Any] | None:
+        """Returns what a finding shows of a claim, minimised and proven; None if no replay shows the claim again."""
+        if evidence.relation == "shows" and evidence.data is None:
+            record = self.play_probe(probes[0])
+            seen = {mark: msgspec.structs.replace(record.at(mark), seconds=0.0) for mark in evidence.marks}
+            evidence = msgspec.structs.replace(evidence, data=msgspec.to_builtins(seen, builtin_types=(bytes,)))
+        if minimise > 0 and self.holds(probes, evidence):
+            first = smaller(probes[0], lambda one: self.holds((one, *probes[1:]), evidence), minimise)
+            probes = (first, *probes[1:])
+        needed, most = max(turns(probes[0].ops).values(), default=0), self.attribute("budget")
+        if isinstance(most, int) and needed > most:
+            at_most = lowest(at_most, "likely")  # no episode gets so far
+        proven, records = self._proved(probes, evidence, at_most)
+        if proven is None:
+            return None
         beside = zip(probes[1:], records[1:], strict=True)
-        return Finding(
-            check=self.check.id,
-            title=title,
-            confidence=confidence,
-            trajectory=trajectory(records[0]) if records else [],
-            beside=[{"context": msgspec.to_builtins(p.context), "trajectory": trajectory(r)} for p, r in beside],
-            seed=self.seed,
-            digest=self.digest,
-            probes=probes,
-            evidence=evidence,
-            subject=self.subject,
-            **given,
-        )
+        return {
+            "confidence": lowest(proven, at_most),
+            "trajectory": trajectory(records[0]),
+            "beside": [{"context": msgspec.to_builtins(p.context), "trajectory": trajectory(r)} for p, r in beside],
+            "probes": probes,
+            "evidence": evidence,
+        }
 
     def holds(self, probes: Sequence[Probe], evidence: Evidence, *, fresh: bool = False) -> bool:
         """True if a claim holds in one of its tries."""
@@ -406,10 +407,12 @@ def smaller(probe: Probe, holds: Callable[[Probe], bool], most: int) -> Probe:
         else:
             parts *= 2
     while place < len(probe.ops):
-        ops = probe.ops
-        some = (Probe((*ops[:place], one, *ops[place + 1 :]), probe.context) for one in _simpler(ops[place]))
-        found = next(filter(trial, some), None)
-        probe, place = (found, place) if found is not None else (probe, place + 1)
+        before, op, after = probe.ops[:place], probe.ops[place], probe.ops[place + 1 :]
+        some = (Probe((*before, one, *after), probe.context) for one in _simpler(op))
+        if (found := next(filter(trial, some), None)) is not None:
+            probe = found
+        else:
+            place += 1
     return probe
 
 

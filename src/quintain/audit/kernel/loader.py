@@ -7,7 +7,7 @@ import inspect
 import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeGuard, cast
 
 import msgspec
 
@@ -96,11 +96,12 @@ def load_subject(wanted: Subject) -> LoadedSubject:
     options = {name: value for name, value in wanted.options.items() if name != "split"}
     registered = {*plugins.names("environments"), *plugins.names("adapters")}
     is_registered = head in registered or options or ":" not in spec
-    found: Any = plugins.environment(spec, **options) if is_registered else plugins.attribute(spec)
+    find: Callable[..., Any] = plugins.environment if is_registered else plugins.attribute
+    found = find(spec, **options)
     if wanted.cases:
         return LoadedSubject("scorer", _adapter("scorer").of(found, Path(wanted.cases)), (_source(found, "V"),))
     made: Any = found
-    if not isinstance(found, Environment):
+    if not _is_environment(found):
         if not callable(found):
             raise UsageError(f"{spec} must be an Environment or a function that returns a subject, it is {type(found)}")
         try:
@@ -109,7 +110,7 @@ def load_subject(wanted: Subject) -> LoadedSubject:
             words = f"{spec} is called without arguments: {error}; with --cases FILE it is a scorer"
             raise UsageError(words) from error
         made = found()
-    if isinstance(made, Environment):
+    if _is_environment(made):
         return _native(made, wanted)
     if all(callable(getattr(made, name, None)) for name in ("reset", "step")) and not hasattr(made, "score"):
         return LoadedSubject("gymnasium", _adapter("gymnasium").of(found), (_source(type(made), "S"),))
@@ -133,6 +134,10 @@ def describe(opened: LoadedSubject) -> About:
     if "close" in adapter.offers:
         adapter.subject.close()
     return about
+
+
+def _is_environment(found: object) -> TypeGuard[Environment[Any]]:
+    return isinstance(found, Environment)
 
 
 def _native(env: Environment[Any], wanted: Subject) -> LoadedSubject:

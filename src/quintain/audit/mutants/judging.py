@@ -11,7 +11,7 @@ for tools, it is a difference of the state without bookkeeping.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
@@ -142,7 +142,7 @@ class Judge:
         return msgspec.structs.replace(self._ctx.subject, mutant=mutant)
 
     @contextlib.contextmanager
-    def _playing(self, mutant: Mutant) -> Iterator[Play]:
+    def _playing(self, mutant: Mutant) -> Generator[Play]:
         """Yields a function that plays episodes of a task in a process with the mutant."""
         with Child(self._subject(mutant)) as child:
             yield lambda one, wanted: child.play(wanted, min(self._ctx.limit, 4 * one.seconds + _SLACK_S))

@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quintain.audit.facts.data import is_dict, is_list
@@ -37,7 +37,7 @@ def client(base: str, *, header: str = "", form: str = "{}", variable: str = "")
 
 
 @contextlib.contextmanager
-def described(service: httpx.Client) -> Iterator[httpx.Client]:
+def described(service: httpx.Client) -> Generator[httpx.Client]:
     """Yields a client that asks what a service has, and closes it; raises UsageError if the service fails."""
     with service:
         try:

@@ -99,7 +99,8 @@ def matched(function: Callable[..., Any], case: dict[str, Any], *, where: str) -
         arguments |= {key: value for key, value in keys.items() if key not in parameters}
     unseen = [name for name in arguments if name != text and not is_visible(name)]
     # Those before a spread must be passed by position, too.
-    fixed = {_Parameter.POSITIONAL_ONLY} | ({_Parameter.POSITIONAL_OR_KEYWORD} if spread in arguments else set())
+    either = [_Parameter.POSITIONAL_OR_KEYWORD] if spread in arguments else []
+    fixed = [_Parameter.POSITIONAL_ONLY, *either]
     return Match(
         arguments=arguments,
         text=text,

@@ -217,7 +217,7 @@ def _operation(document: Document, shared: Document, where: tuple[str, str]) -> 
         name = one["name"] if one["name"] not in places else f"{one['name']}_{one['in']}"
         schemas = (table(content, "schema") for content in (one, *table(one, "content").values()))
         described = {"description": one["description"]} if one.get("description") else {}
-        schema["properties"][name] = described | _converted(next(filter(None, schemas), {}))
+        schema["properties"][name] = described | _converted(next(filter(None, schemas), dict[str, Any]()))
         places[name] = (one["in"], one["name"])
         schema["required"] += [name] if one.get("required") or one["in"] == "path" else []
     body = _resolved(document, table(operation, "requestBody"))

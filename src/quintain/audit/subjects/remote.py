@@ -129,7 +129,8 @@ class RemoteSubject:
             self._sent(f"{path}/replies", {"reply": reply})
             episode = self._asked(path)
         _check(episode)
-        asked: list[Any] = [one["content"] for one in (episode["question"] or {"added": []})["added"]]
+        question: dict[str, Any] = episode["question"] or {"added": []}
+        asked: list[Any] = [one["content"] for one in question["added"]]
         blocks = ([{"text": content}] if isinstance(content, str) else content for content in asked)
         return path, "\n\n".join("\n".join(str(block.get("text", "")) for block in content) for content in blocks)
 

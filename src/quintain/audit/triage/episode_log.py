@@ -357,7 +357,7 @@ def _tools(row: Row) -> dict[str, dict[str, Any]] | None:
         outer = mapping(loaded(each) if isinstance(each, str) else each) or {}
         tool = mapping(outer.get("function")) or outer
         schemas = [mapping(tool.get(name)) for name in ("parameters", "inputSchema", "input_schema")]
-        tools[_text(tool.get("name") or "")] = next((one for one in schemas if one is not None), {})
+        tools[_text(tool.get("name") or "")] = next((one for one in schemas if one is not None), Row())
     return None if listed is None else tools
 
 

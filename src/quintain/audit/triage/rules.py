@@ -94,11 +94,12 @@ def boundary(case: Case) -> Iterator[Label]:
 
 def _filed(broken: RecordedFailure) -> tuple[Owner, str, Confidence]:
     said = f"{broken.type}: {broken.message}".strip(": ")[:200]
-    owner = _BY_PART.get(broken.part, _UNKNOWN)
+    owner: Owner = _BY_PART.get(broken.part, _UNKNOWN)
     if broken.kind:
         owner = "infra" if broken.kind.startswith(_INFRA) else owner
         return owner, f"the episode broke ({broken.kind}, part {broken.part}): {said}", "proven"
-    owner = next((one for one, words in _WORDS if any(word in said.lower() for word in words)), owner)
+    found: list[Owner] = [one for one, words in _WORDS if any(word in said.lower() for word in words)]
+    owner = found[0] if found else owner
     return owner, f"the log records an error: {said}", "likely" if owner == _UNKNOWN else "proven"
 
 

@@ -103,8 +103,10 @@ def _table(heads: tuple[str, ...], rows: list[Html], style: str) -> Html:
     return tag("table", head, tag("tbody", *rows), class_=style)
 
 
-_LEGEND = {"checked": "looked, nothing found", "found": "found something"}
-_LEGEND |= {"partly": "looked at a part", "not_checked": "could not look"}
+_LEGEND = {
+    "checked": "looked, nothing found", "found": "found something", "partly": "looked at a part",
+    "not_checked": "could not look",
+}  # fmt: skip
 
 
 def _chip(check: dict[str, Any], findings: list[int]) -> Html:
