@@ -114,7 +114,7 @@ def load_subject(wanted: Subject) -> LoadedSubject:
         return _native(made, wanted)
     if all(callable(getattr(made, name, None)) for name in ("reset", "step")) and not hasattr(made, "score"):
         return LoadedSubject("gymnasium", _adapter("gymnasium").of(found), (_source(type(made), "S"),))
-    return LoadedSubject("plain", found, tuple(_sources(type(made))))
+    return LoadedSubject("plain", cast(Factory, found), tuple(_sources(type(made))))
 
 
 def describe(opened: LoadedSubject) -> About:
