@@ -34,8 +34,7 @@ SOURCE_CHARS, TOOL_CHARS, PROMPT_CHARS, REPLY_CHARS = 80_000, 30_000, 2_000, 200
 SHOWN_TASKS, SHOWN_CALLS, LISTED_TASKS = 3, 30, 30
 REPLY_S, GREETING_S, STAGE_S = 120.0, 20.0, 120.0
 """Seconds for the reply, for the first request before the audit, and for all probes."""
-MAX_VALUE, MAX_DEPTH = 4_000, 20
-"""Bytes of the arguments of one op, and how deep they are nested."""
+MAX_VALUE, MAX_DEPTH = 4_000, 20  # bytes of the arguments of one op, and how deep they are nested
 MAX_ADVANCE_S = 400 * 86_400.0
 
 SYSTEM = """You help to audit an environment in which language models are trained by reinforcement learning. Find bugs
@@ -54,13 +53,9 @@ Relations, each with the bug that it proves:
 
 
 class Advice(msgspec.Struct, kw_only=True):
-    """Record of an advisor's part in an audit.
+    """Record of an advisor's part in an audit, with the digest of the request.
 
-    Attributes:
-        prompt: Digest of the request.
-        cut: Parts of the subject that the request shows only in part.
-        proposed, played: Number of probes in the reply, and of those that were played.
-        refused: Number of refused probes and suspicions by reason.
+    `cut` names the parts of the subject that the request shows only in part; `refused` counts proposals by reason.
     """
 
     model: str
@@ -72,7 +67,6 @@ class Advice(msgspec.Struct, kw_only=True):
     refused: dict[str, int] = {}
 
     def refuse(self, reason: object) -> None:
-        """Counts a refused proposal."""
         self.refused[str(reason)] = self.refused.get(str(reason), 0) + 1
 
 
@@ -116,16 +110,7 @@ class Refused(Exception):
 
 
 class Advisor:
-    """Stage of an audit that asks a model for advice and plays what it proposes.
-
-    Args:
-        model: The model.
-        name: Name of the model in the report.
-
-    Attributes:
-        advice: Record for the report.
-        check: The stage as a check, to be run after all others.
-    """
+    """Stage of an audit that asks a model for advice and plays what it proposes; `check` runs after all others."""
 
     def __init__(self, model: Model, name: str) -> None:
         self._model, self._trouble = model, ""
@@ -134,10 +119,7 @@ class Advisor:
         self.check = Check(id=ID, class_="advisor", run=self._advise, about=about)
 
     def greet(self) -> None:
-        """Asks for an empty reply, so that a wrong name, address or key is known before the audit.
-
-        Raises UsageError if the endpoint refuses the request, or nothing listens there.
-        """
+        """Asks for an empty reply; raises UsageError if the endpoint refuses the request, or nothing listens there."""
         try:
             asyncio.run(self._ask("Reply with {}", "{}", GREETING_S))
         except BROKEN as error:  # An endpoint that is slow or out of order is not the caller's mistake.
@@ -168,8 +150,7 @@ class Advisor:
         reply = self._reply(ctx)
         ctx.until = time.monotonic() + STAGE_S
         self.advice.proposed = len(reply.probes)
-        for raw in reply.suspicions[:MAX_SUSPICIONS]:
-            yield self._hint(ctx, raw)
+        yield from (self._hint(ctx, raw) for raw in reply.suspicions[:MAX_SUSPICIONS])
         known = {"reset": frozenset(ctx.about.tasks), "call": frozenset(tool.name for tool in ctx.about.tools)}
         for raw in reply.probes:
             if self.advice.played >= MAX_PROBES:
@@ -189,7 +170,6 @@ class Advisor:
 
     @property
     def summary(self) -> str:
-        """Returns the number of played and refused proposals, with the reasons."""
         why = "; ".join(f"{count} x {reason}" for reason, count in self.advice.refused.items())
         played = f"{self.advice.played} of {self.advice.proposed} proposed probes were played"
         return f"{played}; refused: {why}"[:600] if why else played
@@ -220,9 +200,6 @@ class Advisor:
         except Refused as why:
             self.advice.refuse(why)
             return None
-        if said.class_ not in CLASSES:
-            self.advice.refuse(f"a suspicion of the unknown class {short(said.class_)}")
-            return None
         ctx.count_comparisons()
         return ctx.finding(
             f"the model {self.advice.model} suspects, and nothing has proven: {' '.join(said.sentence.split())}",
@@ -240,38 +217,35 @@ class Advisor:
 
 def composed(ctx: AuditContext) -> tuple[str, list[str]]:
     """Returns the material of the request, and which parts of the subject it shows only in part."""
-    cut: list[str] = []
+    found, cut = list[str](), list[str]()
 
-    def fenced(name: str, text: str, most: int) -> str:
-        if len(text) > most:
-            cut.append(f"{name}: {most:,} of {len(text):,} characters")
-        text = text[:most]
-        mark = codec.digest(text.encode("utf-8", "surrogatepass"))[:16]  # The text itself cannot close the fence.
-        return f"<{name} {mark}>\n{text}\n</{name} {mark}>"
+    def show(name: str, text: str, most: int) -> None:
+        cut.extend([f"{name}: {most:,} of {len(text):,} characters"] if len(text) > most else [])
+        shown = text[:most]
+        mark = codec.digest(shown.encode("utf-8", "surrogatepass"))[:16]  # The text itself cannot close the fence.
+        found.append(f"<{name} {mark}>\n{shown}\n</{name} {mark}>")
 
-    found: list[str] = []
     left = SOURCE_CHARS
     for name, path in _files(ctx).items():
         lines = enumerate(path.read_text("utf-8", "replace").splitlines(), 1)
         text = "\n".join(f"{place}\t{line}" for place, line in lines)
-        found.append(fenced(name, text, left))
+        show(name, text, left)
         left = max(0, left - len(text))
-    found.append(fenced("tools", _json(ctx.about.tools), TOOL_CHARS))
+    show("tools", _json(ctx.about.tools), TOOL_CHARS)
     for task in ctx.sample_tasks(SHOWN_TASKS):
         record = ctx.play(reset(task, mark="first"), Op("prompt", name=task, mark="prompt"))
         seen = record.at("prompt") if record.at("prompt").fine else record.at("first")
         solution = [[op.name or op.do, op.value] for op in ctx.oracle(task) or ()]
-        found.append(fenced(f"prompt of {task!r}", str(seen.value), PROMPT_CHARS))
-        found.append(fenced(f"solution of {task!r}", _json(solution), PROMPT_CHARS))
+        show(f"prompt of {task!r}", str(seen.value), PROMPT_CHARS)
+        show(f"solution of {task!r}", _json(solution), PROMPT_CHARS)
     known = [[one.task, one.op.name, one.op.value] for one in ctx.discovery.calls[:SHOWN_CALLS]]
-    found.append(fenced("calls that work", _json(known), TOOL_CHARS))
-    found.append(fenced("tasks", _json(ctx.tasks[:LISTED_TASKS]), TOOL_CHARS))
+    show("calls that work", _json(known), TOOL_CHARS)
+    show("tasks", _json(ctx.tasks[:LISTED_TASKS]), TOOL_CHARS)
     offered = sorted(ctx.offers & set(_OPS))
     return "\n\n".join([*found, f"Besides reset and call the subject has: {', '.join(offered)}"]), cut
 
 
 def _files(ctx: AuditContext) -> dict[str, Path]:
-    """Returns the subject's files by folder and name."""
     return {"/".join(path.parts[-2:]): path for path in (Path(source.path) for source in ctx.sources)}
 
 
@@ -295,21 +269,18 @@ _OPS = ("answer", "score", "state", "digest", "snapshot", "restore", "advance")
 
 def _read(raw: msgspec.Raw, kind: type[_Proposed]) -> _Proposed:
     try:
-        return msgspec.json.decode(raw, type=kind)
+        found = msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Refused(f"{kind.__name__.lower()} of another form: {error}"[:200]) from error
+    if (class_ := getattr(found, "class_", "")) and class_ not in CLASSES:
+        raise Refused(f"a suspicion of the unknown class {short(class_)}")
+    return found
 
 
 def accepted(raw: msgspec.Raw, known: Mapping[str, Collection[str]], offers: Collection[str]) -> tuple[Claim, Ops]:
-    """Returns the claim and the ops of a proposed probe.
+    """Returns claim and ops of a proposed probe; `known` has the names of tasks ("reset") and of tools ("call").
 
-    Args:
-        raw: The probe as the model wrote it.
-        known: Names of the tasks for "reset", and of the tools for "call".
-        offers: Methods of the subject.
-
-    Raises:
-        Refused: It is not plain data of the documented form, or names something that is not there.
+    Raises Refused if it is not plain data of the documented form, or names something that is not there.
     """
     said = _read(raw, Proposal)
     claim = CLAIMS.get(said.relation)
@@ -332,7 +303,6 @@ def accepted(raw: msgspec.Raw, known: Mapping[str, Collection[str]], offers: Col
 
 
 def _op(said: ProposedOp, known: Mapping[str, Collection[str]], offers: Collection[str]) -> Op:
-    """Returns an op as the kernel plays it."""
     if said.name not in known.get(said.do, ("",)):
         raise Refused(f"{said.do} of the unknown name {short(said.name)}")
     if said.do in _OPS and said.do not in offers:

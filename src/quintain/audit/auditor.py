@@ -23,45 +23,29 @@ from quintain.audit.kernel.loader import About, Subject
 from quintain.audit.kernel.probe import ProcessContext, reset
 from quintain.audit.report.details import detailed
 
-TASKS = 100
-"""Default number of tasks to audit."""
-LIMIT_S = 30.0
-"""Default time limit of one probe, in seconds."""
-LATE = "the budget was spent"
-"""Beginning of the reason of a check that did not fit into the budget."""
-_FOR_CHECKS = 0.9
-"""Part of the budget for checks and the failure rate; the rest is for the details of findings."""
-_GRACE_S = 3.0
-"""Seconds after the budget in which a running check may end by itself; then the audit goes on without it."""
+TASKS = 100  # default number of tasks to audit
+LIMIT_S = 30.0  # default time limit of one probe, in seconds
+LATE = "the budget was spent"  # beginning of the reason of a check that did not fit into the budget
+_FOR_CHECKS = 0.9  # part of the budget for checks and the failure rate; the rest is for the details of findings
+_GRACE_S = 3.0  # seconds after the budget in which a running check may end by itself; then the audit goes on without it
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of an audit: findings, coverage and failure rate.
-
-    Attributes:
-        digest: Fingerprint of the subject, or digest of its sources and tools.
-        checks: One entry for each requested check.
-        tasks: Number of audited tasks, and number of tasks of the subject.
-        failures: Failure rate of its episodes.
-        shared_probes: Number of probes that several checks share.
-        known: Names of findings that are left out because a baseline has them.
-        seconds: Wall time.
-        advisor: Record of the model that advised; empty without one.
-    """
+    """Result of an audit: findings, coverage and failure rate."""
 
     subject: Subject
     kind: str
-    digest: str
+    digest: str  # fingerprint of the subject, or digest of its sources and tools
     about: About
     checks: tuple[CheckResult, ...]
     findings: tuple[Finding, ...]
-    tasks: tuple[int, int]
+    tasks: tuple[int, int]  # number of audited tasks, and number of tasks of the subject
     failures: Rate
     seed: int
     seconds: float
-    shared_probes: int = 0
-    known: tuple[str, ...] = ()
-    advisor: dict[str, Any] = {}
+    shared_probes: int = 0  # number of probes that several checks share
+    known: tuple[str, ...] = ()  # names of findings that are left out because a baseline has them
+    advisor: dict[str, Any] = {}  # record of the model that advised; empty without one
 
     @property
     def coverage(self) -> dict[str, str]:
@@ -69,14 +53,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         found: dict[str, str] = {}
         for class_ in CLASSES:
             checks = [one for one in self.checks if one.class_ == class_]
-            is_checked = any(one.status in ("checked", "partly") for one in checks)
             reasons = "; ".join(sorted({one.reason for one in checks})) or "no check of this class was asked for"
+            is_checked = any(one.status in ("checked", "partly") for one in checks)
             found[class_] = "checked" if is_checked else f"not_checked: {reasons}"
         return found
 
     @property
     def stops(self) -> bool:
-        """True if the report has a proven error."""
         return any(one.stops for one in self.findings)
 
     @property
@@ -88,8 +71,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def too_little(self) -> str:
         """Returns why a report without proven errors says too little; empty if it says enough.
 
-        Enough is at least one finished check, at least as many finished as unfinished ones, and an episode that
-        reached a verdict.
+        Enough is a finished check, no more unfinished ones than finished, and an episode that reached a verdict.
         """
         finished = sum(one.status == "checked" and one.class_ in CLASSES for one in self.checks)
         if not finished or finished < len(self.unfinished):
@@ -99,11 +81,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
 
-BROKE = "the check itself broke:"
-"""Prefix of the reason of a check that raised an unexpected exception."""
+BROKE = "the check itself broke:"  # prefix of the reason of a check that raised an unexpected exception
 
-Watch = Callable[[Check, int, int], None]
-"""Callback (check, index, number of checks) at the start of each check."""
+Watch = Callable[[Check, int, int], None]  # callback (check, index, number of checks) at the start of each check
 
 
 def audit(
@@ -128,14 +108,12 @@ def audit(
         limit: Seconds for one probe.
         watch: Called at the start of each check.
         stage: Check that runs after all others, in its own time, and changes none of their results.
-
-    Raises:
-        UsageError: The subject does not exist.
-        SubjectBroken: The subject does not load.
     """
     started = time.monotonic()
     about, _ = digest_of(subject)
-    with contextlib.closing(WorkerPool(_named(subject, about))) as pool:
+    # With the names of its tasks, a worker makes one without all before it.
+    named = msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
+    with contextlib.closing(WorkerPool(named)) as pool:
         until = None if budget is None else started + _FOR_CHECKS * budget
         ctx = AuditContext(pool, about, spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         ctx.digest = about.fingerprint or _digest(about)
@@ -161,10 +139,8 @@ def audit(
 def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list[CheckResult], list[Finding], Rate]:
     """Runs checks on all cores, those marked `alone` one at a time, and returns results in order.
 
-    The failure rate is measured meanwhile, so that no budget ends before it.
-
-    A check that still computes after the budget and _GRACE_S is left to its thread, which ends with the process. Raises
-    SubjectBroken if no task can be begun.
+    The failure rate is measured meanwhile. A check that still computes after the budget and _GRACE_S is left to its
+    thread.
     """
     _begins(ctx)
     with contextlib.suppress(OutOfTime):  # Each check says so.
@@ -204,7 +180,6 @@ def _rate(ctx: AuditContext) -> Rate:
 
 
 def _join(threads: Sequence[threading.Thread], ctx: AuditContext) -> None:
-    """Runs threads until all end, or until _GRACE_S after the budget."""
     try:
         for thread in threads:
             thread.start()
@@ -220,34 +195,31 @@ def _join(threads: Sequence[threading.Thread], ctx: AuditContext) -> None:
 def _run(check: Check, ctx: AuditContext, found: list[Finding]) -> CheckResult:
     """Runs one check; an exception in it is reported as a bug of the check, and the audit goes on."""
     started = time.monotonic()
-    status: Status = "checked"
+    status: Status = "not_checked"
     reason, unfinished = "", True
     if missing := check.missing(ctx.offers):
-        status, reason, unfinished = "not_checked", f"the subject has no {', no '.join(missing)}", False
+        reason, unfinished = f"the subject has no {', no '.join(missing)}", False
     elif ctx.seconds_left() <= 0:
-        status, reason = "not_checked", f"{LATE} before it"
+        reason = f"{LATE} before it"
     else:
         try:
             found.extend(one for one in check.run(ctx) if one is not None)  # What is found before it ends, counts.
             unfinished = False
+            status, reason = ("checked", "") if ctx.comparisons else ("not_checked", "there was nothing to compare")
         except NotChecked as why:
-            status, reason, unfinished = "not_checked", str(why), False
+            reason, unfinished = str(why), False
         except OutOfTime:
             status, reason = ("partly" if found else "not_checked"), f"{LATE} on the way"
         except SubjectBroken as error:
             status, reason = ("partly" if ctx.comparisons else "not_checked"), f"the subject broke: {error}"
         except Exception as error:  # noqa: BLE001 (somebody's plugin; the report names it)
             place = traceback.extract_tb(error.__traceback__)[-1]
-            message = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
-            status, reason = "not_checked", f"{BROKE} {message}"
-        if status == "checked" and not ctx.comparisons:
-            status, reason = "not_checked", "there was nothing to compare"
+            reason = f"{BROKE} {type(error).__name__}: {error} ({place.filename}:{place.lineno})"
     seconds = time.monotonic() - started
     return _result(check, ctx, found, status=status, reason=reason, unfinished=unfinished, seconds=seconds)
 
 
 def _after(stage: Check, ctx: AuditContext, watch: Watch, *, done: list[CheckResult], found: list[Finding]) -> float:
-    """Runs a check after the others, adds its result and findings to theirs, and returns the seconds that it took."""
     watch(stage, len(done), len(done) + 1)
     own, more = ctx.derive(stage.id, stage), list[Finding]()
     own.until = None
@@ -265,31 +237,21 @@ def _result(check: Check, ctx: AuditContext, found: Sequence[Finding], **fields:
 def _begins(ctx: AuditContext) -> None:
     """Raises SubjectBroken if none of three tasks can be reset within the budget."""
     broken = ""
-    for task in ctx.sample_tasks(3):
-        try:
+    with contextlib.suppress(OutOfTime):
+        for task in ctx.sample_tasks(3):
             record = ctx.play(reset(task, mark="begin"))
-        except OutOfTime:
-            return
-        seen = record.at("begin")
-        if seen.how in ("", "refused") and not record.died:
-            return
-        broken = f"task {task!r}: {record.died or seen.raised} {seen.where}".rstrip()
-    if broken:
-        raise SubjectBroken(f"no task can be begun; {broken}")
+            seen = record.at("begin")
+            if seen.how in ("", "refused") and not record.died:
+                return
+            broken = f"task {task!r}: {record.died or seen.raised} {seen.where}".rstrip()
+        if broken:
+            raise SubjectBroken(f"no task can be begun; {broken}")
 
 
 def digest_of(subject: Subject) -> tuple[About, str]:
-    """Returns the subject's description and digest.
-
-    Raises UsageError if the subject does not exist, and SubjectBroken if the subject does not load.
-    """
+    """Returns the subject's description and digest."""
     with Child(subject, ProcessContext()) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
-
-
-def _named(subject: Subject, about: About) -> Subject:
-    """Returns the subject with the names of its tasks; a worker then makes one without all before it."""
-    return msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
 
 
 def _distinct(found: Sequence[Finding], ctx: AuditContext) -> list[Finding]:

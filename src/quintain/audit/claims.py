@@ -20,8 +20,7 @@ from .kernel.registry import relation
 from .kernel.relations import breakage
 
 HERE = f"{__name__}:"
-KEPT, BACK = "kept", "back"
-"""Marks of a snapshot and a restore."""
+KEPT, BACK = "kept", "back"  # marks of a snapshot and a restore
 
 
 def _surrounded(
@@ -37,17 +36,9 @@ def _surrounded(
     differing = split(clean, first, [target], volatile=ctx.volatile)
     if differing is None:
         return None
-    return ctx.finding(
-        f"{what(differing)} {title}",
-        *probes,
-        relation=UNLIKE,
-        marks=(target,),
-        minimise=0,
-        severity="warning" if differing.kind == "duration" else "error",
-        expected=differing.expected,
-        observed=differing.observed,
-        teaches=TEACHES,
-    )
+    sides: dict[str, Any] = {"expected": differing.expected, "observed": differing.observed, "teaches": TEACHES}
+    sides["severity"] = "warning" if differing.kind == "duration" else "error"
+    return ctx.finding(f"{what(differing)} {title}", *probes, relation=UNLIKE, marks=(target,), minimise=0, **sides)
 
 
 def _leaks(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
@@ -96,19 +87,11 @@ def _stale_read(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
     both = least(ctx, script, ("write",), probes=probes, evidence=evidence)
     if both is None:
         return None
-    warm, cold = ctx.play_all(both)
+    warm, cold = (record.at("after").value for record in ctx.play_all(both))
     write = next(op for op in script if op.mark == "write")
-    return ctx.finding(
-        f"{op_label(read)} does not show what {write.name} wrote, if it was read before",
-        *both,
-        both[1],
-        relation=evidence.relation,
-        marks=evidence.marks,
-        minimise=0,
-        expected=cold.at("after").value,
-        observed=warm.at("after").value,
-        teaches="to distrust reads after its own writes",
-    )
+    title = f"{op_label(read)} does not show what {write.name} wrote, if it was read before"
+    said: dict[str, Any] = {"expected": cold, "observed": warm, "teaches": "to distrust reads after its own writes"}
+    return ctx.finding(title, *both, both[1], relation=evidence.relation, marks=evidence.marks, minimise=0, **said)
 
 
 def _crashes(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
@@ -125,17 +108,15 @@ def _crashes(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
     if has_ended or not is_fair:
         return None
     allowed = " on a call that its schema allows" if op.do == "call" else ""
+    title = f"{op_label(op).removesuffix('()')}() breaks{allowed} ({seen.raised.partition(':')[0]})"
+    tool = msgspec.to_builtins(tools[op.name]) if op.do == "call" else None
     return _claim(
         ctx,
-        f"{op_label(op).removesuffix('()')}() breaks{allowed} ({seen.raised.partition(':')[0]})",
+        title,
         Probe((*ops[:place], op.marked("call"))),
         relation="quintain.audit.checks._race_fuzz:breaks_there",
         marks=("call",),
-        data={
-            "how": breakage(seen),
-            "where": seen.where,
-            "tool": msgspec.to_builtins(tools[op.name]) if op.do == "call" else None,
-        },
+        data={"how": breakage(seen), "where": seen.where, "tool": tool},
         part="S" if op.do == "call" else "V",
         expected="an answer, a verdict, or an error that the agent can read",
         observed=seen.raised,
@@ -145,29 +126,16 @@ def _crashes(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
 
 
 def _score_varies(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
-    return _claim(
-        ctx,
-        "the score of one end is another number each time",
-        Probe((*ops[:-1], score(times=6))),
-        relation=f"{HERE}rescored",
-        marks=("score",),
-        part="V",
-        expected="one number",
-        teaches="noise",
-    )
+    title, probe = "the score of one end is another number each time", Probe((*ops[:-1], score(times=6)))
+    said = {"expected": "one number", "teaches": "noise"}
+    return _claim(ctx, title, probe, relation=f"{HERE}rescored", marks=("score",), part="V", **said)
 
 
 def _score_not_finite(ctx: AuditContext, ops: tuple[Op, ...]) -> Finding | None:
+    said = {"expected": "a finite number", "teaches": "nothing: one such reward spoils a whole batch"}
+    named = {"relation": "quintain.audit.checks.reward_hack:malformed", "data": math.inf, "part": "V"}
     return _claim(
-        ctx,
-        "the score is not a finite number",
-        Probe((*ops[:-1], score())),
-        relation="quintain.audit.checks.reward_hack:malformed",
-        marks=("score",),
-        data=math.inf,
-        part="V",
-        expected="a finite number",
-        teaches="nothing: one such reward spoils a whole batch",
+        ctx, "the score is not a finite number", Probe((*ops[:-1], score())), marks=("score",), **named, **said
     )
 
 
@@ -241,85 +209,43 @@ def paid_unchanged(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 class Claim(NamedTuple):
-    """Claim that a model may name.
-
-    Attributes:
-        about: The bug, for the model.
-        prove: Builds the probes and their controls from the proposed ops, and proves them.
-        last: Kinds of the last op.
-        is_proof: No sound subject satisfies the claim; else its findings are at most likely.
-        marks: Marks of the ops before the last, in order.
-        is_about_several: The ops may be of several episodes and sessions.
-    """
+    """Claim that a model may name: the bug in words for it, and a function that proves it by probes and controls."""
 
     class_: str
     about: str
     prove: Callable[[AuditContext, tuple[Op, ...]], Finding | None]
-    last: tuple[str, ...]
+    last: tuple[str, ...]  # kinds of the last op
     needs: tuple[str, ...] = ()
-    is_proof: bool = True
-    marks: tuple[str, ...] = ()
-    is_about_several: bool = False
+    is_proof: bool = True  # no sound subject satisfies the claim; else its findings are at most likely
+    marks: tuple[str, ...] = ()  # marks of the ops before the last, in order
+    is_about_several: bool = False  # the ops may be of several episodes and sessions
 
 
 _SEEN = ("reset", "call", "answer", "score", "state", "digest")
 
+_LEAKS = """the last op gives something else than in its own episode alone; before it, or between its ops, are ops of
+earlier episodes (resets of the same session) or of other sessions"""
+_STALE = """one call has "mark": "write", and the last op reads; if the same read was also made right before the write
+(the audit adds it), it shows the old value afterwards"""
+_VARIES = "the last op gives something else in an equal process, or under another hash seed, zone, locale, user or day"
+_BACK = "one snapshot, ops, one restore, ops: the last op gives something else than without the ops between the two"
+_BREAKS = "the last op, a call that its schema allows, an answer or a score, raises an exception that is not deliberate"
+_REFUSED = "the last call is answered with an error and changes the state"
+_UNPAID = "calls that change no state are scored like the solution, which does; doing nothing is scored less"
+_WAVERS, _ODD = "the score of the same end is not one number", "the score is NaN, infinite or not a number"
+_BOTH, _STATE, _ORACLE = ("snapshot", "restore"), ("state",), ("state", "oracle")
+_ACTS = ("call", "answer", "score")
+
 CLAIMS: dict[str, Claim] = {
-    "leaks": Claim(
-        "reset_leak",
-        "the last op gives something else than in its own episode alone; before it, or between its ops, are ops of "
-        "earlier episodes (resets of the same session) or of other sessions",
-        _leaks,
-        _SEEN,
-        is_about_several=True,
-    ),
-    "varies": Claim(
-        "reset_leak",
-        "the last op gives something else in an equal process, or under another hash seed, zone, locale, user or day",
-        _varies,
-        _SEEN,
-    ),
-    "restores_wrongly": Claim(
-        "reset_leak",
-        "one snapshot, ops, one restore, ops: the last op gives something else than without the ops between the two",
-        _restores,
-        _SEEN[1:],
-        needs=("snapshot", "restore"),
-        marks=(KEPT, BACK),
-    ),
+    "leaks": Claim("reset_leak", _LEAKS.replace("\n", " "), _leaks, _SEEN, is_about_several=True),
+    "varies": Claim("reset_leak", _VARIES, _varies, _SEEN),
+    "restores_wrongly": Claim("reset_leak", _BACK, _restores, _SEEN[1:], needs=_BOTH, marks=(KEPT, BACK)),
     "stale_read": Claim(
-        "stale_cache",
-        'one call has "mark": "write", and the last op reads; if the same read was also made right before the write '
-        "(the audit adds it), it shows the old value afterwards",
-        _stale_read,
-        ("call", "score"),
-        needs=("state",),
-        marks=("write",),
+        "stale_cache", _STALE.replace("\n", " "), _stale_read, ("call", "score"), needs=_STATE, marks=("write",)
     ),
-    "crashes": Claim(
-        "races",
-        "the last op, a call that its schema allows, an answer or a score, raises an exception that is not deliberate",
-        _crashes,
-        ("call", "answer", "score"),
-    ),
-    "score_varies": Claim("flaky_verifier", "the score of the same end is not one number", _score_varies, ("score",)),
-    "score_not_finite": Claim(
-        "reward_hack", "the score is NaN, infinite or not a number", _score_not_finite, ("score",)
-    ),
-    "refused_write": Claim(
-        "races",
-        "the last call is answered with an error and changes the state",
-        _refused_write,
-        ("call",),
-        needs=("state",),
-        is_proof=False,
-    ),
-    "paid_unchanged": Claim(
-        "reward_hack",
-        "calls that change no state are scored like the solution, which does; doing nothing is scored less",
-        _paid_unchanged,
-        ("score",),
-        needs=("state", "oracle"),
-        is_proof=False,
-    ),
+    "crashes": Claim("races", _BREAKS, _crashes, _ACTS),
+    "score_varies": Claim("flaky_verifier", _WAVERS, _score_varies, ("score",)),
+    "score_not_finite": Claim("reward_hack", _ODD, _score_not_finite, ("score",)),
+    "refused_write": Claim("races", _REFUSED, _refused_write, ("call",), needs=_STATE, is_proof=False),
+    "paid_unchanged": Claim("reward_hack", _UNPAID, _paid_unchanged, ("score",), needs=_ORACLE, is_proof=False),
 }

@@ -45,16 +45,7 @@ _PART: dict[str, Component] = {"env": "S", "verifier": "V", "task": "T", "simula
 
 
 def audit_traces(path: Path, checks: Sequence[Check], *, seed: int = 0) -> Report:
-    """Audits the records in a folder or file.
-
-    Args:
-        path: A run folder of this project, a file of traces, or logs of other tools.
-        checks: Some of `checks_of_traces`.
-        seed: Seed of the permutations.
-
-    Raises:
-        UsageError: The path has no readable trace.
-    """
+    """Audits the records in a folder or file, with some of `checks_of_traces`; raises UsageError without any."""
     started = time.monotonic()
     reading = read(path)
     if not reading.played:
@@ -92,8 +83,6 @@ def audit_traces(path: Path, checks: Sequence[Check], *, seed: int = 0) -> Repor
 
 
 def checks_of_traces() -> list[Check]:
-    """Returns one check for each class that records can show."""
-
     def nothing(_ctx: object) -> tuple[()]:
         return ()
 
@@ -111,26 +100,20 @@ def _findings(report: triaged.RunReport, subject: Subject, digest: str) -> list[
     found: list[Finding] = []
     for sign in report.warnings:
         observed = {"what": sign.what, "episodes": list(sign.episodes)}
-        found.append(
-            made(sign.class_, part="S", severity="warning", confidence="hint", title=sign.why, observed=observed)
-        )
+        more = {"title": sign.why, "observed": observed}
+        found.append(made(sign.class_, part="S", severity="warning", confidence="hint", **more))
     groups: dict[tuple[str, int, str], list[LabeledEpisode]] = defaultdict(list)
-    for judged in report.judged:
-        for label in judged.labels:
-            for class_ in label.classes if label.owner != "policy" else ():
-                groups[class_, label.rule, label.owner].append(judged)
+    for judged, label in ((one, label) for one in report.judged for label in one.labels):
+        for class_ in label.classes if label.owner != "policy" else ():
+            groups[class_, label.rule, label.owner].append(judged)
     for (class_, rule, owner), episodes in groups.items():
         label = next(one for one in episodes[0].labels if one.rule == rule and class_ in one.classes)
-        found.append(
-            made(
-                class_,
-                part=_PART.get(owner, "S"),
-                severity="error",
-                confidence="hint" if label.confidence == "hint" else "likely",
-                title=f"{label.why} (rule {rule}, {len(episodes)} of {len(report.judged)} episodes)",
-                tasks=tuple(dict.fromkeys(one.task for one in episodes))[:20],
-                where=f"{episodes[0].place}, turn {label.turn}, step {label.step}",
-                observed=[one.place for one in episodes[:5]],
-            )
-        )
+        fields = {
+            "title": f"{label.why} (rule {rule}, {len(episodes)} of {len(report.judged)} episodes)",
+            "tasks": tuple(dict.fromkeys(one.task for one in episodes))[:20],
+            "where": f"{episodes[0].place}, turn {label.turn}, step {label.step}",
+            "observed": [one.place for one in episodes[:5]],
+            "confidence": "hint" if label.confidence == "hint" else "likely",
+        }
+        found.append(made(class_, part=_PART.get(owner, "S"), severity="error", **fields))
     return found

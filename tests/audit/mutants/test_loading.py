@@ -80,3 +80,11 @@ def test_a_file_that_runs_already_is_not_mutated() -> None:
     path = Path(inspect.getfile(loading))
     with pytest.raises(UsageError, match="was imported before"):
         loading.install(edit(path, "def install", "def other"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_same"),
+    [("[1, two()]", "[(1), two()]", True), ("1.0", "1", False), ("[1, ", "[2, ", False), ("[1, ", "[1 ", False)],
+)
+def test_a_mutant_with_equal_code_is_the_same(desk: Path, before: str, after: str, is_same: bool) -> None:
+    assert Mutant(str(desk), desk.read_text().index(before), before, after).is_same is is_same

@@ -9,22 +9,15 @@ from __future__ import annotations
 
 import math
 
-_HALVINGS = 60
-"""Bisections of [0, 1]; the remainder is below the precision of a float."""
+_HALVINGS = 60  # bisections of [0, 1]; the remainder is below the precision of a float
 _NEGLIGIBLE = 1e-17
 
 
 def bounds(failures: int, n: int, confidence: float = 0.95, *, one_sided: bool = False) -> tuple[float, float]:
     """Returns the (low, high) bounds of a rate after `failures` in `n` trials; (0, 1) if n is 0.
 
-    Args:
-        failures: 0 to n.
-        n: Independent trials, 0 and up.
-        confidence: In (0, 1). Of the interval; of each bound alone if `one_sided`.
-        one_sided: Give each bound the whole error probability, to test one limit.
-
-    Raises:
-        ValueError: A count or the confidence is out of range.
+    The confidence is of the interval; of each bound alone if `one_sided`. Raises ValueError if an argument is out of
+    range.
     """
     if not 0 <= failures <= n:
         raise ValueError(f"failures must be from 0 to n, got {failures} of {n}")
@@ -35,7 +28,6 @@ def bounds(failures: int, n: int, confidence: float = 0.95, *, one_sided: bool =
 
 
 def _high(k: int, n: int, alpha: float) -> float:
-    """Returns the rate at which k or fewer of n happen with probability alpha; 1 if k is n."""
     low, high = float(k == n), 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -46,8 +38,7 @@ def _high(k: int, n: int, alpha: float) -> float:
 def at_most(k: int, n: int, rate: float) -> float:
     """Returns the probability that k or fewer of n happen: the binomial tail, summed from its term at k outwards.
 
-    Each term follows from its neighbour, C(n, i-1) p^(i-1) q^(n-i+1) = term(i) * i q / ((n - i + 1) p), so only the
-    first needs logarithms of factorials.
+    Each term follows from its neighbour, so only the first needs logarithms of factorials.
     """
     if k >= n or rate <= 0:
         return 1.0

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeGuard
 
-MAX_CHANGES = 400
-"""Longest list of differences; the rest are counted."""
+MAX_CHANGES = 400  # longest list of differences; the rest are counted
 _MORE = "<more>"
-MAX_INDEXED = 400
-"""Lists of which an index is kept."""
+MAX_INDEXED = 400  # lists of which an index is kept
 
 
 def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
@@ -45,7 +45,6 @@ class RowIndex:
         self._known: dict[int, tuple[list[Any], dict[str, dict[str, Any]]]] = {}
 
     def prepare(self, rows: list[Any]) -> None:
-        """Indexes a list by the field that identifies its rows."""
         self.keyed(rows, [], [])
 
     def keyed(self, rows: list[Any], gone: list[Any], made: list[Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -74,12 +73,7 @@ class RowIndex:
 
 
 class Differ:
-    """Comparison of many values with the same one, whose rows are indexed once.
-
-    Args:
-        before: Plain data, which must not change.
-        index: Index of its lists.
-    """
+    """Comparison of many values with the same one, which must not change and whose rows are indexed once."""
 
     def __init__(self, before: Any, index: RowIndex | None = None) -> None:
         self._before = before
@@ -87,7 +81,6 @@ class Differ:
         self._ids: dict[int, set[int]] = {}
 
     def changes(self, after: Any) -> dict[str, list[Any]]:
-        """Returns the differences as the function `changes` does."""
         return counted(self.walk(self._before, after, ""))
 
     def walk(self, before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
@@ -109,11 +102,11 @@ class Differ:
         elif is_list(before) and is_list(after) and len(before) == len(after):
             for place, (one, other) in enumerate(zip(before, after, strict=True)):
                 yield from self.walk(one, other, f"{path}/{place}" if path else str(place))
-        elif type(before) is not type(after) or not _equal(before, after):
+        elif type(before) is not type(after) or (before != after and not _is_nan(before, after)):
             yield path, before, after
 
     def _differing(self, before: list[Any], after: list[Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Returns the rows of both lists that the other does not have, by key; None if no field identifies the rows."""
+        """Returns the rows of both lists that the other does not have, by key; None if no field identifies rows."""
         old, new = self._ids.get(id(before)), {*map(id, after)}
         if old is None:
             old = self._ids[id(before)] = {*map(id, before)}
@@ -124,52 +117,41 @@ class Differ:
 
 def counted(differences: Iterable[tuple[str, Any, Any]]) -> dict[str, list[Any]]:
     """Returns differences by path, the first `MAX_CHANGES`; the rest are counted."""
-    found: dict[str, list[Any]] = {}
-    count = 0
-    for path, one, other in differences:
-        count += 1
-        if count <= MAX_CHANGES:
-            found[path] = [one, other]
-    if count > MAX_CHANGES:
-        found[_MORE] = [None, count - MAX_CHANGES]
-    return found
+    left = iter(differences)
+    found = {path: [one, other] for path, one, other in itertools.islice(left, MAX_CHANGES)}
+    rest = sum(1 for _ in left)
+    return found | ({_MORE: [None, rest]} if rest else {})
 
 
-def _equal(before: Any, after: Any) -> bool:
-    return bool(before == after) or (before != before and after != after)  # noqa: PLR0124 (NaN is NaN here)
+def _is_nan(*values: Any) -> bool:
+    return all(isinstance(one, float) and math.isnan(one) for one in values)
 
 
 def _by(name: str, rows: list[Any]) -> dict[str, Any]:
-    """Returns rows by a field; empty if it does not identify them."""
     found = {str(row[name]): row for row in rows if is_dict(row) and isinstance(row.get(name), str | int)}
     return found if len(found) == len(rows) else {}
 
 
 def tabled(world: Any) -> Any:
-    """Returns a state as tables and settings by name; a state that is one table is put under "rows"."""
+    """Returns a state as tables and settings by name; a state that is one table is put under "rows".
+
+    All its values have the same fields, of the same types, and not only numbers.
+    """
     rows: list[Any] = world if is_list(world) else list(world.values()) if is_dict(world) else []
     named = is_dict(world) and (len(rows) > 2 or any(letter.isdigit() for key in world for letter in str(key)))
-    return {"rows": world} if len(rows) > 1 and (named or is_list(world)) and _alike(rows) else world
-
-
-def _alike(rows: list[Any]) -> bool:
-    """True if all values are rows of one table: same fields, same types, and not only numbers."""
+    if len(rows) < 2 or not (named or is_list(world)):
+        return world
     if not all(is_dict(row) and row.keys() == rows[0].keys() for row in rows):
-        return False
-    kinds = [{_kind(row[name]) for row in rows} - {"NoneType"} for name in rows[0]]
-    seen_kinds = {kind for some in kinds for kind in some}
-    return all(len(some) < 2 for some in kinds) and bool(seen_kinds - {"number", "list", "dict"})
-
-
-def _kind(value: Any) -> str:
-    return "number" if is_number(value) else type(value).__name__
+        return world
+    columns = [[row[name] for row in rows if row[name] is not None] for name in rows[0]]
+    kinds = [{"number" if is_number(one) else type(one).__name__ for one in column} for column in columns]
+    is_typed = all(len(some) < 2 for some in kinds)
+    return {"rows": world} if is_typed and set().union(*kinds) - {"number", "list", "dict"} else world
 
 
 def glance(value: Any, most: int = 40) -> Any:
     """Returns a value with at most `most` entries of each nested list and dict, as an example."""
-    if is_dict(value):
-        return {name: _short(one, most) for name, one in value.items()}
-    return _short(value, most)
+    return {name: _short(one, most) for name, one in value.items()} if is_dict(value) else _short(value, most)
 
 
 def _short(value: Any, most: int) -> Any:

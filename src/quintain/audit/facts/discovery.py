@@ -22,16 +22,11 @@ from .generate import Values, fits, valid
 if TYPE_CHECKING:
     from quintain.audit.kernel.context import AuditContext
 
-MAX_PLAYED_TASKS = 8
-"""Tasks whose solution is played, besides tasks that use further tools."""
-MAX_ORACLE_TASKS = 40
-"""Tasks whose solution is read to find tasks that use further tools."""
-MAX_STATE_TASKS = 3
-"""Tasks whose start state is read."""
-MAX_DRAWN_CALLS = 12
-"""Calls that are tried for a tool that no solution uses."""
-MAX_DRAWN_TOOLS = 60
-"""Tools without a known call that are tried; larger worlds are sampled by their solutions."""
+MAX_PLAYED_TASKS = 8  # tasks whose solution is played, besides tasks that use further tools
+MAX_ORACLE_TASKS = 40  # tasks whose solution is read to find tasks that use further tools
+MAX_STATE_TASKS = 3  # tasks whose start state is read
+MAX_DRAWN_CALLS = 12  # calls that are tried for a tool that no solution uses
+MAX_DRAWN_TOOLS = 60  # tools without a known call that are tried; larger worlds are sampled by their solutions
 MAX_MEMO_CALLS = 3
 """Calls of a tool that are repeated, to see if it keeps its answer in the state: an empty one does not tell."""
 MAX_MIDWAY_TASKS, MAX_MIDWAY_WRITES = 3, 3
@@ -39,15 +34,10 @@ MAX_MIDWAY_TASKS, MAX_MIDWAY_WRITES = 3, 3
 
 
 class KnownCall(msgspec.Struct, frozen=True):
-    """Call that works.
+    """Call that works: after `before`, behind the reset, with its result.
 
-    Attributes:
-        task: Task in which the call was made.
-        before: Ops between the reset and the call.
-        op: The call.
-        seen: Its result.
-        changed: State paths that the call changed, without those that nearly every call changes (a clock, a log of
-            calls); None if the state is not visible.
+    `changed` holds the state paths that it changed, without those that nearly every call changes (a clock, a log of
+    calls); None if the state is not visible.
     """
 
     task: str
@@ -63,25 +53,15 @@ class KnownCall(msgspec.Struct, frozen=True):
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """Result of the discovery.
-
-    Attributes:
-        calls: Calls that work, the oracle's first.
-        values: Scalars seen in prompts, observations and states.
-        refused: Tools without a call that works.
-        states: Start states of a few tasks, with the first entries of each table, if states are visible.
-        background: Top-level names in the state that nearly every call changes.
-        declared: Whether a tool writes, where its author declares it.
-        memos: Tools that read and keep their answers in the state.
-    """
+    """Result of the discovery: calls that work, the oracle's first, and what they show."""
 
     calls: tuple[KnownCall, ...]
-    values: Values
-    refused: tuple[str, ...]
-    states: dict[str, Any]
-    background: frozenset[str] = frozenset()
-    declared: dict[str, bool] = {}
-    memos: frozenset[str] = frozenset()
+    values: Values  # scalars seen in prompts, observations and states
+    refused: tuple[str, ...]  # tools without a call that works
+    states: dict[str, Any]  # start states of a few tasks, with the first entries of each table, if states are visible
+    background: frozenset[str] = frozenset()  # top-level names in the state that nearly every call changes
+    declared: dict[str, bool] = {}  # whether a tool writes, where its author declares it
+    memos: frozenset[str] = frozenset()  # tools that read and keep their answers in the state
 
     @property
     def writers(self) -> tuple[str, ...]:
@@ -91,12 +71,10 @@ class Discovery(msgspec.Struct, frozen=True):
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """Returns the tools that work and do not write."""
         writers = set(self.writers)
         return tuple(dict.fromkeys(one.op.name for one in self.calls if one.op.name not in writers))
 
     def of(self, tool: str) -> tuple[KnownCall, ...]:
-        """Returns the known calls of a tool."""
         return tuple(one for one in self.calls if one.op.name == tool)
 
     def writes(self) -> tuple[KnownCall, ...]:
@@ -142,23 +120,19 @@ def _walked(ctx: AuditContext) -> tuple[str, ...]:
 
 
 def sees(ctx: AuditContext) -> bool:
-    """True if the subject offers its state."""
     return "state" in ctx.offers
 
 
 def goes_back(ctx: AuditContext) -> bool:
-    """True if the subject can return to an earlier state."""
     return {"snapshot", "restore"} <= ctx.offers
 
 
 def _walk(ctx: AuditContext, task: str, *, is_glanced: bool) -> Iterator[Op]:
     yield reset(task, mark="reset")
-    if is_glanced and sees(ctx):
-        yield Op("glance", mark="start")
+    yield from [Op("glance", mark="start")] if is_glanced and sees(ctx) else ()
     for place, op in enumerate(ctx.oracle(task) or ()):
         yield op.marked(f"op {place}")
-        if sees(ctx):
-            yield Op("changes", mark=f"look {place}")
+        yield from [Op("changes", mark=f"look {place}")] if sees(ctx) else ()
 
 
 def _read(
@@ -198,10 +172,8 @@ def _draw(ctx: AuditContext, missing: Sequence[str], *, values: Values, tasks: S
     glanced = tasks[:MAX_STATE_TASKS]  # Ids that were seen in one task need not be there in another.
     for tool in specs:
         drawn = {str(one): one for one in (valid(tool, values, ctx.rng) for _ in range(MAX_DRAWN_CALLS))}
-        tried += [
-            (glanced[place * len(glanced) // len(drawn)], call(tool.name, one))
-            for place, one in enumerate(drawn.values())
-        ]
+        places = [place * len(glanced) // len(drawn) for place in range(len(drawn))]
+        tried += [(glanced[n], call(tool.name, one)) for n, one in zip(places, drawn.values(), strict=True)]
     found = _tried(ctx, tried, values)
     met = {one.op.name for one in found}
     return found + _tried(ctx, list(_retried(ctx, [one for one in blind if one.name not in met], found)), values)
@@ -233,31 +205,24 @@ def _retried(ctx: AuditContext, tools: Sequence[ToolSpec], found: Sequence[Known
         by_task.setdefault(one.task, Values()).take(parsed(one.seen.value), one.op.name)
     for tool in tools:
         tasks = [task for task, seen in by_task.items() if any(_seen(tool, name, seen) for name in tool.required)]
-        drawn = [
-            (task, valid(tool, by_task[task], ctx.rng))
-            for _ in range(MAX_DRAWN_CALLS)
-            for task in tasks[:MAX_STATE_TASKS]
-        ]
+        rounds = [task for _ in range(MAX_DRAWN_CALLS) for task in tasks[:MAX_STATE_TASKS]]
+        drawn = [(task, valid(tool, by_task[task], ctx.rng)) for task in rounds]
         once = {f"{task} {one}": (task, call(tool.name, one)) for task, one in drawn}
         yield from list(once.values())[:MAX_DRAWN_CALLS]
 
 
 def _seen(tool: ToolSpec, name: str, values: Values) -> bool:
-    """True if a value for a parameter is known."""
     return any(fits(one, tool.properties.get(name) or {}, tool.parameters) for one in values.of(name))
 
 
 def _tries(ctx: AuditContext, part: Sequence[tuple[str, Op]]) -> Iterator[Op]:
     at, can_go_back = "", goes_back(ctx)
     for place, (task, op) in enumerate(part):
-        begins = task != at or not can_go_back
+        begins, at = task != at or not can_go_back, task
         yield reset(task) if begins else Op("restore", name="start")
-        if begins and can_go_back:
-            yield Op("snapshot", name="start")
-        at = task
+        yield from [Op("snapshot", name="start")] if begins and can_go_back else ()
         yield op.marked(f"op {place}")
-        if sees(ctx):
-            yield Op("changes", mark=f"look {place}")
+        yield from [Op("changes", mark=f"look {place}")] if sees(ctx) else ()
 
 
 def _afterwards(
@@ -269,21 +234,18 @@ def _afterwards(
     tools = [one for one in ctx.about.tools if one.name not in met][:MAX_MIDWAY_TASKS]
     groups = [tools] if goes_back(ctx) else [[one] for one in tools]  # Who cannot go back goes on after what worked.
     pairs = [(task, group) for task in tasks[:MAX_MIDWAY_TASKS] for group in groups]
-    plan = [(task, _midst(ctx, task, group, values=values, wrote=wrote)) for task, group in pairs]
-    plan = [(task, ops) for task, ops in plan if any(op.mark for op in ops)]
+    every = [(task, _midst(ctx, task, group, values=values, wrote=wrote)) for task, group in pairs]
+    plan = [(task, ops) for task, ops in every if any(op.mark for op in ops)]
     found: list[KnownCall] = []
     for (task, ops), record in zip(plan, ctx.play_all([Probe((reset(task), *ops)) for task, ops in plan]), strict=True):
         there: dict[str, KnownCall] = {}
         for place, op in enumerate(ops):
-            if not op.mark.startswith("op ") or op.name in there or record.at(op.mark).is_error:
-                continue
-            seen = record.at(op.mark)
-            values.take(parsed(seen.value), op.name)
-            looks = [record.at(f"{word} {op.mark}").value for word in ("was", "look")] if sees(ctx) else [None, None]
-            before = tuple(one for one in ops[:place] if not one.mark and one.do == "call")
-            there[op.name] = KnownCall(task, before, op.marked(""), seen, _changed(*looks))
-            if not goes_back(ctx):
-                break
+            is_tried = op.mark.startswith("op ") and op.name not in there and (goes_back(ctx) or not there)
+            if is_tried and not (seen := record.at(op.mark)).is_error:
+                values.take(parsed(seen.value), op.name)
+                looks = [record.at(f"{word} {op.mark}").value if sees(ctx) else None for word in ("was", "look")]
+                before = tuple(one for one in ops[:place] if not one.mark and one.do == "call")
+                there[op.name] = KnownCall(task, before, op.marked(""), seen, _changed(*looks))
         found += there.values()
     return found
 
@@ -356,7 +318,6 @@ def _is_memo(record: Record) -> bool:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yields the scalars in a value as text."""
     if is_dict(value) or is_list(value):
         for one in value.values() if is_dict(value) else value:
             yield from _texts(one)
@@ -365,7 +326,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _holds(value: Any, wanted: Any) -> bool:
-    """True if a value is the wanted one, or has it as a part."""
     parts: list[Any] = list(value.values()) if is_dict(value) else value if is_list(value) else []
     return bool(value == wanted) or any(_holds(part, wanted) for part in parts)
 
@@ -375,9 +335,7 @@ def _without(ctx: AuditContext, one: KnownCall, background: frozenset[str]) -> K
     writes = ctx.contract(one.op.name).writes
     if one.changed is None and writes != ():
         return one
-    left = [
-        path
-        for path in one.changed or ()
-        if (path.partition("/")[0] not in background if writes is None else any(covers(name, path) for name in writes))
-    ]
+    left = [path for path in one.changed or () if path.partition("/")[0] not in background]
+    if writes is not None:
+        left = [path for path in one.changed or () if any(covers(name, path) for name in writes)]
     return msgspec.structs.replace(one, changed=tuple(left))

@@ -19,25 +19,18 @@ from quintain.audit.kernel.probe import Op, Probe, Record, answer, call, number,
 from .bounds import bounds
 from .generate import Values, valid
 
-LINE = 0.05
-"""Failure rate above which a run should stop; certified only if the upper bound is below."""
+LINE = 0.05  # failure rate above which a run should stop; certified only if the upper bound is below
 ENOUGH = math.ceil(math.log(0.05) / math.log(1 - LINE))
 """Episodes without a failure that certify a rate below the line with 95 % confidence: 59."""
 _FIRST = 8
 """Episodes that are played first: if all fail, the rest are not played, because each hang costs the whole limit."""
 
-_DRAWN_CALLS = 20
-"""Calls of an episode without a known solution."""
+_DRAWN_CALLS = 20  # calls of an episode without a known solution
 _DRAWN = "drawn"
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """Failure rate of episodes.
-
-    Attributes:
-        low, high: One-sided 95 % Clopper-Pearson bounds of the rate.
-        scores: Number of episodes by score, in four digits; "none" for episodes without a verdict.
-    """
+    """Failure rate of episodes, with one-sided 95 % bounds and counts by score ("none" without a verdict)."""
 
     failures: int = 0
     episodes: int = 0
@@ -56,25 +49,24 @@ def measure(ctx: AuditContext) -> Rate:
 
     Returns an empty rate without tasks, time or a working subject.
     """
-    if not ctx.tasks:
-        return Rate()
-    rounds = itertools.product(range(ENOUGH), ctx.tasks)
-    wanted = max(ENOUGH, len(ctx.tasks))
+    rounds = itertools.islice(itertools.product(range(ENOUGH), ctx.tasks), max(ENOUGH, len(ctx.tasks)))
     try:
+        scripts = [(n, task, ctx.oracle(task)) for n, task in rounds]
         probes = [
             Probe((reset(task, seed=ctx.seed + n), *(_drawn(ctx) if ops is None else ops), score()))
-            for n, task, ops in ((n, task, ctx.oracle(task)) for n, task in itertools.islice(rounds, wanted))
+            for n, task, ops in scripts
         ]
         records = ctx.play_all(probes[:_FIRST])
-        if not all(map(failed, records)):
-            records += ctx.play_all(probes[_FIRST:])
+        records += [] if all(map(failed, records)) else ctx.play_all(probes[_FIRST:])
     except (OutOfTime, SubjectBroken):
         return Rate()
     records = [record for record in records if failed(record) or record.at("score").value is not None]
     failures = sum(map(failed, records))
     paid = sorted((number(record.at("score")) for record in records), key=lambda score: (score is None, score or 0.0))
     scores = dict(collections.Counter("none" if score is None else f"{score:.4g}" for score in paid))
-    return Rate(failures, len(records), *bounds(failures, len(records), one_sided=True), scores)
+    return (
+        Rate(failures, len(records), *bounds(failures, len(records), one_sided=True), scores) if ctx.tasks else Rate()
+    )
 
 
 def _drawn(ctx: AuditContext) -> tuple[Op, ...]:

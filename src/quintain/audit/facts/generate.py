@@ -63,15 +63,12 @@ class Values:
         return near[:60] or self.exactly(f"{name}_id") or self.exactly(f"{name}s")
 
     def exactly(self, name: str) -> list[Any]:
-        """Returns values of fields with exactly this name."""
         return list(self._by_name.get(name.lower(), ()))
 
     def names(self) -> set[str]:
-        """Returns the names of all fields seen."""
         return set(self._by_name)
 
     def strings(self) -> list[str]:
-        """Returns all texts seen."""
         return [one for values in self._by_name.values() for one in values if isinstance(one, str)]
 
 
@@ -85,11 +82,7 @@ def _singular(name: str) -> str:
 def valid(
     tool: ToolSpec, values: Values, rng: random.Random, *, optional: float = 0.3, root: Any = None
 ) -> dict[str, Any]:
-    """Returns arguments that fit the tool's schema, from seen values if any fit.
-
-    Each optional parameter is given with probability `optional`. References of the schema resolve in `root`, by default
-    the tool's parameters.
-    """
+    """Returns arguments that fit the schema; an optional one is given with probability `optional`."""
     arguments: dict[str, Any] = {}
     for name, schema in tool.properties.items():
         if name in tool.required or rng.random() < optional:
@@ -98,7 +91,6 @@ def valid(
 
 
 def one(schema: Any, values: Values, rng: random.Random, *, name: str = "", root: Any = None) -> Any:
-    """Returns a value that fits a schema."""
     schema = _resolved(schema, root)
     if "const" in schema:
         return schema["const"]
@@ -171,39 +163,36 @@ def _resolved(schema: Any, root: Any) -> dict[str, Any]:
     return schema if is_dict(schema) else {}
 
 
+_NUMBERS = ("integer", "number")
 _TYPES: dict[str, Any] = {
-    "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None), "array": list,
+    "string": str,
+    "integer": int,
+    "number": int | float,
+    "boolean": bool,
+    "null": type(None),
+    "array": list,
     "object": dict,
-}  # fmt: skip
+}
 
 
 def fits(value: Any, schema: Any, root: Any = None) -> bool:
     """True if a value fits a schema: type, enum, const, bounds, required and additional properties."""
     schema = _resolved(schema, root)
-    if "const" in schema and value != schema["const"]:
-        return False
-    if schema.get("enum") and value not in schema["enum"]:
+    if ("const" in schema and value != schema["const"]) or (schema.get("enum") and value not in schema["enum"]):
         return False
     for key in ("anyOf", "oneOf"):
         if schema.get(key):
             return any(fits(value, choice, root) for choice in schema[key])
-    kinds = schema.get("type")
-    if kinds and not any(_is(value, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)):
-        return False
-    return _within(value, schema, root)
-
-
-def _is(value: Any, kind: str) -> bool:
-    is_truth = isinstance(value, bool) and kind in ("integer", "number")
-    return isinstance(value, _TYPES.get(kind, object)) and not is_truth
+    kinds = [schema["type"]] if isinstance(schema.get("type"), str) else schema.get("type")
+    types = [_TYPES.get(kind, object) for kind in kinds or () if not (isinstance(value, bool) and kind in _NUMBERS)]
+    return (not kinds or isinstance(value, tuple(types))) and _within(value, schema, root)
 
 
 def _within(value: Any, schema: dict[str, Any], root: Any) -> bool:
     if is_number(value):
-        return bool(
-            schema.get("minimum", value) <= value <= schema.get("maximum", value)
-            and schema.get("exclusiveMinimum", value - 1) < value < schema.get("exclusiveMaximum", value + 1)
-        )
+        low, high = schema.get("minimum", value), schema.get("maximum", value)
+        over, under = schema.get("exclusiveMinimum", value - 1), schema.get("exclusiveMaximum", value + 1)
+        return bool(low <= value <= high and over < value < under)
     if isinstance(value, str):
         return bool(schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)))
     if is_list(value):
@@ -212,9 +201,8 @@ def _within(value: Any, schema: dict[str, Any], root: Any) -> bool:
         return True
     known: dict[str, Any] = schema.get("properties") or {}
     is_closed = schema.get("additionalProperties") is False
-    if any(name not in value for name in schema.get("required") or ()) or (is_closed and value.keys() - known.keys()):
-        return False
-    return all(fits(item, known[name], root) for name, item in value.items() if name in known)
+    is_whole = all(name in value for name in schema.get("required") or ()) and not (is_closed and value.keys() - known)
+    return is_whole and all(fits(item, known[name], root) for name, item in value.items() if name in known)
 
 
 def odd(tool: ToolSpec, base: dict[str, Any], values: Values, *, rng: random.Random) -> Iterator[dict[str, Any]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 BINS = 10
-PILE, OVER = 0.3, 3
-"""Least share of values at a bound that is a pile, and least ratio to the next bin or level."""
+PILE, OVER = 0.3, 3  # least share of values at a bound that is a pile, and least ratio to the next bin or level
 LEVELS, LEAST = 5, 15
 """Least numbers of levels and of values for a histogram: a reward of few levels may be coarse on purpose."""
 

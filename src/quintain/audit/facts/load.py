@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,20 +23,14 @@ from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, reset, same, s
 from quintain.audit.kernel.registry import probe_function
 
 SESSIONS, THREADS = 64, 32
-PATIENCE_S = 20.0
-"""Seconds after the last arrival in which all calls must have been answered."""
+PATIENCE_S = 20.0  # seconds after the last arrival in which all calls must have been answered
 
 
 def probe(ctx: AuditContext, rate: float, seconds: float) -> Probe:
     """Returns a probe that puts load of this rate (calls per second) on sessions of a few tasks."""
     tasks = ctx.sample_tasks(8)
-    asked = {
-        "rate": rate,
-        "seconds": seconds,
-        "seed": ctx.seed,
-        "volatile": list(ctx.volatile),
-        "scripts": [msgspec.to_builtins(script(ctx, task)) for task in tasks],
-    }
+    scripts = [msgspec.to_builtins(script(ctx, task)) for task in tasks]
+    asked = {"rate": rate, "seconds": seconds, "seed": ctx.seed, "volatile": list(ctx.volatile), "scripts": scripts}
     return Probe((*(reset(task, on="warm") for task in tasks), ask(f"{__name__}:poisson", asked, mark="load")))
 
 
@@ -52,15 +46,8 @@ def script(ctx: AuditContext, task: str) -> list[Op]:
 def poisson(player: Player, _on: str, value: Any) -> dict[str, Any]:
     """Plays episodes in many sessions at a target rate of calls, in this process.
 
-    Args:
-        player: Makes the sessions.
-        value: {"rate": calls per second, "seconds", "seed", "scripts": episodes as lists of ops, "volatile"}.
-
-    Returns:
-        "rate", "achieved" (calls per second from the first due time to the last answer), "calls", "p50_ms", "p95_ms",
-        "p99_ms", "max_ms" (latency from the due time), "errors" (calls that crashed or never came back), "wrong"
-        (answers that differ from the serial run), "compared", "unsteady" (steps that differ between two serial runs and
-        are not compared), "first_wrong" (an example, or None), "cpu_s".
+    The result holds latencies from the due time, "errors" (calls that crashed or never came back), "wrong" (answers
+    that differ from the serial run), and "unsteady" (steps that differ between two serial runs and are not compared).
     """
     scripts = [[msgspec.convert(op, Op) for op in one] for one in value["scripts"]]
     volatile = tuple(value.get("volatile", ()))
@@ -81,13 +68,8 @@ def poisson(player: Player, _on: str, value: Any) -> dict[str, Any]:
     return {"rate": value["rate"], **summary, "cpu_s": round(time.process_time() - before, 4)}
 
 
-class _Step(msgspec.Struct, frozen=True):
-    """Call that was answered.
-
-    Attributes:
-        latency: Seconds since the due time.
-        ended: Seconds since the start of the load.
-    """
+class _Step(NamedTuple):
+    """Call that was answered `latency` seconds after it was due, `ended` seconds after the start."""
 
     script: int
     place: int
@@ -106,7 +88,6 @@ class _Session:
         self._place = 0
 
     def step(self, start: float, due: float) -> _Step:
-        """Plays the next step after those before it."""
         with self._lock:
             place = self._place
             self._place = (place + 1) % len(self._ops)
@@ -137,7 +118,14 @@ def _offered(sessions: Sequence[_Session], due: Sequence[float], who: Sequence[i
 
 
 def _summary(steps: Sequence[_Step], offered: int, serial: dict[str, Any]) -> dict[str, Any]:
-    wrong = [one for one in steps if _is_wrong(one, serial)]
+    steady, expected = serial["steady"], serial["serial"]
+    compared = [one for one in steps if steady[one.script][one.place]]
+    wrong = [one for one in compared if not same(one.seen, expected[one.script][one.place], serial["volatile"])]
+    example: dict[str, Any] | None = None
+    for one in wrong[:1]:
+        sides = {"expected": expected[one.script][one.place], "observed": one.seen}
+        said = {name: seen.value if seen.fine else seen.raised for name, seen in sides.items()}
+        example = {"do": one.op.do, "name": one.op.name, "arguments": one.op.value, **said}
     latencies = sorted(one.latency * 1000 for one in steps)
     last = max((one.ended for one in steps), default=0.0)
     return {
@@ -146,26 +134,14 @@ def _summary(steps: Sequence[_Step], offered: int, serial: dict[str, Any]) -> di
         **{f"p{share}_ms": percentile(latencies, share) for share in (50, 95, 99)},
         "max_ms": percentile(latencies, 100),
         "errors": sum(one.seen.how == "crashed" for one in wrong) + offered - len(steps),
-        "compared": sum(serial["steady"][one.script][one.place] for one in steps),
+        "compared": len(compared),
         "wrong": len(wrong),
-        "unsteady": sum(not is_steady for one in serial["steady"] for is_steady in one),
-        "first_wrong": next((_example(one, serial) for one in wrong), None),
+        "unsteady": sum(not is_steady for one in steady for is_steady in one),
+        "first_wrong": example,
     }
-
-
-def _is_wrong(one: _Step, serial: dict[str, Any]) -> bool:
-    steady, expected = serial["steady"][one.script][one.place], serial["serial"][one.script][one.place]
-    return steady and not same(one.seen, expected, serial["volatile"])
-
-
-def _example(one: _Step, serial: dict[str, Any]) -> dict[str, Any]:
-    sides = {"expected": serial["serial"][one.script][one.place], "observed": one.seen}
-    said = {name: seen.value if seen.fine else seen.raised for name, seen in sides.items()}
-    return {"do": one.op.do, "name": one.op.name, "arguments": one.op.value, **said}
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
     """Returns the nearest-rank percentile of sorted values; 0 without values."""
-    if not ordered:
-        return 0.0
-    return round(ordered[max(0, math.ceil(share / 100 * len(ordered)) - 1)], 3)
+    place = max(0, math.ceil(share / 100 * len(ordered)) - 1)
+    return round(ordered[place], 3) if ordered else 0.0

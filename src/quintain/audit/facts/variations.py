@@ -23,27 +23,18 @@ from .generate import fits, valid
 if TYPE_CHECKING:
     from quintain.audit.kernel.context import AuditContext
 
-MAX_BASE_CALLS = 2
-"""Good calls of a tool that are varied."""
-MAX_FORM_CALLS = 2
-"""Further good calls, each with a text of a new form: a number, or a text that begins with a sign."""
-MAX_OTHER_ROWS = 4
-"""Other rows whose fields are all given at once."""
-MAX_OTHER_VALUES = 6
-"""Other values that a parameter is set to."""
-MAX_TOOLS = 40
-"""Tools that are varied; of more, so many are sampled evenly."""
-MAX_DRAWN_CALLS = 40
-"""Calls that are drawn for a tool without a known call."""
+MAX_BASE_CALLS = 2  # good calls of a tool that are varied
+MAX_FORM_CALLS = 2  # further good calls, each with a text of a new form: a number, or a text that begins with a sign
+MAX_OTHER_ROWS = 4  # other rows whose fields are all given at once
+MAX_OTHER_VALUES = 6  # other values that a parameter is set to
+MAX_TOOLS = 40  # tools that are varied; of more, so many are sampled evenly
+MAX_DRAWN_CALLS = 40  # calls that are drawn for a tool without a known call
 
 
 class BaseState(msgspec.Struct, frozen=True, dict=True):
-    """State in which a good call is made.
+    """State in which a good call is made, as tables; `world` is None if it is not visible.
 
-    Attributes:
-        world: The state as tables; None if it is not visible.
-        columns: Values of each field of each table, by "table/field"; keys of a dict of rows stand under "table/#".
-        tables: The rows of each table.
+    `columns` holds the values of each field by "table/field"; keys of a dict of rows stand under "table/#".
     """
 
     task: str
@@ -58,19 +49,15 @@ class BaseState(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def texts(self) -> frozenset[str]:
-        """Returns all values of all columns as text."""
         return frozenset(str(one) for values in self.columns.values() for one in values)
 
 
 class Variation(msgspec.Struct, frozen=True):
-    """Call that differs from a good one in one parameter.
+    """Call that differs from a good one in the parameter `name`; the good call itself has none.
 
     Attributes:
-        good: Arguments of the good call.
-        name: Parameter that differs; empty for the good call itself.
         kind: "good"; "legal": fits the schema; "unknown": names something that does not exist; "illegal": does not fit;
             "taken": would duplicate another row.
-        changes: State changes by path, as [before, after]; None if the state is not visible.
     """
 
     tool: ToolSpec
@@ -80,7 +67,7 @@ class Variation(msgspec.Struct, frozen=True):
     name: str
     kind: str
     seen: OpResult
-    changes: dict[str, list[Any]] | None
+    changes: dict[str, list[Any]] | None  # state changes by path, as [before, after]; None if the state is not visible
 
     @property
     def works(self) -> bool:
@@ -113,22 +100,22 @@ class Variations(msgspec.Struct, frozen=True):
 
 
 def vary(ctx: AuditContext) -> Variations:
-    """Varies good calls of every tool; all checks share the result."""
     tools = ctx.about.tools[:: -(-len(ctx.about.tools) // MAX_TOOLS)] if ctx.about.tools else ()
-    found: list[Variation] = []
     known = {tool.name: _bases(ctx.discovery.of(tool.name)) for tool in tools}
     known |= _searched(ctx, [tool for tool in tools if not known[tool.name]])
-    base_states = _moments(ctx, [(one.task, one.before) for tool in tools for one in known[tool.name]])
-    bases = [(tool, base_states[_key(one.task, one.before)], one) for tool in tools for one in known[tool.name]]
-    plans = [(*base, list(_variants(base[0], base[2], base[1], ctx=ctx))) for base in bases]
+    pairs = [(tool, one) for tool in tools for one in known[tool.name]]
+    states = _moments(ctx, [(one.task, one.before) for _, one in pairs])
+    bases = [(tool, states[f"{one.task} {one.before}"], one) for tool, one in pairs]
+    plans = [(tool, state, one, list(_variants(tool, one, state, ctx=ctx))) for tool, state, one in bases]
     probes = [
-        _swept(ctx, base_state, [op for _, _, op in variants], looks=base.writes is not False)
-        for _, base_state, base, variants in plans
+        _swept(ctx, state, [op for _, _, op in variants], looks=one.writes is not False)
+        for _, state, one, variants in plans
     ]
-    for (tool, base_state, base, variants), record in zip(plans, ctx.play_all(probes), strict=True):
+    found: list[Variation] = []
+    for (tool, state, base, variants), record in zip(plans, ctx.play_all(probes), strict=True):
         for place, (name, kind, op) in enumerate(variants):
             seen = record.at(f"call {place}")
-            found.append(Variation(tool, base_state, base.op.value, op, name, kind, seen, _changes(record, place)))
+            found.append(Variation(tool, state, base.op.value, op, name, kind, seen, _changes(record, place)))
     return Variations(tuple(found))
 
 
@@ -152,12 +139,8 @@ def _forms(known: KnownCall) -> set[tuple[str, str]]:
     return numbers | {(name, one[0]) for name, one in texts.items() if re.match(r"[^\w\s-]", one)}
 
 
-def _key(task: str, before: tuple[Op, ...]) -> str:
-    return f"{task} {before}"
-
-
 def _moments(ctx: AuditContext, places: Sequence[tuple[str, tuple[Op, ...]]]) -> dict[str, BaseState]:
-    starts = {_key(*place): place for place in places}
+    starts = {f"{task} {before}": (task, before) for task, before in places}
     look = (Op("state", mark="world"),) if sees(ctx) else ()
     records = ctx.play_all([Probe((reset(task), *before, *look)) for task, before in starts.values()])
     found: dict[str, BaseState] = {}
@@ -178,10 +161,9 @@ def _columns(rows: Any) -> dict[str, list[Any]]:
     named = is_dict(rows) and rows and all(map(is_dict, rows.values()))
     entries: list[Any] = list(rows.values()) if named else rows if is_list(rows) else []
     found: dict[str, dict[Any, None]] = {"#": dict.fromkeys(rows)} if named else {}
-    for row in entries:
-        for field, value in row.items() if is_dict(row) else ():
-            if isinstance(value, str) or is_number(value):
-                found.setdefault(field, {}).setdefault(value, None)
+    for field, value in (item for row in entries if is_dict(row) for item in row.items()):
+        if isinstance(value, str) or is_number(value):
+            found.setdefault(field, {}).setdefault(value, None)
     return {field: list(values) for field, values in found.items()}
 
 
@@ -208,26 +190,23 @@ def _searched(ctx: AuditContext, tools: Sequence[ToolSpec]) -> dict[str, list[Kn
     records = ctx.play_all([_swept(ctx, base_state, ops, looks=True) for ops in drawn])
     found: dict[str, list[KnownCall]] = {}
     for tool, ops, record in zip(tools, drawn, records, strict=True):
-        good = [
-            KnownCall(task, (), op, record.at(f"call {place}"), tuple(_changes(record, place) or ()))
-            for place, op in enumerate(ops)
-            if not record.at(f"call {place}").is_error
-        ]
-        found[tool.name] = _bases(good)
+        seen = [(place, op, record.at(f"call {place}")) for place, op in enumerate(ops)]
+        good = [(op, one, tuple(_changes(record, place) or ())) for place, op, one in seen if not one.is_error]
+        found[tool.name] = _bases([KnownCall(task, (), op, one, changed) for op, one, changed in good])
     return found
 
 
 def _drawn(ctx: AuditContext, tool: ToolSpec, base_state: BaseState) -> list[Op]:
     """Returns calls of a tool with valid arguments, which often look like the examples in its descriptions."""
     likely = {name: _like_example(schema, base_state) for name, schema in tool.properties.items()}
-    drawn: dict[str, dict[str, Any]] = {}
+    drawn: dict[str, Op] = {}
     for _ in range(MAX_DRAWN_CALLS):
         given = valid(tool, ctx.discovery.values, ctx.rng)
         for name in given:
             if likely.get(name) and ctx.rng.random() < 0.8:
                 given[name] = ctx.rng.choice(likely[name])
-        drawn[str(given)] = given
-    return [call(tool.name, one) for one in drawn.values()]
+        drawn[str(given)] = call(tool.name, given)
+    return list(drawn.values())
 
 
 _EXAMPLE = re.compile(r"(?:such as|e\.?g\.?,?|for example,?|like) [`'\"]?([\w.@:/+-]+\w)", re.IGNORECASE)
@@ -250,15 +229,10 @@ def shape(text: str) -> str:
 
 def _like_example(schema: Any, base_state: BaseState) -> list[Any]:
     example = example_of(schema)
-    if not example or not any(letter.isdigit() for letter in example):
+    if not any(letter.isdigit() for letter in example):
         return []
-    wanted = shape(example)
-    return [
-        one
-        for values in base_state.columns.values()
-        for one in values[:40]
-        if isinstance(one, str) and shape(one) == wanted and one != example
-    ]
+    texts = [one for values in base_state.columns.values() for one in values[:40] if isinstance(one, str)]
+    return [one for one in texts if shape(one) == shape(example) and one != example]
 
 
 # --- variants ---
@@ -267,7 +241,6 @@ def _like_example(schema: Any, base_state: BaseState) -> list[Any]:
 def _variants(
     tool: ToolSpec, base: KnownCall, base_state: BaseState, *, ctx: AuditContext
 ) -> Iterator[tuple[str, str, Op]]:
-    """Yields (parameter, kind, call) for each variation."""
     given: dict[str, Any] = base.op.value
     yield "", "good", base.op
     for name, schema in tool.properties.items():
@@ -306,11 +279,9 @@ def _values(
 ) -> Iterator[tuple[str, Any]]:
     kinds = schema.get("type")
     kinds = kinds if is_list(kinds) else [kinds]
-    if schema.get("enum"):
-        yield from (("legal", one) for one in schema["enum"][:10])
-        yield "illegal", NOWHERE
-    elif "boolean" in kinds:
-        yield from (("legal", one) for one in (True, False))
+    if schema.get("enum") or "boolean" in kinds:
+        yield from (("legal", one) for one in (schema.get("enum") or (True, False))[:10])
+        yield from [("illegal", NOWHERE)] if schema.get("enum") else ()
     elif "integer" in kinds or "number" in kinds:
         yield from _numbers(schema, given.get(name))
     elif "string" in kinds:
@@ -322,13 +293,9 @@ def _numbers(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, Any]]:
     near = [value - 1, value + 1, value * 2] if is_number(value) else []
     tried = [low, high, 0, 1, 2, 3, 7, 10, 60, 100, 1000, 1001, 10001, *near]
     tried += [low + 1] if is_number(low) else []
-    for one in dict.fromkeys(one for one in tried if is_number(one)):
-        if fits(one, schema):
-            yield "legal", one
-    if is_number(low):
-        yield "illegal", low - 1
-    if is_number(high):
-        yield "illegal", high + 1
+    yield from (("legal", one) for one in dict.fromkeys(one for one in tried if is_number(one)) if fits(one, schema))
+    yield from [("illegal", low - 1)] if is_number(low) else ()
+    yield from [("illegal", high + 1)] if is_number(high) else ()
 
 
 def _texts(
@@ -372,10 +339,7 @@ def strangers(value: str, base_state: BaseState, *, known: Sequence[str] = ()) -
 
 
 def _swept(ctx: AuditContext, base_state: BaseState, ops: Sequence[Op], *, looks: bool) -> Probe:
-    """Returns a probe with each op from the same base state, by restoring it or on an instance each.
-
-    Ops that only read need no restore.
-    """
+    """Returns a probe with each op from the same base state, by restoring it or on an instance each."""
     is_seen, can_go_back = looks and sees(ctx), goes_back(ctx)
     played: list[Op] = []
     for place, op in enumerate(ops):

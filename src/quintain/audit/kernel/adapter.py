@@ -39,11 +39,7 @@ ATTRIBUTES = ("shared", "volatile", "graded", "refusal_ok", "budget", "absent", 
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
-    """Tool as the subject advertises it.
-
-    Attributes:
-        parameters: JSON schema of an object.
-    """
+    """Tool as the subject advertises it; `parameters` is the JSON schema of an object."""
 
     name: str
     description: str = ""
@@ -59,14 +55,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class SubjectAdapter:
-    """Adapter for one instance of the subject.
-
-    Args:
-        subject: Object that the factory returned.
-
-    Raises:
-        UsageError: A required method is missing, or a method takes other arguments.
-    """
+    """Adapter for one instance of the subject; raises UsageError if a method is missing or takes other arguments."""
 
     def __init__(self, subject: Any) -> None:
         missing = [name for name in REQUIRED if not callable(getattr(subject, name, None))]
@@ -83,16 +72,15 @@ class SubjectAdapter:
 
     @functools.cached_property
     def tasks(self) -> dict[str, Any]:
-        """Returns the subject's own task objects by task name.
-
-        Raises UsageError if `tasks()` does not return a list, or two tasks share a name.
-        """
+        """Returns the subject's own task objects by name; raises UsageError if they are no list or share a name."""
         listed: list[Any] = list(itertools.islice(self.subject.tasks(), MAX_TASKS + 1))
         if len(listed) > MAX_TASKS:
             raise UsageError(f"tasks() lists more than {MAX_TASKS:,}, perhaps without end; list some of them")
         named: dict[str, Any] = {}
         for place, task in enumerate(listed):
-            if (name := _task_name(task, place)) in named:
+            ids = (task.get(key) if is_dict(task) else getattr(task, key, None) for key in ("id", "name", "task_id"))
+            known = [task] if isinstance(task, str) else [str(one) for one in ids if isinstance(one, str | int)]
+            if (name := [*known, f"task {place}"][0]) in named:
                 raise UsageError(f"tasks() lists two tasks of one name: {name!r}")
             named[name] = task
         return named
@@ -103,20 +91,14 @@ class SubjectAdapter:
         return self.tasks[name]
 
     def tools(self) -> tuple[ToolSpec, ...]:
-        """Returns the tools that `tools()` advertises; empty if the subject has none.
-
-        Raises UsageError if a tool is neither in this project's form nor in OpenAI's or MCP's.
-        """
+        """Returns the advertised tools, in this project's form, OpenAI's or MCP's; raises UsageError for another."""
         tools: Any = self.subject.tools() if "tools" in self.offers else ()
         if is_dict(tools):
             tools = [{"name": name, **(spec if is_dict(spec) else {})} for name, spec in tools.items()]
         return tuple(map(_tool, tools))
 
     def contracts(self) -> dict[str, Contract]:
-        """Returns the contracts of tools in the attribute `tool_contracts`.
-
-        Raises UsageError if a contract is of an unknown tool or parameter, or has an unreadable form.
-        """
+        """Returns the contracts in `tool_contracts`; raises UsageError for one that fits no tool or parameter."""
         where = f"tool_contracts of {type(self.subject).__name__}"
         try:
             found = msgspec.convert(getattr(self.subject, "tool_contracts", None) or {}, dict[str, Contract])
@@ -126,16 +108,13 @@ class SubjectAdapter:
         for tool, contract in found.items():
             if tool not in parameters:
                 raise UsageError(f"{where} has {tool!r}; the tools are {[*parameters]}")
-            for name in contract.filters if parameters[tool] else ():
-                if name not in parameters[tool]:
-                    raise UsageError(f"{where} has '{tool}.{name}'; the parameters are {[*parameters[tool]]}")
+            strange = [name for name in contract.filters if parameters[tool] and name not in parameters[tool]]
+            if strange:
+                raise UsageError(f"{where} has '{tool}.{strange[0]}'; the parameters are {[*parameters[tool]]}")
         return {tool: contract for tool, contract in found.items() if contract != NOTHING}
 
     def oracle(self, name: str) -> list[Op] | None:
-        """Returns the calls and answers that solve a task, or None without an oracle solution.
-
-        Raises UsageError if a step has an unreadable form.
-        """
+        """Returns the calls and answers that solve a task, or None; raises UsageError for an unreadable step."""
         solved = self.subject.oracle(self.task(name)) if "oracle" in self.offers else None
         return None if solved is None else [_solving(step) for step in solved]
 
@@ -159,17 +138,8 @@ def _must_be_called(subject: Any, name: str) -> None:
         if signature is not None:
             signature.bind(*GIVEN[name].split(", "))
     except TypeError:
-        raise UsageError(
-            f"{name}({GIVEN[name]}) is a method of a subject, and {owner} has {name}{signature}; "
-            f'rename it, or say `absent = ("{name}",)`'
-        ) from None
-
-
-def _task_name(task: Any, place: int) -> str:
-    if isinstance(task, str):
-        return task
-    found = (task.get(key) if is_dict(task) else getattr(task, key, None) for key in ("id", "name", "task_id"))
-    return next((str(one) for one in found if isinstance(one, str | int)), f"task {place}")
+        words = f"{name}({GIVEN[name]}) is a method of a subject, and {owner} has {name}{signature}"
+        raise UsageError(f'{words}; rename it, or say `absent = ("{name}",)`') from None
 
 
 def _tool(tool: Any) -> ToolSpec:
@@ -184,17 +154,15 @@ def _tool(tool: Any) -> ToolSpec:
 
 
 def _solving(step: Any) -> Op:
-    name: Any = None
-    arguments: Any = {}
-    if isinstance(step, str):
-        name, arguments = "answer", step
-    elif is_dict(step) and set(step) == {"answer"}:
-        name, arguments = "answer", str(step["answer"])
+    name: Any = "answer"
+    arguments: Any = step
+    if is_dict(step) and set(step) == {"answer"}:
+        arguments = str(step["answer"])
     elif is_dict(step):
         name, arguments = step.get("name") or step.get("tool"), step.get("arguments", step.get("args", {}))
     elif (is_list(step) or is_tuple(step)) and 1 <= len(step) <= 2:
-        name, arguments = step[0], step[1] if len(step) == 2 else arguments
-        arguments = arguments if is_dict(arguments) or name != "answer" else str(arguments)
+        name, arguments = step[0], step[1] if len(step) == 2 else {}
+        arguments = str(arguments) if name == "answer" and not is_dict(arguments) else arguments
     if isinstance(name, str) and is_dict(arguments):
         return call(name, arguments)
     if name == "answer" and isinstance(arguments, str) and not (is_dict(step) and "answer" not in step):
@@ -206,12 +174,12 @@ def verdict(score: Any) -> dict[str, Any] | None:
     """Returns a score as {"score": number or None, component: value, ...}; None without a verdict."""
     if score is None:
         return None
-    named = next((key for key in ("score", "reward", "total") if key in score), None) if is_dict(score) else None
-    rest = {str(key): value for key, value in score.items() if key != named} if is_dict(score) else {}
-    value = score if not is_dict(score) else score[named] if named is not None else None
+    parts: dict[str, Any] = {str(key): value for key, value in score.items()} if is_dict(score) else {"score": score}
+    named = next((key for key in ("score", "reward", "total") if key in parts), "")
+    value = parts.pop(named) if named else None
     if not isinstance(value, int | float) and callable(item := getattr(value, "item", None)):
         value = item()
-    return {"score": float(value) if isinstance(value, int | float) else value, **rest}
+    return {"score": float(value) if isinstance(value, int | float) else value, **parts}
 
 
 def plain(value: Any) -> tuple[Any, bool]:
@@ -228,9 +196,10 @@ def plain(value: Any) -> tuple[Any, bool]:
 
     try:
         try:
-            return msgspec.msgpack.decode(codec.dumps(value, words, canonical=False)), odd
+            data = codec.dumps(value, words, canonical=False)
         except OverflowError:
-            return msgspec.msgpack.decode(codec.dumps(_within_64_bits(value), words, canonical=False)), odd
+            data = codec.dumps(_within_64_bits(value), words, canonical=False)
+        return msgspec.msgpack.decode(data), odd
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         return f"<{type(value).__name__}> {value!r}"[:2000], True
 
@@ -247,10 +216,7 @@ def _within_64_bits(value: Any) -> Any:
 
 
 def with_text_keys(value: Any) -> Any:
-    """Returns plain data with text keys, as in JSON: 3 becomes "3".
-
-    Keys that would collide keep the repr that shows their type.
-    """
+    """Returns plain data with text keys, as in JSON: 3 becomes "3"; keys that would collide become their repr."""
     if is_list(value):
         return [with_text_keys(one) for one in value]
     if not is_dict(value):
@@ -260,25 +226,20 @@ def with_text_keys(value: Any) -> Any:
     return {key: with_text_keys(one) for key, one in zip(keys, value.values(), strict=True)}
 
 
-_DELIBERATE = (ValueError, LookupError, PermissionError)
-
-
 def how_raised(error: BaseException) -> str:
     """Returns "refused" if the subject rejected the call on purpose, else "crashed".
 
-    A ToolError of any package is a refusal. A ValueError, LookupError or PermissionError is one if a `raise` statement
-    produced it; a KeyError that a subscript raised is a crash.
+    A ToolError of any package is a refusal, and a ValueError, LookupError or PermissionError that a `raise` produced.
     """
-    if getattr(error, "is_failure", False):
-        return "crashed"
-    if any(base.__name__.endswith("ToolError") for base in type(error).__mro__):
-        return "refused"
-    trace = _last(error)
-    if trace is None or not isinstance(error, _DELIBERATE):
-        return "crashed"
-    code = trace.tb_frame.f_code.co_code
-    on_purpose = 0 <= trace.tb_lasti < len(code) and dis.opname[code[trace.tb_lasti]] == "RAISE_VARARGS"
-    return "refused" if on_purpose else "crashed"
+    if not getattr(error, "is_failure", False):
+        if any(base.__name__.endswith("ToolError") for base in type(error).__mro__):
+            return "refused"
+        trace = _last(error)
+        if trace is not None and isinstance(error, ValueError | LookupError | PermissionError):
+            code, place = trace.tb_frame.f_code.co_code, trace.tb_lasti
+            if 0 <= place < len(code) and dis.opname[code[place]] == "RAISE_VARARGS":
+                return "refused"
+    return "crashed"
 
 
 def where_raised(error: BaseException) -> str:

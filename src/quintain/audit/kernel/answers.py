@@ -12,8 +12,7 @@ _ENVELOPE = frozenset({"content", "isError", "is_error", "structuredContent", "m
                        "response_metadata"})  # fmt: skip
 """Keys around the content of an answer as MCP, OpenAI, Anthropic and LangChain write it."""
 _ALONE = ("message", "detail", "msg", "result", "observation", "output")
-_SHORT = 2000
-"""Longest answer, in characters, that may be an error message."""
+_SHORT = 2000  # longest answer, in characters, that may be an error message
 
 
 def answered(value: Any) -> Any:
@@ -28,7 +27,11 @@ def answered(value: Any) -> Any:
         value = value.model_dump()
     if is_list(value) and _is_blocks(value):
         return _joined(value)
-    if not (is_dict(value) and "content" in value and value.keys() <= _ENVELOPE and _is_wrapped(value)):
+    if not (is_dict(value) and "content" in value and value.keys() <= _ENVELOPE):
+        return value
+    content, named = value["content"], value.get("role") == "tool" or value.get("type") in ("tool", "tool_result")
+    flagged = any(isinstance(value.get(name), bool) for name in ("isError", "is_error"))
+    if not (_is_blocks(content) if is_list(content) else isinstance(content, str) and (named or flagged)):
         return value
     said = value.get("structuredContent")
     if said is None:
@@ -45,13 +48,6 @@ def _of_pair(one: Any, other: Any) -> Any:
     if other is None or (other == "" and one is not None):
         return one
     return {"error": other} if one is None else (one, other)
-
-
-def _is_wrapped(value: dict[str, Any]) -> bool:
-    content = value["content"]
-    named = value.get("role") == "tool" or value.get("type") in ("tool", "tool_result")
-    flagged = any(isinstance(value.get(name), bool) for name in ("isError", "is_error"))
-    return (is_list(content) and _is_blocks(content)) or (isinstance(content, str) and (named or flagged))
 
 
 def _is_blocks(value: list[Any]) -> bool:
@@ -83,8 +79,7 @@ _MUST = re.compile(
 )
 _INNER = r"(?:[^.!?\n]|\.(?=\S))"
 _ABSENT = re.compile(
-    rf"{_INNER}{{1,120}}\b(not found|does(n\Wt| not) exist|no such \w+)\b{_INNER}{{0,60}}[.!]?\s*$",
-    re.IGNORECASE,
+    rf"{_INNER}{{1,120}}\b(not found|does(n\Wt| not) exist|no such \w+)\b{_INNER}{{0,60}}[.!]?\s*$", re.IGNORECASE
 )
 
 
@@ -100,8 +95,8 @@ def speaks_of_error(value: Any) -> bool:
 
 
 def _by_words(value: str) -> bool:
-    begins = _BEGINS.match(value) or _RAISED.match(value)
-    return bool(begins or (len(value) <= _SHORT and (_MUST.match(value) or _ABSENT.match(value))))
+    is_short = len(value) <= _SHORT and (_MUST.match(value) or _ABSENT.match(value))
+    return bool(_BEGINS.match(value) or _RAISED.match(value) or is_short)
 
 
 def _by_field(value: dict[str, Any]) -> bool:

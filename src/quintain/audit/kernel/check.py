@@ -87,11 +87,8 @@ def check(id: str, class_: str, /, **fields: Unpack[CheckFields]) -> Callable[[R
 
     Args:
         id: Id of the check; "x." and a name if OpenEnv's RFC 008 has no such check.
-        class_: Slug of the class of bugs that the check looks for.
+        class_: Slug of the class of bugs that the check looks for; an unknown one raises DefinitionError.
         fields: Further attributes of `Check`.
-
-    Raises:
-        DefinitionError: The class is unknown, or the docstring is missing.
     """
     if class_ not in CLASSES:
         raise DefinitionError(f"check {id!r}: no class {class_!r}; there are {', '.join(CLASSES)}")
@@ -105,10 +102,7 @@ def check(id: str, class_: str, /, **fields: Unpack[CheckFields]) -> Callable[[R
 
 
 def registered() -> list[Check]:
-    """Returns the checks of all installed distributions, the most valuable first.
-
-    Raises UsageError if a plugin does not load or is not a check, or two checks share an id.
-    """
+    """Returns the checks of all installed distributions; raises UsageError for a plugin that is none."""
     return ordered(one for name in plugins.names("checks") for one in checks_of(plugins.load("checks", name)))
 
 
@@ -118,7 +112,6 @@ def from_file(path: Path) -> list[Check]:
 
 
 def checks_of(found: Any) -> list[Check]:
-    """Returns a check, or the checks of a module, as a list."""
     if isinstance(found, Check):
         return [found]
     there = [one for one in vars(found).values() if isinstance(one, Check)] if isinstance(found, ModuleType) else []
@@ -137,18 +130,12 @@ def ordered(checks: Iterable[Check]) -> list[Check]:
 
 
 def chosen(checks: Sequence[Check], ids: Sequence[str], classes: Sequence[str]) -> list[Check]:
-    """Returns the checks with one of the ids or classes; all if both are empty.
-
-    Raises UsageError if an id or a class is unknown.
-    """
+    """Returns the checks with one of the ids or classes; all if both are empty. An unknown one raises UsageError."""
     for class_ in classes:
         if class_ not in CLASSES:
             raise UsageError(f"unknown class {class_!r}; the classes are {', '.join(CLASSES)}")
     known = {one.id for one in checks}
-    for wanted in ids:
-        if wanted not in known:
-            near = ", ".join(difflib.get_close_matches(wanted, sorted(known), n=3, cutoff=0.4)) or "none"
-            raise UsageError(f"unknown check {wanted!r}; close ids: {near}; --list shows all {len(known)}")
-    if not ids and not classes:
-        return list(checks)
-    return [one for one in checks if one.id in ids or one.class_ in classes]
+    for wanted in (one for one in ids if one not in known):
+        near = ", ".join(difflib.get_close_matches(wanted, sorted(known), n=3, cutoff=0.4)) or "none"
+        raise UsageError(f"unknown check {wanted!r}; close ids: {near}; --list shows all {len(known)}")
+    return [one for one in checks if one.id in ids or one.class_ in classes or not (ids or classes)]

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
@@ -20,32 +20,16 @@ import msgspec
 
 from quintain.errors import QuintainError, UsageError
 
+from . import wire
 from .clock_skew import variables
 from .loader import About, Subject
 from .probe import HOME, OVERDUE, Op, OpResult, Probe, ProcessContext, Record
 from .registry import foreign_modules
-from .wire import (
-    EndFrame,
-    Frame,
-    LoadFrame,
-    PlayFrame,
-    Receiver,
-    ResultFrame,
-    StartFrame,
-    StartStateFrame,
-    StartStore,
-    View,
-    send,
-    unpacked,
-)  # fmt: skip
 
 WORKERS = max(2, os.cpu_count() or 1)
-_IDLE = 3 * WORKERS
-"""Number of idle children to keep."""
-_SHORTEST_S = 0.5
-"""Shortest time limit of a probe, in seconds, if most of them hang."""
-LOAD_S = 120.0
-"""Time limit for loading a subject, in seconds."""
+_IDLE = 3 * WORKERS  # number of idle children to keep
+_SHORTEST_S = 0.5  # shortest time limit of a probe, in seconds, if most of them hang
+LOAD_S = 120.0  # time limit for loading a subject, in seconds
 
 
 class SubjectBroken(QuintainError):
@@ -55,30 +39,20 @@ class SubjectBroken(QuintainError):
 class Child:
     """Process that has loaded the subject in a context.
 
-    Args:
-        wanted: The subject.
-        context: Settings of the process.
-        store: Start states that processes share.
-
-    Attributes:
-        about: Description of the subject.
-        walked: Ops that the process itself has played.
-
-    Raises:
-        UsageError: The subject does not exist.
-        SubjectBroken: The subject does not load.
+    `walked` holds the ops that the process itself has played. Raises UsageError if the subject does not exist, and
+    SubjectBroken if it does not load.
     """
 
-    def __init__(self, wanted: Subject, context: ProcessContext = HOME, store: StartStore | None = None) -> None:
-        self._store = StartStore() if store is None else store
+    def __init__(self, wanted: Subject, context: ProcessContext = HOME, store: wire.StartStore | None = None) -> None:
+        self._store = wire.StartStore() if store is None else store
         self.context = context
         self.walked: tuple[Op, ...] = ()
         self._folder = tempfile.mkdtemp(prefix="quintain-audit-")
         self._words: collections.deque[bytes] = collections.deque(maxlen=8)
         self._start(wanted.env)
         try:
-            send(self._to, foreign_modules())
-            send(self._to, wanted)
+            wire.send(self._to, foreign_modules())
+            wire.send(self._to, wanted)
             self.about = self._opened()
         except BaseException:
             self.close()
@@ -98,24 +72,23 @@ class Child:
         )
         os.close(read)
         os.close(write)
-        self._receiver = Receiver(self._from)
+        self._receiver = wire.Receiver(self._from)
         self._drain = threading.Thread(target=self._listen, daemon=True)
         self._drain.start()
 
     def _listen(self) -> None:
-        """Keeps only the last output, so that a subject that prints megabytes neither blocks nor fills the memory."""
+        """Keeps only the last output, so that a subject that prints megabytes fills no memory."""
         assert self._process.stdout is not None
         while chunk := os.read(self._process.stdout.fileno(), 4096):
             self._words.append(chunk)
 
     @property
     def words(self) -> str:
-        """Returns the end of the subject's output."""
         return b"".join(self._words).decode(errors="replace")[-4000:]
 
     def _opened(self) -> About:
         try:
-            frame: LoadFrame = self._receiver.receive(LoadFrame, time.monotonic() + LOAD_S)
+            frame: wire.LoadFrame = self._receiver.receive(wire.LoadFrame, time.monotonic() + LOAD_S)
         except TimeoutError:
             raise SubjectBroken(f"the subject did not load within {LOAD_S:.0f} s; it printed: {self.words}") from None
         except EOFError:
@@ -127,67 +100,51 @@ class Child:
         return msgspec.convert(frame.about, About)
 
     def walk(self, ops: Sequence[Op]) -> None:
-        """Plays ops in the process itself, once, so that later probes find its caches filled.
-
-        Raises SubjectBroken if the process ended or did not finish.
-        """
+        """Plays ops in the process itself, once, so that later probes find its caches filled."""
         self.walked = tuple(ops)
         try:
-            send(self._to, PlayFrame(Probe(self.walked), stays=True))
-            self._receiver.receive(Frame, time.monotonic() + LOAD_S)
+            wire.send(self._to, wire.PlayFrame(Probe(self.walked), stays=True))
+            self._receiver.receive(wire.Frame, time.monotonic() + LOAD_S)
         except (EOFError, BrokenPipeError, TimeoutError):
             raise SubjectBroken(f"the subject did not play an episode; it printed: {self.words}") from None
 
     def play(self, probe: Probe, limit: float) -> Record:
-        """Plays a probe's ops.
-
-        Args:
-            probe: Its context is ignored; it should be this child's.
-            limit: Seconds for the whole probe.
-
-        Raises:
-            SubjectBroken: The process that plays probes is gone.
-        """
+        """Plays ops within `limit` seconds; raises SubjectBroken if the process that plays probes is gone."""
         seen: list[OpResult] = []
         until = time.monotonic() + limit
         pid, died = 0, ""
         starts = self._store.known()
         try:
-            send(self._to, PlayFrame(probe, list(starts)))
+            wire.send(self._to, wire.PlayFrame(probe, list(starts)))
             while True:
-                frame: Any = self._receiver.receive(Frame, until)
-                if isinstance(frame, StartStateFrame):
-                    view = unpacked(frame.view, starts[frame.near]) if frame.near else frame.view
+                try:
+                    frame: Any = self._receiver.receive(wire.Frame, until)
+                except TimeoutError:
+                    if died:
+                        raise SubjectBroken(f"{died}, and could not be ended") from None
+                    died, until = f"{OVERDUE} {limit:.3g} s", time.monotonic() + 10
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.killpg(pid, signal.SIGKILL) if pid else None
+                    continue
+                if isinstance(frame, wire.StartStateFrame):
+                    view = wire.unpacked(frame.view, starts[frame.near]) if frame.near else frame.view
                     starts[frame.digest] = view
                     self._store.add(frame.digest, view)
-                elif isinstance(frame, StartFrame):
+                elif isinstance(frame, wire.StartFrame):
                     pid = frame.pid
-                elif isinstance(frame, ResultFrame):
-                    seen.append(_result(frame, starts))
-                elif isinstance(frame, EndFrame):
-                    return Record(probe.ops, tuple(seen), died or _how(frame.status), frame.left)
-        except TimeoutError:
-            died = f"{OVERDUE} {limit:.3g} s"
-            return self._killed(probe, seen, starts, pid=pid, died=died)
+                elif isinstance(frame, wire.ResultFrame):
+                    one = msgspec.convert(frame.seen, OpResult)
+                    value = wire.unpacked(one.value, starts[frame.start]) if frame.start else one.value
+                    seen.append(msgspec.structs.replace(one, value=value))
+                elif isinstance(frame, wire.EndFrame):
+                    code = os.waitstatus_to_exitcode(frame.status)
+                    how = f"it ended the process with {code}" if code else ""
+                    how = f"the process was killed by {signal.Signals(-code).name}" if code < 0 else how
+                    return Record(probe.ops, tuple(seen), died or how, frame.left)
         except (EOFError, BrokenPipeError):
             raise SubjectBroken(f"the subject killed the process around it; it printed: {self.words}") from None
 
-    def _killed(self, probe: Probe, seen: list[OpResult], starts: Mapping[str, View], *, pid: int, died: str) -> Record:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL) if pid else None
-        until = time.monotonic() + 10
-        left = 0
-        try:
-            while not isinstance(frame := self._receiver.receive(Frame, until), EndFrame):
-                if isinstance(frame, ResultFrame):
-                    seen.append(_result(frame, starts))
-            left = frame.left
-        except (TimeoutError, EOFError):
-            raise SubjectBroken(f"{died}, and could not be ended") from None
-        return Record(probe.ops, tuple(seen), died, left)
-
     def close(self) -> None:
-        """Ends the process with all its descendants and removes its folder."""
         for fd in (self._to, self._from):
             with contextlib.suppress(OSError):
                 os.close(fd)
@@ -208,25 +165,11 @@ class Child:
         self.close()
 
 
-def _result(frame: ResultFrame, starts: Mapping[str, View]) -> OpResult:
-    seen = msgspec.convert(frame.seen, OpResult)
-    return msgspec.structs.replace(seen, value=unpacked(seen.value, starts[frame.start])) if frame.start else seen
-
-
-def _how(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    killed = f"the process was killed by {signal.Signals(-code).name}" if code < 0 else ""
-    return killed or (f"it ended the process with {code}" if code else "")
-
-
 _KEPT = ("PATH", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH", "HOME", "XDG_CACHE_HOME", "USER", "LOGNAME")
 
 
 def _environment(context: ProcessContext, folder: str, further: Sequence[str]) -> dict[str, str]:
-    """Returns the child's environment variables: few, so that the context decides what a subject reads there.
-
-    Those in `further` are added, but never replace what the context sets.
-    """
+    """Returns few environment variables, so that the context decides what a subject reads there."""
     kept = {name: os.environ[name] for name in (*_KEPT, *further) if name in os.environ}
     kept |= {name: value for name, value in os.environ.items() if name.startswith("QUINTAIN_")}
     settings = {"PYTHONHASHSEED": str(context.hash_seed), "TZ": context.zone, "LC_ALL": context.locale}
@@ -239,11 +182,7 @@ def _environment(context: ProcessContext, folder: str, further: Sequence[str]) -
 class WorkerPool:
     """Pool that plays probes of one subject, several at a time. Thread-safe.
 
-    Args:
-        subject: Subject to load.
-
-    Attributes:
-        walked: Ops that a process plays once itself before it plays probes, unless these are `cold`.
+    A process plays the ops in `walked` once before it plays probes, unless these are `cold`.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -251,7 +190,7 @@ class WorkerPool:
         self._lock = threading.Lock()
         self._idle: list[Child] = []
         self._kept = _IDLE
-        self._store = StartStore()
+        self._store = wire.StartStore()
         self._executor = ThreadPoolExecutor(WORKERS)
         self._played = self._overdue = 0
         self.walked: tuple[Op, ...] = ()
@@ -259,43 +198,29 @@ class WorkerPool:
     def play(self, probe: Probe, limit: float, *, cold: bool = True) -> Record:
         """Plays a probe in a fork of a child that has loaded the subject; a record's `died` reports a broken one.
 
-        Args:
-            probe: The probe.
-            limit: Seconds for the whole probe.
-            cold: Play it in a fork of a process that has played nothing.
+        A `cold` probe is played in a fork of a process that has played nothing. If half of the probes hang, the
+        limit is halved step by step; proofs are played in fresh processes, which always have the whole limit.
         """
+        leaving: Child | None = None
         try:
-            child = self._take(probe.context, () if cold or probe.context != HOME else self.walked)
+            leaving = child = self._take(probe.context, () if cold or probe.context != HOME else self.walked)
+            with self._lock:
+                hangs = self._overdue > 1 and 2 * self._overdue >= self._played
+                shorter = max(min(limit, _SHORTEST_S), limit / 2 ** (self._overdue // 2))
+            record = child.play(probe, shorter if hangs else limit)
+            with self._lock:
+                self._played += 1
+                self._overdue += record.died.startswith(OVERDUE)
+                self._idle.append(child)
+                leaving = self._idle.pop(0) if len(self._idle) > self._kept else None
         except SubjectBroken as error:
-            return Record(probe.ops, (), str(error))
-        try:
-            record = child.play(probe, self._patience(limit))
-        except SubjectBroken as error:
-            child.close()
-            return Record(probe.ops, (), str(error))
-        except BaseException:
-            child.close()
-            raise
-        self._give(child)
-        self._count(record)
+            record = Record(probe.ops, (), str(error))
+        finally:
+            if leaving is not None:
+                leaving.close()
         return record
 
-    def _patience(self, limit: float) -> float:
-        """Returns the seconds for a probe, halved step by step if at least half of the probes hang.
-
-        Proofs are played in fresh processes, which always have the whole limit.
-        """
-        with self._lock:
-            hangs = self._overdue > 1 and 2 * self._overdue >= self._played
-            return max(min(limit, _SHORTEST_S), limit / 2 ** (self._overdue // 2)) if hangs else limit
-
-    def _count(self, record: Record) -> None:
-        with self._lock:
-            self._played += 1
-            self._overdue += record.died.startswith(OVERDUE)
-
     def fresh(self, probe: Probe, limit: float) -> Record:
-        """Plays a probe in a new process."""
         with Child(self.subject, probe.context, self._store) as child:
             try:
                 return child.play(probe, limit)
@@ -316,15 +241,7 @@ class WorkerPool:
             child.walk(walked)
         return child
 
-    def _give(self, child: Child) -> None:
-        with self._lock:
-            self._idle.append(child)
-            old = self._idle.pop(0) if len(self._idle) > self._kept else None
-        if old is not None:
-            old.close()
-
     def close(self) -> None:
-        """Ends all children."""
         self._executor.shutdown(wait=True, cancel_futures=True)
         with self._lock:
             idle, self._idle, self._kept = self._idle, [], 0

@@ -24,54 +24,38 @@ SOURCE = r"""
 #include <stdlib.h>
 #include <sys/time.h>
 #include <time.h>
-
-static time_t ahead(void)
-{
-    static time_t seconds;
-    static int known;
-    if (!known) {
-        const char *days = getenv("QUINTAIN_CLOCK_DAYS");
-        seconds = days ? (time_t)(atof(days) * 86400.0 + (atof(days) < 0 ? -0.5 : 0.5)) : 0;
-        known = 1;
-    }
-    return seconds;
-}
-
 #define REAL(name, ...) \
     static int (*real)(__VA_ARGS__); \
-    if (!real) \
-        real = (int (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
+    if (!real) real = (int (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
 
-int clock_gettime(clockid_t clock, struct timespec *now)
-{
+static time_t ahead(void) {
+    static double seconds; static int known;
+    const char *days = known++ ? 0 : getenv("QUINTAIN_CLOCK_DAYS");
+    if (days) seconds = atof(days) * 86400.0 + (atof(days) < 0 ? -0.5 : 0.5);
+    known = 1;
+    return (time_t)seconds;
+}
+int clock_gettime(clockid_t clock, struct timespec *now) {
     REAL("clock_gettime", clockid_t, struct timespec *);
     int failed = real(clock, now);
-    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
-        now->tv_sec += ahead();
+    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += ahead();
     return failed;
 }
-
-int gettimeofday(struct timeval *restrict now, void *restrict zone)
-{
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
     REAL("gettimeofday", struct timeval *, void *);
     int failed = real(now, zone);
     now->tv_sec += failed ? 0 : ahead();
     return failed;
 }
-
-time_t time(time_t *result)
-{
+time_t time(time_t *result) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (result)
-        *result = now.tv_sec;
-    return now.tv_sec;
+    return result ? (*result = now.tv_sec) : now.tv_sec;
 }
 """
 
 
 def cache() -> Path:
-    """Returns the folder of the compiled library."""
     return Path(os.environ.get("QUINTAIN_CACHE") or Path.home() / ".cache" / "quintain") / "audit"
 
 
@@ -100,10 +84,7 @@ def _shim(folder: Path) -> Path | None:
 
 
 def variables(days: float) -> dict[str, str]:
-    """Returns the environment variables of a process whose clock is `days` ahead; negative values are behind.
-
-    Raises UsageError if this machine has no C compiler.
-    """
+    """Returns the variables of a process whose clock is `days` ahead; raises UsageError without a C compiler."""
     if not days:
         return {}
     library = shim()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import random
 import threading
 import time
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 COLD = frozenset({"races", "reset_leak", "stale_cache"})
 """Classes of bugs that the first episode of a process may show and later ones not."""
-_CONFIDENCES: tuple[Confidence, ...] = ("hint", "likely", "proven")
-"""From the lowest to the highest."""
+_CONFIDENCES: tuple[Confidence, ...] = ("hint", "likely", "proven")  # from the lowest to the highest
 
 
 class OutOfTime(Exception):
@@ -51,15 +51,10 @@ class _AuditState:
 class AuditContext:
     """Subject under audit, as one check sees it.
 
-    Args:
-        pool: Plays probes.
-        about: Description of the subject.
+    Attributes:
         tasks: Tasks to audit.
-        seed: Seed of all draws.
         until: End of the budget on the monotonic clock; None for no limit.
         limit: Seconds that one probe may take.
-
-    Attributes:
         check: The check that uses this context, if any.
         cold: Its probes are played in processes that have played no episode: see `COLD`.
         rng: Random source of this context.
@@ -81,12 +76,7 @@ class AuditContext:
         self._shared = _AuditState()
 
     def derive(self, name: str, check: Check | None = None) -> AuditContext:
-        """Returns a context with its own draws and counts that shares everything else.
-
-        Args:
-            name: Seeds the draws, together with the audit's seed.
-            check: Check that uses the new context.
-        """
+        """Returns a context with own counts and draws, seeded by `name`, that shares everything else."""
         own = copy.copy(self)
         own.check, own.probes, own.comparisons = check, 0, 0
         own.cold = check is not None and check.class_ in COLD
@@ -97,9 +87,7 @@ class AuditContext:
     def once(self, key: tuple[str, ...], find: Callable[[AuditContext], T]) -> T:
         """Returns a value that checks share; the first caller computes it while the others wait.
 
-        Args:
-            key: Name of the value; it also seeds the draws of `find`.
-            find: Computes the value with a context whose draws depend on the key, not on the caller.
+        The key is the value's name and seeds the draws of `find`, which therefore do not depend on the caller.
         """
         with self._shared.lock:
             lock = self._shared.locks[key]
@@ -197,9 +185,7 @@ class AuditContext:
     def walk(self) -> None:
         """Makes each process of the pool play some solutions before its probes, if no later episode can tell.
 
-        Type hints, decoders and compiled statements are ready then, and a probe takes a third of the CPU. Solutions
-        that leave a thread or process, or after which an episode differs, are not played so. Raises OutOfTime if the
-        budget is spent.
+        A probe then takes a third of the CPU. Solutions that leave a thread or process are not played so.
         """
         if self.about.kind != "environment" or "oracle" not in self.offers:
             return
@@ -227,10 +213,7 @@ class AuditContext:
     # --- playing ---
 
     def play(self, *ops: Op, context: ProcessContext = HOME, limit: float | None = None) -> Record:
-        """Plays ops in a fork of a warm process; failures are part of the record.
-
-        Raises OutOfTime if the budget is spent; a check lets it propagate.
-        """
+        """Plays ops in a fork of a warm process; raises OutOfTime, which a check lets through, after the budget."""
         return self.play_probe(Probe(ops, context), limit)
 
     def play_probe(self, probe: Probe, limit: float | None = None) -> Record:
@@ -250,14 +233,13 @@ class AuditContext:
         return self.pool.each(lambda probe: self._in_time(probe, limit, fresh=fresh), probes)
 
     def _in_time(self, probe: Probe, limit: float | None, *, fresh: bool = False) -> Record:
-        """Plays a probe; raises OutOfTime if the budget is spent, or if it and not the limit ended the probe."""
-        record, seconds = None, min(self.limit if limit is None else limit, max(1.0, self.seconds_left()))
+        """Plays a probe; raises OutOfTime if the budget is spent, or ended the probe instead of its limit."""
+        seconds, pool = min(self.limit if limit is None else limit, max(1.0, self.seconds_left())), self.pool
         if self.seconds_left() > 0:
-            pool = self.pool
             record = pool.fresh(probe, seconds) if fresh else pool.play(probe, seconds, cold=self.cold)
-        if record is None or (record.died.startswith(OVERDUE) and self.seconds_left() <= 0):
-            raise OutOfTime("the budget is spent")
-        return record
+            if not record.died.startswith(OVERDUE) or self.seconds_left() > 0:
+                return record
+        raise OutOfTime("the budget is spent")
 
     def count_comparisons(self, count: int = 1) -> None:
         """Adds to the number of comparisons; a check that makes none is `not_checked`."""
@@ -265,7 +247,6 @@ class AuditContext:
             self.comparisons += count
 
     def seconds_left(self) -> float:
-        """Returns the seconds that are left of the budget."""
         if self._shared.is_over:
             return 0.0
         return float("inf") if self.until is None else max(0.0, self.until - time.monotonic())
@@ -307,35 +288,48 @@ class AuditContext:
                 highest confidence.
         """
         assert self.check is not None, "findings are made while a check runs"
-        fields["at_most"] = min(fields.get("at_most", "proven"), self.check.at_most, key=_CONFIDENCES.index)
-        tasks = tuple(fields.get("tasks", ())) or tasks_of(probes)
+        tasks = fields["tasks"] = tuple(fields.get("tasks", ())) or tasks_of(probes)
         further = self.seen_in.setdefault((self.check.id, title), {})
         if further:  # One proof is enough; where else it is, is worth knowing.
             further.update(dict.fromkeys(tasks))
             return None
-        evidence = Evidence(relation, tuple(marks), data, self.volatile, tries) if probes else None
-        if evidence is None:
-            further.update(dict.fromkeys(tasks or ("",)))
-            return self._build(title, "likely", (), evidence=None, records=[], **fields)
-        if relation == "shows" and data is None:
+        at_most = lowest(fields.pop("at_most", "proven"), self.check.at_most)
+        shown: dict[str, Any] | None = {"confidence": lowest("likely", at_most)}
+        if probes:
+            evidence = Evidence(relation, tuple(marks), data, self.volatile, tries)
+            shown = self._shown(probes, evidence, at_most, minimise=minimise)
+        if shown is None:
+            return None
+        further.update(dict.fromkeys(tasks if probes else tasks or ("",)))
+        own: dict[str, Any] = {"severity": self.check.severity, "part": "S", "class_": self.check.class_}
+        same: dict[str, Any] = {"seed": self.seed, "digest": self.digest, "subject": self.subject}
+        return Finding(check=self.check.id, title=title, **shown, **same, **(own | fields))
+
+    def _shown(
+        self, probes: tuple[Probe, ...], evidence: Evidence, at_most: Confidence, *, minimise: int
+    ) -> dict[str, Any] | None:
+        """Returns what a finding shows of a claim, minimised and proven; None if no replay shows the claim again."""
+        if evidence.relation == "shows" and evidence.data is None:
             record = self.play_probe(probes[0])
             seen = {mark: msgspec.structs.replace(record.at(mark), seconds=0.0) for mark in evidence.marks}
             evidence = msgspec.structs.replace(evidence, data=msgspec.to_builtins(seen, builtin_types=(bytes,)))
-        probes = self._small(probes, evidence, minimise)
-        if isinstance(most := self.attribute("budget"), int) and max(turns(probes[0].ops).values(), default=0) > most:
-            fields["at_most"] = min(fields["at_most"], "likely", key=_CONFIDENCES.index)  # no episode gets so far
-        confidence, records = self._proved(probes, evidence, fields["at_most"])
-        if not confidence:
+        if minimise > 0 and self.holds(probes, evidence):
+            first = smaller(probes[0], lambda one: self.holds((one, *probes[1:]), evidence), minimise)
+            probes = (first, *probes[1:])
+        needed, most = max(turns(probes[0].ops).values(), default=0), self.attribute("budget")
+        if isinstance(most, int) and needed > most:
+            at_most = lowest(at_most, "likely")  # no episode gets so far
+        proven, records = self._proved(probes, evidence, at_most)
+        if proven is None:
             return None
-        further.update(dict.fromkeys(tasks))
-        return self._build(title, confidence, probes, evidence=evidence, records=records, **fields)
-
-    def _small(self, probes: tuple[Probe, ...], evidence: Evidence, most: int) -> tuple[Probe, ...]:
-        def holds(candidate: Probe) -> bool:
-            return self.holds((candidate, *probes[1:]), evidence)
-
-        is_fit = most > 0 and self.holds(probes, evidence)
-        return (smaller(probes[0], holds, most), *probes[1:]) if is_fit else probes
+        beside = zip(probes[1:], records[1:], strict=True)
+        return {
+            "confidence": lowest(proven, at_most),
+            "trajectory": trajectory(records[0]),
+            "beside": [{"context": msgspec.to_builtins(p.context), "trajectory": trajectory(r)} for p, r in beside],
+            "probes": probes,
+            "evidence": evidence,
+        }
 
     def holds(self, probes: Sequence[Probe], evidence: Evidence, *, fresh: bool = False) -> bool:
         """True if a claim holds in one of its tries."""
@@ -345,15 +339,14 @@ class AuditContext:
         holds = find_relation(evidence.relation)
         for _ in range(evidence.tries):
             self._count(len(probes))
-            records = self._each(probes, fresh=fresh)
-            if holds(records, evidence):
+            if holds(records := self._each(probes, fresh=fresh), evidence):
                 return records
         return None
 
     def _proved(
         self, probes: tuple[Probe, ...], evidence: Evidence, at_most: Confidence
     ) -> tuple[Confidence | None, list[Record]]:
-        """Returns "proven" if two fresh processes show the claim, "likely" if one does, else None; with its records."""
+        """Returns "proven" if two fresh processes show the claim, "likely" if one does, else None."""
         if at_most != "proven":
             shown = self._records(probes, evidence, fresh=False)
             return (at_most, shown) if shown is not None else (None, [])
@@ -367,35 +360,9 @@ class AuditContext:
             held = [play for play in tried if play is not None]
         return ("proven" if len(held) == 2 else "likely" if held else None), held[0] if held else []
 
-    def _build(
-        self,
-        title: str,
-        confidence: Confidence,
-        probes: tuple[Probe, ...],
-        *,
-        evidence: Evidence | None,
-        records: list[Record],
-        **fields: Any,
-    ) -> Finding:
-        assert self.check is not None
-        given: dict[str, Any] = {"severity": self.check.severity, "part": "S", "class_": self.check.class_} | fields
-        given["confidence"] = min(confidence, given.pop("at_most"), key=_CONFIDENCES.index)
-        given["tasks"] = tuple(fields.get("tasks", ())) or tasks_of(probes)
-        return Finding(
-            check=self.check.id,
-            title=title,
-            trajectory=trajectory(records[0]) if records else [],
-            beside=[
-                {"context": msgspec.to_builtins(probe.context), "trajectory": trajectory(record)}
-                for probe, record in zip(probes[1:], records[1:], strict=True)
-            ],
-            seed=self.seed,
-            digest=self.digest,
-            probes=probes,
-            evidence=evidence,
-            subject=self.subject,
-            **given,
-        )
+
+def lowest(*some: Confidence) -> Confidence:
+    return min(some, key=_CONFIDENCES.index)
 
 
 def spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:
@@ -405,17 +372,14 @@ def spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:
 
 
 def tasks_of(probes: Sequence[Probe]) -> tuple[str, ...]:
-    """Returns the tasks that probes reset to."""
     return tuple(dict.fromkeys(op.name for probe in probes for op in probe.ops if op.do == "reset"))
 
 
 def solves(task: str, ops: Sequence[Op], *, mark: str = "score") -> Probe:
-    """Returns a probe that plays ops on a task and requests the score."""
     return Probe((reset(task), *ops, score(mark=mark)))
 
 
 def paid(record: Record) -> float | None:
-    """Returns the score at the mark "score", or None."""
     return number(record.at("score"))
 
 
@@ -424,59 +388,35 @@ def paid(record: Record) -> float | None:
 # First over ops, in halves, quarters, eighths..., then over the arguments of the remaining calls. Marked ops, which the
 # claim reads, and resets stay.
 
-Holds = Callable[[Probe], bool]
 
-
-def smaller(probe: Probe, holds: Holds, most: int) -> Probe:
-    """Returns a probe from which no single op can be removed, as far as `most` candidates go.
-
-    Args:
-        probe: Probe for which the claim holds.
-        holds: True if the claim still holds for a candidate.
-        most: Number of candidates to play.
-    """
-    left = [most]
+def smaller(probe: Probe, holds: Callable[[Probe], bool], most: int) -> Probe:
+    """Returns a smaller probe for which the claim holds, by `most` plays at most."""
+    left = itertools.count(most, -1)
 
     def trial(candidate: Probe) -> bool:
-        if left[0] <= 0:
-            return False
-        left[0] -= 1
-        return holds(candidate)
+        return next(left) > 0 and holds(candidate)
 
-    return _arguments(_ops(probe, trial), trial)
-
-
-def _ops(probe: Probe, holds: Holds) -> Probe:
-    parts = 1
+    parts, place = 1, 0
     while places := [place for place, op in enumerate(probe.ops) if not op.mark and op.do != "reset"]:
         size = max(1, len(places) // parts)
-        for start in range(0, len(places), size):
-            candidate = probe.without(places[start : start + size])
-            if holds(candidate):
-                probe, parts = candidate, max(1, parts - 1)
-                break
+        some = (probe.without(places[start : start + size]) for start in range(0, len(places), size))
+        if (found := next(filter(trial, some), None)) is not None:
+            probe, parts = found, max(1, parts - 1)
+        elif size == 1:
+            break
         else:
-            if size == 1:
-                break
             parts *= 2
-    return probe
-
-
-def _arguments(probe: Probe, holds: Holds) -> Probe:
-    place = 0
     while place < len(probe.ops):
-        for candidate in _simpler(probe.ops[place]):
-            tried = Probe((*probe.ops[:place], candidate, *probe.ops[place + 1 :]), probe.context)
-            if holds(tried):
-                probe = tried
-                break
+        before, op, after = probe.ops[:place], probe.ops[place], probe.ops[place + 1 :]
+        some = (Probe((*before, one, *after), probe.context) for one in _simpler(op))
+        if (found := next(filter(trial, some), None)) is not None:
+            probe = found
         else:
             place += 1
     return probe
 
 
 def _simpler(op: Op) -> Iterator[Op]:
-    """Yields the call with fewer and with shorter arguments, the simplest first."""
     arguments: Any = op.value
     if op.do != "call" or not is_dict(arguments):
         return

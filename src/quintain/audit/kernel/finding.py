@@ -50,17 +50,14 @@ MENDS = {
 Severity = Literal["error", "warning", "note"]
 Confidence = Literal["proven", "likely", "hint"]
 Status = Literal["checked", "partly", "not_checked"]
-SEVERITIES, CONFIDENCES = ("error", "warning", "note"), ("proven", "likely", "hint")
-"""Both in order, the worst first."""
+SEVERITIES, CONFIDENCES = ("error", "warning", "note"), ("proven", "likely", "hint")  # both in order, the worst first
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Claim that probes support: a relation and its data.
+    """Claim that probes support: a registered relation, which maps their records and this evidence to True or False.
 
     Attributes:
-        relation: Id of a registered relation; a relation maps the probes' records and this evidence to True or False.
         marks: Ops that the relation reads.
-        data: Further plain data for the relation.
         volatile: Fields that comparisons ignore.
         tries: Number of plays of which one must show a claim about chance or threads.
     """
@@ -159,30 +156,21 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"}):
-    """Result of one check.
-
-    Attributes:
-        status: "checked"; "partly": it ended early, but found something or compared something; "not_checked".
-        reason: Why the check is not, or only partly, done.
-        unfinished: True if the budget, a broken subject or an error of the check ended it, or left it out.
-        probes: Number of probes played, without those that checks share.
-        looked: Number of comparisons.
-    """
+    """Result of one check."""
 
     check: str
     class_: str
-    status: Status
-    reason: str = ""
-    unfinished: bool = False
+    status: Status  # "partly": it ended early, but found something or compared something
+    reason: str = ""  # why the check is not, or only partly, done
+    unfinished: bool = False  # true if the budget, a broken subject or an error of the check ended it, or left it out
     about: str = ""
-    probes: int = 0
-    looked: int = 0
+    probes: int = 0  # number of probes played, without those that checks share
+    looked: int = 0  # number of comparisons
     findings: int = 0
     seconds: float = 0.0
 
 
 def trajectory(record: Record) -> list[dict[str, Any]]:
-    """Returns the ops with their results, for people and for JSON."""
     lines: list[dict[str, Any]] = []
     for place, op in enumerate(record.ops):
         seen = record.seen[place] if place < len(record.seen) else OpResult(how="hung", raised=record.died)

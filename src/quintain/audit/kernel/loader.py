@@ -21,10 +21,8 @@ from .adapter import ATTRIBUTES, Factory, SubjectAdapter, ToolSpec, plain
 
 FOREIGN = ("gymnasium", "mcp", "openapi", "openenv", "ors", "verifiers")
 """Prefixes of a spec "KIND:TEXT"; the adapter is the module of that name in `quintain.audit.subjects`."""
-SERVED = "remote"
-"""Adapter for the URL of an environment behind `quintain serve`."""
-HELD = frozenset({SERVED, "ors"})
-"""Kinds whose sessions stay open on a server until they are closed there."""
+SERVED = "remote"  # adapter for the URL of an environment behind `quintain serve`
+HELD = frozenset({SERVED, "ors"})  # kinds whose sessions stay open on a server until they are closed there
 
 Component = Literal["T", "H", "V", "S", "C"]
 
@@ -33,29 +31,19 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
     """Subject as named on the command line.
 
     Attributes:
-        spec: As in `quintain.plugins.environment`, "KIND:TEXT", or the name of a factory of plain subjects.
-        options: Options of the environment; `split` chooses its tasks.
-        cases: File of cases; the spec then names a scoring function.
         names: Names of its tasks in order, if known; a worker can then make one task without all before it.
-        env: Names of the user's environment variables that its process gets, beyond `child._KEPT`.
-        mutant: Change of one of its files, for the process that loads it; see `mutants.loading`.
     """
 
-    spec: str
-    options: dict[str, str] = {}
-    cases: str = ""
+    spec: str  # as in `quintain.plugins.environment`, "KIND:TEXT", or the name of a factory of plain subjects
+    options: dict[str, str] = {}  # options of the environment; `split` chooses its tasks
+    cases: str = ""  # file of cases; the spec then names a scoring function
     names: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    mutant: Mutant | None = None
+    env: tuple[str, ...] = ()  # names of the user's environment variables that its process gets, beyond `child._KEPT`
+    mutant: Mutant | None = None  # change of one of its files, for the process that loads it; see `mutants.loading`
 
 
 class Source(msgspec.Struct, frozen=True):
-    """File of the subject that is read and not imported.
-
-    Attributes:
-        part: Component whose code the file holds.
-        names: Top-level names in it that belong to the subject; empty for all.
-    """
+    """File of the subject that is read and not imported; without `names` all of it belongs to the subject."""
 
     path: str
     part: Component
@@ -63,28 +51,17 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class About(msgspec.Struct, frozen=True):
-    """Description of a subject.
-
-    Attributes:
-        kind: "environment", "plain", "scorer", "remote", or one of `FOREIGN`.
-        tasks: Names, in order.
-        offers: Methods of the subject.
-        attributes: Values of the `adapter.ATTRIBUTES` that it sets.
-        sources: Readable Python files.
-        fingerprint: Fingerprint of the environment; empty for other subjects.
-        places: File and line of each tool that is a function of the environment.
-        contracts: What its author declares of tools, by name.
-    """
+    """Description of a subject: its `kind` is "environment", "plain", "scorer", "remote", or one of `FOREIGN`."""
 
     kind: str
     tasks: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
-    offers: frozenset[str]
-    attributes: dict[str, Any]
+    offers: frozenset[str]  # methods of the subject
+    attributes: dict[str, Any]  # values of the `adapter.ATTRIBUTES` that it sets
     sources: tuple[Source, ...]
-    fingerprint: str = ""
-    places: dict[str, str] = {}
-    contracts: dict[str, Contract] = {}
+    fingerprint: str = ""  # fingerprint of the environment; empty for other subjects
+    places: dict[str, str] = {}  # file and line of each tool that is a function of the environment
+    contracts: dict[str, Contract] = {}  # what its author declares of tools, by name
 
 
 class LoadedSubject(msgspec.Struct, frozen=True):
@@ -96,7 +73,7 @@ class LoadedSubject(msgspec.Struct, frozen=True):
     fingerprint: str = ""
 
     def warm(self, task: str) -> Callable[[], dict[str, Any]] | None:
-        """Prepares a task and its connections once, before many forks need them; returns a reader of its start state.
+        """Prepares a task once, before many forks need it; returns a reader of its start state.
 
         Only for the project's own environments, whose worlds are made by pure functions; None for others.
         """
@@ -109,31 +86,38 @@ class LoadedSubject(msgspec.Struct, frozen=True):
 
 
 def load_subject(wanted: Subject) -> LoadedSubject:
-    """Loads a subject; makes no instance.
-
-    Raises UsageError if the subject does not exist, or its kind cannot be audited.
-    """
-    head, _, text = wanted.spec.partition(":")
+    """Loads a subject, without an instance; raises UsageError if it does not exist or cannot be audited."""
+    spec, (head, _, text) = wanted.spec, wanted.spec.partition(":")
     if head in {"http", "https"}:
         split = wanted.options.get("split")
-        head, text = SERVED, wanted.spec + (f"?split={urllib.parse.quote(split)}" if split is not None else "")
+        head, text = SERVED, spec + (f"?split={urllib.parse.quote(split)}" if split is not None else "")
     if head in {SERVED, *FOREIGN}:
         return LoadedSubject(head, _adapter(head).make(text), ())
-    found = _found(wanted)
+    options = {name: value for name, value in wanted.options.items() if name != "split"}
+    registered = {*plugins.names("environments"), *plugins.names("adapters")}
+    is_registered = head in registered or options or ":" not in spec
+    find: Callable[..., Any] = plugins.environment if is_registered else plugins.attribute
+    found = find(spec, **options)
     if wanted.cases:
         return LoadedSubject("scorer", _adapter("scorer").of(found, Path(wanted.cases)), (_source(found, "V"),))
-    if _is_environment(found):
-        return _native(found, wanted)
-    made = _made(found, wanted.spec)
+    made: Any = found
+    if not _is_environment(found):
+        if not callable(found):
+            raise UsageError(f"{spec} must be an Environment or a function that returns a subject, it is {type(found)}")
+        try:
+            inspect.signature(found).bind()
+        except TypeError as error:
+            words = f"{spec} is called without arguments: {error}; with --cases FILE it is a scorer"
+            raise UsageError(words) from error
+        made = found()
     if _is_environment(made):
         return _native(made, wanted)
     if all(callable(getattr(made, name, None)) for name in ("reset", "step")) and not hasattr(made, "score"):
         return LoadedSubject("gymnasium", _adapter("gymnasium").of(found), (_source(type(made), "S"),))
-    return LoadedSubject("plain", found, tuple(_sources(type(made))))
+    return LoadedSubject("plain", cast(Factory, found), tuple(_sources(type(made))))
 
 
 def describe(opened: LoadedSubject) -> About:
-    """Returns the description of the subject, read from a new instance."""
     adapter = SubjectAdapter(opened.factory())
     known = [name for name in ATTRIBUTES if hasattr(adapter.subject, name)]
     about = About(
@@ -150,25 +134,6 @@ def describe(opened: LoadedSubject) -> About:
     if "close" in adapter.offers:
         adapter.subject.close()
     return about
-
-
-def _found(wanted: Subject) -> Any:
-    options = {name: value for name, value in wanted.options.items() if name != "split"}
-    head = wanted.spec.partition(":")[0]
-    registered = {*plugins.names("environments"), *plugins.names("adapters")}
-    if head in registered or options or ":" not in wanted.spec:
-        return plugins.environment(wanted.spec, **options)
-    return plugins.attribute(wanted.spec)
-
-
-def _made(found: Any, spec: str) -> Any:
-    if not callable(found):
-        raise UsageError(f"{spec} must be an Environment or a function that returns a subject, it is of {type(found)}")
-    try:
-        inspect.signature(found).bind()
-    except TypeError as error:
-        raise UsageError(f"{spec} is called without arguments: {error}; with --cases FILE it is a scorer") from error
-    return found()
 
 
 def _is_environment(found: object) -> TypeGuard[Environment[Any]]:
@@ -192,7 +157,6 @@ def _adapter(kind: str) -> Any:
 
 
 def _sources(owner: Any, part: Component = "S") -> Iterator[Source]:
-    """Yields the source files of a class and its bases, or of a function, without library code."""
     bases: tuple[Any, ...] = owner.__mro__ if inspect.isclass(owner) else (owner,)
     for one in bases:
         top, is_shipped = one.__module__.partition(".")[0], one.__module__.startswith(_SHIPPED)

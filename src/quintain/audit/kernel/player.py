@@ -26,24 +26,19 @@ from .registry import find_probe_function
 
 LONGEST = 4_000_000
 """Bytes of the largest value that leaves the worker; a larger one is replaced by its size and digest."""
-_PARTS = 30
-"""Parts of a wait."""
+_PARTS = 30  # parts of a wait
 
 
 class Player:
-    """Player of one probe and owner of its instances.
-
-    Attributes:
-        adapters: Instances by name.
-    """
+    """Player of one probe and owner of its instances."""
 
     def __init__(self, factory: Factory) -> None:
         self._factory = factory
         self._lock = threading.Lock()
         self.adapters: dict[str, SubjectAdapter] = {}
-        self._snapshots: dict[tuple[str, str], Any] = {}
+        self.snapshots: dict[tuple[str, str], Any] = {}
         self._compared: set[str] = set()  # instances of which somebody will ask what changed
-        self._starts: dict[str, Callable[[], dict[str, list[Any]]]] = {}  # changes since the reset, by instance
+        self.starts: dict[str, Callable[[], dict[str, list[Any]]]] = {}  # changes since the reset, by instance
 
     def adapter(self, on: str) -> SubjectAdapter:
         """Returns the instance of this name, made at its first use."""
@@ -53,7 +48,6 @@ class Player:
             return self.adapters[on]
 
     def play(self, ops: Sequence[Op], seen: Callable[[OpResult], None]) -> None:
-        """Plays all ops in order and passes each result to `seen`."""
         for one in self.each(ops):
             seen(one)
 
@@ -66,7 +60,6 @@ class Player:
             yield self.do(op if known else msgspec.structs.replace(op, value=needed[place]))
 
     def leave(self) -> None:
-        """Closes the instances."""
         for adapter in self.adapters.values():
             with contextlib.suppress(SubjectFailure):  # Its server is gone, and the session with it.
                 adapter.subject.close()
@@ -105,10 +98,10 @@ class Player:
         return ({"<longer than can be kept>": len(data), "digest": codec.digest(data)} if is_long else value), odd
 
     def reset(self, adapter: SubjectAdapter, op: Op) -> Any:
-        """Begins a task.
+        """Begins a task; the op's value is the number of turns that the session needs, if known.
 
-        Value: the number of turns that the session needs, if known. If the episode allows fewer, it has no such limit:
-        what a session of many reads shows, one of few may show as well.
+        If the episode allows fewer, it has no such limit: what a session of many reads shows, one of few may show as
+        well.
         """
         if hasattr(adapter.subject, "is_roomy"):
             adapter.subject.is_roomy = op.value is not None and op.value > adapter.subject.budget
@@ -116,28 +109,16 @@ class Player:
         if op.on in self._compared and "state" in adapter.offers:
             subject = adapter.subject
             if hasattr(subject, "changes_from_here"):
-                self._starts[op.on] = subject.changes_from_here()
+                self.starts[op.on] = subject.changes_from_here()
             else:
                 differ = Differ(copy.deepcopy(subject.state()))  # What it hands out may be its own living dict.
-                self._starts[op.on] = lambda: differ.changes(subject.state())
+                self.starts[op.on] = lambda: differ.changes(subject.state())
         return first
-
-    def changes(self, adapter: SubjectAdapter, op: Op) -> dict[str, list[Any]]:
-        """Returns the differences of the state since the reset."""
-        return self._starts[op.on]()
-
-    def snapshot(self, adapter: SubjectAdapter, op: Op) -> None:
-        """Stores a snapshot of an instance under a label."""
-        self._snapshots[op.on, op.name] = adapter.subject.snapshot()
-
-    def restore(self, adapter: SubjectAdapter, op: Op) -> None:
-        """Restores a stored snapshot."""
-        adapter.subject.restore(self._snapshots[op.on, op.name])
 
     def scripted(self, adapter: SubjectAdapter, op: Op) -> Any:
         """Grades an answer, or runs the simulated user on an utterance, with a scripted model; its last reply repeats.
 
-        Value: {"answer" or "said": text, "says": replies} or {"answer" or "said": text, "raises": ...}.
+        The value has "answer" or "said", and "says" (replies) or "raises".
         """
         asked: list[str] = []
 
@@ -212,12 +193,12 @@ _DO: dict[str, Callable[[Player, SubjectAdapter, Op], Any]] = {
     "answer": lambda _, adapter, op: adapter.subject.answer(op.value),
     "score": lambda _, adapter, op: verdict(adapter.subject.score()),
     "state": lambda _, adapter, op: adapter.subject.state(),
-    "changes": Player.changes,
+    "changes": lambda player, _, op: player.starts[op.on](),
     "glance": lambda _, adapter, op: glance(adapter.subject.state()),
     "digest": lambda _, adapter, op: adapter.subject.digest(),
     "explain": lambda _, adapter, op: adapter.subject.explain(),
-    "snapshot": Player.snapshot,
-    "restore": Player.restore,
+    "snapshot": lambda player, adapter, op: player.snapshots.update({(op.on, op.name): adapter.subject.snapshot()}),
+    "restore": lambda player, adapter, op: adapter.subject.restore(player.snapshots[op.on, op.name]),
     "inject": lambda _, adapter, op: adapter.subject.inject(op.name),
     "advance": lambda _, adapter, op: adapter.subject.advance(op.value),
     "hidden": lambda _, adapter, op: adapter.subject.hidden(adapter.task(op.name)),

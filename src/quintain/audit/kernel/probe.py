@@ -55,12 +55,10 @@ class Op(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, mark=mark)
 
     def moved(self, on: str) -> Op:
-        """Returns this op on another instance."""
         return msgspec.structs.replace(self, on=on)
 
 
 def reset(task: str, *, on: str = "a", seed: int = 0, mark: str = "") -> Op:
-    """Returns the op that begins a task; `on` names the instance."""
     return Op("reset", on, task, seed=seed, mark=mark)
 
 
@@ -70,8 +68,7 @@ def turns(ops: Sequence[Op]) -> dict[int, int]:
     counts: dict[int, int] = {}
     for place, op in enumerate(ops):
         if op.do == "reset":
-            begun[op.on] = place
-            counts[place] = 0
+            begun[op.on], counts[place] = place, 0
         for one in (op, *(one for lane in op.lanes for one in lane)):
             if one.do in ("call", "answer") and one.on in begun:
                 counts[begun[one.on]] += one.times
@@ -79,42 +76,33 @@ def turns(ops: Sequence[Op]) -> dict[int, int]:
 
 
 def call(name: str, arguments: dict[str, Any] | None = None, *, on: str = "a", mark: str = "") -> Op:
-    """Returns the op that calls a tool."""
     return Op("call", on, name, arguments or {}, mark=mark)
 
 
 def answer(text: str, *, on: str = "a", mark: str = "") -> Op:
-    """Returns the op that gives the agent's answer."""
     return Op("answer", on, value=text, mark=mark)
 
 
 def score(*, on: str = "a", times: int = 1, mark: str = "score") -> Op:
-    """Returns the op that scores the episode, `times` times."""
     return Op("score", on, times=times, mark=mark)
 
 
 def state(*, on: str = "a", mark: str = "state") -> Op:
-    """Returns the op that reads the state."""
     return Op("state", on, mark=mark)
 
 
 def together(*lanes: Sequence[Op], mark: str = "together") -> Op:
-    """Returns the op that runs several lists of ops at the same time."""
     return Op("together", lanes=tuple(tuple(lane) for lane in lanes), mark=mark)
 
 
 def ask(function: str, value: Any = None, *, on: str = "a", mark: str = "ask") -> Op:
-    """Returns the op that calls another function of the subject."""
     return Op("ask", on, function, value, mark=mark)
 
 
 class ProcessContext(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Settings of the process in which a probe is played.
+    """Settings of the process in which a probe is played: `hash_seed` is PYTHONHASHSEED, `zone` TZ and `locale` LC_ALL.
 
     Attributes:
-        hash_seed: PYTHONHASHSEED.
-        zone: TZ.
-        locale: LC_ALL.
         elsewhere: Use another working folder, HOME and user name.
         thread: Run ops in a thread that is not the main one.
         loaded: Keep every core busy meanwhile.
@@ -140,7 +128,6 @@ class Probe(msgspec.Struct, frozen=True, omit_defaults=True):
     context: ProcessContext = HOME
 
     def without(self, gone: Iterable[int]) -> Probe:
-        """Returns the probe without the ops at these places."""
         left = set(gone)
         return Probe(tuple(op for place, op in enumerate(self.ops) if place not in left), self.context)
 
@@ -179,15 +166,13 @@ class OpResult(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.value, self.raised.partition(":")[0], self.how
 
 
-OVERDUE = "it had not come back after"
-"""Prefix of a record's `died` after a timeout."""
+OVERDUE = "it had not come back after"  # prefix of a record's `died` after a timeout
 
 
 class Record(msgspec.Struct, frozen=True):
-    """Results of a probe, op by op.
+    """Results of a probe, one per op; after a hang the rest are missing.
 
     Attributes:
-        seen: One per op; after a hang the rest are missing.
         died: Why the process ended early; empty if it did not.
         left: Number of processes that the probe left behind; they have been killed.
     """
@@ -198,10 +183,7 @@ class Record(msgspec.Struct, frozen=True):
     left: int = 0
 
     def at(self, mark: str) -> OpResult:
-        """Returns the result of the op with this mark; "hung" if the probe never reached it.
-
-        Raises KeyError if no op has that mark.
-        """
+        """Returns the result of the op with this mark, "hung" if it was never reached; raises KeyError without one."""
         for place, op in enumerate(self.ops):
             if op.mark == mark:
                 return self.seen[place] if place < len(self.seen) else OpResult(how="hung", raised=self.died)

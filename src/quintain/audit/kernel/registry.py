@@ -25,8 +25,7 @@ _R = TypeVar("_R", bound=Relation)
 _P = TypeVar("_P", bound=ProbeFunction)
 
 _PACKAGE = "quintain.audit."
-_BUILT_IN = f"{_PACKAGE}kernel.relations"
-"""Module whose relations have ids without a module."""
+_BUILT_IN = f"{_PACKAGE}kernel.relations"  # module whose relations have ids without a module
 _relations: dict[str, Relation] = {}
 _probe_functions: dict[str, ProbeFunction] = {}
 _modules: set[str] = set()
@@ -46,22 +45,19 @@ def probe_function(function: _P) -> _P:
 
 
 def find_relation(name: str) -> Relation:
-    """Returns a registered relation; raises UsageError if no relation of this name is registered."""
     return _found(name, _relations, "relation")
 
 
 def find_probe_function(name: str) -> ProbeFunction:
-    """Returns a registered probe function; raises UsageError if no probe function of this name is registered."""
     return _found(name, _probe_functions, "probe_function")
 
 
 def check_probes(probes: Iterable[Probe]) -> None:
     """Raises UsageError if an op of the probes names a function that is not registered."""
-    for probe in probes:
-        for op in probe.ops:
-            for one in (op, *(inner for lane in op.lanes for inner in lane)):
-                if one.do == "ask":
-                    find_probe_function(one.name)
+    ops = [op for probe in probes for op in probe.ops]
+    for one in (*ops, *(inner for op in ops for lane in op.lanes for inner in lane)):
+        if one.do == "ask":
+            find_probe_function(one.name)
 
 
 def foreign_modules() -> list[str]:
@@ -79,27 +75,23 @@ _Kind = TypeVar("_Kind")
 
 
 def _found(name: str, registered: dict[str, _Kind], decorator: str) -> _Kind:
-    if name not in registered:
-        _load(name.partition(":")[0] if ":" in name else _BUILT_IN)
+    """Imports a function's module if it is trusted, else the modules of all installed plugins."""
+    module = name.partition(":")[0] if ":" in name else _BUILT_IN
+    if name not in registered and (module.startswith(_PACKAGE) or module in _modules):
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+    elif name not in registered:
+        for plugin in plugins.names("checks"):
+            plugins.load("checks", plugin)
     if name not in registered:
         raise UsageError(
             f"{name!r} is not registered; a function that a finding names has the decorator @{decorator}, in a module "
             "of an installed plugin (an entry point in the group quintain.checks)"
         )
     return registered[name]
-
-
-def _load(module: str) -> None:
-    """Imports the module if it is trusted, else the modules of all installed plugins."""
-    if module.startswith(_PACKAGE) or module in _modules:
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            if error.name != module:
-                raise
-        return
-    for name in plugins.names("checks"):
-        plugins.load("checks", name)
 
 
 def _id(function: Callable[..., Any]) -> str:

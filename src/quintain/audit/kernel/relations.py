@@ -23,22 +23,16 @@ def shows(records: Sequence[Record], evidence: Evidence) -> bool:
 @relation
 def differs(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the probes' results differ at some mark."""
-    first, *others = records
-    return any(
-        not same(first.at(mark), other.at(mark), evidence.volatile) for other in others for mark in evidence.marks
-    )
+    pairs = [(records[0].at(mark), other.at(mark)) for other in records[1:] for mark in evidence.marks]
+    return any(not same(*pair, evidence.volatile) for pair in pairs)
 
 
 @relation
 def varies(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if an op that was repeated gave more than one value."""
-    return any(
-        not same(OpResult(one), OpResult(value[0]), evidence.volatile)
-        for record in records
-        for mark in evidence.marks
-        if is_list(value := record.at(mark).value) and value
-        for one in value
-    )
+    values = [record.at(mark).value for record in records for mark in evidence.marks]
+    pairs = [(OpResult(one), OpResult(value[0])) for value in values if is_list(value) for one in value]
+    return any(not same(*pair, evidence.volatile) for pair in pairs)
 
 
 @relation
@@ -50,9 +44,8 @@ def breaks(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def breakage(seen: OpResult) -> str:
     """Returns how an op broke ("crashed: KeyError", "hung"); empty if it did not."""
-    if seen.how == "crashed":
-        return f"crashed: {seen.raised.partition(':')[0]}"
-    return "hung" if seen.how == "hung" else ""
+    broke = f"crashed: {seen.raised.partition(':')[0]}" if seen.how == "crashed" else ""
+    return "hung" if seen.how == "hung" else broke
 
 
 def way_of(seen: OpResult) -> str:

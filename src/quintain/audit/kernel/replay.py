@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,12 +17,7 @@ from .registry import check_probes, find_relation
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """Result of a replay.
-
-    Attributes:
-        held: Number of plays in which the claim held.
-        trajectories: Results of each probe in the last play.
-    """
+    """Result of a replay: in how many plays the claim held, and the trajectories of the last play."""
 
     held: int
     plays: int
@@ -29,31 +25,21 @@ class Replay(msgspec.Struct, frozen=True):
 
 
 def replay_finding(finding: Finding, *, plays: int = 2, limit: float = 60.0) -> Replay:
-    """Plays a finding's probes in fresh processes.
+    """Plays a finding's probes in fresh processes, each for `limit` seconds at most.
 
-    Args:
-        finding: Finding with probes.
-        plays: Number of plays.
-        limit: Seconds for one probe.
-
-    Raises:
-        UsageError: The finding is static, its relation is not registered, or its subject is gone.
-        SubjectBroken: The subject does not load any more.
+    Raises UsageError if the finding is static, its relation is not registered, or its subject is gone.
     """
     if finding.subject is None or finding.evidence is None or not finding.probes:
         raise UsageError(f"this finding was read, not played: look with `{finding.replay or 'quintain audit'}`")
     holds = find_relation(finding.evidence.relation)
     check_probes(finding.probes)
-    pool = WorkerPool(finding.subject)
     held = 0
     records: Sequence[Record] = ()
-    try:
+    with contextlib.closing(WorkerPool(finding.subject)) as pool:
         for _ in range(plays):
             for _ in range(finding.evidence.tries):
                 records = pool.each(lambda probe: pool.fresh(probe, limit), finding.probes)
                 if holds(records, finding.evidence):
                     held += 1
                     break
-    finally:
-        pool.close()
     return Replay(held, plays, [trajectory(record) for record in records])

@@ -32,11 +32,9 @@ class LoadFrame(msgspec.Struct, tag=True):
 
 
 class PlayFrame(msgspec.Struct):
-    """Frame to the worker.
+    """Frame to the worker, with the digests of the start states that the auditor knows.
 
-    Attributes:
-        known: Digests of the start states that the auditor knows.
-        stays: Play the probe in the worker itself and not in a fork, and send only the last frame.
+    A probe that `stays` is played in the worker itself and not in a fork, and only the last frame is sent.
     """
 
     probe: Probe
@@ -45,11 +43,7 @@ class PlayFrame(msgspec.Struct):
 
 
 class StartStateFrame(msgspec.Struct, tag=True):
-    """Frame with the start state of a task, if the auditor does not know it.
-
-    Attributes:
-        near: Digest of a start state that the auditor knows and from which `view` differs as it says; else empty.
-    """
+    """Frame with the start state of a task, or with its difference from the one whose digest is `near`."""
 
     digest: str
     view: dict[str, Any]
@@ -63,23 +57,14 @@ class StartFrame(msgspec.Struct, tag=True):
 
 
 class ResultFrame(msgspec.Struct, tag=True):
-    """Frame with the result of one op.
-
-    Attributes:
-        start: Digest of the start state from which a state differs as its value says; empty for other results.
-    """
+    """Frame with the result of one op; a state is its difference from the one whose digest is `start`."""
 
     seen: Any
     start: str = ""
 
 
 class EndFrame(msgspec.Struct, tag=True):
-    """Frame at the end of the probe's process.
-
-    Attributes:
-        status: Exit status from `waitpid`.
-        left: Number of processes that the probe left behind.
-    """
+    """Frame at the end of the probe's process: its exit status from `waitpid`, and how many processes it left."""
 
     status: int
     left: int = 0
@@ -104,16 +89,7 @@ class Receiver:
         self._buffer = bytearray()
 
     def receive(self, type_: Any, until: float | None = None) -> Any:
-        """Returns the next frame.
-
-        Args:
-            type_: Type of its content.
-            until: Deadline on the monotonic clock; None waits without limit.
-
-        Raises:
-            TimeoutError: No frame came in time.
-            EOFError: The other side closed the pipe.
-        """
+        """Returns the next frame; raises TimeoutError if none came `until` then, EOFError if the pipe was closed."""
         size = int.from_bytes(self._exactly(4, until), "little")
         return codec.loads(bytes(self._exactly(size, until)), type_)
 
@@ -132,14 +108,11 @@ class Receiver:
 
 # --- states as differences from the start state of their task ---
 
-KEPT = 16
-"""Number of start states that a worker keeps."""
+KEPT = 16  # number of start states that a worker keeps
 _KEPT_BY_AUDITOR = 24
-_READS = {"state", "changes", "glance", "ask"}
-"""Ops that read the whole state, or may do so."""
+_READS = {"state", "changes", "glance", "ask"}  # ops that read the whole state, or may do so
 
-View = dict[str, Any]
-"""State as plain data: content by table or field."""
+View = dict[str, Any]  # state as plain data: content by table or field
 
 
 def reads_state(ops: Sequence[Op]) -> bool:
@@ -166,7 +139,6 @@ class StartStates:
             self._digests = {key: one for key, one in self._digests.items() if key in kept}
 
     def find(self, task: str) -> tuple[View, str] | None:
-        """Returns the start state of a task and its digest, if it is known."""
         if task in self._known:
             self._known.move_to_end(task)
         return self._known.get(task)
@@ -176,8 +148,7 @@ class StartStates:
         view, digest = self.find(task) or ({}, "")
         if not digest or digest in known:
             return None
-        nothing: tuple[View, str] = ({}, "")
-        near, near_digest = next((one for one in reversed(self._known.values()) if one[1] in known), nothing)
+        near, near_digest = next((one for one in reversed(self._known.values()) if one[1] in known), (View(), ""))
         return StartStateFrame(digest, packed(view, near) if near_digest else view, near_digest)
 
 
@@ -206,18 +177,18 @@ def packed(view: View, start: View) -> View:
     A part is [] if it is that of the start state, [rows] or [rows, keys] if it is a list or a dict of rows, where a
     row is its place in the start state or the row itself, and {"value": ...} otherwise.
     """
-    return {name: _packed(part, start.get(name)) for name, part in view.items()}
 
+    def part_of(part: Any, start: Any) -> Any:
+        if part is start and part is not None:
+            return []
+        before, rows = _rows(start), _rows(part)
+        if before is None or rows is None or is_dict(part) != is_dict(start):
+            return {"value": part}
+        places = {id(row): place for place, row in enumerate(before)}
+        found = [places.get(id(row), row) for row in rows]
+        return [found, list(part)] if is_dict(part) else [found]
 
-def _packed(part: Any, start: Any) -> Any:
-    if part is start and part is not None:
-        return []
-    before, rows = _rows(start), _rows(part)
-    if before is None or rows is None or is_dict(part) != is_dict(start):
-        return {"value": part}
-    places = {id(row): place for place, row in enumerate(before)}
-    found = [places.get(id(row), row) for row in rows]
-    return [found, list(part)] if is_dict(part) else [found]
+    return {name: part_of(part, start.get(name)) for name, part in view.items()}
 
 
 def _rows(part: Any) -> list[Any] | None:
@@ -228,14 +199,12 @@ def _rows(part: Any) -> list[Any] | None:
 
 def unpacked(view: View, start: View) -> View:
     """Returns the state that was packed; unchanged parts and rows are the objects of the start state."""
-    return {name: _unpacked(part, start.get(name)) for name, part in view.items()}
 
+    def part_of(part: Any, start: Any) -> Any:
+        if is_dict(part) or not part:
+            return part["value"] if part else start
+        before: list[Any] = list(start.values()) if is_dict(start) else start
+        rows = [before[row] if isinstance(row, int) else row for row in part[0]]
+        return dict(zip(part[1], rows, strict=True)) if len(part) > 1 else rows
 
-def _unpacked(part: Any, start: Any) -> Any:
-    if is_dict(part):
-        return part["value"]
-    if not part:
-        return start
-    before: list[Any] = list(start.values()) if is_dict(start) else start
-    rows = [before[row] if isinstance(row, int) else row for row in part[0]]
-    return dict(zip(part[1], rows, strict=True)) if len(part) > 1 else rows
+    return {name: part_of(part, start.get(name)) for name, part in view.items()}

@@ -1,9 +1,7 @@
 """Mutation testing of an environment: which small changes of its code leave every score the same?
 
 operators    one small change of a source file: a condition, a constant, a skipped write
-loading      runs the changed text in a child process; the author's file is never touched
-swapping     runs it in loaded functions, without a new process
-watch        records the two values of a mutated expression
+loading      runs the changed text in a child process, and records the two values of a mutated expression
 reach        lines that the verifier runs and lines that the tools run, in known episodes
 battery      those episodes: solutions, parts of them, and solutions with further calls
 judging      result of each mutant: killed, survived or silent

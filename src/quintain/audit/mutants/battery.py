@@ -15,21 +15,13 @@ from quintain.audit.facts.data import is_number
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.probe import Op, Probe, Record, number, reset, score
 
-TASKS = 4
-"""Most tasks whose episodes are played."""
-PARTS = 5
-"""Most parts of a solution."""
-STRANGE = 8
-"""Most altered solutions of each kind."""
+TASKS = 4  # most tasks whose episodes are played
+PARTS = 5  # most parts of a solution
+STRANGE = 8  # most altered solutions of each kind
 
 
 class EpisodeScript(msgspec.Struct, frozen=True):
-    """Sequence of ops on a task.
-
-    Attributes:
-        description: Text for people.
-        is_solution: The ops are the task's whole solution.
-    """
+    """Sequence of ops on a task, described for people; `is_solution` if it is the task's whole solution."""
 
     task: str
     description: str
@@ -38,14 +30,9 @@ class EpisodeScript(msgspec.Struct, frozen=True):
 
 
 class TaskBaseline(msgspec.Struct, frozen=True):
-    """Task with its episodes and their baseline.
+    """Task with its episodes and, by episode, their scores (None without a verdict) and the places of refused ops.
 
-    Attributes:
-        scores: By episode; None without a verdict.
-        refused: By episode, places of ops that an error answered.
-        full: Score of the solution.
-        floor: Score of doing nothing.
-        seconds: Time that all episodes took.
+    `full` is the score of the solution, `floor` that of doing nothing.
     """
 
     task: str
@@ -57,7 +44,6 @@ class TaskBaseline(msgspec.Struct, frozen=True):
     seconds: float
 
     def only(self, places: Sequence[int]) -> TaskBaseline:
-        """Returns the task with only the episodes at these places."""
         kept: dict[str, Any] = {
             name: tuple(getattr(self, name)[place] for place in places) for name in ("episodes", "scores", "refused")
         }
@@ -81,34 +67,24 @@ def deeds(ctx: AuditContext) -> list[TaskBaseline]:
     """Returns fully paid episodes for mutants of tools: solutions, also with a refused call that costs nothing."""
     found: list[TaskBaseline] = []
     for one in _tried(ctx, [[*_parts(ctx, task)[:2], *_strange(ctx, task)] for task in solved(ctx)]):
-        kept = [
-            place
-            for place, episode in enumerate(one.episodes)
-            if one.scores[place] == one.full and (episode.is_solution or one.refused[place] - one.refused[0])
-        ]
-        found += [one.only(kept)] if kept and kept[0] == 0 else []
+        paid = [place for place, score in enumerate(one.scores) if score == one.full]
+        kept = [at for at in paid if one.episodes[at].is_solution or one.refused[at] - one.refused[0]]
+        found += [one.only(kept)] if kept[:1] == [0] else []
     return found
 
 
 def probe(episodes: Sequence[EpisodeScript], look: Sequence[Op] = (), *, around: Sequence[Op] = ()) -> Probe:
     """Returns episodes as one probe, with `look` before each score and `around` before and after it."""
-    return Probe(
-        tuple(op for place, one in enumerate(episodes) for op in _episode(place, one, look=look, around=around))
-    )
-
-
-def _episode(place: int, one: EpisodeScript, *, look: Sequence[Op], around: Sequence[Op]) -> Iterator[Op]:
-    yield reset(one.task)
-    for at, op in enumerate(one.ops):
-        yield op.marked(f"{place} op {at}")
-    yield from (op.marked(f"{place} {op.do}") for op in look)
-    yield from (op.marked(f"{place} before") for op in around)
-    yield score(mark=f"{place} score")
-    yield from (op.marked(f"{place} after") for op in around)
+    ops: list[Op] = []
+    for place, one in enumerate(episodes):
+        ops += [reset(one.task), *(op.marked(f"{place} op {at}") for at, op in enumerate(one.ops))]
+        ops += [op.marked(f"{place} {op.do}") for op in look]
+        ops += [op.marked(f"{place} before") for op in around]
+        ops += [score(mark=f"{place} score"), *(op.marked(f"{place} after") for op in around)]
+    return Probe(tuple(ops))
 
 
 def scores(record: Record, count: int) -> tuple[float | None, ...]:
-    """Returns the scores of a probe's episodes; None without a verdict."""
     return tuple(number(record.at(f"{place} score")) for place in range(count))
 
 
@@ -133,11 +109,9 @@ def _tried(ctx: AuditContext, groups: Sequence[Sequence[EpisodeScript]]) -> list
 def _parts(ctx: AuditContext, task: str) -> list[EpisodeScript]:
     """Returns the solution, doing nothing, the solution's beginnings, and the solution without one op."""
     ops = ctx.oracle(task) or ()
-    rest = [
-        EpisodeScript(task, f"the solution without {named(op)}", (*ops[:place], *ops[place + 1 :]))
-        for place, op in enumerate(ops)
-    ]
-    rest += [EpisodeScript(task, f"the solution's first {end} steps", ops[:end]) for end in range(1, len(ops))]
+    without = [(f"the solution without {named(op)}", (*ops[:n], *ops[n + 1 :])) for n, op in enumerate(ops)]
+    beginnings = [(f"the solution's first {end} steps", ops[:end]) for end in range(1, len(ops))]
+    rest = [EpisodeScript(task, words, some) for words, some in (*without, *beginnings)]
     whole = EpisodeScript(task, "the solution", ops, is_solution=True)
     return [whole, EpisodeScript(task, "nothing", ()), *(rest if len(rest) <= PARTS else ctx.rng.sample(rest, PARTS))]
 
@@ -147,42 +121,38 @@ def _strange(ctx: AuditContext, task: str) -> list[EpisodeScript]:
     ops = ctx.oracle(task) or ()
     calls = [place for place, op in enumerate(ops) if op.do == "call"]
     last = calls[-1] + 1 if calls else 0
-
-    def also(op: Op, words: str) -> EpisodeScript:
-        return EpisodeScript(task, f"the solution {words}", (*ops[:last], op, *ops[last:]))
-
     altered = [(place, *one) for place in calls for one in alterations(ctx, ops[place])]
-    beside = [also(other, f"and then {words}") for _, words, other in altered]
+    foreign = [known.op for known in ctx.discovery.writes() if known.task != task]
+    beside = [(f"and then {words}", other) for _, words, other in altered]
+    others = [(f"and {named(op)} of another task", op) for op in foreign]
+    again = [(f"with {named(ops[place])} once more", ops[place]) for place in calls]
+    also, more, twice = (
+        [EpisodeScript(task, f"the solution {words}", (*ops[:last], op, *ops[last:])) for words, op in some]
+        for some in (beside, others, again)
+    )
     instead = [
         EpisodeScript(task, f"the solution with {words}", (*ops[:place], other, *ops[place + 1 :]))
         for place, words, other in altered
     ]
-    again = [also(ops[place], f"with {named(ops[place])} once more") for place in calls]
-    foreign = [known.op for known in ctx.discovery.writes() if known.task != task]
-    others = [also(op, f"and {named(op)} of another task") for op in foreign]
-    kinds = [ctx.rng.sample(kind, len(kind)) for kind in (beside, others, instead, again)]
-    mixed = [one for several in itertools.zip_longest(*kinds) for one in several if one is not None]
-    return mixed[:STRANGE]
+    kinds = [ctx.rng.sample(some, len(some)) for some in (also, more, instead, twice)]
+    return [one for several in itertools.zip_longest(*kinds) for one in several if one is not None][:STRANGE]
 
 
 def alterations(ctx: AuditContext, op: Op) -> Iterator[tuple[str, Op]]:
     """Yields a call with one argument altered: a number moved, or another seen value of that name."""
     for name, value in op.value.items():
-        for other in _others(ctx, name, value):
+        others: list[Any] = []
+        if is_number(value):
+            others = [value + 1, -value if value else -1, value * 10 + 7]
+        elif isinstance(value, bool):
+            others = [not value]
+        elif isinstance(value, str):
+            seen = [one for one in ctx.discovery.values.of(name) if isinstance(one, str) and one != value]
+            others = ctx.rng.sample(seen, min(2, len(seen)))
+        for other in others:
             changed = msgspec.structs.replace(op, value={**op.value, name: other})
             yield f"{op.name}({name}={other!r} instead of {value!r})"[:160], changed
 
 
-def _others(ctx: AuditContext, name: str, value: Any) -> Iterator[Any]:
-    if is_number(value):
-        yield from (value + 1, -value if value else -1, value * 10 + 7)
-    elif isinstance(value, bool):
-        yield not value
-    elif isinstance(value, str):
-        seen = [one for one in ctx.discovery.values.of(name) if isinstance(one, str) and one != value]
-        yield from ctx.rng.sample(seen, min(2, len(seen)))
-
-
 def named(op: Op) -> str:
-    """Returns the name of a call's tool, or words for an answer."""
     return op.name if op.do == "call" else "its last words"

@@ -7,6 +7,7 @@ with the state that it changes.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,16 +24,15 @@ from .judging import Verdict
 from .operators import Part
 from .reach import reach
 
-REPORTED = 20
-"""Most findings of one check."""
+REPORTED = 20  # most findings of one check
 _JUDGING = "quintain.audit.mutants.judging"
 
 
 @check("x.mutant_tool", "false_resolution", needs=("oracle", "state", "sources", "tasks"), value=3, severity="warning")
 def mutant_tool(ctx: AuditContext) -> Iterator[Finding | None]:
     """Does the verifier notice a tool that skips a write, writes another value or accepts a wrong call?"""
-    verdicts, counted = judged(ctx, "S")
-    for group in _grouped(verdicts, _ORDER_OF_TOOLS):
+    groups, counted = _survivors(ctx, "S", _ORDER_OF_TOOLS)
+    for group in groups:
         first = group[0]
         change = first.change
         guard = change.operator == "drop guard"
@@ -55,8 +55,8 @@ def mutant_tool(ctx: AuditContext) -> Iterator[Finding | None]:
 @check("x.mutant_verifier", "reward_hack", needs=("oracle", "sources", "tasks"), value=2, severity="warning")
 def mutant_verifier(ctx: AuditContext) -> Iterator[Finding | None]:
     """Does each condition and each number of the verifier decide some score?"""
-    verdicts, counted = judged(ctx, "V")
-    for group in _grouped(verdicts, ()):
+    groups, counted = _survivors(ctx, "V", ())
+    for group in groups:
         first = group[0]
         assert first.episode is not None
         yield _finding(
@@ -68,7 +68,6 @@ def mutant_verifier(ctx: AuditContext) -> Iterator[Finding | None]:
             severity="note",
             at_most="hint",  # What this line checks may be what no episode of the battery does.
             relation=f"{_JUDGING}:still_masked",
-            knows={},
             teaches="nothing, but this line may not check what it is meant to check",
         )
     _in_time(ctx)
@@ -94,22 +93,23 @@ def mutant_oracle(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
-CHECKS: tuple[Check, ...] = (mutant_oracle, mutant_tool, mutant_verifier)
-"""Checks that `--mutate` adds."""
+CHECKS: tuple[Check, ...] = (mutant_oracle, mutant_tool, mutant_verifier)  # checks that `--mutate` adds
 
 
-def judged(ctx: AuditContext, part: Part) -> tuple[list[Verdict], str]:
-    """Judges mutants of the tools ("S") or the verifier ("V"), and returns their numbers in words, too.
-
-    Raises NotChecked if no solution is known, or no mutable line is run.
-    """
+def _survivors(ctx: AuditContext, part: Part, order: Sequence[str]) -> tuple[list[list[Verdict]], str]:
+    """Judges mutants of a part; returns survivors by line, the worst kind first, and all numbers in words."""
     tried = battery.deeds(ctx) if part == "S" else battery.verdicts(ctx)
     reached = reach(ctx, tried)
     wanted = judging.candidates(reached.tools if part == "S" else reached.verifier, part)
     if not wanted:
         raise ctx.not_checked(f"no line that only {'tools run' if part == 'S' else 'the verifier runs'} can be mutated")
     verdicts = judging.Judge(ctx, tried, reached, part=part).each(judging.drawn(ctx, wanted))
-    return verdicts, judging.tally(verdicts, len(wanted))
+    groups: dict[str, list[Verdict]] = {}
+    ranks = {name: place for place, name in enumerate([*order, "swap arguments"])}
+    survivors = [one for one in verdicts if one.status == "survived"]
+    for one in sorted(survivors, key=lambda one: (ranks.get(one.change.operator, len(ranks)), one.where)):
+        groups.setdefault(one.where, []).append(one)
+    return list(groups.values())[:REPORTED], judging.tally(verdicts, len(wanted))
 
 
 def _in_time(ctx: AuditContext) -> None:
@@ -121,45 +121,22 @@ def _in_time(ctx: AuditContext) -> None:
 _ORDER_OF_TOOLS = ("skip write", "drop guard", "write another word", "write another truth", "change number")
 
 
-def _grouped(verdicts: Sequence[Verdict], order: Sequence[str]) -> list[list[Verdict]]:
-    """Returns the survivors by line, the worst kind first."""
-    groups: dict[str, list[Verdict]] = {}
-    ranks = {name: place for place, name in enumerate([*order, "swap arguments"])}
-    survivors = [one for one in verdicts if one.status == "survived"]
-    for one in sorted(survivors, key=lambda one: (ranks.get(one.change.operator, len(ranks)), one.where)):
-        groups.setdefault(one.where, []).append(one)
-    return list(groups.values())[:REPORTED]
-
-
 def _finding(
-    ctx: AuditContext,
-    group: Sequence[Verdict],
-    counted: str,
-    *,
-    title: str,
-    relation: str,
-    knows: dict[str, Any],
-    **description: Any,
+    ctx: AuditContext, group: Sequence[Verdict], counted: str, *, title: str, relation: str, **more: Any
 ) -> Finding | None:
-    first = group[0]
+    first, knows = group[0], more.pop("knows", {})
     assert first.record is not None
     assert first.probe is not None
     paid = number(first.record.at("0 score"))
-    found = ctx.finding(
-        title,
-        where=f"{first.path}:{first.change.lines[0]}",
-        expected="another score, as another thing happened",
-        observed={
-            "score": paid,
-            "as it should be and as it is": dict(itertools.islice(first.differs.items(), 5)),
-            "mutants": [f"{Path(one.path).name}:{one.change.lines[0]} {one.change.description}" for one in group[:5]],
-            "of all mutants": counted,
-        },
-        **description,
-    )
-    if found is None:
-        return None
-    return msgspec.structs.replace(
+    observed = {
+        "score": paid,
+        "as it should be and as it is": dict(itertools.islice(first.differs.items(), 5)),
+        "mutants": [f"{Path(one.path).name}:{one.change.lines[0]} {one.change.description}" for one in group[:5]],
+        "of all mutants": counted,
+    }
+    expected = "another score, as another thing happened"
+    found = ctx.finding(title, where=first.where, expected=expected, observed=observed, **more)
+    return found and msgspec.structs.replace(
         found,
         tasks=(first.episode.task,) if first.episode else (),
         trajectory=trajectory(first.record),
@@ -201,13 +178,8 @@ def _paid(ctx: AuditContext, episodes: Sequence[battery.EpisodeScript], full: fl
     look = [Op("digest")] if "digest" in ctx.offers else []
     records = ctx.play_all([battery.probe([one], look) for one in episodes])
     ctx.count_comparisons(len(episodes) - 1)
-    found = set[int]()
-    for place, record in enumerate(records):
-        paid = number(record.at("0 score"))
-        is_same = bool(look) and same(record.at("0 digest"), records[0].at("0 digest"))
-        if paid is not None and paid >= full - 1e-9 and not is_same:
-            found.add(place)
-    return found
+    paid = {n for n, one in enumerate(records) if (number(one.at("0 score")) or -math.inf) >= full - 1e-9}
+    return {n for n in paid if not (look and same(records[n].at("0 digest"), records[0].at("0 digest")))}
 
 
 def _ways(ctx: AuditContext, task: str) -> Iterator[tuple[tuple[str, ...], battery.EpisodeScript]]:

@@ -1,4 +1,4 @@
-"""Judging of mutants: each plays the battery until some score differs.
+"""Judging of mutants: each plays the battery in a process of its own until some score differs.
 
     killed     some episode scores differently or breaks: the mutated code is checked
     survived   a difference is visible, and every episode scores as before
@@ -10,10 +10,11 @@ for tools, it is a difference of the state without bookkeeping.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import msgspec
 
@@ -23,35 +24,27 @@ from quintain.audit.kernel.child import WORKERS, Child, SubjectBroken
 from quintain.audit.kernel.context import AuditContext, OutOfTime
 from quintain.audit.kernel.finding import Evidence
 from quintain.audit.kernel.loader import Subject
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, number, reset, same
+from quintain.audit.kernel.probe import Op, Probe, Record, ask, number, same
 from quintain.audit.kernel.registry import relation
 from quintain.errors import UsageError
 
-from . import operators, swapping
+from . import operators
 from .battery import EpisodeScript, TaskBaseline, probe, scores
 from .loading import Mutant
 from .operators import CodeChange
 from .reach import Lines, Reach
-from .swapping import is_same
 
-MAX_MUTANTS = 60
-"""Most mutants that are tried of each component."""
-_TAKEN = ask("quintain.audit.mutants.watch:taken")
-_SLACK_S = 10.0
-"""Extra seconds beyond four times the time without the mutant."""
-_CPU_SLACK_S = 2.0
-"""Extra seconds of processor time; endless loops are found soon."""
+MAX_MUTANTS = 60  # most mutants that are tried of each component
+_TAKEN = ask("quintain.audit.mutants.loading:taken")
+_SLACK_S = 3.0  # extra seconds beyond four times the time without the mutant
+
+Play = Callable[[TaskBaseline, Probe], Record]
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Result of a mutant.
+    """Result of a mutant; a survivor has the script in which it survived, and its record.
 
-    Attributes:
-        episode: Script in which it survived.
-        differs: Differences there by expression or path, as [without, with the mutant].
-        sound: State changes of the episode without the mutant, by path.
-        record: Record of that episode with the mutant.
-        probe: Probe that was played.
+    `differs` holds the differences there by expression or path, `sound` the state changes without the mutant.
     """
 
     path: str
@@ -70,7 +63,6 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def tally(verdicts: Sequence[Verdict], there_are: int) -> str:
-    """Returns the numbers of mutants by result, in words; `there_are` counts those on lines that are run."""
     count = {status: sum(one.status == status for one in verdicts) for status in ("killed", "survived", "silent")}
     return (
         f"{len(verdicts)} of {there_are} mutants tried: {count['killed']} killed, {count['survived']} survived, "
@@ -82,11 +74,10 @@ def candidates(lines: Lines, part: operators.Part) -> list[tuple[str, CodeChange
     """Returns the possible changes on lines that are run; files that cannot be parsed have none."""
     found: list[tuple[str, CodeChange]] = []
     for path, run in sorted(lines.items()):
-        try:
+        # Code that was made at run time, or is kept in another encoding, cannot be edited.
+        with contextlib.suppress(SyntaxError, UnicodeDecodeError, OSError):
             there = operators.changes(Path(path).read_bytes(), part)
-        except (SyntaxError, UnicodeDecodeError, OSError):
-            continue  # Code that was made at run time, or is kept in another encoding, cannot be edited.
-        found += [(path, one) for one in there if not run.isdisjoint(range(one.lines[0], one.lines[1] + 1))]
+            found += [(path, one) for one in there if not run.isdisjoint(range(one.lines[0], one.lines[1] + 1))]
     return found
 
 
@@ -100,87 +91,12 @@ def drawn(ctx: AuditContext, every: Sequence[tuple[str, CodeChange]]) -> list[tu
     return turns[:MAX_MUTANTS]
 
 
-class MutantRuns:
-    """Player of one mutant; it closes the process that the mutant may need for itself.
-
-    Args:
-        ctx: Context of the audit, whose processes play.
-        mutant: The change to play with.
-    """
-
-    def __init__(self, ctx: AuditContext, mutant: Mutant) -> None:
-        self._ctx, self._mutant = ctx, mutant
-        self._subject = msgspec.structs.replace(ctx.subject, mutant=mutant)
-        self._own: Child | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._own is not None:
-            self._own.close()
-
-    def play(self, one: TaskBaseline, wanted: Probe) -> Record:
-        """Plays a task's episodes until a score differs; the record holds only looks and scores.
-
-        Args:
-            one: The task.
-            wanted: All its episodes, with further looks.
-
-        Raises:
-            SubjectBroken: The subject does not load with the mutant.
-            OutOfTime: The budget is spent.
-        """
-        if self._own is None:
-            record, how = self._tried(one, wanted, self._mutant)
-            if how != swapping.UNFIT:
-                return record
-            self._own = Child(self._subject)
-        return self._tried(one, wanted, None)[0]
-
-    def shown(self, wanted: Probe) -> tuple[Subject, Probe, Record]:
-        """Plays a probe with the mutant in a form that can be replayed: (subject, probe, record).
-
-        Raises SubjectBroken if the process around the probe ended, and OutOfTime if the budget is spent.
-        """
-        if self._own is not None:
-            return self._subject, wanted, self._own.play(wanted, self._ctx.limit)
-        put = ask(swapping.SWAP, msgspec.to_builtins(self._mutant), mark="mutant")
-        whole = msgspec.structs.replace(wanted, ops=(put, *wanted.ops))
-        return self._ctx.subject, whole, self._ctx.play_probe(whole)
-
-    def is_paid_alike(self, tried: Sequence[TaskBaseline]) -> bool:
-        """True if all episodes of the tasks score as without the mutant."""
-        return not any(differs(self.play(one, probe(one.episodes)), one) for one in tried)
-
-    def _tried(self, one: TaskBaseline, wanted: Probe, mutant: Mutant | None) -> tuple[Record, str]:
-        trial = swapping.MutantRun(mutant, wanted.ops, one.scores, 4 * one.seconds + _CPU_SLACK_S)
-        asked = ask(swapping.PLAY, msgspec.to_builtins(trial, builtin_types=(bytes,)))
-        # The worker makes the tasks of all resets that it sees, before it forks.
-        whole = Probe((msgspec.structs.replace(asked, lanes=((reset(one.task),),)),))
-        limit = min(self._ctx.limit, 4 * one.seconds + _SLACK_S)
-        played = self._own.play(whole, limit) if self._own is not None else self._ctx.play_probe(whole, limit)
-        answer: Any = played.at("ask").value
-        if played.died or not is_dict(answer):
-            return Record(wanted.ops, (), played.died or played.at("ask").raised), ""
-        result = msgspec.convert(answer, swapping.SwapResult)
-        return Record(wanted.ops, tuple(msgspec.convert(seen, OpResult) for seen in result.seen)), result.how
-
-
 def differs(record: Record, one: TaskBaseline) -> bool:
-    """True if an episode of a task scores differently or broke."""
     return bool(record.died) or scores(record, len(one.episodes)) != one.scores
 
 
 class Judge:
-    """Judge of mutants by the episodes that run their lines.
-
-    Args:
-        ctx: Context of the audit.
-        battery: Episodes with many different scores for the verifier ("V"), fully paid ones for tools ("S").
-        reached: Lines that the episodes run.
-        part: Component that is mutated.
-    """
+    """Judge of mutants by the episodes that run their lines: fully paid ones for tools ("S"), others for "V"."""
 
     def __init__(
         self, ctx: AuditContext, battery: Sequence[TaskBaseline], reached: Reach, *, part: operators.Part
@@ -192,17 +108,13 @@ class Judge:
         self._battery: list[tuple[TaskBaseline, Any]] = list(zip(battery, sound, strict=True))
 
     def each(self, wanted: Sequence[tuple[str, CodeChange]]) -> list[Verdict]:
-        """Judges mutants, several at a time, until the time is up."""
-
         def one(item: tuple[str, CodeChange]) -> Verdict | None:
-            if self._ctx.seconds_left() <= 0:
-                return None
-            try:
-                verdict = self.judge(*item)
-            except OutOfTime:
-                return None
-            self._ctx.count_comparisons()
-            return verdict
+            with contextlib.suppress(OutOfTime):
+                if self._ctx.seconds_left() > 0:
+                    verdict = self.judge(*item)
+                    self._ctx.count_comparisons()
+                    return verdict
+            return None
 
         with ThreadPoolExecutor(WORKERS) as executor:
             return [verdict for verdict in executor.map(one, wanted) if verdict is not None]
@@ -214,67 +126,77 @@ class Judge:
         tried = [(one, sound) for one, sound in self._battery if self._reached.runs(one.task, path, change.lines)]
         tasks = [one for one, _ in tried]
         try:
-            if is_same(mutant):
-                return silent
-            with MutantRuns(self._ctx, mutant) as plain:
-                if self._part == "S":
-                    found = self._ends(plain, silent, tried)
-                elif change.watched is None:
-                    found = silent if plain.is_paid_alike(tasks) else None
-                else:
-                    with MutantRuns(self._ctx, Mutant(path, *change.watched)) as watched:
-                        found = self._watched(watched, plain, tasks, silent=silent)
+            if mutant.is_same:
+                found: Verdict | None = silent
+            elif self._part == "S":
+                found = self._ends(mutant, silent, tried)
+            elif change.watched is None:
+                found = silent if self._is_paid_alike(mutant, tasks) else None
+            else:
+                found = self._watched(mutant, Mutant(path, *change.watched), tasks, silent=silent)
         except (SubjectBroken, UsageError):
             found = None  # Whatever a mutant does to its process, it does not go unnoticed.
         return msgspec.structs.replace(silent, status="killed") if found is None else found
 
+    def _subject(self, mutant: Mutant) -> Subject:
+        return msgspec.structs.replace(self._ctx.subject, mutant=mutant)
+
+    @contextlib.contextmanager
+    def _playing(self, mutant: Mutant) -> Generator[Play]:
+        """Yields a function that plays episodes of a task in a process with the mutant."""
+        with Child(self._subject(mutant)) as child:
+            yield lambda one, wanted: child.play(wanted, min(self._ctx.limit, 4 * one.seconds + _SLACK_S))
+
+    def _is_paid_alike(self, mutant: Mutant, tried: Sequence[TaskBaseline]) -> bool:
+        with self._playing(mutant) as play:
+            return not any(differs(play(one, probe(one.episodes)), one) for one in tried)
+
     def _watched(
-        self, watched: MutantRuns, plain: MutantRuns, tried: Sequence[TaskBaseline], *, silent: Verdict
+        self, mutant: Mutant, watched: Mutant, tried: Sequence[TaskBaseline], *, silent: Verdict
     ) -> Verdict | None:
         """Returns the verdict on an expression of the verifier; None if the mutant is killed."""
-        for place, one in enumerate(tried):
-            record = watched.play(one, probe(one.episodes, around=[_TAKEN]))
-            if differs(record, one):  # Unless to evaluate it twice did something.
-                first = [*_first(record, one), one, *tried[:place], *tried[place + 1 :]]
-                return silent if plain.is_paid_alike(first) else None
-            for at, episode in enumerate(one.episodes):
-                seen = record.at(f"{at} after").value
-                if seen and one.scores[at] == one.full:
-                    if not plain.is_paid_alike(tried):
-                        return None
-                    subject, shown, record = watched.shown(probe([episode], around=[_TAKEN]))
-                    values = {silent.change.description: seen[0]}
-                    return _survived(silent, episode, values, subject=subject, probe=shown, record=record)
+        with self._playing(watched) as play:
+            for place, one in enumerate(tried):
+                record = play(one, probe(one.episodes, around=[_TAKEN]))
+                if differs(record, one):  # Unless to evaluate it twice did something.
+                    paid = zip(scores(record, len(one.episodes)), one.scores, strict=True)
+                    first = [one.only([at]) for at, (now, was) in enumerate(paid) if now != was][:1]
+                    rest = [*first, one, *tried[:place], *tried[place + 1 :]]
+                    return silent if self._is_paid_alike(mutant, rest) else None
+                for at, episode in enumerate(one.episodes):
+                    seen = record.at(f"{at} after").value
+                    if seen and one.scores[at] == one.full:
+                        shown = probe([episode], around=[_TAKEN])
+                        values = {silent.change.description: seen[0]}
+                        more = {"subject": self._subject(watched), "probe": shown, "record": play(one, shown)}
+                        found = _survived(silent, episode, values, **more)
+                        return found if self._is_paid_alike(mutant, tried) else None
         return silent
 
-    def _ends(self, runs: MutantRuns, silent: Verdict, tried: Sequence[tuple[TaskBaseline, Record]]) -> Verdict | None:
+    def _ends(self, mutant: Mutant, silent: Verdict, tried: Sequence[tuple[TaskBaseline, Record]]) -> Verdict | None:
         """Returns the verdict on a change of a tool, by the states that solutions leave; None if it is killed."""
-        elsewhere: list[EpisodeScript] = []
-        for one, sound in tried:
-            record = runs.play(one, probe(one.episodes, [self._look]))
-            if differs(record, one):
-                return None
-            marks = [(f"{place} {self._look.do}", episode) for place, episode in enumerate(one.episodes)]
-            volatile = self._ctx.volatile
-            elsewhere += [episode for mark, episode in marks if not same(record.at(mark), sound.at(mark), volatile)]
-        for episode in elsewhere[:4]:
-            wanted = probe([episode], [Op("changes")])
-            subject, shown, record = runs.shown(wanted)
-            sound = self._ctx.play_probe(wanted).at("0 changes").value
-            if found := differing(self._ctx, sound, record.at("0 changes").value):
-                end = {path: pair[1] for path, pair in sound.items()}
-                return _survived(silent, episode, found, subject=subject, probe=shown, record=record, sound=end)
+        elsewhere: list[tuple[TaskBaseline, EpisodeScript]] = []
+        with self._playing(mutant) as play:
+            for one, sound in tried:
+                record = play(one, probe(one.episodes, [self._look]))
+                if differs(record, one):
+                    return None
+                for place, episode in enumerate(one.episodes):
+                    mark = f"{place} {self._look.do}"
+                    is_same = same(record.at(mark), sound.at(mark), self._ctx.volatile)
+                    elsewhere += [] if is_same else [(one, episode)]
+            for one, episode in elsewhere[:4]:
+                wanted = probe([episode], [Op("changes")])
+                record, sound = play(one, wanted), self._ctx.play_probe(wanted).at("0 changes").value
+                if found := differing(self._ctx, sound, record.at("0 changes").value):
+                    end = {path: pair[1] for path, pair in sound.items()}
+                    more = {"subject": self._subject(mutant), "probe": wanted, "record": record, "sound": end}
+                    return _survived(silent, episode, found, **more)
         return silent
 
 
 def _survived(silent: Verdict, episode: EpisodeScript, found: dict[str, Any], **shown: Any) -> Verdict:
     return msgspec.structs.replace(silent, status="survived", episode=episode, differs=found, **shown)
-
-
-def _first(record: Record, one: TaskBaseline) -> list[TaskBaseline]:
-    """Returns the first episode with another score, alone."""
-    paid = zip(scores(record, len(one.episodes)), one.scores, strict=True)
-    return [one.only([at]) for at, (now, was) in enumerate(paid) if now != was][:1]
 
 
 # --- states ---
@@ -285,19 +207,19 @@ def differing(ctx: AuditContext, sound: Any, other: Any) -> dict[str, list[Any]]
     if not (is_dict(sound) and is_dict(other)):
         return {}
     before, after = ({path: pair[1] for path, pair in one.items()} for one in (sound, other))
-    noise = {*ctx.volatile}
     kept: dict[str, list[Any]] = {}
     for path, pair in changes(before, after).items():
         steps = tuple(path.split("/"))
         quiet = _is_date(steps[-1]) or is_bookkeeping(steps) or steps[0] in ctx.discovery.background
-        if not quiet and not {*steps} & noise:
+        if not quiet and not {*steps} & {*ctx.volatile}:
             kept[path] = pair
     return {} if _contents(kept, 0) == _contents(kept, 1) else kept
 
 
 def _contents(found: dict[str, list[Any]], side: int) -> list[tuple[tuple[str, ...], str]]:
     """Returns the content of one side without row keys, so that renumbered rows are equal."""
-    return sorted((kind(path), repr(_unkeyed(pair[side]))) for path, pair in found.items() if pair[side] is not None)
+    rows = [(kind(path), pair[side]) for path, pair in found.items() if pair[side] is not None]
+    return sorted((name, repr(_unkeyed(row) if is_dict(row) else row)) for name, row in rows)
 
 
 def kind(path: str) -> tuple[str, ...]:
@@ -306,9 +228,8 @@ def kind(path: str) -> tuple[str, ...]:
     return table, rest.rpartition("/")[2] if "/" in rest else ""
 
 
-def _unkeyed(value: Any) -> Any:
-    is_row = is_dict(value)
-    return {name: one for name, one in value.items() if name != "id" and not _is_date(name)} if is_row else value
+def _unkeyed(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in row.items() if name != "id" and not _is_date(name)}
 
 
 def _is_date(name: str) -> bool:

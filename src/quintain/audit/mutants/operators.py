@@ -17,20 +17,14 @@ import msgspec
 
 Part = Literal["V", "S"]
 
-WATCH = "__import__('quintain.audit.mutants.watch', fromlist=['saw']).saw"
+WATCH = "__import__('quintain.audit.mutants.loading', fromlist=['saw']).saw"
 
 
 class CodeChange(msgspec.Struct, frozen=True):
-    """One edit.
+    """One edit, as in `loading.Mutant`, of a function.
 
-    Attributes:
-        operator: Name of the operator.
-        description: Text for people.
-        owner: Qualified name of the enclosing function.
-        lines: First and last changed line.
-        at, before, after: As in `loading.Mutant`.
-        watched: The same edit for the whole enclosing expression, which then records whether its value differs; None if
-            evaluating the expression twice could have side effects.
+    `watched` is the same edit for the whole enclosing expression, which then records whether its value differs; None if
+    evaluating the expression twice could have side effects.
     """
 
     operator: str
@@ -44,10 +38,7 @@ class CodeChange(msgspec.Struct, frozen=True):
 
 
 def changes(source: bytes, part: Part) -> list[CodeChange]:
-    """Returns all changes of a file, in the order of its text.
-
-    Raises SyntaxError if the file is not Python, and UnicodeDecodeError if the file is not UTF-8.
-    """
+    """Returns all changes of a file; raises SyntaxError or UnicodeDecodeError if it is not Python in UTF-8."""
     tree = ast.parse(source.decode())
     text = _TextMutations(source)
     return [one for owner, function in _functions(tree, "") for one in _of_function(text, owner, function, part=part)]
@@ -88,15 +79,14 @@ def _functions(node: ast.AST, owner: str) -> Iterator[tuple[str, _Function]]:
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Yields the statements of a function at any depth, without those of nested functions and classes."""
     for one in body:
-        if isinstance(one, _Function | ast.ClassDef):
-            continue
-        yield one
-        for field in ("body", "orelse", "finalbody"):
-            yield from _statements(getattr(one, field, []))
-        for handler in getattr(one, "handlers", []):
-            yield from _statements(handler.body)
-        for case in getattr(one, "cases", []):
-            yield from _statements(case.body)
+        if not isinstance(one, _Function | ast.ClassDef):
+            yield one
+            inner = (*getattr(one, "handlers", []), *getattr(one, "cases", []))
+            for some in (
+                *(getattr(one, field, []) for field in ("body", "orelse", "finalbody")),
+                *(x.body for x in inner),
+            ):
+                yield from _statements(some)
 
 
 def _of_function(text: _TextMutations, owner: str, function: _Function, *, part: Part) -> Iterator[CodeChange]:
@@ -141,14 +131,11 @@ def _flat(code: str) -> str:
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
     """Yields the outermost expressions of a statement, without those of nested statements."""
-    if isinstance(statement, ast.AnnAssign):
-        if statement.value is not None:
-            yield statement.value
-        return
     if isinstance(statement, ast.With | ast.AsyncWith):
         yield from (item.context_expr for item in statement.items)
         return
     targets = {id(one) for one in (*getattr(statement, "targets", ()), getattr(statement, "target", None))}
+    targets |= {id(statement.annotation)} if isinstance(statement, ast.AnnAssign) else set()
     for child in ast.iter_child_nodes(statement):
         if isinstance(child, ast.expr) and id(child) not in targets:
             yield child
@@ -254,10 +241,8 @@ def _next(node: ast.expr) -> str:
 
 
 def _speaks(node: ast.expr) -> bool:
-    return any(
-        isinstance(one, ast.JoinedStr) or (isinstance(one, ast.Constant) and isinstance(one.value, str))
-        for one in ast.walk(node)
-    )
+    said = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+    return any(isinstance(one, str) for one in said) or any(isinstance(one, ast.JoinedStr) for one in ast.walk(node))
 
 
 def _returned(value: ast.expr, function: _Function) -> _Found:
@@ -333,22 +318,16 @@ def _guarding(statement: ast.stmt, whole: ast.expr) -> _Found:
     for node in _inside(whole):
         if isinstance(node, ast.Call):
             yield from _swapped(node)
-    if _writes(statement) and not isinstance(statement, ast.Delete):
-        for node in _inside(whole):
-            named = [one.value for one in node.keywords] if isinstance(node, ast.Call) else []
-            for value in (*named, *([whole] if node is whole else [])):
-                yield from _otherwise(value)
-            if _is_number(node):
-                yield "change number", node, _next(node)
-
-
-def _otherwise(value: ast.expr) -> _Found:
-    """Yields another word or truth value for a constant that is written into a field."""
-    constant = value.value if isinstance(value, ast.Constant) else None
-    if isinstance(constant, str) and constant:
-        yield "write another word", value, repr(f"{constant}?")
-    elif isinstance(constant, bool):
-        yield "write another truth", value, repr(not constant)
+    for node in _inside(whole) if _writes(statement) and not isinstance(statement, ast.Delete) else ():
+        named = [one.value for one in node.keywords] if isinstance(node, ast.Call) else []
+        for value in (*named, *([whole] if node is whole else [])):
+            constant = value.value if isinstance(value, ast.Constant) else None
+            if isinstance(constant, str) and constant:
+                yield "write another word", value, repr(f"{constant}?")
+            elif isinstance(constant, bool):
+                yield "write another truth", value, repr(not constant)
+        if _is_number(node):
+            yield "change number", node, _next(node)
 
 
 def _swapped(node: ast.Call) -> _Found:

@@ -29,16 +29,11 @@ from .battery import TaskBaseline, probe
 _HERE = __name__
 _ACTS = ("call", "answer", "advance")
 
-Lines = dict[str, frozenset[int]]
-"""Line numbers by path."""
+Lines = dict[str, frozenset[int]]  # line numbers by path
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """Lines of the verifier and lines of the tools.
-
-    Attributes:
-        by_task: Every line that an episode of the task runs; unknown tasks are missing.
-    """
+    """Lines of the verifier, of the tools, and all lines that an episode of a task runs."""
 
     verifier: Lines
     tools: Lines
@@ -51,17 +46,18 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 def reach(ctx: AuditContext, tried: Sequence[TaskBaseline]) -> Reach:
-    """Traces the episodes of each task in a process of its own.
-
-    The task is made and begun once before; lines that only this runs belong to neither side.
-    """
+    """Traces the episodes of each task in its own process; lines that only the start runs belong to neither side."""
     sources = [(Path(one.path).resolve(), one.part) for one in ctx.sources if one.path]
     theirs = {str(path) for path, part in sources if part != "V"}
     value = {
         "folders": sorted({str(path.parent) for path, _ in sources}),
         "judges": sorted({str(path) for path, part in sources if part == "V"} - theirs),
     }
-    probes = [Probe((_traced(one, value),)) for one in tried]
+    scripts = [[reset(one.task, mark="first"), *probe(one.episodes).ops] for one in tried]
+    asked = [ask(f"{_HERE}:trace", {**value, "ops": msgspec.to_builtins(ops)}) for ops in scripts]
+    # The worker makes the tasks that it sees.
+    lanes = [((reset(one.task),),) for one in tried]
+    probes = [Probe((msgspec.structs.replace(op, lanes=lane),)) for op, lane in zip(asked, lanes, strict=True)]
     found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     by_task: dict[str, Lines] = {}
     for one, record in zip(tried, ctx.play_all(probes), strict=True):
@@ -79,16 +75,8 @@ def reach(ctx: AuditContext, tried: Sequence[TaskBaseline]) -> Reach:
     return Reach(_minus(scores, acts, resets), _minus(acts, scores), by_task)
 
 
-def _traced(one: TaskBaseline, value: dict[str, Any]) -> Op:
-    ops = [reset(one.task, mark="first"), *probe(one.episodes).ops]
-    asked = ask(f"{_HERE}:trace", {**value, "ops": msgspec.to_builtins(ops)})
-    return msgspec.structs.replace(asked, lanes=((reset(one.task),),))  # The worker makes the tasks that it sees.
-
-
 def _minus(one: dict[str, set[int]], *others: dict[str, set[int]]) -> Lines:
-    left = {
-        path: frozenset(lines.difference(*(other.get(path, ()) for other in others))) for path, lines in one.items()
-    }
+    left = {path: frozenset(run.difference(*(other.get(path, ()) for other in others))) for path, run in one.items()}
     return {path: lines for path, lines in left.items() if lines}
 
 
@@ -117,7 +105,6 @@ class _Tracer:
         self._judges = judges
 
     def enter(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
-        """Traces a called function if it belongs to the subject."""
         del event, argument
         path = frame.f_code.co_filename
         if not path.startswith(self._folders):
@@ -133,7 +120,6 @@ class _Tracer:
         return line
 
     def _is_judged(self, frame: FrameType | None) -> bool:
-        """True if a function of the verifier is on the call stack."""
         while frame is not None:
             if frame.f_code.co_filename in self._judges:
                 return True

@@ -21,10 +21,7 @@ from .document import indented, read
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """Content of a certificate file.
 
-    Attributes:
-        accepted: Claims that the author accepts, each with reason and date.
-        holds: The audit proved no error, and the failure rate is certified to be below 5 %.
-        digests: Digests of the subject, its tools, task names and sources, and the version of the auditor.
+    It holds if the audit proved no error that the author does not accept, and the failure rate is below 5 %.
     """
 
     subject: str
@@ -41,23 +38,16 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def digests(about: About, digest: str) -> dict[str, str]:
-    """Returns the digests that a certificate depends on, by name."""
-    found = {
-        "subject": digest,
-        "tools": codec.digest(codec.dumps(about.tools)),
-        "tasks": codec.digest(codec.dumps(about.tasks)),
-        "quintain": __version__,
-    }
-    return found | {source.path: codec.digest(Path(source.path).read_bytes()) for source in about.sources}
+    own = {name: codec.digest(codec.dumps(getattr(about, name))) for name in ("tools", "tasks")}
+    files = {source.path: codec.digest(Path(source.path).read_bytes()) for source in about.sources}
+    return {"subject": digest, **own, "quintain": __version__, **files}
 
 
 def certificate(report: Report) -> Certificate:
-    """Returns the certificate of a report."""
-    proven = [one.title for one in report.findings if one.stops]
     rate = report.failures
-    why_not = [f"proven: {title}" for title in proven]
-    if not rate.is_low:
-        why_not.append(f"{rate.failures} of {rate.episodes} episodes failed: the rate may be {rate.high:.1%}")
+    why_not = [f"proven: {one.title}" for one in report.findings if one.stops]
+    risk = f"{rate.failures} of {rate.episodes} episodes failed: the rate may be {rate.high:.1%}"
+    why_not += [] if rate.is_low else [risk]
     why_not += [f"too little was checked: {report.too_little}"] if report.too_little else []
     return Certificate(
         subject=report.subject.spec,
@@ -79,15 +69,14 @@ def save(one: Certificate, path: Path) -> None:
 
 
 def load(path: Path) -> Certificate:
-    """Reads a certificate from its file; raises UsageError if the file is unreadable or not a certificate."""
     return read(path, Certificate, "a certificate")
 
 
 def void(one: Certificate, now: dict[str, str]) -> list[str]:
     """Returns one line per digest that differs from the certified one; empty while the certificate is valid."""
-    names = sorted({*one.digests, *now})
+    pairs = {name: (one.digests.get(name), now.get(name)) for name in sorted({*one.digests, *now})}
     return [
-        f"{name}: it was made for {one.digests.get(name, 'nothing of that name')}, now {now.get(name, 'it is gone')}"
-        for name in names
-        if one.digests.get(name) != now.get(name)
+        f"{name}: it was made for {old or 'nothing of that name'}, now {new or 'it is gone'}"
+        for name, (old, new) in pairs.items()
+        if old != new
     ]

@@ -20,42 +20,31 @@ from quintain.audit.kernel.finding import Finding, shortened
 from quintain.audit.kernel.loader import About, Source
 from quintain.audit.kernel.probe import Op, Probe, Record
 
-MAX_FINDINGS = 30
-"""Number of findings that are played once more, the worst first."""
-PATHS = 12
-"""State paths that are listed for each op; the rest are counted."""
-_VALUE = 300
-"""Characters of each value."""
-_REASONS = 12_000
-"""Characters of the reasons."""
+MAX_FINDINGS = 30  # number of findings that are played once more, the worst first
+PATHS = 12  # state paths that are listed for each op; the rest are counted
+_VALUE = 300  # characters of each value
+_REASONS = 12_000  # characters of the reasons
 _ACTS = frozenset({"call", "answer", "advance", "restore", "together", "inject"})
 
 
 def detailed(findings: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
-    """Returns the findings with their place in the sources.
-
-    Proven ones get `details` if the subject offers its state or its reasons.
-    """
+    """Returns the findings with their place in the sources, and proven ones with `details`, if they can be seen."""
     found: list[Finding] = []
     left = MAX_FINDINGS
-    for given in findings:
-        one = given if given.where else msgspec.structs.replace(given, where=located(given, ctx.about))
-        wanted = one.confidence == "proven" and bool(one.probes) and bool({"state", "explain"} & ctx.offers)
-        if wanted and left > 0:
+    for one in findings:
+        more: dict[str, Any] = {} if one.where else {"where": located(one, ctx.about)}
+        if left and one.confidence == "proven" and one.probes and {"state", "explain"} & ctx.offers:
             left -= 1
-            found.append(msgspec.structs.replace(one, details=details(one.probes[0], ctx)))
-        else:
-            found.append(one)
+            more["details"] = details(one.probes[0], ctx)
+        found.append(msgspec.structs.replace(one, **more))
     return found
 
 
 def details(probe: Probe, ctx: AuditContext) -> dict[str, Any]:
-    """Plays a probe once more, with a look at the state after each op.
+    """Plays a probe once more, with a look at the state after each op; empty if the budget is spent.
 
-    Returns:
-        `changes`: for each op the state paths that it changed, as {path: [before, after]}; None without a look.
-        `reasons`: result of the subject's `explain()` at the end, or None. Empty if the budget is spent or the subject
-        does not load any more.
+    `changes` holds for each op the state paths that it changed, as {path: [before, after]}, or None without a look;
+    `reasons` what the subject's `explain()` gives at the end.
     """
     ops, looks = _looking(probe, ctx.offers)
     try:
@@ -75,45 +64,40 @@ def _looking(probe: Probe, offers: frozenset[str]) -> tuple[tuple[Op, ...], list
     looks: list[list[str]] = []
     begun: set[str] = set()
     for place, op in enumerate(probe.ops):
-        ops.append(op)
         begun |= {op.on} if op.do == "reset" else set()
-        instances = sorted({one.on for lane in op.lanes for one in lane} or {op.on})
-        seen = [on for on in instances if on in begun] if op.do in _ACTS and "state" in offers else []
-        ops += [Op("changes", on, mark=f"details: {place} {on}") for on in seen]
-        looks.append(seen)
+        instances = {one.on for lane in op.lanes for one in lane} or {op.on}
+        looks.append(sorted(instances & begun) if op.do in _ACTS and "state" in offers else [])
+        ops += [op, *(Op("changes", on, mark=f"details: {place} {on}") for on in looks[-1])]
     last = next((op.on for op in reversed(probe.ops) if op.do in ("score", "reset")), "a")
-    if "explain" in offers:
-        ops.append(Op("explain", last, mark="details: why"))
+    ops += [Op("explain", last, mark="details: why")] if "explain" in offers else []
     return tuple(ops), looks
 
 
 def _changes(record: Record, looks: Sequence[Sequence[str]]) -> Iterator[dict[str, Any] | None]:
     """Yields, for each op, its own changes, from looks that give changes since the reset."""
     before: dict[str, dict[str, Any]] = {}
-    ops = iter(enumerate(op for op in record.ops if not op.mark.startswith("details: ")))
-    for (place, op), instances in zip(ops, looks, strict=True):
+    ops = [op for op in record.ops if not op.mark.startswith("details: ")]
+    for place, (op, instances) in enumerate(zip(ops, looks, strict=True)):
         if op.do == "reset":
             before.pop(op.on, None)
-        found: dict[str, Any] | None = None
-        for on in instances:
-            seen = record.at(f"details: {place} {on}")
-            if seen.fine and is_dict(seen.value):
-                found = (found or {}) | _op_changes(before.get(on, {}), seen.value, on if len(instances) > 1 else "")
-                before[on] = seen.value
-        yield found
+        seen = {on: record.at(f"details: {place} {on}") for on in instances}
+        looked = {on: one.value for on, one in seen.items() if one.fine and is_dict(one.value)}
+        found: dict[str, Any] = {}
+        for on, value in looked.items():
+            found |= _op_changes(before.get(on, {}), value, on if len(instances) > 1 else "")
+        before |= looked
+        yield found if looked else None
 
 
 def _op_changes(before: dict[str, Any], after: dict[str, Any], on: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     paths = [path for path in dict.fromkeys((*before, *after)) if before.get(path) != after.get(path)]
     for path in paths[:PATHS]:
-        start = before.get(path) or after.get(path) or [None, None]
-        now = after[path][1] if path in after else start[0]
-        was = before[path][1] if path in before else start[0]
-        found[f"{on}: {path}" if on else path] = [shortened(was, _VALUE), shortened(now, _VALUE)]
-    if len(paths) > PATHS:
-        found["..."] = [None, f"{len(paths) - PATHS} more"]
-    return found
+        start = (before.get(path) or after.get(path) or [None])[0]
+        sides = (side[path][1] if path in side else start for side in (before, after))
+        found[f"{on}: {path}" if on else path] = [shortened(value, _VALUE) for value in sides]
+    more = {"...": [None, f"{len(paths) - PATHS} more"]} if len(paths) > PATHS else {}
+    return found | more
 
 
 # --- places in the sources ---
@@ -125,13 +109,12 @@ def located(finding: Finding, about: About) -> str:
     A tool is a function of its name, else a branch that compares a name with it, else the function of all calls.
     """
     calls = [op.name for probe in finding.probes[:1] for op in probe.ops if op.do == "call"]
-    tool = "score" if finding.part == "V" else calls[-1] if calls else ""
-    if finding.part != "V" and tool in about.places:
+    is_scored = finding.part == "V"
+    tool = "score" if is_scored else calls[-1] if calls else ""
+    if not is_scored and tool in about.places:
         return about.places[tool]
-    sources = about.sources
-    own = [one for one in sources if one.part == finding.part]
-    for source in own + [one for one in sources if one not in own]:
-        for line in _lines(source, tool, is_own=source in own and finding.part == "V"):
+    for source in sorted(about.sources, key=lambda one: one.part != finding.part):
+        for line in _lines(source, tool, is_own=source.part == finding.part and is_scored):
             return f"{source.path}:{line}"
     return ""
 

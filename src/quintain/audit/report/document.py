@@ -19,8 +19,7 @@ from quintain.errors import UsageError
 from .page import page
 
 T = TypeVar("T")
-SCHEMA = 1
-"""Version of the form; a new field does not change it."""
+SCHEMA = 1  # version of the form; a new field does not change it
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -29,22 +28,16 @@ def document(report: Report) -> dict[str, Any]:
     `coverage` has "checked", or "not_checked: " and the reason, by class. `properties` repeats the findings under the
     names of OpenEnv's RFC 008: check id, status ("pass", "fail", "skip"), severity, evidence.
     """
+    names = ("kind", "digest", "coverage", "too_little", "known", "checks", "shared_probes", "seed")
     return {
         "schema": SCHEMA,
         "subject": report.subject.spec,
         "options": report.subject.options,
-        "kind": report.kind,
-        "digest": report.digest,
-        "coverage": report.coverage,
-        "too_little": report.too_little,
-        "known": list(report.known),
+        **{name: msgspec.to_builtins(getattr(report, name)) for name in names},
         "findings": [_plain(one) for one in report.findings],
-        "checks": [msgspec.to_builtins(one) for one in report.checks],
-        "shared_probes": report.shared_probes,
-        "tasks": {"looked_at": report.tasks[0], "there_are": report.tasks[1]},
+        "tasks": dict(zip(("looked_at", "there_are"), report.tasks, strict=True)),
         "failure_rate": msgspec.to_builtins(report.failures),
         "properties": _properties(report),
-        "seed": report.seed,
         "seconds": round(report.seconds, 3),
     } | ({"advisor": report.advisor} if report.advisor else {})
 
@@ -52,11 +45,8 @@ def document(report: Report) -> dict[str, Any]:
 def _properties(report: Report) -> list[dict[str, Any]]:
     said: list[dict[str, Any]] = []
     for one in report.checks:
-        of_it = [
-            finding
-            for finding in report.findings
-            if one.check in (finding.check, *(symptom.check for symptom in finding.symptoms))
-        ]
+        names = [(finding, {finding.check, *(also.check for also in finding.symptoms)}) for finding in report.findings]
+        of_it = [finding for finding, checks in names if one.check in checks]
         status = "fail" if of_it else "skip" if one.status == "not_checked" else "pass"
         severity, message = (of_it[0].severity, of_it[0].title) if of_it else (None, one.reason)
         replays = [finding.replay for finding in of_it if finding.replay]
@@ -67,11 +57,7 @@ def _properties(report: Report) -> list[dict[str, Any]]:
 def save(report: Report, folder: Path) -> Report:
     """Writes one file per finding, and the whole report to report.json and report.html.
 
-    Returns:
-        The report with the replay command of each finding.
-
-    Raises:
-        UsageError: The folder is not writable.
+    Returns the report with the replay command of each finding; raises UsageError if the folder is not writable.
     """
     named: list[Finding] = []
     try:
@@ -97,15 +83,11 @@ def _plain(one: Finding) -> Any:
 
 
 def indented(value: Any) -> bytes:
-    """Returns a value as the JSON text of a file for people."""
     return msgspec.json.format(codec.json(value), indent=2) + b"\n"
 
 
 def load(path: Path, number: int | None = None) -> Finding:
-    """Reads a finding from its own file, or finding `number` of a report.
-
-    Raises UsageError if the file holds neither, or has no such finding.
-    """
+    """Reads a finding from its own file, or finding `number` of a report; raises UsageError without one."""
     whole = read(path, dict[str, Any], "a JSON object")
     if "findings" in whole:
         findings = whole["findings"]
@@ -116,10 +98,7 @@ def load(path: Path, number: int | None = None) -> Finding:
 
 
 def known_before(path: Path) -> set[str]:
-    """Returns the names of the findings in an earlier report, and of those that its own baseline had.
-
-    Raises UsageError if the file is not a report.
-    """
+    """Returns the names of the findings in an earlier report, and of those that its own baseline had."""
     whole = read(path, dict[str, Any], "a JSON object")
     if "findings" not in whole:
         raise UsageError(f"{path} is not a report of an audit: it has no findings")
@@ -136,10 +115,7 @@ def _findings(plain: list[Any], path: Path, what: str) -> list[Finding]:
 
 
 def read(path: Path, kind: type[T], what: str) -> T:
-    """Returns a JSON file as a value of a type.
-
-    Raises UsageError if the file is unreadable or of another type; `what` describes the type.
-    """
+    """Returns a JSON file as a value of a type; raises UsageError, which describes the type as `what`, if it is not."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
@@ -152,11 +128,10 @@ def read(path: Path, kind: type[T], what: str) -> T:
 
 
 def exact(value: Any) -> Any:
-    """Returns the value with everything encoded that JSON would change.
+    """Returns the value with all encoded that JSON would change, because a call with NaN must be replayed as one.
 
-    A finding is replayed from its file, and a call with NaN must stay one. Values without a JSON form become an object
-    with one key: "$float", "$bytes", or "$map" for a dict whose keys are not all text. A dict that looks like one of
-    these is written as "$map", too.
+    It becomes an object with one key: "$float", "$bytes", or "$map" for a dict whose keys are not all text. A dict that
+    looks like one of these is written as "$map", too.
     """
     if isinstance(value, float) and not math.isfinite(value):
         return {"$float": repr(value)}
@@ -178,11 +153,13 @@ def restored(value: Any) -> Any:
         return [restored(one) for one in value]
     if not is_dict(value):
         return value
-    if set(value) == {"$float"}:
-        return float(value["$float"])
-    if set(value) == {"$bytes"}:
-        return base64.b64decode(value["$bytes"])
-    if set(value) == {"$map"}:
-        pairs = [(restored(key), restored(one)) for key, one in value["$map"]]
-        return {tuple(key) if is_list(key) else key: one for key, one in pairs}
-    return {key: restored(one) for key, one in value.items()}
+    match list(value.items()):
+        case [("$float", number)]:
+            return float(number)
+        case [("$bytes", data)]:
+            return base64.b64decode(data)
+        case [("$map", rows)]:
+            pairs = [(restored(key), restored(one)) for key, one in rows]
+            return {tuple(key) if is_list(key) else key: one for key, one in pairs}
+        case items:
+            return {key: restored(one) for key, one in items}

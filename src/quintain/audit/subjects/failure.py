@@ -10,10 +10,7 @@ from quintain.errors import Component
 class SubjectFailure(Exception):
     """Error of the environment, as opposed to a mistake of the agent.
 
-    Attributes:
-        kind: Kind of the failure; for this project's environments one of `quintain.errors.KINDS`.
-        part: Component to blame, or "model".
-        is_failure: Always True.
+    `kind` is one of `quintain.errors.KINDS` for this project's environments, `part` the component to blame, or "model".
     """
 
     is_failure = True

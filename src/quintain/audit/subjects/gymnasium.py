@@ -28,10 +28,7 @@ STATIC = frozenset(
 
 
 def make(text: str) -> Callable[[], GymSubject]:
-    """Returns a factory of sessions on a registered environment, such as "CartPole-v1" or "package.module:Name-v0".
-
-    Raises UsageError if Gymnasium is not installed, or the environment is unknown.
-    """
+    """Returns a factory of sessions on a registered environment, such as "CartPole-v1"."""
     gym = package("gymnasium", extra="audit-gymnasium")
     try:
         gym.spec(text.rpartition(":")[2]) if ":" not in text else gym.make(text).close()
@@ -71,16 +68,12 @@ class GymSubject:
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
-        """Returns `step`, whose argument has the schema of the action space, or any form without one."""
         properties = {"action": spaces.schema(self._space)}
         parameters = {"type": "object", "properties": properties, "required": ["action"], "additionalProperties": False}
         return [{"name": "step", "description": "Take an action.", "parameters": parameters}]
 
     def reset(self, task: str, seed: int) -> Any:
-        """Begins an episode and returns the first observation, with `info` if there is any.
-
-        Raises UsageError if the task is unknown.
-        """
+        """Begins an episode and returns the first observation, with `info` if there is any."""
         http.only_task(task, TASK)
         taken = inspect.signature(self._env.reset).parameters.values()
         takes_seed = any(one.name == "seed" or one.kind is one.VAR_KEYWORD for one in taken)
@@ -91,10 +84,7 @@ class GymSubject:
         return spaces.plain(dict(zip(("observation", "info"), parts if has_info else (first,), strict=False)))
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Takes an action and returns the results of `step` by name; an action outside the space is an error.
-
-        Raises SubjectFailure if `step` returned something of another shape.
-        """
+        """Takes an action and returns the results of `step` by name; an action outside the space is an error."""
         if name != "step":
             return {"error": f"unknown tool {name!r}"}
         if set(arguments) != {"action"}:
@@ -112,10 +102,7 @@ class GymSubject:
         return self._return if self._return is not None and math.isfinite(self._return) else None
 
     def state(self) -> dict[str, Any]:
-        """Returns the attributes of the environment, and of its wrappers as "TimeLimit._elapsed_steps".
-
-        Values without a plain form (a window, a file) become their type's name.
-        """
+        """Returns the attributes of the environment, and of its wrappers as "TimeLimit._elapsed_steps"."""
         found: dict[str, Any] = {}
         layer = self._env
         while layer is not None:
@@ -132,19 +119,16 @@ class GymSubject:
 
     def _seen(self, result: Any) -> dict[str, Any]:
         parts = _parts(result)
-        if len(parts) == 5:
-            observation, reward, terminated, truncated, info = parts
-        elif len(parts) == 4:
-            observation, reward, terminated, info = parts
-            truncated = hasattr(info, "get") and bool(info.get("TimeLimit.truncated"))
-        else:
+        if len(parts) not in (4, 5):
             raise SubjectFailure(f"step returned {len(parts)} values, not 5 (observation, reward, terminated, ...)")
+        (observation, reward, terminated), info = parts[:3], parts[-1]
+        cut = parts[3] if len(parts) == 5 else hasattr(info, "get") and info.get("TimeLimit.truncated")
         plain = spaces.plain(reward)
         self._return = (self._return or 0.0) + (float(plain) if isinstance(plain, int | float) else math.nan)
-        if terminated or truncated:
-            self._over = "the episode was truncated" if truncated else "the episode has ended"
+        if terminated or cut:
+            self._over = "the episode was truncated" if cut else "the episode has ended"
         seen = {"observation": spaces.plain(observation), "reward": plain, "terminated": bool(terminated)}
-        return seen | {"truncated": bool(truncated), "info": spaces.plain(info)}
+        return seen | {"truncated": bool(cut), "info": spaces.plain(info)}
 
 
 class CopyableGymSubject(GymSubject):

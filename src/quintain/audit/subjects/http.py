@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quintain.audit.facts.data import is_dict, is_list
@@ -19,33 +21,36 @@ if TYPE_CHECKING:
 TIMEOUT_S = 30.0
 
 
-def client(base: str, **headers: str) -> httpx.Client:
-    """Returns a client for a service, with its own connections and cookies; it follows no redirects.
+def client(base: str, *, header: str = "", form: str = "{}", variable: str = "") -> httpx.Client:
+    """Returns a client with its own connections and cookies; raises UsageError for an invalid URL.
 
-    Raises UsageError if httpx is not installed, or the URL is invalid.
+    The header has the value of an environment variable, in a form; without the variable it is not sent.
     """
     package("httpx", extra="http")
     import httpx
 
+    key = os.environ.get(variable)
     try:
-        return httpx.Client(base_url=base, timeout=TIMEOUT_S, headers=headers)
+        return httpx.Client(base_url=base, timeout=TIMEOUT_S, headers={header: form.format(key)} if key else {})
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise UsageError(f"{base!r} is not the URL of a service: {error}") from error
+
+
+@contextlib.contextmanager
+def described(service: httpx.Client) -> Generator[httpx.Client]:
+    """Yields a client that asks what a service has, and closes it; raises UsageError if the service fails."""
+    with service:
+        try:
+            yield service
+        except SubjectFailure as error:
+            raise UsageError(f"{service.base_url}: {error}") from error
 
 
 def answer(service: httpx.Client, method: str, path: str, **fields: Any) -> Any:
     """Returns the body of an answer: data if it is JSON, else text; None if it is empty.
 
-    With status 3xx and 4xx it is `{"error": body, "status": ...}`.
-
-    Args:
-        service: The client.
-        method: Such as "GET".
-        path: Path below the service's URL.
-        fields: Arguments for httpx.
-
-    Raises:
-        SubjectFailure: Status 5xx, no answer, or a body that does not match its content type.
+    With status 3xx and 4xx it is `{"error": body, "status": ...}`. Raises SubjectFailure for status 5xx, no answer, and
+    a body that does not match its content type.
     """
     import httpx
 
@@ -56,11 +61,7 @@ def answer(service: httpx.Client, method: str, path: str, **fields: Any) -> Any:
 
 
 def sent(service: httpx.Client, method: str, path: str, **fields: Any) -> httpx.Response:
-    """Returns a response of any status.
-
-    Raises SubjectFailure if no response came, and httpx.LocalProtocolError, httpx.InvalidURL, UnicodeEncodeError if the
-    request cannot be expressed in HTTP.
-    """
+    """Returns a response of any status; raises SubjectFailure if no response came."""
     import httpx
 
     try:
@@ -72,22 +73,17 @@ def sent(service: httpx.Client, method: str, path: str, **fields: Any) -> httpx.
 
 
 def read(response: httpx.Response) -> Any:
-    """Returns the body of a response, as `answer` does."""
     where = f"{response.request.method} {response.request.url.path}"
     if response.status_code >= 500:
-        raise broken(f"{where} answered {response.status_code}: {response.text[:1000]}")
-    if not response.content:
-        body = None
-    elif "json" in response.headers.get("content-type", ""):
-        try:
-            body = response.json()
-        except ValueError as error:
-            raise broken(f"{where} says that it answers in JSON, but: {error}: {response.text[:1000]!r}") from error
-    else:
-        body = response.text
-    if response.status_code < 300:
-        return body
-    return {"error": body or response.reason_phrase, "status": response.status_code}
+        raise SubjectFailure(f"{where} answered {response.status_code}: {response.text[:1000]}")
+    try:
+        is_json = response.content and "json" in response.headers.get("content-type", "")
+        body = response.json() if is_json else response.text or None
+    except ValueError as error:
+        said = f"{error}: {response.text[:1000]!r}"
+        raise SubjectFailure(f"{where} says that it answers in JSON, but: {said}") from error
+    is_refused = response.status_code >= 300
+    return {"error": body or response.reason_phrase, "status": response.status_code} if is_refused else body
 
 
 def text(url: str) -> str:
@@ -101,24 +97,16 @@ def text(url: str) -> str:
         raise UsageError(f"cannot read {url}: {type(error).__name__}: {error}") from error
 
 
-def broken(message: str, *, kind: str = "quintain:tool_bug") -> SubjectFailure:
-    return SubjectFailure(message, kind=kind)
-
-
 def unreachable(error: Exception, where: str) -> SubjectFailure:
-    """Returns the failure for an httpx exception."""
     import httpx
 
     kinds = {httpx.TimeoutException: "transport_timeout", httpx.ConnectError: "transport_unreachable"}
     kind = next((kind for base, kind in kinds.items() if isinstance(error, base)), "transport_peer_drop")
-    return broken(f"{where}: {type(error).__name__}: {error}", kind=kind)
+    return SubjectFailure(f"{where}: {type(error).__name__}: {error}", kind=kind)
 
 
 def server(text: str, example: str, schemes: Sequence[str] = ("http", "https")) -> urllib.parse.SplitResult:
-    """Returns the parts of a server's URL.
-
-    Raises UsageError if the text is not such a URL; the message shows the example.
-    """
+    """Returns the parts of a URL; raises UsageError, whose message shows the example, if the text is none."""
     parts = urllib.parse.urlsplit(text)
     if parts.scheme not in schemes or not parts.netloc:
         raise UsageError(f"{example}, not {text!r}")
@@ -134,7 +122,6 @@ def refused(answer: Any) -> bool:
 
 
 def only_task(task: str, name: str) -> None:
-    """Raises UsageError if a task is not the only one."""
     if task != name:
         raise UsageError(f"there is one task, {name!r}, not {task!r}")
 
@@ -159,18 +146,20 @@ def tool(listed: dict[str, Any]) -> dict[str, Any]:
     return {"name": listed["name"], "description": listed.get("description") or "", "parameters": schema}
 
 
+def said(blocks: list[dict[str, Any]]) -> Any:
+    """Returns the text of blocks, or the blocks if some are not text."""
+    is_text = all(block.get("type") == "text" for block in blocks)
+    return "\n".join(str(block.get("text", "")) for block in blocks) if is_text else blocks
+
+
 def total(rewards: Sequence[float]) -> dict[str, float | None] | None:
     """Returns the sum of the rewards and the last one; None if one was not finite."""
-    if not all(map(math.isfinite, rewards)):
-        return None
-    return {"score": math.fsum(rewards), "last": rewards[-1] if rewards else None}
+    last = rewards[-1] if rewards else None
+    return {"score": math.fsum(rewards), "last": last} if all(map(math.isfinite, rewards)) else None
 
 
 def table(value: dict[str, Any], key: str) -> dict[str, Any]:
-    """Returns the object at a key; an empty one if it is missing or null.
-
-    Raises UsageError if the value is not an object.
-    """
+    """Returns the object at a key, empty if it is missing or null; raises UsageError if it is something else."""
     found = value.get(key)
     if found is not None and not is_dict(found):
         raise UsageError(f"{key!r} must be an object, it is {str(found)[:200]!r}")
@@ -178,10 +167,7 @@ def table(value: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def series(value: dict[str, Any], key: str) -> list[Any]:
-    """Returns the array at a key; an empty one if it is missing or null.
-
-    Raises UsageError if the value is not an array.
-    """
+    """Returns the array at a key, empty if it is missing or null; raises UsageError if it is something else."""
     found = value.get(key)
     if found is not None and not is_list(found):
         raise UsageError(f"{key!r} must be an array, it is {str(found)[:200]!r}")

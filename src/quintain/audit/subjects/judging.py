@@ -32,29 +32,21 @@ from .failure import SubjectFailure
 if TYPE_CHECKING:
     from .native import NativeSubject
 
-NAMES = {"model", "_model"}
-"""Attributes in which a model may be that has no signature."""
-MAX_OBJECTS = 4_000
-"""Objects of one verifier that are searched."""
-MAX_DEPTH = 40
-"""Steps from a criterion to an object that is searched."""
-MAX_ARGUMENTS = 3
-"""Longest texts in the solution's calls that are replaced, one at a time."""
-PROBE = "qzx1 words of the agent qzx2"
-"""Answer that is followed to the judge's question."""
+NAMES = {"model", "_model"}  # attributes in which a model may be that has no signature
+MAX_OBJECTS = 4_000  # objects of one verifier that are searched
+MAX_DEPTH = 40  # steps from a criterion to an object that is searched
+MAX_ARGUMENTS = 3  # longest texts in the solution's calls that are replaced, one at a time
+PROBE = "qzx1 words of the agent qzx2"  # answer that is followed to the judge's question
 _SEGMENT = re.compile(
     r"^(?:\s*<[^<>\n]+>|[^\W\d_][\w ]{0,30}[:=][ \t]+)?(?P<text>[^\n]*?)(?:</[^<>\n]+>)?$", re.MULTILINE
 )
 
 
 class Way(NamedTuple):
-    """Way of an answer to the judge.
+    """Way of an answer to the judge: calls before it, and text of the last words around it.
 
-    Attributes:
-        calls: Calls before it, as (tool, arguments); one argument may have the `slot`.
-        before, after: Text of the last words around the answer.
-        slot: Number of the call and name of the argument that carry the answer, or None for the last words.
-        is_json: True if the answer stands in a text of JSON.
+    `slot` is the number of the call and the argument that carry the answer instead; with `is_json` it stands in JSON
+    text.
     """
 
     calls: Sequence[tuple[str, dict[str, Any]]] = ()
@@ -66,9 +58,6 @@ class Way(NamedTuple):
 
 class Judging:
     """Judges of an environment, with a stub in the place of each model.
-
-    Args:
-        env: The environment.
 
     Attributes:
         env: The environment with stubs; None if no scoring function of the episode asks a model.
@@ -94,11 +83,7 @@ class Judging:
     ) -> dict[str, Any] | None:
         """Returns the mean value of the criteria that ask a model, and the words that carried the answer to it.
 
-        Args:
-            subject: A session of its own on `env`.
-            task: Id of the task.
-            answer: The agent's text. If it alone does not reach a model, it replaces a text of the solution.
-            complete: The model.
+        If the answer alone does not reach a model, it replaces a text of the solution.
         """
         if task not in self._ways:
             self._ways[task] = self._way(subject, task)
@@ -195,12 +180,10 @@ def _apart(thing: Any) -> tuple[Mapping[Any, Any], Callable[[dict[Any, Any]], An
     build: Callable[[dict[Any, Any]], Any] = dict
     if _is(thing, functools.partial):
         parts = {"function": thing.func, "given": thing.args, "named": thing.keywords}
-        build = _partial
+        build = lambda new: functools.partial(new["function"], *new["given"], **new["named"])  # noqa: E731
     elif isinstance(thing, types.MethodType):
-        parts, build = (
-            {"function": thing.__func__, "owner": thing.__self__},
-            lambda new: types.MethodType(*new.values()),
-        )
+        parts = {"function": thing.__func__, "owner": thing.__self__}
+        build = lambda new: types.MethodType(*new.values())  # noqa: E731
     elif isinstance(thing, types.FunctionType):
         parts, build = _apart_function(thing)
     elif is_dict(thing) and type(thing) is dict:
@@ -214,10 +197,6 @@ def _apart(thing: Any) -> tuple[Mapping[Any, Any], Callable[[dict[Any, Any]], An
         with contextlib.suppress(AttributeError):  # It has slots. An author's own __getattribute__ is not run.
             parts, build = dict(object.__getattribute__(thing, "__dict__")), functools.partial(_copy, thing)
     return parts, build
-
-
-def _partial(parts: Mapping[str, Any]) -> Any:
-    return functools.partial(parts["function"], *parts["given"], **parts["named"])
 
 
 def _replaced(thing: msgspec.Struct, fields: Mapping[str, Any]) -> msgspec.Struct:
@@ -269,14 +248,9 @@ def _ways(oracle: list[Any] | None) -> Iterator[Way]:
     yield from [Way(calls)] if calls else ()
     yield from _in_words(calls, words)
     yield Way(calls, f"{words}\n")
-    texts = [
-        (len(text), place, name)
-        for place, (_, arguments) in enumerate(calls)
-        for name, text in arguments.items()
-        if isinstance(text, str) and " " in text
-    ]
-    for _, place, name in sorted(texts, reverse=True)[:MAX_ARGUMENTS]:
-        yield Way(calls, words, slot=(place, name))
+    given = [(place, *item) for place, (_, arguments) in enumerate(calls) for item in arguments.items()]
+    texts = [(len(text), place, name) for place, name, text in given if isinstance(text, str) and " " in text]
+    yield from (Way(calls, words, slot=(place, name)) for _, place, name in sorted(texts)[: -MAX_ARGUMENTS - 1 : -1])
 
 
 def _in_words(calls: Sequence[tuple[str, dict[str, Any]]], words: str) -> Iterator[Way]:
@@ -296,7 +270,6 @@ def _in_words(calls: Sequence[tuple[str, dict[str, Any]]], words: str) -> Iterat
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yields the texts in plain data, without keys."""
     if isinstance(value, str):
         yield value
     for part in value.values() if is_dict(value) else value if is_list(value) else ():

@@ -32,15 +32,7 @@ _here = _Here()
 
 
 def run(user: object, coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine and returns its result.
-
-    Args:
-        user: Caller; the loop stays until each user has released it.
-        coroutine: Coroutine to run.
-
-    Raises:
-        RuntimeError: This thread is inside an event loop already.
-    """
+    """Runs a coroutine in a loop that stays until each `user` has released it; raises RuntimeError inside a loop."""
     if asyncio._get_running_loop() is not None:
         coroutine.close()
         raise RuntimeError("a subject's methods are ordinary functions; call them outside of an event loop")

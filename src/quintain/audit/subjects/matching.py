@@ -32,21 +32,17 @@ VISIBLE = (
 MODEL = ("complete", "llm", "judge", "model", "ask", "call_model", "judge_model", "client", "completion_fn")
 """Names of a function that calls a language model."""
 
-_PACKED = ("kwargs", "arguments", "inputs", "parameters", "params")
-"""Keys of a case that may hold the other keys."""
+_Parameter = inspect.Parameter
+_PACKED = ("kwargs", "arguments", "inputs", "parameters", "params")  # keys of a case that may hold the other keys
 
 
 class Match(msgspec.Struct, frozen=True):
     """Arguments of a function for a case.
 
     Attributes:
-        arguments: Values by parameter.
-        text: Parameter of the agent's text.
-        truth: Parameters that the agent must not see.
-        positional: Parameters that are passed by position.
-        spread: Parameter of any number of values; empty without one.
-        model: Parameter of a function that calls a language model; empty without one.
-        needs_model: The model parameter has no default.
+        text: Parameter of the agent's text. truth: Parameters that the agent must not see. positional: Parameters that
+        are passed by position. spread: Parameter of any number of values; empty without one. model: Parameter of a
+        function that calls a language model, empty without one; `needs_model` if it has no default.
     """
 
     arguments: dict[str, Any]
@@ -68,7 +64,6 @@ def sealed(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def taken(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Returns the parameters of a function; raises UsageError if the function has no signature."""
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError) as error:
@@ -83,30 +78,34 @@ def matched(function: Callable[..., Any], case: dict[str, Any], *, where: str) -
     a default gets no value; the message names both sides.
     """
     parameters = taken(function)
-    open_ones = [name for name, one in parameters.items() if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-    spread = next((name for name, one in parameters.items() if one.kind is one.VAR_POSITIONAL), "")
-    anything = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    kinds = {name: one.kind for name, one in parameters.items()}
+    open_ones = [
+        name for name, kind in kinds.items() if kind not in (_Parameter.VAR_POSITIONAL, _Parameter.VAR_KEYWORD)
+    ]
+    spread = next((name for name, kind in kinds.items() if kind is _Parameter.VAR_POSITIONAL), "")
     arguments, keys = _unpacked(case, parameters, open_ones, spread=spread)
     _pair(arguments, keys, open_ones)
-    required = [name for name in open_ones if parameters[name].default is inspect.Parameter.empty]
+    required = [name for name in open_ones if parameters[name].default is _Parameter.empty]
     text = _of_meaning(TEXT, open_ones) or next(iter(open_ones), "")
     model = next((name for name in open_ones if name.lower() in MODEL and name not in arguments), "")
     missing = [name for name in required if name not in arguments and name not in {model, text}]
     if len(missing) == 1 and len(keys) == 1:
         arguments[missing.pop()] = keys.pop(next(iter(keys)))
     if missing or not text:
-        raise UsageError(
-            f"{where}: {getattr(function, '__name__', 'the scorer')}({', '.join(parameters)}) needs "
-            f"{', '.join(missing) or 'a parameter for the text'}, and the case has {', '.join(case) or 'no keys'}"
-        )
-    if anything:
+        called = f"{getattr(function, '__name__', 'the scorer')}({', '.join(parameters)})"
+        needed, given = ", ".join(missing) or "a parameter for the text", ", ".join(case) or "no keys"
+        raise UsageError(f"{where}: {called} needs {needed}, and the case has {given}")
+    if _Parameter.VAR_KEYWORD in kinds.values():
         arguments |= {key: value for key, value in keys.items() if key not in parameters}
     unseen = [name for name in arguments if name != text and not is_visible(name)]
+    # Those before a spread must be passed by position, too.
+    either = [_Parameter.POSITIONAL_OR_KEYWORD] if spread in arguments else []
+    fixed = [_Parameter.POSITIONAL_ONLY, *either]
     return Match(
         arguments=arguments,
         text=text,
         truth=tuple(name for name in unseen if name.lower() in TRUTH) or tuple(unseen),
-        positional=_by_position(parameters, {*arguments, text}, spread=spread),
+        positional=tuple(name for name, kind in kinds.items() if kind in fixed and name in {*arguments, text}),
         spread=spread if spread in arguments else "",
         model=model,
         needs_model=model in required,
@@ -119,25 +118,19 @@ def _unpacked(
     """Returns the values that match parameters by position, and the other keys."""
     keys = dict(case)
     for pack in _PACKED:
-        inside = keys.get(pack)
-        if is_dict(inside) and pack not in open_ones:
-            del keys[pack]
-            keys = inside | keys
-    arguments: dict[str, Any] = {}
+        if is_dict(inside := keys.get(pack)) and pack not in open_ones:
+            keys = inside | {key: value for key, value in keys.items() if key != pack}
     values = keys.get("args")
-    if is_list(values) and "args" not in open_ones:
-        del keys["args"]
-        arguments = dict(zip(open_ones, values, strict=False))
-        rest = values[len(open_ones) :]
-        if rest and not spread:
-            raise UsageError(f"args has {len(values)} values, the scorer takes {', '.join(parameters)}")
-        if rest:
-            arguments[spread] = rest
-    return arguments, keys
+    if not is_list(values) or "args" in open_ones:
+        return {}, keys
+    del keys["args"]
+    rest = values[len(open_ones) :]
+    if rest and not spread:
+        raise UsageError(f"args has {len(values)} values, the scorer takes {', '.join(parameters)}")
+    return dict(zip(open_ones, values, strict=False)) | ({spread: rest} if rest else {}), keys
 
 
 def _pair(arguments: dict[str, Any], keys: dict[str, Any], open_ones: list[str]) -> None:
-    """Moves keys that match an open parameter to the arguments."""
     for name in open_ones:
         if name in keys and name not in arguments:
             arguments[name] = keys.pop(name)
@@ -157,10 +150,3 @@ def _of_meaning(meaning: tuple[str, ...], names: list[str]) -> str:
     """Returns the first of the names that has this meaning; empty without one."""
     lower = {name.lower(): name for name in reversed(names)}
     return next((lower[word] for word in meaning if word in lower), "")
-
-
-def _by_position(parameters: dict[str, inspect.Parameter], given: set[str], *, spread: str) -> tuple[str, ...]:
-    """Returns the parameters that must be passed by position."""
-    first = [name for name, one in parameters.items() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    only = [name for name in first if parameters[name].kind is inspect.Parameter.POSITIONAL_ONLY]
-    return tuple(name for name in (first if spread and spread in given else only) if name in given)

@@ -31,35 +31,25 @@ T = TypeVar("T")
 
 TASK = "service"
 TIMEOUT_S = 30.0
-AGENTS_FAULT = (-32601, -32602)
-"""JSON-RPC codes of client errors: unknown method, invalid arguments."""
-_TIMEOUT, _CLOSED = -32001, -32000
+AGENTS_FAULT = (-32601, -32602)  # JSON-RPC codes of client errors: unknown method, invalid arguments
+_KINDS = {-32001: "transport_timeout", 408: "transport_timeout", -32000: "transport_peer_drop"}
 
 
 def make(text: str) -> Callable[[], McpSubject]:
-    """Returns a factory of sessions.
+    """Returns a factory of sessions, for a URL, or for "stdio:" and a command line without a shell.
 
-    Args:
-        text: URL of a server's endpoint, or "stdio:" and a command line, as for a shell but without one.
-
-    Raises:
-        UsageError: The text is neither, or the SDK is not installed.
+    Raises UsageError if the text is neither, or the SDK is not installed.
     """
     package("mcp", extra="audit-mcp")
     kind, _, command = text.partition(":")
-    if kind == "stdio" and shlex.split(command):
-        return functools.partial(McpSubject, shlex.split(command))
-    if kind in {"http", "https"}:
-        return functools.partial(McpSubject, text)
-    raise UsageError(f"mcp: takes http://HOST:PORT/PATH or stdio:COMMAND, not {text!r}")
+    words = shlex.split(command) if kind == "stdio" else []
+    if not words and kind not in {"http", "https"}:
+        raise UsageError(f"mcp: takes http://HOST:PORT/PATH or stdio:COMMAND, not {text!r}")
+    return functools.partial(McpSubject, words or text)
 
 
 class McpSubject:
-    """Session with a server; `reset` opens the next one.
-
-    Attributes:
-        absent: Methods that MCP lacks.
-    """
+    """Session with a server; `reset` opens the next one."""
 
     absent = ("score",)
 
@@ -71,31 +61,23 @@ class McpSubject:
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
-        """Returns the tools that the server lists, from all pages."""
         return [
             {"name": tool.name, "description": tool.description or "", "parameters": tool.input_schema}
             for tool in self._open().tools()
         ]
 
     def responses(self) -> dict[str, dict[str, Any]]:
-        """Returns {tool: {"default": JSON schema of its structured answer}}."""
         tools = [tool for tool in self._open().tools() if tool.output_schema is not None]
         return {tool.name: {"default": tool.output_schema} for tool in tools}
 
     def reset(self, task: str, seed: int) -> str:
-        """Opens another session and returns the server's instructions.
-
-        Raises UsageError if the task is unknown, and SubjectFailure if the server does not answer.
-        """
+        """Opens another session and returns the server's instructions."""
         http.only_task(task, TASK)
         self.close()
         return self._open().instructions
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Calls a tool and returns its structured answer, else its text, else its blocks; an error as `{"error": ...}`.
-
-        Raises SubjectFailure if the server broke, or does not answer.
-        """
+        """Calls a tool and returns its structured answer, else its text, else its blocks; an error as "error"."""
         from mcp import MCPError
 
         try:
@@ -108,10 +90,10 @@ class McpSubject:
         except MCPError as error:
             if error.code in AGENTS_FAULT:
                 return {"error": error.message}
-            kinds = {_TIMEOUT: "transport_timeout", 408: "transport_timeout", _CLOSED: "transport_peer_drop"}
-            kind = kinds.get(error.code, "quintain:tool_bug")
-            raise http.broken(f"{error.code}: {error.message}", kind=kind) from error
-        said = _said(result)
+            kind = _KINDS.get(error.code, "quintain:tool_bug")
+            raise SubjectFailure(f"{error.code}: {error.message}", kind=kind) from error
+        blocks = [block.model_dump(mode="json", exclude_none=True) for block in result.content]
+        said = http.said(blocks) if result.structured_content is None else result.structured_content
         return {"error": said} if result.is_error else said
 
     def score(self) -> None:
@@ -123,8 +105,7 @@ class McpSubject:
             self._line = None
 
     def _open(self) -> _ClientThread:
-        if self._line is None:
-            self._line = _ClientThread(self._server)
+        self._line = self._line or _ClientThread(self._server)
         return self._line
 
 
@@ -132,12 +113,10 @@ class _ClientThread:
     """Session in a thread with its own event loop."""
 
     def __init__(self, server: str | list[str]) -> None:
-        self.instructions = ""
-        self._server = server
+        self._server, self._trouble = server, "it was closed"
         self._loop = asyncio.new_event_loop()
         self._ready: concurrent.futures.Future[Client] = concurrent.futures.Future()
         self._over = asyncio.Event()
-        self._trouble = "it was closed"
         self._thread = threading.Thread(target=self._work, name="mcp", daemon=True)
         self._thread.start()
         try:
@@ -159,7 +138,7 @@ class _ClientThread:
         return self.ask(every)
 
     def ask(self, question: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-        """Returns the result of a client coroutine; raises SubjectFailure if the session has ended, or ends now."""
+        """Returns the result of a client coroutine; raises SubjectFailure if the session has ended."""
         if self._thread.is_alive():
             try:
                 return asyncio.run_coroutine_threadsafe(question(self._client), self._loop).result()
@@ -204,22 +183,12 @@ class _ClientThread:
         if not isinstance(self._server, str):
             command, *rest = self._server
             server = stdio_client(StdioServerParameters(command=command, args=rest, env=dict(os.environ)), log)
-        client = Client(server, mode=mode, read_timeout_seconds=TIMEOUT_S)
         try:
-            return await client.__aenter__()
+            return await Client(server, mode=mode, read_timeout_seconds=TIMEOUT_S).__aenter__()
         except MCPError:
             if mode == "auto":
                 raise
             return None
-
-
-def _said(result: Any) -> Any:
-    if result.structured_content is not None:
-        return result.structured_content
-    blocks = [block.model_dump(mode="json", exclude_none=True) for block in result.content]
-    if all(block["type"] == "text" for block in blocks):
-        return "\n".join(block["text"] for block in blocks)
-    return blocks
 
 
 def _innermost(error: BaseException) -> BaseException:

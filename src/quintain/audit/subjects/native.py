@@ -52,37 +52,27 @@ def of(
         split: The split; by default "test", else the first one.
         tasks: Offer only the first so many, or those with these ids, in this order.
         names: Ids of all tasks of the split in order, if known; a task is then made without those before it.
-
-    Raises:
-        UsageError: The split is unknown.
     """
     chosen = split if split is not None else "test" if "test" in env.splits else env.splits[0]
     return functools.partial(NativeSubject, env, Shelf(env, chosen, tasks, names=names))
 
 
 _MANY = 1_000_000
-_KEPT = 16
-"""Number of tasks whose tables are kept."""
+_KEPT = 16  # number of tasks whose tables are kept
 
 
 class Shelf:
-    """Tasks of a split, each made once in this process, because making a task's world may take milliseconds.
-
-    Attributes:
-        index: Index of the tables of start states.
-        judging: Judges of the environment.
-    """
+    """Tasks of a split, each made once in this process, because making a task's world may take milliseconds."""
 
     def __init__(
         self, env: Environment[Any], split: str, chosen: int | Sequence[str] | None, *, names: Sequence[str] = ()
     ) -> None:
-        self.split, self.index = split, RowIndex()
+        self.split, self.index, self.judging = split, RowIndex(), judging.Judging(env)
         self._places = {name: place for place, name in enumerate(names)}
         self._env, self._all, self._chosen = env, env.tasks(split), chosen
         self._known: dict[str, Task[Any]] = {}
         self._seen, self._lock = 0, threading.Lock()
         self._memories: OrderedDict[str, world.Memory] = OrderedDict()
-        self.judging = judging.Judging(env)
 
     def memory(self, task: str) -> world.Memory:
         """Returns the cache of a task's tables, of which the last ones are kept; a new one starts as the last did."""
@@ -95,7 +85,6 @@ class Shelf:
         return self._memories[task]
 
     def names(self) -> list[str]:
-        """Returns the ids in the order of the split, or in the requested order."""
         if not (self._chosen is None or isinstance(self._chosen, int)):
             return list(self._chosen)
         count = len(self._all) if self._chosen is None else min(self._chosen, len(self._all))
@@ -131,24 +120,14 @@ class _AgentRequest(BaseException):
 class NativeSubject:
     """Session on an Episode with the plain subject's methods. Not thread-safe.
 
-    Args:
-        env: The environment.
-        shelf: Its tasks.
-
-    Attributes:
-        budget: Most calls of an episode.
-        is_roomy: Episodes that begin now have no limit of turns and calls.
-        volatile, graded, refusal_ok, models: As the environment declares them.
-        absent: Methods that the environment lacks.
+    `budget` is the most calls of an episode; one that begins while `is_roomy` has no such limit.
     """
 
     def __init__(self, env: Environment[Any], shelf: Shelf) -> None:
         self._env, self._roomy, config = env, copy.copy(env), env.config
         self._roomy.config = msgspec.structs.replace(config, max_turns=_MANY, max_calls=None)
-        self.is_roomy = False
-        self._shelf = shelf
+        self._shelf, self.is_roomy, self._calls = shelf, False, 0
         self._episode: Episode[Any] | None = None
-        self._calls = 0
         self.budget = min(config.max_turns, config.max_turns if config.max_calls is None else config.max_calls)
         for name, owner in ((name, owner) for name in DECLARED for owner in (env.state, env)):
             if hasattr(owner, name):
@@ -162,11 +141,8 @@ class NativeSubject:
         return self._shelf.names()
 
     def tools(self) -> list[dict[str, Any]]:
-        """Returns the tools of the role "agent"."""
-        return [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in self._env.tools_of("agent")
-        ]
+        names = ("name", "description", "parameters")
+        return [{name: getattr(tool, name) for name in names} for tool in self._env.tools_of("agent")]
 
     def places(self) -> dict[str, str]:
         """Returns file and line of each tool's function; none for a tool without readable source."""
@@ -179,48 +155,38 @@ class NativeSubject:
         return {tool.name: _contract(tool) for tool in self._env.tools_of("agent")}
 
     def contents(self, most: int) -> dict[str, dict[str, str]]:
-        """Returns the digests of what tasks hold but their id, by split and id, at most `most` of each split.
-
-        The session's split comes first.
-        """
-        return {
-            split: {
-                task.id: self._run(msgspec.structs.replace(task, id="", tags={}).digest(task.world()))
-                for task in itertools.islice(self._env.tasks(split), most)
-            }
-            for split in dict.fromkeys((self._shelf.split, *self._env.splits))
-        }
+        """Returns digests of at most `most` tasks of each split by id, without the id; its own split comes first."""
+        found: dict[str, dict[str, str]] = {}
+        for split in dict.fromkeys((self._shelf.split, *self._env.splits)):
+            tasks = itertools.islice(self._env.tasks(split), most)
+            bare = {task.id: msgspec.structs.replace(task, id="", tags={}) for task in tasks}
+            found[split] = {name: self._run(task.digest(task.world())) for name, task in bare.items()}
+        return found
 
     def prompt(self, task: str) -> str:
         """Returns system prompt and task as in the agent's first request, without touching the running episode."""
-        return _prompt_of(self._run(self._begun(task, 0)))
+        return "\n\n".join(message.text for message in self._run(self._begun(task, 0)).session.messages)
 
     def production(self) -> dict[str, Any]:
-        """Returns the State class's declared `rates` by name, such as "missing crm.contacts.phone"."""
         return {"rates": dict(self._env.state.rates)}
 
     def hidden(self, task: str) -> dict[str, Any]:
-        """Returns the task's truth and its solution, as plain data."""
         one = self._shelf.task(task)
         answer = one.answer if one.solution else None
         sealed: dict[str, Any] = world.plain({"truth": one.truth, "solution": one.solution, "answer": answer})
         return sealed
 
     def oracle(self, task: str) -> list[Any] | None:
-        """Returns the calls that solve a task, then the last words; None without a solution."""
         one = self._shelf.task(task)
         return None if one.solution is None else [*world.plain(one.solution), {"answer": one.answer}]
 
     # -- an episode
 
     def reset(self, task: str, seed: int) -> str:
-        """Begins an episode and returns the agent's prompt.
-
-        Raises SubjectFailure if the task's world cannot be made, or the harness broke.
-        """
+        """Begins a task and returns the agent's prompt."""
         self._episode = self._run(self._begun(task, seed))
         self._calls = 0
-        return _prompt_of(self._episode)
+        return "\n\n".join(message.text for message in self._episode.session.messages)
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Plays one call and returns the observation; raises SubjectFailure if the world or a criterion broke."""
@@ -239,7 +205,7 @@ class NativeSubject:
         return {"error": said} if turn.steps[0].is_error else said
 
     def answer(self, text: str) -> Any:
-        """Plays the agent's last words, which end the episode; raises SubjectFailure if one of the criteria broke."""
+        """Plays the agent's last words, which end the episode."""
         episode = self._current
         if episode.ended:
             return {"error": f"the episode has ended ({episode.trace.reason})"}
@@ -250,10 +216,7 @@ class NativeSubject:
         return None
 
     def score(self) -> dict[str, float | None] | None:
-        """Returns the score of the present state, with the trajectory's criteria; None if verifying failed.
-
-        A fork is verified, so the episode can go on.
-        """
+        """Returns the score of a fork of the present state, with its criteria; None if verifying failed."""
         judged = self._run(self._judged())
         if judged.trace.score is None:
             return None
@@ -267,15 +230,9 @@ class NativeSubject:
         return [*said, world.plain(trace.failure)] if trace.failure else said
 
     def user(self, task: str, said: str, complete: Callable[[str], str]) -> str | None:
-        """Returns the simulated user's reply to the agent's words; None without another actor.
+        """Returns the simulated user's reply to the agent's words, in its own episode; None without another actor.
 
-        Args:
-            task: Its id; a new episode of it is played, the running one is not touched.
-            said: The agent's words at each request.
-            complete: Replaces the model of every other actor.
-
-        Raises:
-            SubjectFailure: The harness let an exception of `complete` through, as it should.
+        `complete` replaces the model of every other actor.
         """
         return self._run(self._heard(self._shelf.task(task), said, complete))
 
@@ -287,7 +244,6 @@ class NativeSubject:
     # -- the world
 
     def state(self) -> dict[str, Any]:
-        """Returns the whole world as plain data: see `world.view`."""
         return self._run(world.view(self._current.state, self._shelf.memory(self._current.trace.task)))
 
     def start_state(self) -> dict[str, Any]:
@@ -300,20 +256,15 @@ class NativeSubject:
         return state
 
     def changes_from_here(self) -> Callable[[], dict[str, list[Any]]]:
-        """Returns a function that compares the later state with the present one, as `facts.data.changes` does.
-
-        It reads changed rows only.
-        """
+        """Returns a function that compares the later state with the present one; it reads changed rows only."""
         before, view = self._run(resource.fork(self._current.state)), self.state()
         memory, index = self._shelf.memory(self._current.trace.task), self._shelf.index
         return lambda: self._run(world.differences(before, view, self._current.state, memory=memory, index=index))
 
     def digest(self) -> str:
-        """Returns the world's digest, which is far cheaper than `state`."""
         return self._run(resource.digest(self._current.state))
 
     def snapshot(self) -> object:
-        """Returns a snapshot for `restore` on any session of this process."""
         return self._run(self._current.fork())
 
     def restore(self, moment: Any) -> None:
@@ -324,20 +275,14 @@ class NativeSubject:
         self._calls = len(episode.trace.turns)
 
     def inject(self, fault: str) -> None:
-        """Makes the next use of a backend fail, by the State's method `inject(fault)`.
-
-        Raises ValueError if the State has no such method, or rejects the fault.
-        """
+        """Makes the next use of a backend fail, by the State's method `inject(fault)`; ValueError without it."""
         method = getattr(self._current.state, "inject", None)
         if method is None:
             raise ValueError(f"{self._env.state.__name__} has no method inject(fault)")
         self._run(resource.settle(method(fault)))
 
     def advance(self, seconds: float) -> None:
-        """Advances the world's clock.
-
-        Raises ValueError if `seconds` is negative or not finite, and SubjectFailure if an event that was due broke.
-        """
+        """Advances the world's clock; raises ValueError for a negative or infinite time."""
         if not 0 <= seconds < math.inf:
             raise ValueError(f"a clock advances by 0 or more seconds, got {seconds}")
         try:
@@ -395,14 +340,12 @@ class NativeSubject:
 
     async def _heard(self, task: Task[Any], said: str, complete: Callable[[str], str]) -> str | None:
         episode = await Episode[Any].begin(self._env, task, seed=0, split=self._shelf.split, agent="audit")
-        others: list[str] = []
-        heard: list[str] = []
+        others, heard = list[str](), list[str]()
 
         async def model(request: Request) -> Reply:
             if request.role != "agent":
                 others.append(request.role)
-                words = complete("\n\n".join(message.text for message in request.messages))
-                return Reply(Message("assistant", words))
+                return Reply(Message("assistant", complete("\n\n".join(message.text for message in request.messages))))
             if others:
                 heard.extend(message.text for message in request.messages[-1:])
                 raise _AgentRequest
@@ -429,10 +372,6 @@ def _failure(error: BaseException, *, part: Component, kind: str) -> SubjectFail
     return SubjectFailure(f"{type(error).__name__}: {error}", kind=kind, part=part)
 
 
-def _prompt_of(episode: Episode[Any]) -> str:
-    return "\n\n".join(message.text for message in episode.session.messages)
-
-
 def _shown(content: Content) -> Any:
     """Returns an observation: text unchanged; with pictures, a list of blocks with base64 bytes."""
     if isinstance(content, str):
@@ -443,8 +382,7 @@ def _shown(content: Content) -> Any:
 def _contract(tool: Tool) -> dict[str, Any]:
     front = "".join(f"{part}." for part in tool.path[:-1])
     found: dict[str, Any] = msgspec.to_builtins(tool.contract)
-    for key in {"reads", "writes"} & found.keys():
-        found[key] = [front + name for name in found[key]]
+    found |= {key: [front + name for name in found[key]] for key in {"reads", "writes"} & found.keys()}
     if isinstance(tool.contract.filters, dict):
         found["filters"] = {name: front + field for name, field in tool.contract.filters.items()}
     return found

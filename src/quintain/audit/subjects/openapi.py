@@ -20,6 +20,7 @@ from quintain.errors import UsageError
 from quintain.plugins import package
 
 from . import http
+from .failure import SubjectFailure
 from .http import series, table
 
 TASK = "service"
@@ -33,12 +34,8 @@ Document = dict[str, Any]
 def make(text: str) -> Callable[[], OpenApiSubject]:
     """Returns a factory of sessions, each with its own connections and cookies.
 
-    Args:
-        text: File or URL of the document, in JSON or, with PyYAML, in YAML; after "#" the URL of the service, if it is
-            not the document's first server.
-
-    Raises:
-        UsageError: The document is unreadable, or does not name the service's URL.
+    The text is the file or URL of the document, in JSON or, with PyYAML, in YAML; after "#" the URL of the service, if
+    it is not the document's first server. Raises UsageError if the document is unreadable, or names no URL.
     """
     source, _, base = text.partition("#")
     document = _document(source)
@@ -52,22 +49,18 @@ class Operation(NamedTuple):
     """Operation of an OpenAPI document.
 
     Attributes:
-        name: Its operationId, or made of method and path; only letters, digits, "_" and "-".
         places: Argument to its place, ("path" | "query" | "header" | "cookie" | "body", name there); an argument that
             is the whole body has the name "".
-        parameters: JSON schema of all arguments.
-        media: Type of the body; empty without one.
-        responses: Status ("200", "4XX", "default") to the JSON schema of its body.
     """
 
-    name: str
+    name: str  # its operationId, or made of method and path; only letters, digits, "_" and "-"
     description: str
     method: str
     path: str
     places: dict[str, tuple[str, str]]
     parameters: dict[str, Any]
     media: str
-    responses: dict[str, dict[str, Any]]
+    responses: dict[str, dict[str, Any]]  # status ("200", "4XX", "default") to the JSON schema of its body
 
     @property
     def is_reset(self) -> bool:
@@ -75,11 +68,7 @@ class Operation(NamedTuple):
 
 
 class OpenApiSubject:
-    """Session with a service.
-
-    Attributes:
-        absent: Methods that this service lacks.
-    """
+    """Session with a service."""
 
     def __init__(self, listed: list[Operation], base: str) -> None:
         self._tools = {one.name: one for one in listed if not one.is_reset}
@@ -91,35 +80,24 @@ class OpenApiSubject:
         return [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
-        """Returns the operations as tools."""
-        return [
-            {"name": one.name, "description": one.description, "parameters": one.parameters}
-            for one in self._tools.values()
-        ]
+        names = ("name", "description", "parameters")
+        return [{name: getattr(one, name) for name in names} for one in self._tools.values()]
 
     def responses(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Returns the JSON schemas of answers, by tool and status ("200", "4XX", "default")."""
         return {one.name: one.responses for one in self._tools.values()}
 
     def reset(self, task: str, seed: int) -> Any:
-        """Calls the service's own reset, with `seed` and `task` if it takes them, and returns its answer.
-
-        Raises UsageError if the service has no reset, or the task is unknown, and SubjectFailure if the reset failed.
-        """
+        """Calls the service's own reset, with `seed` and `task` if it takes them, and returns its answer."""
         if task != TASK or self._reset is None:
             raise UsageError(f"no reset for task {task!r}; the service has {self._reset or 'no reset operation'}")
         offered = {"seed": seed, "task": task}
-        given = {name: value for name, value in offered.items() if name in self._reset.places}
-        answer = self._asked(self._reset, given)
+        answer = self._asked(self._reset, {name: offered[name] for name in offered if name in self._reset.places})
         if is_dict(answer) and "error" in answer:
-            raise http.broken(f"reset was refused: {answer}", kind="quintain:reset_failed")
+            raise SubjectFailure(f"reset was refused: {answer}", kind="quintain:reset_failed")
         return answer
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Sends a request and returns the answer's body; with status 4xx, `{"error": body, "status": ...}`.
-
-        Raises SubjectFailure for status 5xx, no answer, and a body that does not match its content type.
-        """
+        """Sends a request and returns the answer, as `http.answer` does."""
         operation = self._tools.get(name)
         return self._asked(operation, arguments) if operation else {"error": f"unknown tool {name!r}"}
 
@@ -138,31 +116,25 @@ class OpenApiSubject:
 
 
 def _request(operation: Operation, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Returns the path and the arguments for httpx.
-
-    Raises ValueError if an argument of the path is missing or empty, or a value cannot be sent.
-    """
+    """Returns the path and the arguments for httpx; raises ValueError if an argument cannot be sent."""
     parts: dict[str, dict[str, Any]] = {place: {} for place in ("path", "query", "header", "cookie", "body")}
-    takes_more = operation.media and ("body", "") not in operation.places.values()
+    is_whole = ("body", "") in operation.places.values()
     for name, value in arguments.items():
         # An argument without a description is sent where a client would put it, so that the service can refuse it.
-        place, there = operation.places.get(name, ("body" if takes_more else "query", name))
+        rest = "body" if operation.media and not is_whole else "query"
+        place, there = operation.places.get(name, (rest, name))
         parts[place][there] = value
-    fields: dict[str, Any] = {
-        "params": {name: _words(value) for name, value in parts["query"].items() if value is not None},
-        "headers": {name: str(_words(value)) for name, value in parts["header"].items()},
-    }
+    headers = {name: str(_words(value)) for name, value in parts["header"].items()}
     if parts["cookie"]:
-        cookies = "; ".join(f"{name}={_words(value)}" for name, value in parts["cookie"].items())
-        fields["headers"]["Cookie"] = cookies
-    if operation.media and (parts["body"] or ("body", "") not in operation.places.values()):
-        body: Any = parts["body"].get("", parts["body"])
-        if operation.media == FORM and is_dict(body):
-            fields["data"] = {name: _words(value) for name, value in body.items() if value is not None}
-        else:
-            is_text = isinstance(body, str) and "json" not in operation.media
-            fields["content"] = str(body) if is_text else json.dumps(body)
-            fields["headers"]["Content-Type"] = operation.media
+        headers["Cookie"] = "; ".join(f"{name}={_words(value)}" for name, value in parts["cookie"].items())
+    fields: dict[str, Any] = {"params": _form(parts["query"]), "headers": headers}
+    body: Any = parts["body"].get("", parts["body"])
+    if operation.media == FORM and is_dict(body):
+        fields["data"] = _form(body)
+    elif operation.media and (parts["body"] or not is_whole):
+        is_text = isinstance(body, str) and "json" not in operation.media
+        fields["content"] = str(body) if is_text else json.dumps(body)
+        headers["Content-Type"] = operation.media
     return _filled(operation.path, parts["path"]), fields
 
 
@@ -177,24 +149,23 @@ def _filled(path: str, values: dict[str, Any]) -> str:
     return path
 
 
+def _form(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: _words(value) for name, value in values.items() if value is not None}
+
+
 def _words(value: Any) -> Any:
     """Returns a value as text for a URL or a header; a list stays a list, which repeats the name."""
     if is_list(value):
         return [_words(one) for one in value]
-    if isinstance(value, bool | dict) or value is None:
-        return json.dumps(value)
-    return str(value)
+    return json.dumps(value) if isinstance(value, bool | dict) or value is None else str(value)
 
 
 def _document(source: str) -> dict[str, Any]:
-    """Returns a document from a file or a URL."""
-    if source.startswith(("http://", "https://")):
-        text = http.text(source)
-    else:
-        try:
-            text = Path(source).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read the OpenAPI document {source!r}: {error}") from error
+    try:
+        is_remote = source.startswith(("http://", "https://"))
+        text = http.text(source) if is_remote else Path(source).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the OpenAPI document {source!r}: {error}") from error
     try:
         found = json.loads(text)
     except ValueError:
@@ -213,9 +184,7 @@ def _base(source: str, document: dict[str, Any]) -> str:
     servers = series(document, "servers")
     url = str(urllib.parse.urljoin(source if "://" in source else "", servers[0]["url"] if servers else "/"))
     if "://" not in url or "{" in url:
-        raise UsageError(
-            f"{source} says not where the service is (servers: {servers}); add #http://host:port behind it"
-        )
+        raise UsageError(f"{source} says not where the service is (servers: {servers}); add #http://host:port to it")
     return url.rstrip("/")
 
 
@@ -223,15 +192,10 @@ def _base(source: str, document: dict[str, Any]) -> str:
 
 
 def operations(document: Document) -> list[Operation]:
-    """Returns the operations of a document, in its order.
-
-    Raises UsageError if the document is not OpenAPI 3, or has a broken reference.
-    """
-    version = document.get("openapi")
+    """Returns the operations of a document; raises UsageError if it is not OpenAPI 3, or has a broken reference."""
+    version, swagger = document.get("openapi"), document.get("swagger")
     if not isinstance(version, str) or not version.startswith("3."):
-        raise UsageError(
-            f"only OpenAPI 3 can be read, this says openapi={version!r} swagger={document.get('swagger')!r}"
-        )
+        raise UsageError(f"only OpenAPI 3 can be read, this says openapi={version!r} swagger={swagger!r}")
     found: dict[str, Operation] = {}
     for path, item in table(document, "paths").items():
         shared = _resolved(document, item)
@@ -248,37 +212,31 @@ def _operation(document: Document, shared: Document, where: tuple[str, str]) -> 
     operation = shared[method]
     places: dict[str, tuple[str, str]] = {}
     schema: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
-    known: dict[tuple[str, str], Document] = {}  # The operation's parameters override those of its path.
-    for one in (*series(shared, "parameters"), *series(operation, "parameters")):
-        parameter = _resolved(document, one)
-        known[parameter["in"], parameter["name"]] = parameter
-    for one in known.values():
+    listed = [_resolved(document, one) for one in (*series(shared, "parameters"), *series(operation, "parameters"))]
+    for one in {(one["in"], one["name"]): one for one in listed}.values():  # An operation's override those of its path.
         name = one["name"] if one["name"] not in places else f"{one['name']}_{one['in']}"
         schemas = (table(content, "schema") for content in (one, *table(one, "content").values()))
         described = {"description": one["description"]} if one.get("description") else {}
-        schema["properties"][name] = described | _converted(next(filter(None, schemas), table({}, "schema")))
+        schema["properties"][name] = described | _converted(next(filter(None, schemas), dict[str, Any]()))
         places[name] = (one["in"], one["name"])
         schema["required"] += [name] if one.get("required") or one["in"] == "path" else []
     body = _resolved(document, table(operation, "requestBody"))
     media, is_open = _body_arguments(document, body, schema, places=places)
-    name = operation.get("operationId") or method + path
     return Operation(
-        name=re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_"),
+        name=re.sub(r"[^A-Za-z0-9_-]+", "_", operation.get("operationId") or method + path).strip("_"),
         description="\n\n".join(filter(None, (operation.get("summary"), operation.get("description")))),
         method=method.upper(),
         path=path,
         places=places,
         parameters=_with_definitions(document, schema if is_open else schema | {"additionalProperties": False}),
         media=media,
-        responses=dict(_responses(document, operation)),
+        responses={
+            str(status): _with_definitions(document, _converted(content["schema"]))
+            for status, one in table(operation, "responses").items()
+            for media, content in table(_resolved(document, one), "content").items()
+            if _is_json(media) and "schema" in content
+        },
     )
-
-
-def _responses(document: Document, operation: Document) -> Iterator[tuple[str, dict[str, Any]]]:
-    for status, one in table(operation, "responses").items():
-        for media, content in table(_resolved(document, one), "content").items():
-            if _is_json(media) and "schema" in content:
-                yield str(status), _with_definitions(document, _converted(content["schema"]))
 
 
 def _body_arguments(
@@ -316,10 +274,8 @@ def _with_definitions(document: Document, schema: dict[str, Any]) -> dict[str, A
 
 def _named(schema: Any) -> Iterator[str]:
     """Yields names of the definitions that a converted schema refers to."""
-    if is_dict(schema):
-        target = schema.get("$ref")
-        if isinstance(target, str):
-            yield target.removeprefix("#/$defs/")
+    if is_dict(schema) and isinstance(schema.get("$ref"), str):
+        yield schema["$ref"].removeprefix("#/$defs/")
     for one in schema.values() if is_dict(schema) else schema if is_list(schema) else ():
         yield from _named(one)
 
@@ -337,10 +293,8 @@ def _converted(schema: Any) -> Any:
         return {"$ref": "#/$defs/" + target.removeprefix(_COMPONENT)}
     made = {key: one if key in {"enum", "const", "default"} else _converted(one) for key, one in schema.items()}
     for limit in ("Minimum", "Maximum"):
-        if isinstance(schema.get(f"exclusive{limit}"), bool):
-            is_exclusive = made.pop(f"exclusive{limit}")
-            if is_exclusive:
-                made[f"exclusive{limit}"] = made.pop(limit.lower())
+        if isinstance(schema.get(f"exclusive{limit}"), bool) and made.pop(f"exclusive{limit}"):
+            made[f"exclusive{limit}"] = made.pop(limit.lower())
     if made.pop("nullable", None) is True and isinstance(made.get("type"), str):
         made["type"] = [made["type"], "null"]
         if "enum" in made and None not in made["enum"]:
@@ -349,19 +303,15 @@ def _converted(schema: Any) -> Any:
 
 
 def _resolved(document: Document, one: Document) -> Document:
-    """Returns the target of a reference, or the value itself."""
     for _ in range(20):
-        target = one.get("$ref")
-        if not isinstance(target, str):
+        if not isinstance(target := one.get("$ref"), str):
             return one
         one = _at(document, target)
     raise UsageError(f"a reference leads in a circle: {one}")
 
 
 def _at(document: Document, pointer: str) -> Any:
-    if not pointer.startswith("#/"):
-        raise UsageError(f"the document refers to {pointer!r}, which is not in it")
-    found: Any = document
+    found: Any = document if pointer.startswith("#/") else None
     for key in pointer[2:].split("/"):
         name = key.replace("~1", "/").replace("~0", "~")
         if not is_dict(found) or name not in found:

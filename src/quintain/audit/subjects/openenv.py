@@ -11,9 +11,7 @@ import functools
 import json
 import urllib.parse
 from collections.abc import Callable
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from quintain.audit.facts.data import is_dict, is_list
 from quintain.errors import UsageError
@@ -24,28 +22,19 @@ from .failure import SubjectFailure
 from .matching import sealed
 
 TASK = "episode"
-LARGEST = 100 * 2**20
-"""Most bytes of a message, as in the official client."""
+LARGEST = 100 * 2**20  # most bytes of a message, as in the official client
 AGENTS_FAULT = ("INVALID_JSON", "VALIDATION_ERROR")
-THEIR_FAULT = ("transport_error", "timeout")
-"""Tool errors that are not the agent's fault."""
+THEIR_FAULT = ("transport_error", "timeout")  # tool errors that are not the agent's fault
 
 
-class Facts(msgspec.Struct, frozen=True):
-    """Description of a server's environment.
-
-    Attributes:
-        socket: URL of the WebSocket.
-        action: JSON schema of an action.
-        tasks: Split and index of each task; empty if the server has no tasks to choose from.
-    """
+class Facts(NamedTuple):
+    """Description of a server's environment: the JSON schema of an action, and its tasks, if it has any."""
 
     base: str
-    socket: str
     action: dict[str, Any]
-    name: str = ""
-    split: str = ""
-    count: int = 0
+    name: str
+    split: str
+    number: int
 
     @property
     def calls_tools(self) -> bool:
@@ -53,27 +42,21 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def make(text: str) -> Callable[[], OpenEnvSubject]:
-    """Returns a factory of sessions.
-
-    Args:
-        text: URL of the server, with ws, wss, http or https; it may have a path.
-
-    Raises:
-        UsageError: The server does not exist, or websockets is not installed.
-    """
+    """Returns a factory of sessions, for a URL with ws, wss, http or https; raises UsageError without a server."""
     package("websockets", extra="audit-openenv")
     parts = http.server(text, "openenv: takes ws://HOST:PORT", ("ws", "wss", "http", "https"))
     scheme, path = parts.scheme.replace("ws", "http"), parts.path.rstrip("/").removesuffix("/ws")
-    return functools.partial(OpenEnvSubject, _facts(urllib.parse.urlunsplit((scheme, parts.netloc, path, "", ""))))
+    base = urllib.parse.urlunsplit((scheme, parts.netloc, path, "", ""))
+    with http.described(http.client(base)) as client:
+        schemas = http.answer(client, "GET", "/schema")
+        action = http.table(schemas, "action") if is_dict(schemas) else {}
+        if not action:
+            raise UsageError(f"{base}/schema does not describe an OpenEnv environment: {str(schemas)[:300]}")
+        return functools.partial(OpenEnvSubject, Facts(base, action, *_tasks(client)))
 
 
 class OpenEnvSubject:
-    """Session with a server.
-
-    Attributes:
-        volatile: Fields with random ids of episodes.
-        absent: "hidden" if the server has no tasks to choose from.
-    """
+    """Session with a server; `volatile` names fields with random ids of episodes."""
 
     volatile = ("episode_id", "dev.quintain/episode")
 
@@ -82,57 +65,42 @@ class OpenEnvSubject:
         self._socket: Any = None
         self._held = contextlib.ExitStack()
         self._rewards: list[float | None] = []
-        self.absent = () if facts.count else ("hidden",)
+        self.absent = () if facts.number else ("hidden",)
 
     def tasks(self) -> list[str]:
-        """Returns names such as "test/0" of the split "test" or the first one; "episode" if the server has no tasks."""
-        return [f"{self._facts.split}/{index}" for index in range(self._facts.count)] or [TASK]
+        return [f"{self._facts.split}/{index}" for index in range(self._facts.number)] or [TASK]
 
     def tools(self) -> list[dict[str, Any]]:
-        """Returns the environment's tools, or `step`."""
         if not self._facts.calls_tools:
             return [{"name": "step", "description": "Take an action.", "parameters": self._facts.action}]
         answer = self._asked("mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
         listed = http.series(http.table(answer, "result"), "tools")
-        if not listed:
-            observation = http.table(self._asked("step", {"type": "list_tools"}), "observation")
-            listed = http.series(observation, "tools")
+        listed = listed or http.series(http.table(self._asked("step", {"type": "list_tools"}), "observation"), "tools")
         return [http.tool(tool) for tool in listed]
 
     def hidden(self, task: str) -> dict[str, Any]:
         """Returns the fields of the task whose names are those of an answer."""
-        body = {"split": self._facts.split, "index": self._index(task)}
+        if not self._facts.number:
+            raise UsageError(f"the server has no tasks to choose from, so none is called {task!r}")
         with http.client(self._facts.base) as client:
-            found = http.answer(client, "POST", f"/{self._facts.name}/task", json=body)
+            found = http.answer(client, "POST", f"/{self._facts.name}/task", json=self._chosen(task))
         return sealed(http.table(found, "task"))
 
     def reset(self, task: str, seed: int) -> Any:
-        """Begins an episode and returns the first observation.
-
-        Raises UsageError if the task is unknown, and SubjectFailure if the environment did not begin.
-        """
-        chosen: dict[str, Any] = {"seed": seed}
-        if self._facts.count:
-            chosen |= {"split": self._facts.split, "index": self._index(task)}
-        else:
-            http.only_task(task, TASK)
+        """Begins an episode and returns the first observation."""
+        chosen = self._chosen(task)
         self._rewards = []
-        answer = self._asked("reset", chosen)
+        answer = self._asked("reset", {"seed": seed} | chosen)
         if "error" in answer:
             raise SubjectFailure(f"reset was refused: {answer['error']}", kind="quintain:reset_failed")
         return self._seen(answer)
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Takes an action or calls a tool, and returns the observation.
-
-        Raises SubjectFailure if the environment broke, or does not answer.
-        """
-        if self._facts.calls_tools:
-            answer = self._asked("step", {"type": "call_tool", "tool_name": name, "arguments": arguments})
-        elif name == "step":
-            answer = self._asked("step", arguments)
-        else:
+        """Takes an action or calls a tool, and returns the observation."""
+        if not self._facts.calls_tools and name != "step":
             return {"error": f"unknown tool {name!r}"}
+        called = {"type": "call_tool", "tool_name": name, "arguments": arguments}
+        answer = self._asked("step", called if self._facts.calls_tools else arguments)
         if "error" in answer:
             return answer
         reward = answer.get("reward")
@@ -145,11 +113,9 @@ class OpenEnvSubject:
         return None if self._rewards and not given else http.total(given)
 
     def state(self) -> dict[str, Any]:
-        """Returns the state that the server reports."""
         return self._asked("state", None)
 
     def close(self) -> None:
-        """Closes the socket, and with it the instance."""
         if self._socket is not None:
             self._held.close()
             # Where the server hung up, the library does not wait for its own threads to end.
@@ -159,32 +125,32 @@ class OpenEnvSubject:
 
     # -- inside
 
-    def _index(self, task: str) -> int:
-        if not self._facts.count:
-            raise UsageError(f"the server has no tasks to choose from, so none is called {task!r}")
-        return http.index(task, self._facts.split)
+    def _chosen(self, task: str) -> dict[str, Any]:
+        if not self._facts.number:
+            http.only_task(task, TASK)
+            return {}
+        return {"split": self._facts.split, "index": http.index(task, self._facts.split)}
 
     def _seen(self, answer: dict[str, Any]) -> Any:
         observation = http.table(answer, "observation")
         if not self._facts.calls_tools:
             return {"observation": observation, "reward": answer.get("reward"), "done": answer.get("done")}
         error = observation.get("error")
-        if is_dict(error):
-            if error.get("error_type") in THEIR_FAULT:
-                raise SubjectFailure(f"{error['error_type']}: {error.get('message')}", kind="transport_unreachable")
-            return {"error": error.get("message"), "error_type": error.get("error_type")}
-        return observation.get("result", observation)
+        if not is_dict(error):
+            return observation.get("result", observation)
+        if error.get("error_type") in THEIR_FAULT:
+            raise SubjectFailure(f"{error['error_type']}: {error.get('message')}", kind="transport_unreachable")
+        return {"error": error.get("message"), "error_type": error.get("error_type")}
 
     def _asked(self, kind: str, data: Any) -> dict[str, Any]:
         """Returns the data of an answer; `{"error": ...}` for the agent's own errors."""
         import websockets
 
-        message = {"type": kind} if data is None else {"type": kind, "data": data}
         try:
             socket = self._connected()
             with contextlib.suppress(websockets.exceptions.ConnectionClosed):
                 # A server that has closed may have said why; then that is what is received.
-                socket.send(json.dumps(message))
+                socket.send(json.dumps({"type": kind} if data is None else {"type": kind, "data": data}))
             received = socket.recv(timeout=http.TIMEOUT_S)
         except TimeoutError as error:
             self.close()  # A late answer would be taken for that of the next question.
@@ -211,23 +177,9 @@ class OpenEnvSubject:
         if self._socket is None:
             from websockets.sync.client import connect
 
-            made = connect(self._facts.socket, max_size=LARGEST, open_timeout=http.TIMEOUT_S)
-            self._socket = self._held.enter_context(made)
+            url = self._facts.base.replace("http", "ws", 1) + "/ws"
+            self._socket = self._held.enter_context(connect(url, max_size=LARGEST, open_timeout=http.TIMEOUT_S))
         return self._socket
-
-
-def _facts(base: str) -> Facts:
-    with http.client(base) as client:
-        try:
-            schemas = http.answer(client, "GET", "/schema")
-            action = http.table(schemas, "action") if is_dict(schemas) else {}
-            if not action:
-                raise UsageError(f"{base}/schema does not describe an OpenEnv environment: {str(schemas)[:300]}")
-            name, split, count = _tasks(client)
-        except SubjectFailure as error:
-            raise UsageError(f"{base}: {error}") from error
-    socket = base.replace("http", "ws", 1) + "/ws"
-    return Facts(base, socket, action, name=name, split=split, count=count)
 
 
 def _tasks(client: Any) -> tuple[str, str, int]:

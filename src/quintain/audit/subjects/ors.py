@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import time
 import urllib.parse
 from collections.abc import Callable, Iterable
@@ -25,21 +24,14 @@ SESSION = "X-Session-ID"
 
 
 def make(text: str) -> Callable[[], OrsSubject]:
-    """Returns a factory of sessions.
+    """Returns a factory of sessions; a path in the URL is the environment's name, else it is the server's first.
 
-    Args:
-        text: URL of the server; its path, if any, is the environment's name, else it is the server's first.
-
-    Raises:
-        UsageError: The server cannot be reached, or has no such environment.
+    Raises UsageError if the server cannot be reached, or has no such environment.
     """
     parts = http.server(text, "ors: takes http://HOST:PORT/ENVIRONMENT")
     base, wanted = f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")
-    with _client(base) as client:
-        try:
-            names = http.answer(client, "GET", "/list_environments")
-        except SubjectFailure as error:
-            raise UsageError(f"{base}: {error}") from error
+    with http.described(_client(base)) as client:
+        names = http.answer(client, "GET", "/list_environments")
         known = list(map(str, names)) if is_list(names) else []
         env = next((name for name in known if not wanted or name.lower() == wanted.lower()), None)
         if env is None:
@@ -51,11 +43,7 @@ def make(text: str) -> Callable[[], OrsSubject]:
 
 
 class OrsSubject:
-    """Session with a server; `reset` opens the next one.
-
-    Attributes:
-        absent: "answer" if the environment has no tool for the last words.
-    """
+    """Session with a server; `reset` opens the next one."""
 
     def __init__(self, base: str, env: str, split: str) -> None:
         self._client = _client(base)
@@ -66,10 +54,9 @@ class OrsSubject:
         self.absent = () if self._terminal else ("answer",)
 
     def tasks(self) -> list[str]:
-        """Returns names such as "test/0" of the split "test", else of the first one."""
         counted = self._asked_about("num_tasks")
-        listed = [] if counted else http.series(self._known("tasks"), "tasks")
-        return [f"{self._split}/{index}" for index in range(counted["num_tasks"] if counted else len(listed))]
+        count = counted["num_tasks"] if counted else len(http.series(self._known("tasks"), "tasks"))
+        return [f"{self._split}/{index}" for index in range(count)]
 
     def tools(self) -> list[dict[str, Any]]:
         """Returns the task's tools; before the first reset, the tools that all tasks share."""
@@ -81,10 +68,7 @@ class OrsSubject:
         return sealed(http.table(self._known("task", index=http.index(task, self._split)), "task"))
 
     def reset(self, task: str, seed: int) -> Any:
-        """Opens a session on a task and returns its prompt.
-
-        Raises UsageError if the task is unknown, and SubjectFailure if the session cannot be opened.
-        """
+        """Opens a session on a task and returns its prompt."""
         index = http.index(task, self._split)
         self._leave()
         self._rewards = []
@@ -92,30 +76,25 @@ class OrsSubject:
         # The standard's own page answers in JSON, its software with an event that holds the id.
         session = json.loads(answer).get("sid") if answer.startswith("{") else answer
         if not isinstance(session, str) or not session:
-            raise http.broken(f"/create_session gave no session: {answer!r}", kind="quintain:reset_failed")
+            raise SubjectFailure(f"/create_session gave no session: {answer!r}", kind="quintain:reset_failed")
         self._session = session
-        body = {"env_name": self._name, "split": self._split, "index": index}
-        self._good("POST", "/create", json=body)
-        return _said(self._good("GET", f"/{self._env}/prompt"))
+        self._good("POST", "/create", json={"env_name": self._name, "split": self._split, "index": index})
+        return http.said(self._good("GET", f"/{self._env}/prompt"))
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Calls a tool and returns its text, or its blocks if some are not text.
-
-        Raises SubjectFailure if the tool broke, the session is lost, or no answer comes.
-        """
+        """Calls a tool and returns its text, or its blocks if some are not text."""
         path = f"/{self._env}/call"
         text = self._streamed(path, {"name": name, "input": arguments})
         try:
             answer: Any = json.loads(text)
         except ValueError as error:
-            raise http.broken(f"{path}: the events make no JSON: {error}: {text[:500]!r}") from error
+            raise SubjectFailure(f"{path}: the events make no JSON: {error}: {text[:500]!r}") from error
         if not is_dict(answer) or answer.get("ok") is not True:
             return {"error": answer.get("error", answer) if is_dict(answer) else answer}
         output = http.table(answer, "output")
-        reward = output.get("reward")
-        if reward is not None:
-            self._rewards.append(float(reward))
-        return _said(http.series(output, "blocks"))
+        if output.get("reward") is not None:
+            self._rewards.append(float(output["reward"]))
+        return http.said(http.series(output, "blocks"))
 
     def answer(self, text: str) -> Any:
         """Passes the last words to the environment's terminal tool."""
@@ -123,7 +102,6 @@ class OrsSubject:
         return self.call(name, {argument: text} if argument else {})
 
     def score(self) -> dict[str, float | None] | None:
-        """Returns the sum of the rewards and the last one; None if one was not finite."""
         return http.total(self._rewards)
 
     def close(self) -> None:
@@ -159,7 +137,8 @@ class OrsSubject:
             time.sleep(min(float(response.headers.get("Retry-After", "1")), 1.0))
         answer = http.read(response)
         if http.refused(answer):
-            raise http.broken(f"{path} answered {answer['status']}: {answer['error']}", kind="quintain:reset_failed")
+            words = f"{path} answered {answer['status']}: {answer['error']}"
+            raise SubjectFailure(words, kind="quintain:reset_failed")
         return answer
 
     def _leave(self) -> None:
@@ -181,7 +160,7 @@ class OrsSubject:
             raise http.unreachable(error, f"POST {path}") from error
         answer = http.read(response)
         if response.status_code in {404, 410}:
-            raise http.broken(f"{path} answered {response.status_code}: {answer}", kind="session_lost")
+            raise SubjectFailure(f"{path} answered {response.status_code}: {answer}", kind="session_lost")
         return json.dumps(answer)
 
 
@@ -195,28 +174,19 @@ def _joined(lines: Iterable[str], path: str) -> str:
             name = value.removeprefix(" ")
         elif field == "data":
             data.append(value.removeprefix(" "))
-        elif not line and data:
+        elif not line:
             whole = "\n".join(data)
-            if name == "error":
-                raise http.broken(f"{path}: {whole}")
-            first = whole if name == "task_id" else first
-            parts += [whole] if name in {"chunk", "end"} else []
-            if name == "end":
+            if data and name == "error":
+                raise SubjectFailure(f"{path}: {whole}")
+            first = whole if data and name == "task_id" else first
+            parts += [whole] if data and name in {"chunk", "end"} else []
+            if data and name == "end":
                 return "".join(parts) or first
-        if not line:
             name, data = "message", []
     if path != "/create_session":
-        raise http.broken(f"{path}: the answer broke off", kind="transport_peer_drop")
+        raise SubjectFailure(f"{path}: the answer broke off", kind="transport_peer_drop")
     return "".join(parts) or first
 
 
-def _said(blocks: list[dict[str, Any]]) -> Any:
-    """Returns the text of blocks, or the blocks if some are not text."""
-    if all(block.get("type") == "text" for block in blocks):
-        return "\n".join(str(block.get("text", "")) for block in blocks)
-    return blocks
-
-
 def _client(base: str) -> Any:
-    key = os.environ.get("ORS_API_KEY")
-    return http.client(base, **({"X-API-Key": key} if key else {}))
+    return http.client(base, header="X-API-Key", variable="ORS_API_KEY")

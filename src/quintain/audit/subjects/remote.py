@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import urllib.parse
 from collections.abc import Callable
 from typing import Any
@@ -23,22 +22,15 @@ PAGE = 1000
 
 
 def make(url: str) -> Callable[[], RemoteSubject]:
-    """Returns a factory of sessions.
+    """Returns a factory of sessions, for a URL and the environment's name after it.
 
-    Args:
-        url: URL of the server, and after it the environment's name, by default its first one; "?split=" chooses the
-            tasks, by default "test", else the last split. A trainer's key is read from the variable QUINTAIN_KEY.
-
-    Raises:
-        UsageError: The server cannot be reached, or has no such environment or split.
+    The name is by default the server's first one. "?split=" chooses the tasks, by default "test", else the last split.
+    A trainer's key is read from QUINTAIN_KEY.
     """
     parts = http.server(url, "a served environment is named like http://localhost:8080/sales")
     base = f"{parts.scheme}://{parts.netloc}"
-    with _client(base) as client:
-        try:
-            about = http.answer(client, "GET", f"/v1/environments/{urllib.parse.quote(parts.path.strip('/') or '-')}")
-        except SubjectFailure as error:
-            raise UsageError(f"{base}: {error}") from error
+    with http.described(_client(base)) as client:
+        about = http.answer(client, "GET", f"/v1/environments/{urllib.parse.quote(parts.path.strip('/') or '-')}")
     if "error" in about:
         raise UsageError(f"{url}: {_words(about)}")
     splits: list[str] = about["splits"]
@@ -50,16 +42,11 @@ def make(url: str) -> Callable[[], RemoteSubject]:
 
 
 class RemoteSubject:
-    """Session with one episode at a time on the server; its methods are those of `native.NativeSubject`.
-
-    Attributes:
-        budget: Most calls of an episode.
-    """
+    """Session with one episode at a time on the server; its methods are those of `native.NativeSubject`."""
 
     def __init__(self, base: str, about: dict[str, Any], split: str) -> None:
         self._client = _client(base)
-        self._about, self._split = about, split
-        self._path = ""
+        self._about, self._split, self._path = about, split, ""
         self._moments: list[str] = []
         turns, calls = about["config"]["max_turns"], about["config"]["max_calls"]
         self.budget: int = turns if calls is None else min(turns, calls)
@@ -99,10 +86,9 @@ class RemoteSubject:
 
     def score(self) -> dict[str, float | None] | None:
         verdict = self._sent(f"{self._path}/verify", {"now": True})
-        if verdict["score"] is None:
-            return None
         rewards = (reward for reward in verdict["rewards"] if reward["level"] == "trajectory")
-        return {reward["name"]: reward["value"] for reward in rewards} | {"score": verdict["score"]}
+        score = {reward["name"]: reward["value"] for reward in rewards} | {"score": verdict["score"]}
+        return None if verdict["score"] is None else score
 
     def explain(self) -> list[dict[str, Any]]:
         verdict = self._sent(f"{self._path}/verify", {"now": True})
@@ -155,8 +141,7 @@ class RemoteSubject:
         if "error" in played:
             return {"error": _words(played)}
         _check(played["status"])
-        said = played["observation"]
-        return {"error": said} if played["is_error"] else said
+        return {"error": played["observation"]} if played["is_error"] else played["observation"]
 
     def _forked(self, path: str) -> str:
         return f"/v1/episodes/{self._sent(f'{path}/fork', {})['id']}"
@@ -178,14 +163,13 @@ class RemoteSubject:
 
 
 def _good(answer: Any, where: str) -> Any:
-    if is_dict(answer) and "error" in answer and answer.get("status", 0) in range(300, 500):
-        raise http.broken(f"{where} answered {answer['status']}: {_words(answer)}", kind="session_lost")
+    if http.refused(answer):
+        raise SubjectFailure(f"{where} answered {answer['status']}: {_words(answer)}", kind="session_lost")
     return answer
 
 
 def _check(status: dict[str, Any]) -> None:
-    broken = status["failure"]
-    if broken is not None:
+    if (broken := status["failure"]) is not None:
         raise SubjectFailure(f"{broken['type']}: {broken['message']}", kind=broken["kind"], part=broken["part"])
 
 
@@ -195,5 +179,4 @@ def _words(refusal: dict[str, Any]) -> str:
 
 
 def _client(base: str) -> Any:
-    key = os.environ.get("QUINTAIN_KEY")
-    return http.client(base, **({"Authorization": f"Bearer {key}"} if key else {}))
+    return http.client(base, header="Authorization", form="Bearer {}", variable="QUINTAIN_KEY")

@@ -6,13 +6,15 @@ matches `prediction`, "gold" matches `reference`. `expected`, the right score, i
 
 from __future__ import annotations
 
+import abc
+import contextlib
 import copy
 import functools
 import inspect
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -23,19 +25,13 @@ from quintain.errors import UsageError
 from . import loops
 from .matching import TRUTH, Match, is_visible, matched, taken
 
+T = TypeVar("T")
 WANTED = "expected"
-NAMES = ("id", "name", "task_id")
-"""Keys of a case that may name its task."""
+NAMES = ("id", "name", "task_id")  # keys of a case that may name its task
 
 
 class Case(msgspec.Struct, frozen=True):
-    """Case, matched to the function.
-
-    Attributes:
-        task: Its name.
-        match: Arguments of the function.
-        expected: Right score of the case's own text, or None.
-    """
+    """Case, matched to the function; `expected` is the right score of the case's own text, or None."""
 
     task: str
     match: Match
@@ -49,20 +45,15 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def rest(self) -> dict[str, Any]:
-        """Returns the arguments without the text."""
         return {name: value for name, value in self.match.arguments.items() if name != self.match.text}
 
 
 def of(function: Callable[..., Any], cases: Path | Sequence[Any]) -> Callable[[], ScorerSubject]:
-    """Returns a factory of sessions on a scoring function, plain or async.
+    """Returns a factory of sessions on a scoring function, plain or async, which returns any form that `score` may.
 
-    Args:
-        function: Takes the agent's text and the right answer; returns a number, or any other form that `score` may.
-        cases: A file of JSON lines (or of one JSON array), or the content of such a file: objects, or arrays of the
-            arguments in order, with or without the expected score after them.
-
-    Raises:
-        UsageError: A case is unreadable or does not match the function's parameters; both are named.
+    Cases are JSON objects, or arrays of the arguments in order, with or without the expected score after them; a file
+    has one in each line, or all in one array. Raises UsageError if a case is unreadable or does not match the
+    parameters.
     """
     listed = _read(cases) if isinstance(cases, Path) else list(enumerate(cases, 1))
     if not listed:
@@ -76,73 +67,77 @@ def of(function: Callable[..., Any], cases: Path | Sequence[Any]) -> Callable[[]
     return functools.partial(ScorerSubject, function, known)
 
 
-class ScorerSubject:
-    """Session on a scoring function.
+class AnswerSubject(abc.ABC, Generic[T]):
+    """Session in which an episode is one answer, on things by task name."""
 
-    Attributes:
-        absent: "judge" for a function without a language model; "score" for one that needs it.
-    """
+    def __init__(self, known: dict[str, T], noun: str = "task") -> None:
+        self._things, self._noun = known, noun
+        self._begun: T | None = None
+        self._said: str | None = None
+
+    def tasks(self) -> list[str]:
+        return list(self._things)
+
+    @abc.abstractmethod
+    def prompt(self, task: str) -> str:
+        """Returns what the agent sees first."""
+
+    def reset(self, task: str, seed: int) -> str:
+        self._begun, self._said = self._known(task), None
+        return self.prompt(task)
+
+    def answer(self, text: str) -> None:
+        self._said = text
+
+    def close(self) -> None:
+        loops.release(self)
+
+    @property
+    def _current(self) -> T:
+        if self._begun is None:
+            raise UsageError("no task has begun: call reset(task, seed) first")
+        return self._begun
+
+    def _known(self, task: str) -> T:
+        if task not in self._things:
+            raise UsageError(f"no {self._noun} {task!r}; there are {', '.join(list(self._things)[:5])}...")
+        return self._things[task]
+
+
+class ScorerSubject(AnswerSubject[Case]):
+    """Session on a scoring function."""
 
     def __init__(self, function: Callable[..., Any], cases: dict[str, Case]) -> None:
+        super().__init__(cases, "case")
         self._function = function
-        self._cases = cases
-        self._case: Case | None = None
-        self._said = ""
         match = next(iter(cases.values())).match
         self.absent = ("score",) if match.needs_model else () if match.model else ("judge",)
 
-    def tasks(self) -> list[str]:
-        """Returns the ids of the cases; "case 3" without an id."""
-        return list(self._cases)
-
     def cases(self) -> list[dict[str, Any]]:
-        """Returns task, own answer and expected score (or None) of each case."""
-        return [{"task": case.task, "answer": case.words, "expected": case.expected} for case in self._cases.values()]
+        return [{"task": one.task, "answer": one.words, "expected": one.expected} for one in self._things.values()]
 
     def prompt(self, task: str) -> str:
-        """Returns the question, or "" if the case has none."""
         seen = [value for name, value in self._known(task).match.arguments.items() if is_visible(name)]
         return "\n\n".join(value if isinstance(value, str) else json.dumps(value) for value in seen)
 
     def hidden(self, task: str) -> Any:
-        """Returns the right answer, by parameter."""
         match = self._known(task).match
         return {name: match.arguments[name] for name in match.truth}
 
     def oracle(self, task: str) -> list[Any] | None:
         """Returns the best-scoring words of a case with the same truth; None without one."""
         case = self._known(task)
-        best = max((one.expected for one in self._cases.values() if one.expected is not None), default=0.0)
-        alike = (one for one in (case, *self._cases.values()) if one.expected == best > 0)
+        best = max((one.expected for one in self._things.values() if one.expected is not None), default=0.0)
+        alike = (one for one in (case, *self._things.values()) if one.expected == best > 0)
         found = next((one for one in alike if one.rest == case.rest), None)
         return None if found is None else [{"answer": found.words}]
 
-    def reset(self, task: str, seed: int) -> str:
-        """Selects a case and returns its question."""
-        self._case, self._said = self._known(task), ""
-        return self.prompt(task)
-
-    def answer(self, text: str) -> None:
-        self._said = text
-
     def score(self) -> Any:
-        """Returns the function's score of the last words, or of "" without any."""
-        if self._case is None:
-            raise UsageError("no task has begun: call reset(task, seed) first")
-        return self._asked(self._case, self._said)
+        return self._asked(self._current, self._said or "")
 
     def judge(self, task: str, answer: str, complete: Callable[[str], str]) -> Any:
-        """Returns the function's score with `complete` as its language model."""
         case = self._known(task)
         return self._asked(case, answer, **{case.match.model: complete})
-
-    def close(self) -> None:
-        loops.release(self)
-
-    def _known(self, task: str) -> Case:
-        if task not in self._cases:
-            raise UsageError(f"no case {task!r}; there are {', '.join(list(self._cases)[:5])}...")
-        return self._cases[task]
 
     def _asked(self, case: Case, said: str, **more: Any) -> Any:
         arguments = copy.deepcopy(case.match.arguments) | more  # A function may change what it is given.
@@ -151,9 +146,7 @@ class ScorerSubject:
         values = [arguments.pop(name) for name in case.match.positional]
         spread = arguments.pop(case.match.spread) if case.match.spread else ()
         found = self._function(*values, *spread, **arguments)
-        if inspect.isawaitable(found):
-            found = loops.run(self, resource.settle(found))
-        return _verdict(found)
+        return _verdict(loops.run(self, resource.settle(found)) if inspect.isawaitable(found) else found)
 
 
 def _wrapped(said: str, held: Any) -> Any:
@@ -172,7 +165,6 @@ def _wrapped(said: str, held: Any) -> Any:
 
 
 def _inside(held: Any) -> Any:
-    """Returns the agent's own words from a case's value."""
     if is_list(held) and held and (isinstance(held[-1], str) or (is_dict(held[-1]) and "content" in held[-1])):
         return _inside(held[-1])
     return held["content"] if is_dict(held) and "content" in held else "" if held is None else held
@@ -216,12 +208,10 @@ def _read(path: Path) -> list[tuple[int, Any]]:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the cases in {str(path)!r}: {error}") from error
-    try:
+    with contextlib.suppress(ValueError):
         whole: Any = json.loads(text)
-    except ValueError:
-        whole = None
-    if is_list(whole) and all(is_dict(one) or is_list(one) for one in whole):  # else each line is a case
-        return list(enumerate(whole, 1))
+        if is_list(whole) and all(is_dict(one) or is_list(one) for one in whole):  # else each line is a case
+            return list(enumerate(whole, 1))
     found: list[tuple[int, Any]] = []
     for number, line in enumerate(text.splitlines(), 1):
         try:

@@ -5,7 +5,7 @@ Spaces are recognised by class name, so neither Gymnasium nor NumPy needs to be 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -14,14 +14,35 @@ import msgspec
 
 def schema(space: Any) -> dict[str, Any]:
     """Returns the JSON schema of a space's values; `{}` (anything) for an unknown space."""
-    return _SCHEMAS.get(_kind(space), lambda _: {})(space)
+    found: dict[str, Any] = {}
+    match _kind(space):
+        case "Discrete":
+            found = _whole(space.start, space.n)
+        case "MultiDiscrete" if len(space.shape) == 1:
+            found = _fixed([_whole(start, n) for start, n in zip(space.start, space.nvec, strict=True)])
+        case "MultiDiscrete":
+            found = _nested({"type": "integer"}, space.shape)
+        case "MultiBinary":
+            found = _nested(_whole(0, 2), space.shape)
+        case "Box":  # the narrowest number schema that holds for all its numbers
+            limits = {"minimum": space.low.min().item(), "maximum": space.high.max().item()}
+            finite = {name: limit for name, limit in limits.items() if abs(limit) != float("inf")}
+            found = _nested({"type": "integer" if space.dtype.kind in "iu" else "number"} | finite, space.shape)
+        case "Text":
+            found = {"type": "string", "minLength": int(space.min_length), "maxLength": int(space.max_length)}
+        case "Tuple":
+            found = _fixed([schema(one) for one in space.spaces])
+        case "Dict":
+            properties = {name: schema(one) for name, one in space.spaces.items()}
+            closed = {"required": list(properties), "additionalProperties": False}
+            found = {"type": "object", "properties": properties} | closed
+        case _:
+            pass
+    return found
 
 
 def value(space: Any, data: Any) -> Any:
-    """Returns JSON data as a value of the space.
-
-    Raises ValueError if the data is not in the space; the message gives the expected form.
-    """
+    """Returns JSON data as a value of the space; raises ValueError, which gives the expected form, if it is none."""
     if space is None or not callable(getattr(space, "contains", None)):
         return data
     try:
@@ -35,11 +56,7 @@ def value(space: Any, data: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Returns plain data of an environment's value; a random generator becomes its state.
-
-    Args:
-        value: Any object; one without a plain form becomes its type's name, because its repr may hold an address.
-    """
+    """Returns plain data of any object; one without a plain form becomes its type's name."""
     whole: Any = value
     if isinstance(value, bool | int | float | str):
         # A subclass, such as an enum or one of NumPy's numbers, becomes the plain type.
@@ -48,15 +65,13 @@ def plain(value: Any) -> Any:
         return {str(key): plain(one) for key, one in whole.items()}
     if isinstance(value, AbstractSet):
         return sorted(map(plain, whole), key=repr)
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in whole]
-    return _odd(value)
+    return [plain(one) for one in whole] if isinstance(value, list | tuple) else _odd(value)
 
 
 def _odd(value: Any) -> Any:
     if hasattr(value, "tolist"):  # arrays and numbers of NumPy, and of others who follow it
         return plain(value.tolist())
-    if hasattr(value, "bit_generator"):
+    if hasattr(value, "bit_generator"):  # a random generator becomes its state
         return plain(value.bit_generator.state)
     if hasattr(value, "getstate") and hasattr(value, "getrandbits"):
         return plain(value.getstate())
@@ -109,28 +124,8 @@ def _array(space: Any, data: Any) -> Any:
     return made
 
 
-def _whole(low: int, high: int) -> dict[str, Any]:
-    return {"type": "integer", "minimum": low, "maximum": high}
-
-
-def _multi_discrete(space: Any) -> dict[str, Any]:
-    if len(space.shape) != 1:
-        return _nested({"type": "integer"}, space.shape)
-    pairs = zip(space.start, space.nvec, strict=True)
-    return _fixed([_whole(int(start), int(start) + int(n) - 1) for start, n in pairs])
-
-
-def _dict(space: Any) -> dict[str, Any]:
-    properties = {name: schema(one) for name, one in space.spaces.items()}
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _box(space: Any) -> dict[str, Any]:
-    """Returns the narrowest number schema that holds for all numbers of a box."""
-    number = {"type": "integer" if space.dtype.kind in "iu" else "number"}
-    low, high = space.low.min().item(), space.high.max().item()
-    limits = {"minimum": low, "maximum": high}
-    return number | {name: limit for name, limit in limits.items() if abs(limit) != float("inf")}
+def _whole(low: Any, count: Any) -> dict[str, Any]:
+    return {"type": "integer", "minimum": int(low), "maximum": int(low) + int(count) - 1}
 
 
 def _nested(item: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
@@ -145,14 +140,3 @@ def _fixed(items: list[dict[str, Any]]) -> dict[str, Any]:
     if items and all(item == items[0] for item in items):
         whole["items"] = items[0]
     return whole
-
-
-_SCHEMAS: dict[str, Callable[[Any], dict[str, Any]]] = {
-    "Discrete": lambda space: _whole(int(space.start), int(space.start) + int(space.n) - 1),
-    "MultiDiscrete": _multi_discrete,
-    "MultiBinary": lambda space: _nested(_whole(0, 1), space.shape),
-    "Box": lambda space: _nested(_box(space), space.shape),
-    "Text": lambda space: {"type": "string", "minLength": int(space.min_length), "maxLength": int(space.max_length)},
-    "Tuple": lambda space: _fixed([schema(one) for one in space.spaces]),
-    "Dict": _dict,
-}

@@ -22,9 +22,9 @@ from quintain.errors import UsageError
 from . import loops, native, spaces
 from .failure import SubjectFailure
 from .matching import sealed
+from .scorer import AnswerSubject
 
-MAX_TASKS = 1000
-"""Tasks that are read from an endless taskset."""
+MAX_TASKS = 1000  # tasks that are read from an endless taskset
 FORMS = ("{}", "\\boxed{{{}}}", "#### {}", "<answer>{}</answer>", "The answer is {}.")
 """Forms of an answer of which a task may want one."""
 
@@ -32,12 +32,8 @@ FORMS = ("{}", "\\boxed{{{}}}", "#### {}", "<answer>{}</answer>", "The answer is
 def make(text: str) -> Callable[[], VerifiersSubject | native.NativeSubject]:
     """Returns a factory of sessions; a module with `load_environment` is played by the adapter for `quintain run`.
 
-    Args:
-        text: "package.module", "path/to/file.py" or the name of an installed taskset; after ":" the Taskset in it, as
-            a class, an instance, or a function that makes one; by default the only one there.
-
-    Raises:
-        UsageError: verifiers is not installed, or the taskset does not exist.
+    The text is "package.module", "path/to/file.py" or the name of an installed taskset; after ":" the Taskset in it, as
+    a class, an instance, or a function that makes one; by default the only one there.
     """
     plugins.package("verifiers", extra="audit-verifiers")
     place, _, name = text.partition(":")
@@ -54,32 +50,20 @@ def make(text: str) -> Callable[[], VerifiersSubject | native.NativeSubject]:
     return functools.partial(VerifiersSubject, tasks)
 
 
-class VerifiersSubject:
-    """Session on a taskset.
-
-    Attributes:
-        absent: "score" if a reward needs a runtime or a model.
-        lacking: Rewards and judges that do.
-    """
+class VerifiersSubject(AnswerSubject[Any]):
+    """Session on a taskset; without "score" if one of the rewards in `lacking` needs a runtime or a model."""
 
     def __init__(self, tasks: dict[str, Any]) -> None:
-        self._tasks = tasks
-        self._task: Any = None
-        self._said: str | None = None
+        super().__init__(tasks)
         self.lacking = _lacking(next(iter(tasks.values())))
         self.absent = ("score", "oracle") if self.lacking else ()
 
-    def tasks(self) -> list[str]:
-        """Returns the ids, else names, else places in the taskset."""
-        return list(self._tasks)
-
     def prompt(self, task: str) -> str:
-        """Returns system prompt and prompt."""
         data = self._known(task).data
         return "\n\n".join(filter(None, (data.system_prompt, data.prompt_text)))
 
     def hidden(self, task: str) -> dict[str, Any]:
-        """Returns the task's fields whose names are those of an answer, else all fields that are not in the prompt."""
+        """Returns the task's fields with names of an answer, else all that are not in the prompt."""
         vf: Any = importlib.import_module("verifiers.v1")
         data: Any = self._known(task).data
         own = {name: value for name, value in data.model_dump().items() if name not in vf.TaskData.model_fields}
@@ -95,32 +79,11 @@ class VerifiersSubject:
         best = max((score for score, _ in scored if score is not None), default=0.0)
         return [{"answer": next(one for score, one in scored if score == best)}] if best > 0 else None
 
-    def reset(self, task: str, seed: int) -> str:
-        """Selects a task and returns its prompt."""
-        self._task, self._said = self._known(task), None
-        return self.prompt(task)
-
-    def answer(self, text: str) -> None:
-        self._said = text
-
     def score(self) -> dict[str, float | None] | None:
-        """Returns the weighted sum of the rewards, and each of them by name; None if it is not finite.
-
-        Raises SubjectFailure if a reward raised.
-        """
-        if self._task is None:
-            raise UsageError("no task has begun: call reset(task, seed) first")
-        found = self._scored(self._task, self._said)
+        """Returns the weighted sum of the rewards, and each of them by name; None if it is not finite."""
+        found = self._scored(self._current, self._said)
         total = found["score"]
         return found if total is not None and math.isfinite(total) else None
-
-    def close(self) -> None:
-        loops.release(self)
-
-    def _known(self, task: str) -> Any:
-        if task not in self._tasks:
-            raise UsageError(f"no task {task!r}; there are {', '.join(list(self._tasks)[:5])}...")
-        return self._tasks[task]
 
     def _scored(self, task: Any, said: str | None) -> dict[str, float | None]:
         trace = _trace(task, said)
@@ -137,7 +100,6 @@ class VerifiersSubject:
 
 
 def _lacking(task: Any) -> list[str]:
-    """Returns names of the rewards that need a runtime, and of the judges, which need a model."""
     found = ["a container"] if task.NEEDS_CONTAINER else []
     for reward in task.hooks("reward"):
         wanted = inspect.signature(reward).parameters.get("runtime")
@@ -175,14 +137,11 @@ def _taskset(module: ModuleType, name: str, text: str) -> Any:
 
     there = {key: one for key, one in vars(module).items() if isinstance(one, taskset) or is_class(one)}
     own = {key: one for key, one in there.items() if getattr(one, "__module__", module.__name__) == module.__name__}
-    if not name:
-        if len(own or there) != 1:
-            raise UsageError(f"{text} has the tasksets {', '.join(own or there) or 'none'}; name one behind ':'")
-        found: Any = next(iter((own or there).values()))
-    elif not hasattr(module, name):
+    if not name and len(own or there) != 1:
+        raise UsageError(f"{text} has the tasksets {', '.join(own or there) or 'none'}; name one behind ':'")
+    if name and not hasattr(module, name):
         raise UsageError(f"{text}: no taskset {name!r}; the tasksets are {', '.join(there) or 'none'}")
-    else:
-        found = getattr(module, name)
+    found: Any = getattr(module, name) if name else next(iter((own or there).values()))
     if is_class(found):
         generic = importlib.import_module("verifiers.v1.utils.generic")
         configs = importlib.import_module("verifiers.v1.configs.taskset")

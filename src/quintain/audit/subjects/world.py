@@ -7,6 +7,7 @@ their methods and not by class, so those of other packages work too.
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple, TypeGuard, cast
 
@@ -17,17 +18,15 @@ from quintain.audit.facts.data import Differ, RowIndex, counted
 from quintain.state import State
 from quintain.table import Table
 
-Tables = dict[str, list[dict[str, Any]]]
-"""Rows of each table of a SQL database."""
+Tables = dict[str, list[dict[str, Any]]]  # rows of each table of a SQL database
 
 _ANYTHING: Any = Any
 
-SHARED = "shared"
-"""Key of time, timers, identifier counters and the number of random draws."""
+SHARED = "shared"  # key of time, timers, identifier counters and the number of random draws
 
 
 class TableInfo(NamedTuple):
-    """Table of a SQL database."""
+    """Table of a SQL database; `key` holds the columns of its primary key."""
 
     table: str
     columns: list[str]
@@ -47,7 +46,6 @@ class Memory:
         self._rows: dict[str, tuple[Table[Any], dict[str, Any]]] = {}
 
     def copy(self) -> Memory:
-        """Returns a cache that starts with the same tables."""
         other = Memory()
         with self._lock:
             other._known, other._rows = dict(self._known), dict(self._rows)
@@ -75,7 +73,7 @@ class Memory:
             schema = _schema(database)
             known = self._known.get(name)
             if known is not None and known[1] == schema and _base(known[0]) is _base(database):
-                changed = _by_table(known[0].diff(database))
+                changed = _grouped(known[0].diff(database))
                 listed = [one for one in _listed_by_sqlite(database, changed) if one.table in changed]
                 tables = known[2] | {
                     one.table: _updated(database, one, before=known[2][one.table], changes=changed[one.table])
@@ -124,12 +122,8 @@ async def differences(
 ) -> dict[str, list[Any]]:
     """Returns the differences of two worlds by path, as `facts.data.changes` returns those of their views.
 
-    Args:
-        before: The world.
-        start: Its view.
-        after: Later state of the same world.
-        memory: Cache for databases of which not only the changed rows can be read.
-        index: Index of the rows of `start`.
+    `start` is the view of `before`, whose rows are in `index`; `memory` reads databases that show no changed rows
+    alone.
     """
     differ = Differ(start, index)
     found: list[tuple[str, Any, Any]] = []
@@ -164,23 +158,22 @@ def _changed_rows(
     """Returns the differences of two databases; None if not only their changed rows can be read."""
     if _is_on_server(other) or _base(one) is not _base(other) or _schema(one) != _schema(other):
         return None
-    changes = _by_table(one.diff(other))
+    changes = _grouped(one.diff(other))
     found: list[tuple[str, Any, Any]] = []
     for table in _listed_by_sqlite(other, changes) if changes else ():
         sides = zip(*((change.before, change.after) for change in changes[table.table]), strict=True)
         gone, made = ([{column: row[column] for column in table.columns} for row in rows if row] for rows in sides)
         path = f"{name}.{table.table}"
-        keyed = differ.index.keyed(start[path], plain(gone), plain(made))
-        if keyed is None:
+        if (keyed := differ.index.keyed(start[path], plain(gone), plain(made))) is None:
             return None
         found += differ.walk(*keyed, path)
     return found
 
 
-def _by_table(changes: Iterable[Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+def _grouped(changes: Iterable[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = defaultdict(list)
     for change in changes:
-        found.setdefault(change.table, []).append(change)
+        found[change.table].append(change)
     return found
 
 
@@ -192,35 +185,28 @@ async def _resource(one: Any) -> Any:
     if _is_table(one):
         return _rows(one)
     if hasattr(one, "walk") and hasattr(one, "read"):
-        return plain({_shown(entry.path): _file(one, entry) for entry in one.walk()})
+        return plain(dict(_file(one, entry) for entry in one.walk()))
     if hasattr(one, "rows") and hasattr(one, "__getitem__"):
         return plain({key: one[key] for key in one})
-    if _is_database(one):
-        return Memory().tables("", one)
-    return {"digest": await resource.settle(one.digest())}
+    return Memory().tables("", one) if _is_database(one) else {"digest": await resource.settle(one.digest())}
 
 
-def _file(files: Any, entry: Any) -> dict[str, Any]:
-    shown = cast(dict[str, Any], msgspec.to_builtins(entry, str_keys=True)) | {"path": _shown(entry.path)}
+def _file(files: Any, entry: Any) -> tuple[str, dict[str, Any]]:
+    # Bytes that are not UTF-8 are escaped, because JSON cannot hold surrogates.
+    path = entry.path.encode(errors="backslashreplace").decode()
+    shown = cast(dict[str, Any], msgspec.to_builtins(entry, str_keys=True)) | {"path": path}
     for name in ("mtime", "size"):  # A file that is written anew has not changed; its size is not an amount.
         shown.pop(name, None)
-    if entry.kind != "file":
-        return shown
-    data: bytes = files.read(entry.path)
+    data: bytes = files.read(entry.path) if entry.kind == "file" else b""
     try:
-        return shown | {"text": data.decode()}
+        return path, shown | ({"text": data.decode()} if entry.kind == "file" else {})
     except UnicodeDecodeError:
-        return shown | {"data": data}
+        return path, shown | {"data": data}
 
 
 def _rows(table: Table[Any]) -> dict[str, Any]:
     rows: dict[str, Any] = plain(dict(codec.loads(table.dump(), list[tuple[str, Any]])))
     return rows
-
-
-def _shown(path: str) -> str:
-    """Returns a path as text, with bytes that are not UTF-8 escaped, because JSON cannot hold surrogates."""
-    return path.encode(errors="backslashreplace").decode()
 
 
 def _is_table(value: object) -> TypeGuard[Table[Any]]:
@@ -232,7 +218,6 @@ def _is_database(value: object) -> bool:
 
 
 def _base(database: Any) -> Any:
-    """Returns what forks of one database share; a difference from any other one would read every row."""
     return getattr(getattr(database, "image", None), "base", None)
 
 
@@ -279,11 +264,10 @@ def _listed_by_sqlite(database: Any, wanted: Container[str] | None = None) -> li
         "ESCAPE '!' ORDER BY name"
     )
     found: list[TableInfo] = []
-    for (name,) in names:
-        if wanted is None or name in wanted:
-            columns = database.execute("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid", name)
-            key = [column for place, column in sorted((pk, column) for column, pk in columns) if place]
-            found.append(TableInfo(name, [column for column, _ in columns], key))
+    for (name,) in (one for one in names if wanted is None or one[0] in wanted):
+        columns = database.execute("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid", name)
+        key = [column for place, column in sorted((pk, column) for column, pk in columns) if place]
+        found.append(TableInfo(name, [column for column, _ in columns], key))
     return found
 
 

@@ -25,28 +25,18 @@ _REFUSAL = re.compile(r"\s*(\{\s*\"error\"\s*:|error\b|exception\b|traceback \(m
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool call and its answer.
-
-    Attributes:
-        turn, step: Position; turns count replies of all actors, steps the calls of one reply.
-        arguments: Parsed arguments; None if the text is not a JSON object.
-        raw: The text as the model wrote it.
-        answered: An answer came back.
-        is_error: The call was refused or broke; guessed from the text if the log has no mark.
-        fault: Planned fault that the configuration injected here.
-        seconds: Duration, if the log has it.
-    """
+    """Tool call and its answer, in turn and step: turns count replies of all actors, steps the calls of a reply."""
 
     turn: int
     step: int
     role: str = "agent"
     name: str
-    arguments: dict[str, Any] | None
-    raw: str
+    arguments: dict[str, Any] | None  # parsed arguments; None if the text is not a JSON object
+    raw: str  # the text as the model wrote it
     answered: bool = True
     observation: str = ""
-    is_error: bool = False
-    fault: str | None = None
+    is_error: bool = False  # the call was refused or broke; guessed from the text if the log has no mark
+    fault: str | None = None  # planned fault that the configuration injected here
     seconds: float | None = None
 
     @property
@@ -56,35 +46,26 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.name} {arguments}"
 
 
-class Utterance(msgspec.Struct, frozen=True, kw_only=True):
+class Utterance(msgspec.Struct, kw_only=True):
     """One reply of a model.
 
     Attributes:
-        heard: New context beyond earlier replies and answers: prompts, words of others.
-        finish: Why the sampler stopped, in the endpoint's words.
-        drawn: Number of completion tokens in the record, or None.
-        counted: Number of completion tokens by the endpoint, or None.
+        drawn, counted: Number of completion tokens in the record, and by the endpoint; or None.
     """
 
     turn: int
     role: str = "agent"
     text: str = ""
     reasoning: str = ""
-    heard: tuple[str, ...] = ()
+    heard: tuple[str, ...] = ()  # new context beyond earlier replies and answers: prompts, words of others
     calls: int = 0
-    finish: str = ""
+    finish: str = ""  # why the sampler stopped, in the endpoint's words
     drawn: int | None = None
     counted: int | None = None
 
 
-class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """Recorded failure outside the agent.
-
-    Attributes:
-        part: Component to blame, if the log names one.
-        kind: One of `quintain.errors.KINDS`; empty for a foreign log.
-        turn: Number of complete turns.
-    """
+class RecordedFailure(msgspec.Struct, frozen=True):
+    """Recorded failure outside the agent; a foreign log names no `kind` and perhaps no `part`."""
 
     part: str = ""
     kind: str = ""
@@ -94,50 +75,34 @@ class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EpisodeLog(msgspec.Struct, kw_only=True):
-    """A finished episode.
+    """A finished episode; what a log lacks is None or empty."""
 
-    Attributes:
-        place: File and line, for people.
-        index: Position in the input.
-        group: Identity of the episodes that start from the same task and seed.
-        reward: Recorded reward, or None; `has_reward` distinguishes a missing field.
-        components: Scores of the single criteria at trajectory level.
-        criteria: Names of the expected criteria; empty if unknown.
-        end: How the episode ended, if the log has it.
-        limit: Most allowed replies, if the log has it.
-        digests: Digest of the world after each turn; empty if the log has none.
-        gold: The right answer, if the log has it next to the episode.
-        seconds: Durations in seconds, by phase.
-        trace: The whole record, if it is this project's.
-    """
-
-    place: str
-    index: int
+    place: str  # file and line, for people
+    index: int  # position in the input
     form: Form
     task: str
-    group: str
+    group: str  # identity of the episodes that start from the same task and seed
     member: int = 0
     attempt: int = 0
     prompt: str = ""
     said: tuple[Utterance, ...] = ()
     calls: tuple[Call, ...] = ()
-    reward: float | None = None
+    reward: float | None = None  # recorded reward, or None; `has_reward` distinguishes a missing field
     has_reward: bool = True
-    components: dict[str, float | None] = {}
-    criteria: tuple[str, ...] = ()
+    components: dict[str, float | None] = {}  # scores of the single criteria at trajectory level
+    criteria: tuple[str, ...] = ()  # names of the expected criteria
     end: Literal["terminated", "truncated", "failed", ""] = ""
     reason: str = ""
     broken: RecordedFailure | None = None
     tools: dict[str, dict[str, Any]] | None = None
-    limit: int | None = None
-    digests: tuple[str, ...] = ()
-    gold: Any = None
+    limit: int | None = None  # most allowed replies
+    digests: tuple[str, ...] = ()  # digest of the world after each turn
+    gold: Any = None  # the right answer, if the log has it next to the episode
     seconds: dict[str, float] = {}
-    trace: Trace | None = None
+    trace: Trace | None = None  # the whole record, if it is this project's
 
     @property
     def answer(self) -> str:
-        """Returns the agent's last words."""
         return next((one.text for one in reversed(self.said) if one.role == "agent"), "")
 
     @property
@@ -149,9 +114,9 @@ class EpisodeLog(msgspec.Struct, kw_only=True):
 
 
 def of_trace(trace: Trace, *, place: str, index: int) -> EpisodeLog:
-    """Returns a trace of this project in the common form."""
     task = f"{trace.environment}/{trace.task}"
-    failure = trace.failure
+    f = trace.failure
+    broken = None if f is None else RecordedFailure(f.component, f.kind, f.type, f.message, f.turn)
     own = [turn for turn in trace.turns if turn.thread == 0]  # the agent never reads another actor's prompt
     return EpisodeLog(
         place=place,
@@ -182,11 +147,7 @@ def of_trace(trace: Trace, *, place: str, index: int) -> EpisodeLog:
         criteria=trace.criteria,
         end=trace.end.value if trace.end is not None else "",
         reason=trace.reason,
-        broken=None
-        if failure is None
-        else RecordedFailure(
-            part=failure.component, kind=failure.kind, type=failure.type, message=failure.message, turn=failure.turn
-        ),
+        broken=broken,
         limit=trace.config.max_turns,
         digests=tuple(turn.state_digest for turn in trace.turns),
         trace=trace,
@@ -198,17 +159,13 @@ def _recorded(trace: Trace) -> Iterator[Call]:
     elsewhere = {one.call_id for turn in trace.turns for one in turn.added if one.role == "tool"}
     for turn in trace.turns:
         left = list(turn.steps)
+        # A reply is not played to its end where the episode broke, or the world ended it, in the middle.
+        is_cut = trace.end is End.FAILED or turn is trace.turns[-1]
         for n, asked in enumerate(turn.reply.message.calls):
-            # A program makes its calls in an order of its own, and need not make all.
+            # A program makes its calls in an order of its own, need not make all, and has names of its own for tools.
             step = next((one for one in left if one.call.id == asked.id), None)
-            if step is not None:
-                left.remove(step)
-            # A reply is not played to its end where the episode broke, or the world ended it, in the middle.
-            spared = trace.end is End.FAILED or turn is trace.turns[-1] or asked.id in elsewhere
-            if step is None and spared:
-                continue
-            called = asked if step is None else step.call  # A program may have names of its own for our tools.
-            yield Call(
+            called = asked if step is None else step.call
+            call = Call(
                 turn=turn.index,
                 step=n,
                 role=turn.role,
@@ -216,14 +173,17 @@ def _recorded(trace: Trace) -> Iterator[Call]:
                 arguments=parsed(called.arguments),
                 raw=called.arguments,
                 answered=step is not None,
-                observation="" if step is None else plain(step.observation),
-                is_error=step is not None and step.is_error,
-                fault=None if step is None else step.fault,
             )
+            if step is not None:
+                left.remove(step)
+                seen = {"observation": plain(step.observation), "is_error": step.is_error, "fault": step.fault}
+                yield msgspec.structs.replace(call, **seen)
+            elif not is_cut and asked.id not in elsewhere:
+                yield call
 
 
 def parsed(text: str) -> dict[str, Any] | None:
-    """Returns the arguments of a call, or None if the text is not a JSON object; an empty text means no arguments."""
+    """Returns the arguments of a call, or None if the text is not a JSON object; empty means no arguments."""
     return mapping(loaded(text.strip() or "{}"))
 
 
@@ -246,20 +206,16 @@ def form_of(row: Row) -> Form | None:
 
 
 def of_row(row: Row, *, place: str, index: int) -> EpisodeLog:
-    """Returns an episode from a foreign row.
-
-    Raises TraceError if the row's form is unknown, or a field has another type than its form says.
-    """
+    """Returns an episode from a foreign row; raises TraceError if its form is unknown or broken."""
     form = form_of(row)
     if form is None:
         raise TraceError(f"no form that is known; its keys are {', '.join(sorted(row)[:8]) or 'none'}")
-    if form == "rollout":
-        messages = _messages(row["prompt"], "user") + _messages(row["completion"], "assistant")
-    else:
-        messages = _messages(row["messages"], "user")
-    said, calls, prompt = _conversation(messages)
+    parts = (("prompt", "user"), ("completion", "assistant")) if form == "rollout" else (("messages", "user"),)
+    said, calls, prompt = _conversation([one for key, role in parts for one in _messages(row[key], role)])
     found = next((_text(row[name]) for name in _TASKS if row.get(name) is not None), "")
-    reward, components = _inspect_scores(row) if form == "inspect" else _reward(row)
+    metrics = {name: number(one) for name, one in (mapping(row.get("metrics")) or {}).items()}
+    paid = number(row.get("reward", row.get("score")))
+    reward, components = _inspect_scores(row) if form == "inspect" else (paid, metrics)
     truncated = bool(row.get("is_truncated")) or row.get("limit") is not None
     task = found or prompt[:80]
     return EpisodeLog(
@@ -313,17 +269,11 @@ def _conversation(messages: list[Row]) -> tuple[tuple[Utterance, ...], tuple[Cal
             asked = list(_calls(message, len(said)))
             waiting |= {identity: len(calls) + n for n, (identity, _) in enumerate(asked)}
             calls += [call for _, call in asked]
-            said.append(
-                Utterance(
-                    turn=len(said),
-                    role="agent" if role == "assistant" else "user",
-                    text=text,
-                    reasoning=_text(message.get("reasoning_content") or message.get("reasoning") or ""),
-                    heard=tuple(heard),
-                    calls=len(asked),
-                    finish=_text(message.get("finish_reason") or message.get("stop_reason") or ""),
-                )
-            )
+            one = Utterance(turn=len(said), text=text, heard=tuple(heard), calls=len(asked))
+            one.role = "agent" if role == "assistant" else "user"
+            one.reasoning = _text(message.get("reasoning_content") or message.get("reasoning") or "")
+            one.finish = _text(message.get("finish_reason") or message.get("stop_reason") or "")
+            said.append(one)
             heard = []
         else:
             heard.append(text)
@@ -358,12 +308,8 @@ def _answer(calls: list[Call], waiting: dict[str, int], message: Row, *, text: s
     error = message.get("error")
     marked = message.get("is_error", error)
     said = text or _text((mapping(error) or {}).get("message") or error or "")
-    calls[place] = msgspec.structs.replace(
-        calls[place],
-        answered=True,
-        observation=said,
-        is_error=_REFUSAL.match(said) is not None if marked is None else bool(marked),
-    )
+    failed = _REFUSAL.match(said) is not None if marked is None else bool(marked)
+    calls[place] = msgspec.structs.replace(calls[place], answered=True, observation=said, is_error=failed)
 
 
 def _content(value: Any) -> str:
@@ -373,13 +319,7 @@ def _content(value: Any) -> str:
     return "" if value is None else _text(value)
 
 
-def _reward(row: Row) -> tuple[float | None, dict[str, float | None]]:
-    metrics = mapping(row.get("metrics")) or {}
-    return number(row.get("reward", row.get("score"))), {name: number(one) for name, one in metrics.items()}
-
-
 def _inspect_scores(row: Row) -> tuple[float | None, dict[str, float | None]]:
-    """Returns the mean of the scorers' values, and each value."""
     scores = mapping(row.get("scores") or {})
     if scores is None:
         raise TraceError(f"scores is an object, got {_text(row['scores'])[:80]}")
@@ -389,7 +329,6 @@ def _inspect_scores(row: Row) -> tuple[float | None, dict[str, float | None]]:
 
 
 def number(value: Any) -> float | None:
-    """Returns a score as a number, NaN included, or None."""
     try:
         return float(_GRADES.get(value, value)) if isinstance(value, str | int | float) else None
     except ValueError:
@@ -413,16 +352,13 @@ def _tools(row: Row) -> dict[str, dict[str, Any]] | None:
     places = [one[name] for one in (row, inside) for name in ("tools", "tool_defs", "oai_tools") if one.get(name)]
     found = places[0] if places else None
     listed = sequence(loaded(found) if isinstance(found, str) else found)
-    if listed is None:
-        return None
     tools: dict[str, dict[str, Any]] = {}
-    for each in listed:
+    for each in listed or ():
         outer = mapping(loaded(each) if isinstance(each, str) else each) or {}
         tool = mapping(outer.get("function")) or outer
         schemas = [mapping(tool.get(name)) for name in ("parameters", "inputSchema", "input_schema")]
-        known = [schema for schema in schemas if schema is not None]
-        tools[_text(tool.get("name") or "")] = known[0] if known else {}
-    return tools
+        tools[_text(tool.get("name") or "")] = next((one for one in schemas if one is not None), Row())
+    return None if listed is None else tools
 
 
 def _count(value: Any) -> int:
@@ -437,26 +373,22 @@ def _text(value: Any) -> str:
 
 
 def mapping(value: object) -> dict[str, Any] | None:
-    """Returns the value if it is a JSON object, else None."""
     return cast(dict[str, Any], value) if isinstance(value, dict) else None
 
 
 def sequence(value: object) -> list[Any] | None:
-    """Returns the value as a list if it is a list or a tuple, else None."""
     return list(cast(Iterable[Any], value)) if isinstance(value, list | tuple) else None
 
 
 def loaded(text: str) -> object:
     """Parses JSON text; None if it is invalid or too deep."""
     try:
-        value: object = json.loads(text)
+        return cast(object, json.loads(text))
     except (ValueError, RecursionError):
         return None
-    return value
 
 
 def fields(row: object) -> dict[str, Any]:
-    """Returns the fields of a Struct or dict; empty for anything else."""
     if isinstance(row, msgspec.Struct):
         return {name: getattr(row, name) for name in row.__struct_fields__}
     return mapping(row) or {}
@@ -467,6 +399,5 @@ def strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
         return
-    listed = sequence(value)
-    for item in fields(value).values() if listed is None else listed:
+    for item in sequence(value) or fields(value).values():
         yield from strings(item)

@@ -32,17 +32,14 @@ from .episode_log import EpisodeLog, fields, sequence
 from .siblings import Run, Suspect
 
 FOREIGN = "only our own traces can be played again"
-PATIENCE_S = 5.0
-"""Seconds that a call which once hung gets in a replay."""
+PATIENCE_S = 5.0  # seconds that a call which once hung gets in a replay
 _SHOWN = 300
 
 
 class FirstDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """First difference between a replay and its record.
+    """First difference between a replay and its record, in a field of the trace.
 
-    Attributes:
-        field: "observation", "is_error", "state_digest", "rewards", "turns" or "end".
-        idle: The recorded world did not change in a turn in which the replayed one did.
+    `idle` says that the recorded world did not change in a turn in which the replayed one did.
     """
 
     turn: int
@@ -57,44 +54,28 @@ class ReplayEvidence(msgspec.Struct, kw_only=True):
     """Result of replaying one record.
 
     Attributes:
-        missing: Why the record could not be replayed; empty if it was.
-        same_version: The environment's code is the version that made the record.
-        left: First difference; None if the replay agrees.
-        steady: Replays agree with one another.
-        broke: Kind of failure that ended the replay.
-        scores: The verifier's present scores, one per grading; None for "no verdict".
-        criteria: Scores of the single criteria in the last grading.
-        moved: The replayed world's content differs at the end from the start.
-        stale: Positions, in the list of suspects, of reads that the world contradicts.
-        cold: First call after a change that a fresh copy of the same world answers differently, which shows a source
-            outside the world, such as a cache.
+        cold: First call after a change that a fresh copy of the same world answers differently.
     """
 
-    missing: str = ""
-    same_version: bool = True
-    left: FirstDifference | None = None
-    steady: bool = True
-    broke: str = ""
-    scores: list[float | None] = []
-    criteria: dict[str, float | None] = {}
-    moved: bool = True
-    stale: tuple[int, ...] = ()
+    missing: str = ""  # why the record could not be replayed; empty if it was
+    same_version: bool = True  # the environment's code is the version that made the record
+    left: FirstDifference | None = None  # first difference; None if the replay agrees
+    steady: bool = True  # replays agree with one another
+    broke: str = ""  # kind of failure that ended the replay
+    scores: list[float | None] = []  # the verifier's present scores, one per grading; None for "no verdict"
+    criteria: dict[str, float | None] = {}  # scores of the single criteria in the last grading
+    moved: bool = True  # the replayed world's content differs at the end from the start
+    stale: tuple[int, ...] = ()  # positions, in the list of suspects, of reads that the world contradicts
     cold: FirstDifference | None = None
 
     @property
     def is_trusted(self) -> bool:
-        """True if replay and regrading, as far as available, confirm a success."""
         graded = all(score is not None and score >= SOLVED for score in self.scores)
         return bool(self.missing) or (self.left is None and graded)
 
 
 class Witness:
-    """Replayer of records in their environment.
-
-    Args:
-        env: Environment that made the records.
-        times: Gradings of each record, 1 and up.
-    """
+    """Replayer of records in the environment that made them, which grades each one several times."""
 
     def __init__(self, env: Environment[Any], *, times: int = 3) -> None:
         self._env = env
@@ -102,21 +83,14 @@ class Witness:
         self._times = times
 
     async def examine(self, one: EpisodeLog, task: Task[Any] | str, suspects: list[Suspect]) -> ReplayEvidence:
-        """Gathers the evidence on one episode.
-
-        Args:
-            one: The record.
-            task: Its task, or why the task is unknown.
-            suspects: Reads that look stale.
-        """
+        """Gathers the evidence on one episode; without its task, `task` says why, and `suspects` look stale."""
         trace = one.trace
         if trace is None or isinstance(task, str):
             return ReplayEvidence(missing=str(task) if trace is not None else FOREIGN)
         try:
             if trace.task_digest and await task.digest(task.world()) != trace.task_digest and not trace.continues:
                 return ReplayEvidence(missing="the task has another content than the one that was played")
-            place = before(trace)
-            start = None if place is None else await self._days.world(place)
+            start = None if (place := before(trace)) is None else await self._days.world(place)
             evidence = await self._replayed(trace, task, start, suspects=suspects)
         except (QuintainError, *BROKEN) as error:
             return ReplayEvidence(missing=f"it cannot be played again: {type(error).__name__}: {error}"[:_SHOWN])
@@ -150,7 +124,8 @@ class Witness:
     async def _cold(self, trace: Trace, task: Task[Any], start: Any) -> FirstDifference | None:
         """Compares each call's answer with that of a copy of the world."""
         env, strict = self._env, trace.config.arguments == "strict"
-        seen: list[FirstDifference | None] = []
+        places = iter([(turn.index, n) for turn in trace.turns for n in range(len(turn.steps))])
+        seen: list[FirstDifference] = []
 
         async def ask(effect: StepView[Any]) -> Score:
             step, tool = effect.step, env.tools.get(effect.step.call.name)
@@ -161,25 +136,24 @@ class Witness:
                     found = observe(await ALARM.call(trace.config.tool_timeout_s, tool.bind(world), **arguments))
                 except ToolError as refusal:
                     found = str(refusal)
+            turn, place = next(places, (0, None))
             recorded, now = plain(step.observation)[:_SHOWN], plain(found)[:_SHOWN]
-            is_same = found == step.observation
-            left = FirstDifference(turn=0, field="observation", recorded=recorded, found=now)
-            seen.append(None if is_same else left)
+            left = FirstDifference(turn=turn, step=place, field="observation", recorded=recorded, found=now)
+            seen.extend([] if found == step.observation or place is None else [left])
             return Score(None, "only asking")
 
         nothing = Criterion[Any](name="nothing", level=Level.TRAJECTORY, fn=lambda outcome: 0.0)
         spy = Verifier[Any](Criterion(name="ask", level=Level.STEP, fn=ask), nothing)
         await self._played(trace, task, start, verifier=spy)
-        places = [(turn.index, n) for turn in trace.turns for n in range(len(turn.steps))]
-        pairs = [(place, left) for place, left in zip(places, seen, strict=False) if left is not None]
-        return next((msgspec.structs.replace(left, turn=turn, step=n) for (turn, n), left in pairs), None)
+        return seen[0] if seen else None
 
     async def _again(self, trace: Trace, task: Task[Any], start: Any) -> Again[Any]:
         """Replays the replies, with a short time limit for calls that hung."""
         config = trace.config
         if trace.failure is not None and trace.failure.kind in WALL_CLOCK_KINDS:
-            limit = min(PATIENCE_S, config.tool_timeout_s or PATIENCE_S)
-            config = msgspec.structs.replace(config, tool_timeout_s=limit)
+            config = msgspec.structs.replace(
+                config, tool_timeout_s=min(PATIENCE_S, config.tool_timeout_s or PATIENCE_S)
+            )
         return await self._played(trace, task, start, config=config)
 
     async def _played(self, trace: Trace, task: Task[Any], start: Any, **changed: Any) -> Again[Any]:
@@ -189,7 +163,6 @@ class Witness:
         return await play_episode(env, task, ReplayModel(trace), start=start, **names)
 
     async def _graded(self, again: Again[Any], task: Task[Any], began: Any) -> float | None:
-        """Returns a new score of the same end."""
         asked = msgspec.structs.replace(again.record.trace, rewards=[], score=None)
         try:
             rewards = await Scoring(self._env, task, start=began).trajectory(again.state, asked)
@@ -211,27 +184,26 @@ def difference(expected: Trace, found: Trace) -> FirstDifference | None:
         if left is not None:
             return msgspec.structs.replace(left, idle=bool(before_digest) and old.state_digest == before_digest)
         before_digest = old.state_digest
-    turn = len(found.turns)
+    turn, recorded, ending, field = len(found.turns), expected.reason, found.reason, "end"
     if turn < until:
-        return FirstDifference(turn=turn, field="turns", recorded=f"{until} turns", found=f"{turn}, {found.reason}")
-    if failure is None and (expected.end, expected.reason) != (found.end, found.reason):
-        broke = "" if found.failure is None else f": {found.failure.message}"
-        ending = f"{found.reason}{broke}"[:_SHOWN] if broke else found.reason
-        return FirstDifference(
-            turn=max(0, len(expected.turns) - 1), field="end", recorded=expected.reason, found=ending
-        )
-    return None
+        recorded, ending, field = f"{until} turns", f"{turn}, {found.reason}", "turns"
+    elif failure is not None or (expected.end, expected.reason) == (found.end, found.reason):
+        return None
+    else:
+        turn = max(0, len(expected.turns) - 1)
+        ending = f"{ending}: {found.failure.message}"[:_SHOWN] if found.failure is not None else ending
+    return FirstDifference(turn=turn, field=field, recorded=recorded, found=ending)
 
 
 def _in_turn(old: Turn, new: Turn) -> FirstDifference | None:
-    sides: list[tuple[int | None, str, Any, Any]] = []
-    for number, (a, b) in enumerate(zip(old.steps, new.steps, strict=False)):
-        sides.append((number, "observation", a.observation, b.observation))
-        sides.append((number, "is_error", a.is_error, b.is_error))
+    sides: list[tuple[int | None, str, Any, Any]] = [
+        (number, field, getattr(a, field), getattr(b, field))
+        for number, (a, b) in enumerate(zip(old.steps, new.steps, strict=False))
+        for field in ("observation", "is_error")
+    ]
     if len(old.steps) != len(new.steps):
         sides.append((None, "turns", f"{len(old.steps)} steps", f"{len(new.steps)}"))
-    sides.append((None, "state_digest", old.state_digest, new.state_digest))
-    for step, field, was, now in sides:
+    for step, field, was, now in (*sides, (None, "state_digest", old.state_digest, new.state_digest)):
         if was != now:
             recorded, found = ((str(x) if isinstance(x, bool) else plain(x))[:_SHOWN] for x in (was, now))
             return FirstDifference(turn=old.index, step=step, field=field, recorded=recorded, found=found)
@@ -254,48 +226,34 @@ def contradicts(world: State, suspect: Suspect) -> bool:
 
 
 def _entities(value: object, key: str) -> list[dict[str, Any]]:
-    """Returns all objects in a world that stand under a key or have it as `id`."""
     if isinstance(value, Table):
         rows: Table[Any] = value  # pyright: ignore[reportUnknownVariableType]  # of whatever rows
         return [fields(rows[key])] if key in rows else []
-    items = sequence(value)
-    if items is not None:
-        return [one for item in items for one in _entities(item, key)]
-    held = fields(value)
+    items, held = sequence(value), fields(value)
     own = [held] if held.get("id") == key else [fields(held[key])] if fields(held.get(key)) else []
-    return own + [one for name, item in held.items() if name not in (key, "shared") for one in _entities(item, key)]
+    inner = [item for name, item in held.items() if name not in (key, "shared")] if items is None else items
+    return own + [one for item in inner for one in _entities(item, key)]
 
 
 # --- baselines: a task's own solution must score, and doing nothing must not ---
 
 
 class Baselines(msgspec.Struct, kw_only=True):
-    """Scores of two baselines on one task.
+    """Scores of two baselines on one task; None where they failed or are missing."""
 
-    Attributes:
-        missing: Why they could not be played; empty if they could.
-        solution: Score of the task's own solution; None if it failed or is missing.
-        has_solution: The task has a solution.
-        refused: First refused call of the solution, with the error.
-        writes: The solution changes the world.
-        nothing: Score of an agent that makes no call and says nothing; None if it failed.
-    """
-
-    missing: str = ""
+    missing: str = ""  # why they could not be played; empty if they could
     solution: float | None = None
     has_solution: bool = False
-    refused: str = ""
-    writes: bool = False
-    nothing: float | None = None
+    refused: str = ""  # first refused call of the solution, with the error
+    writes: bool = False  # the solution changes the world
+    nothing: float | None = None  # score of an agent that makes no call and says nothing
 
     @property
     def unsolvable(self) -> bool:
-        """True if the task's own solution earns less than the whole reward."""
         return self.has_solution and (self.solution is None or self.solution < SOLVED)
 
     @property
     def free(self) -> bool:
-        """True if doing nothing earns the whole reward."""
         return self.nothing is not None and self.nothing >= SOLVED
 
     @property
@@ -310,22 +268,16 @@ class _Fixed:
     name = "fixed"
 
     def __init__(self, calls: tuple[Call, ...], answer: str) -> None:
-        self._calls = list(calls)
-        self._answer = answer
-        self._made = 0
+        replies = [
+            Reply(Message("assistant", calls=(ToolCall(f"call_{place}", name, codec.text(arguments)),)))
+            for place, (name, arguments) in enumerate(calls, 1)
+        ]
+        self._replies = itertools.chain(replies, itertools.repeat(Reply(Message("assistant", answer))))
 
     async def __call__(self, request: Request) -> Reply:
-        """Returns the next call, or the answer.
-
-        Raises ModelError if the request is for another actor than the agent.
-        """
         if request.role != "agent":
             raise ModelError(f"the task has a further actor, {request.role!r}, and the baselines have no model for it")
-        if not self._calls:
-            return Reply(Message("assistant", self._answer))
-        self._made += 1
-        name, arguments = self._calls.pop(0)
-        return Reply(Message("assistant", calls=(ToolCall(f"call_{self._made}", name, codec.text(arguments)),)))
+        return next(self._replies)
 
 
 async def play_baselines(env: Environment[Any], task: Task[Any], *, seed: int) -> Baselines:
@@ -333,21 +285,19 @@ async def play_baselines(env: Environment[Any], task: Task[Any], *, seed: int) -
     # Where a program is the agent, the environment's own harness says what the task is worth.
     own: Harness | None = getattr(env.harness, "own", None)
     calm = env.replace(config=env.config.override({"noise_rate": 0.0}), harness=own)
-    nothing = await play_episode(calm, task, _Fixed((), ""), start=None, seed=seed)
-    failure = nothing.record.trace.failure
-    if failure is not None and failure.component == "model":
-        return Baselines(missing=failure.message)
-    found = Baselines(nothing=nothing.record.trace.score)
-    if task.solution is None:
-        return found
-    best = await play_episode(calm, task, _Fixed(task.solution, task.answer), start=None, seed=seed)
-    trace = best.record.trace
-    refused = next((step for turn in trace.turns for step in turn.steps if step.is_error), None)
-    found.has_solution, found.solution = True, trace.score
-    if refused is not None:
-        found.refused = f"{refused.call.name} {refused.call.arguments}: {refused.observation}"[:300]
-    if best.state is not None:
-        found.writes = await content(task.world()) != await content(best.state)
+    nothing = (await play_episode(calm, task, _Fixed((), ""), start=None, seed=seed)).record.trace
+    if nothing.failure is not None and nothing.failure.component == "model":
+        return Baselines(missing=nothing.failure.message)
+    found = Baselines(nothing=nothing.score)
+    if task.solution is not None:
+        best = await play_episode(calm, task, _Fixed(task.solution, task.answer), start=None, seed=seed)
+        trace = best.record.trace
+        found.has_solution, found.solution = True, trace.score
+        refused = next((step for turn in trace.turns for step in turn.steps if step.is_error), None)
+        if refused is not None:
+            found.refused = f"{refused.call.name} {refused.call.arguments}: {refused.observation}"[:300]
+        if best.state is not None:
+            found.writes = await content(task.world()) != await content(best.state)
     return found
 
 
@@ -375,13 +325,7 @@ class Case(NamedTuple):
     """Episode of a run and its context.
 
     Attributes:
-        evidence: Result of replaying and regrading the episode.
-        baselines: Scores of the task's own solution and of doing nothing.
         findings: Findings of an audit report about this task; None without a report.
-        known_tools: Schemas of the advertised tools; None if unknown.
-        solvable: An episode earned the whole reward of this task, and nothing contradicts that reward.
-        solutions: Share of the probed tasks whose own solution earns the whole reward; 0 without probes.
-        freebies: Share of the probed tasks that pay the whole reward for nothing; 0 without probes.
     """
 
     played: EpisodeLog
@@ -389,14 +333,13 @@ class Case(NamedTuple):
     evidence: ReplayEvidence
     baselines: Baselines
     findings: tuple[AuditFinding, ...] | None = None
-    known_tools: dict[str, dict[str, Any]] | None = None
+    known_tools: dict[str, dict[str, Any]] | None = None  # schemas of the advertised tools; None if unknown
     task: Task[Any] | None = None
-    solvable: bool = False
-    solutions: float = 0.0
-    freebies: float = 0.0
+    solvable: bool = False  # an episode earned the whole reward of this task, and nothing contradicts that reward
+    solutions: float = 0.0  # share of the probed tasks whose own solution earns the whole reward; 0 without probes
+    freebies: float = 0.0  # share of the probed tasks that pay the whole reward for nothing; 0 without probes
 
     @property
     def lenient(self) -> bool:
-        """True if the configuration converts arguments, so that the schema is not binding."""
         trace = self.played.trace
         return trace is not None and trace.config.arguments == "lenient"

@@ -27,14 +27,9 @@ CLASSES = tuple(finding.CLASSES)
 
 
 class Label(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of one rule for one episode.
+    """Result of one rule for one episode: the party that must fix the fault, and one sentence.
 
-    Attributes:
-        rule: Number of the rule, 1 to 11.
-        owner: Party that must fix the fault.
-        classes: Some of `CLASSES`.
-        why: One sentence.
-        turn, step: First decisive event; None for the episode as a whole, or the whole turn.
+    `turn` and `step` name the first decisive event; None for the episode as a whole, or the whole turn.
     """
 
     rule: int = 11
@@ -48,18 +43,7 @@ class Label(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LabeledEpisode(msgspec.Struct, kw_only=True):
-    """One episode with all its labels.
-
-    Attributes:
-        place, index, task, member, attempt: Identity of the episode.
-        reward: Recorded reward, or None.
-        label: The label that wins.
-        labels: All labels in the order of the rules, the winner included.
-        not_checked: Reasons by number of the rules that could not be applied.
-        verdict: Recommendation to the trainer.
-        provoked: The agent can probably cause the failure, so excluding it would pay.
-        score_as: "recorded", "none" (never 0, because a verdict is missing) or "model_failure" (it was provoked).
-    """
+    """One episode with all its labels in the order of the rules, and the one that wins."""
 
     place: str
     index: int
@@ -70,9 +54,9 @@ class LabeledEpisode(msgspec.Struct, kw_only=True):
     reward: float | None
     label: Label
     labels: list[Label]
-    not_checked: dict[int, str] = {}
-    verdict: Decision = "train"
-    provoked: bool = False
+    not_checked: dict[int, str] = {}  # reasons by number of the rules that could not be applied
+    verdict: Decision = "train"  # recommendation to the trainer
+    provoked: bool = False  # the agent can probably cause the failure, so excluding it would pay
 
     @property
     def owner(self) -> Owner:
@@ -80,7 +64,6 @@ class LabeledEpisode(msgspec.Struct, kw_only=True):
 
     @property
     def failed(self) -> bool:
-        """True if the winning label blames a party other than the policy."""
         return self.label.owner != "policy"
 
     @property
@@ -89,15 +72,16 @@ class LabeledEpisode(msgspec.Struct, kw_only=True):
 
     def row(self) -> dict[str, object]:
         """Returns one line for a trainer: plain data with the same keys for every episode."""
-        one = self.label
-        said = ("owner", "classes", "visibility", "rule", "confidence", "why")
+        own, said = ("place", "index", "task", "member", "attempt", "reward"), self.label
+        named = ("owner", "classes", "visibility", "rule", "confidence", "why")
         found: dict[str, object] = msgspec.to_builtins(
-            {name: getattr(self, name) for name in ("place", "index", "task", "member", "attempt", "reward")}
-            | {name: getattr(one, name) for name in said}
-            | {"event": {"turn": one.turn, "step": one.step}}
-            | {name: getattr(self, name) for name in ("verdict", "score_as", "provoked", "labels")}
+            {name: getattr(self, name) for name in own}
+            | {name: getattr(said, name) for name in named}
+            | {"event": {"turn": said.turn, "step": said.step}}
+            | {name: getattr(self, name) for name in ("verdict", "score_as", "provoked", "labels", "not_checked")},
+            str_keys=True,
         )
-        return found | {"not_checked": {str(rule): reason for rule, reason in self.not_checked.items()}}
+        return found
 
 
 def winner(labels: Iterable[Label]) -> Label | None:

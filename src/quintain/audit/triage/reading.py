@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -22,13 +22,7 @@ _BOOKKEEPING = {"run.json", "run.lock", TIMINGS}
 
 
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
-    """Place without a readable episode.
-
-    Attributes:
-        place: File, and line or sample.
-        reason: Why it is unreadable.
-        episode: An episode was expected there, so it counts as failed.
-    """
+    """Place without a readable episode; one that was expected there counts as failed."""
 
     place: str
     reason: str
@@ -36,15 +30,15 @@ class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, kw_only=True):
-    """Episodes in the order of files and lines.
-
-    Attributes:
-        ignored: Files that are not expected to hold episodes.
-    """
+    """Episodes in the order of files and lines, and files that are not expected to hold any."""
 
     played: list[EpisodeLog] = []
     unreadable: list[Unreadable] = []
     ignored: list[str] = []
+
+    def lose(self, place: object, reason: str, *, episode: bool = True) -> None:
+        """Notes a place without a readable episode."""
+        self.unreadable.append(Unreadable(place=str(place), reason=reason, episode=episode))
 
 
 def read(path: str | Path) -> Reading:
@@ -77,15 +71,14 @@ def _read_file(reading: Reading, file: Path, *, is_run: bool = False) -> None:
                 place = f"{file}:{number}"
                 if is_run and not line.endswith(b"\n"):
                     reason = "unfinished: it was being written when the run was stopped, and never counted"
-                    reading.unreadable.append(Unreadable(place=place, reason=reason, episode=False))
+                    reading.lose(place, reason, episode=False)
                 elif line.strip():
                     _add(reading, line, place)
     except OSError as error:
-        _lost(reading, str(file), f"cannot be opened: {error.strerror}")
+        reading.lose(file, f"cannot be opened: {error.strerror}")
 
 
 def _add(reading: Reading, line: bytes | object, place: str) -> None:
-    """Adds the episode of a line, or of a part of a document."""
     index = len(reading.played)
     try:
         value = _object(_json(line) if isinstance(line, bytes) else line)
@@ -94,7 +87,7 @@ def _add(reading: Reading, line: bytes | object, place: str) -> None:
         else:
             reading.played.append(of_row(value, place=place, index=index))
     except TraceError as error:
-        _lost(reading, place, str(error))
+        reading.lose(place, str(error))
 
 
 def _object(value: object) -> dict[str, Any]:
@@ -106,10 +99,9 @@ def _object(value: object) -> dict[str, Any]:
 
 def _json(text: bytes) -> object:
     try:
-        value: object = json.loads(text)
+        return cast(object, json.loads(text))
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
         raise TraceError(f"no JSON, or truncated: {error}") from error
-    return value
 
 
 def _read_document(reading: Reading, file: Path) -> None:
@@ -117,7 +109,7 @@ def _read_document(reading: Reading, file: Path) -> None:
     try:
         value = _json(file.read_bytes())
     except TraceError as error:
-        _lost(reading, str(file), str(error))
+        reading.lose(file, str(error))
         return
     log = mapping(value) or {}
     samples = sequence(log.get("samples"))
@@ -128,14 +120,12 @@ def _read_document(reading: Reading, file: Path) -> None:
     else:
         rows = [(f"{file}, item {n}", row) for n, row in enumerate(sequence(value) or ())]
     if not rows:
-        reason = "no episode, no list of episodes, and no log with samples"
-        reading.unreadable.append(Unreadable(place=str(file), reason=reason, episode=False))
+        reading.lose(file, "no episode, no list of episodes, and no log with samples", episode=False)
     for place, row in rows:
         _add(reading, row, place)
 
 
 def _add_seconds(reading: Reading, file: Path) -> None:
-    """Adds the durations of a timings file to the episodes, and reports torn lines."""
     spent: dict[tuple[str, int, int], dict[str, float]] = {}
     for number, line in enumerate(file.read_bytes().splitlines() if file.is_file() else (), 1):
         try:
@@ -143,11 +133,6 @@ def _add_seconds(reading: Reading, file: Path) -> None:
             key = (str(row["task"]), int(row["member"]), int(row["attempt"]))
             spent[key] = {name: float(value) for name, value in row.items() if name.endswith("_s")}
         except (TraceError, KeyError, TypeError, ValueError) as error:
-            place, reason = f"{file}:{number}", f"no timing: {error}"
-            reading.unreadable.append(Unreadable(place=place, reason=reason, episode=False))
+            reading.lose(f"{file}:{number}", f"no timing: {error}", episode=False)
     for one in reading.played:
         one.seconds = spent.get((one.task, one.member, one.attempt), one.seconds)
-
-
-def _lost(reading: Reading, place: str, reason: str) -> None:
-    reading.unreadable.append(Unreadable(place=place, reason=reason, episode=True))

@@ -29,21 +29,14 @@ from .rules import labels_of, policy
 from .siblings import Run, error_key
 from .signs import Provocation, Sign, provocations, signs
 
-LIMIT = 0.05
-"""Failure rate above which the harness has a problem, not single episodes."""
+LIMIT = 0.05  # failure rate above which the harness has a problem, not single episodes
 QUEUE = 20
 
-Watch = Callable[[int], object]
-"""Callback with the number of episodes that are newly done."""
+Watch = Callable[[int], object]  # callback with the number of episodes that are newly done
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """Episode to read.
-
-    Attributes:
-        weight: Expected information; only the order matters.
-        control: The episode is part of the control sample.
-    """
+    """Episode to read; only the order of weights matters."""
 
     place: str
     index: int
@@ -66,68 +59,45 @@ class RunReport(msgspec.Struct, kw_only=True):
     """Result of a triage.
 
     Attributes:
-        episodes: Number of episodes started, readable or not.
-        judged: One entry per readable episode, in order.
-        failures: Rate of episodes that failed for another reason than the policy, unreadable ones included.
-        by_owner: The same by owner, over the same number of episodes; "policy" counts the rest.
-        by_class: Winning labels by class.
-        by_task: The tasks that failed most, as (task, failed, episodes).
         low, high: One-sided 95 % bounds of the failure rate, on which the verdict is based.
         verdict: "stop_run" if `low` is above `limit`, "certified" if `high` is below it, else "undecided".
-        not_checked: Number of episodes by rule and reason for not applying it.
     """
 
-    episodes: int
-    judged: list[LabeledEpisode]
+    episodes: int  # number of episodes started, readable or not
+    judged: list[LabeledEpisode]  # one entry per readable episode, in order
     unreadable: list[Unreadable]
     ignored: list[str]
-    failures: RateBounds
-    by_owner: dict[Owner, RateBounds]
-    by_class: dict[str, int]
-    by_task: list[tuple[str, int, int]]
+    failures: RateBounds  # rate of episodes that failed for another reason than the policy, unreadable ones included
+    by_owner: dict[Owner, RateBounds]  # the same by owner, over the same number of episodes; "policy" counts the rest
+    by_class: dict[str, int]  # winning labels by class
+    by_task: list[tuple[str, int, int]]  # the tasks that failed most, as (task, failed, episodes)
     low: float
     high: float
     limit: float = LIMIT
     verdict: Literal["stop_run", "certified", "undecided"]
-    not_checked: dict[int, dict[str, int]]
+    not_checked: dict[int, dict[str, int]]  # number of episodes by rule and reason for not applying it
     warnings: list[Sign]
     queue: list[Entry]
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the whole report as plain data for `--json`, always with the same keys."""
         train = Counter(one.verdict for one in self.judged)
-        return {
-            "episodes": self.episodes,
-            "verdict": self.verdict,
-            "limit": self.limit,
-            "failures": {**msgspec.to_builtins(self.failures), "one_sided_low": self.low, "one_sided_high": self.high},
-            "by_owner": msgspec.to_builtins(self.by_owner),
-            "by_class": self.by_class,
-            "by_task": [{"task": task, "failed": failed, "episodes": n} for task, failed, n in self.by_task],
-            "decisions": {name: train[name] for name in ("train", "exclude", "exclude_group")},
-            "unreadable": msgspec.to_builtins(self.unreadable),
-            "ignored": self.ignored,
-            "not_checked": {
-                str(rule): [{"reason": reason, "episodes": n} for reason, n in reasons.items()]
-                for rule, reasons in self.not_checked.items()
-            },
-            "warnings": msgspec.to_builtins(self.warnings),
-            "queue": msgspec.to_builtins(self.queue),
-            "labels": [one.row() for one in self.judged],
-        }
+        found: dict[str, Any] = msgspec.to_builtins(self, str_keys=True)
+        found["failures"] |= {"one_sided_low": found.pop("low"), "one_sided_high": found.pop("high")}
+        found["by_task"] = [dict(zip(("task", "failed", "episodes"), one, strict=True)) for one in self.by_task]
+        for rule, reasons in found["not_checked"].items():
+            found["not_checked"][rule] = [{"reason": reason, "episodes": n} for reason, n in reasons.items()]
+        del found["judged"]
+        decisions = {name: train[name] for name in ("train", "exclude", "exclude_group")}
+        return found | {"decisions": decisions, "labels": [one.row() for one in self.judged]}
 
 
 async def gather(
-    run: Run, env: Environment[Any] | str, *, times: int = 3, back: bool = False, watch: Watch | None = None
+    run: Run, env: Environment[Any] | str, *, times: int = 3, back: bool = False, watch: Watch = lambda count: None
 ) -> list[ReplayEvidence]:
     """Returns the environment's evidence on each episode, or why there is none.
 
-    Args:
-        run: The episodes.
-        env: Environment that made them, or why it is missing.
-        times: Gradings of each episode.
-        back: Begin with the last episode, because leaks from one episode to the next recur in the same order.
-        watch: Called after each episode.
+    `back` begins with the last episode, because leaks from one episode to the next recur in the same order.
     """
     witness = None if isinstance(env, str) else Witness(env, times=times)
     found = [ReplayEvidence(missing=FOREIGN) for _ in run.played]
@@ -136,28 +106,29 @@ async def gather(
     chained = [n for n, one in enumerate(run.played) if one.task in after or continued[n]]  # These keep their order.
     for n in (*sorted(set(range(len(run.played))) - set(chained), reverse=back), *chained):
         trace = run.played[n].trace
-        if trace is not None and witness is None:
-            found[n].missing = str(env)
+        if trace is not None and isinstance(env, str):
+            found[n].missing = env
         elif trace is not None and witness is not None and not isinstance(env, str):
             found[n] = await witness.examine(run.played[n], task_of(env, trace), run.shadows[n].suspects)
-        if watch is not None:
-            watch(1)
+        watch(1)
     return found
 
 
 def merged(here: Sequence[ReplayEvidence], there: Sequence[ReplayEvidence]) -> list[ReplayEvidence]:
-    """Merges two processes' evidence on the same episodes; their differences count as differences between replays.
-
-    Raises UsageError if the evidence is on different episodes.
-    """
+    """Merges two processes' evidence on the same episodes; their differences count as those between replays."""
     if len(here) != len(there):
         raise UsageError(f"evidence on {len(here)} episodes and on {len(there)} cannot be of the same run")
-    found: list[ReplayEvidence] = []
-    for one, other in zip(here, there, strict=True):
-        steady, scores = one.steady and other.steady and one.left == other.left, [*one.scores, *other.scores]
-        both = msgspec.structs.replace(one, left=one.left or other.left, steady=steady, scores=scores)
-        found.append(one if one.missing or other.missing else both)
-    return found
+    return [
+        one
+        if one.missing or other.missing
+        else msgspec.structs.replace(
+            one,
+            left=one.left or other.left,
+            steady=one.steady and other.steady and one.left == other.left,
+            scores=[*one.scores, *other.scores],
+        )
+        for one, other in zip(here, there, strict=True)
+    ]
 
 
 def task_of(env: Environment[Any], trace: Trace) -> Task[Any] | str:
@@ -182,7 +153,7 @@ async def triage(
     seed: int = 0,
     times: int = 3,
     length: int = QUEUE,
-    watch: Watch | None = None,
+    watch: Watch = lambda count: None,
 ) -> RunReport:
     """Labels every episode.
 
@@ -202,7 +173,8 @@ async def triage(
     judged = [judge(case) for case in cases]
     found = provocations(run.played, judged, seed=seed)
     decide(judged, found)
-    return _report(reading, cases, judged, found=found, seed=seed, length=length)
+    first = queue(cases, judged, seed=seed, length=length)
+    return _report(reading, judged, warnings=signs(cases, found), queue=first)
 
 
 async def _cases(
@@ -216,20 +188,18 @@ async def _cases(
     probes: dict[str, Baselines] = {}
     given = None if findings is None else tuple(findings)
     for one, own in zip(run.played, evidence, strict=True):
-        trace = one.trace
-        task: Task[Any] | str = str(env) if isinstance(env, str) else "only tasks of our own traces can be probed"
-        tools = one.tools
+        trace, tools = one.trace, one.tools
+        task: Task[Any] | str = env if isinstance(env, str) else "only tasks of our own traces can be probed"
+        key = f"{trace.split if trace is not None else ''}/{one.task}"
         if not isinstance(env, str) and trace is not None:
             task = task_of(env, trace)
             if trace.tools_digest == env.tools_digest:
                 tools = {tool.name: tool.parameters for tool in env.tools.values()}
-        key = f"{trace.split if trace is not None else ''}/{one.task}"
-        if key not in probes:
-            probes[key] = Baselines(missing=str(task))
-            if not (isinstance(env, str) or isinstance(task, str) or trace is None):
+            if key not in probes and not isinstance(task, str):
                 probes[key] = await play_baselines(env, task, seed=trace.seed)
+        baselines = probes.setdefault(key, Baselines(missing=str(task)))
         found = None if isinstance(task, str) else task
-        cases.append(Case(one, run, own, probes[key], findings=given, known_tools=tools, task=found))
+        cases.append(Case(one, run, own, baselines, findings=given, known_tools=tools, task=found))
     known = [found for found in probes.values() if found.has_solution]
     n = max(1, len(known))
     solutions, freebies = sum(not one.unsolvable for one in known) / n, sum(one.trivial for one in known) / n
@@ -238,15 +208,13 @@ async def _cases(
 
 
 def judge(case: Case) -> LabeledEpisode:
-    """Applies all rules to one episode."""
-    one = case.played
     labels, not_checked = labels_of(case)
     label = winner(labels)
     if label is None:
         label = policy(case, not_checked)
         labels.append(label)
     names = ("place", "index", "task", "group", "member", "attempt", "reward")
-    same: dict[str, Any] = {name: getattr(one, name) for name in names}
+    same: dict[str, Any] = {name: getattr(case.played, name) for name in names}
     return LabeledEpisode(label=label, labels=labels, not_checked=not_checked, **same)
 
 
@@ -272,27 +240,17 @@ def decide(judged: Sequence[LabeledEpisode], provoked: Sequence[Provocation]) ->
                 one.verdict = "exclude_group"
 
 
-def _report(
-    reading: Reading,
-    cases: Sequence[Case],
-    judged: list[LabeledEpisode],
-    *,
-    found: Sequence[Provocation],
-    seed: int,
-    length: int,
-) -> RunReport:
+def _report(reading: Reading, judged: list[LabeledEpisode], **more: Any) -> RunReport:
     lost = sum(one.episode for one in reading.unreadable)
     episodes = len(judged) + lost
-    owners = Counter(one.owner for one in judged)
-    owners["unknown"] += lost
+    owners = Counter(one.owner for one in judged) + Counter({"unknown": lost})
     failed = episodes - owners["policy"]
     low, high = bounds(failed, episodes, one_sided=True)
     tasks, failures = Counter(one.task for one in judged), Counter(one.task for one in judged if one.failed)
     worst = sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:QUEUE]
     not_checked: dict[int, Counter[str]] = defaultdict(Counter)
-    for one in judged:
-        for rule, reason in one.not_checked.items():
-            not_checked[rule][reason] += 1
+    for rule, reason in (pair for one in judged for pair in one.not_checked.items()):
+        not_checked[rule][reason] += 1
     classes = Counter(name for one in judged if one.failed for name in one.label.classes)
     return RunReport(
         episodes=episodes,
@@ -307,8 +265,7 @@ def _report(
         high=high,
         verdict="stop_run" if low > LIMIT else "certified" if high < LIMIT else "undecided",
         not_checked={rule: dict(reasons) for rule, reasons in sorted(not_checked.items())},
-        warnings=signs(cases, found),
-        queue=queue(cases, judged, seed=seed, length=length),
+        **more,
     )
 
 
@@ -323,8 +280,7 @@ def _rate(count: int, episodes: int) -> RateBounds:
 # a decision about it is not proven, or if it moves the policy most. The control sample shows the rate of faults that
 # the rules miss.
 
-CONTROL = 0.01
-"""Share of the episodes in the control sample; at least one episode."""
+CONTROL = 0.01  # share of the episodes in the control sample; at least one episode
 _RARE = 1
 
 
@@ -334,60 +290,51 @@ def queue(cases: Sequence[Case], judged: Sequence[LabeledEpisode], *, seed: int,
     entries: list[Entry] = []
     for n, (case, one) in enumerate(zip(cases, judged, strict=True)):
         found = list(_reasons(case, one))
-        if advantage[n] > 0:
-            found.append((2 * advantage[n], "it moves the policy more than most"))
-        if found:
-            found.sort(key=lambda reason: -reason[0])
-            weight, words = sum(weight for weight, _ in found), tuple(words for _, words in found)
-            entries.append(Entry(place=one.place, index=n, task=one.task, weight=weight, reasons=words))
-    entries.sort(key=lambda entry: (-entry.weight, entry.index))
-    first = entries[:length]
-    return [*first, *_control(judged, seed=seed, without={entry.index for entry in first})]
+        found += [(2 * advantage[n], "it moves the policy more than most")] if advantage[n] > 0 else []
+        found.sort(key=lambda reason: -reason[0])
+        weight, words = sum(weight for weight, _ in found), tuple(words for _, words in found)
+        entries += [Entry(place=one.place, index=n, task=one.task, weight=weight, reasons=words)] if found else []
+    first = sorted(entries, key=lambda entry: (-entry.weight, entry.index))[:length]
+    without = {entry.index for entry in first}
+    rng = Rng(key=hashlib.blake2b(f"control/{seed}".encode(), digest_size=16).digest())
+    left = [one for one in judged if one.index not in without]
+    drawn = rng.sample(left, min(len(left), math.ceil(CONTROL * len(judged))))
+    return first + [
+        Entry(place=one.place, index=one.index, task=one.task, weight=0.0, reasons=("drawn blindly",), control=True)
+        for one in sorted(drawn, key=lambda one: one.index)
+    ]
 
 
 def _reasons(case: Case, one: LabeledEpisode) -> Iterator[tuple[float, str]]:
     played, run = case.played, case.run
-    if played.solved and not case.evidence.missing and not case.evidence.moved:
-        yield 5.0, "the whole reward, and the world did not change"
-    elif played.solved and case.known_tools and all(call.is_error for call in played.calls):
-        yield 3.0, "the whole reward, without a call that was carried out"
-    if not played.solved and played.digests and played.digests[-1] in run.wins[played.task]:
-        yield 5.0, "no reward for a world that earned the whole reward elsewhere"
-    if any(label.rule == 4 for label in one.labels):
-        yield 4.0, "graded again it gets another reward"
-    if one.owner == "unknown":
-        yield 4.0, "the owner of the fault is unknown"
-    if one.provoked:
-        yield 3.0, "the agent may have provoked the failure"
-    if one.failed and one.label.confidence != "proven":
-        yield 3.0, f"left out without a proof: {one.label.why}"
+    is_idle = played.solved and not case.evidence.missing and not case.evidence.moved
+    is_undone = played.solved and case.known_tools and all(call.is_error for call in played.calls)
+    is_won = not played.solved and played.digests and played.digests[-1] in run.wins[played.task]
+    unproven = one.failed and one.label.confidence != "proven"
     hints = [label for label in one.labels if label.confidence == "hint" and label.owner != "policy"]
-    if hints and not one.failed:
-        yield 1.5 + 0.1 * len(hints), f"a hint: {hints[0].why}"
     news = [call for call in played.calls if call.is_error and run.errors[error_key(call)] <= _RARE]
-    if news:
-        yield 1.0, f"an error that no other episode saw: {news[0].observation[:80]}"
+    rows: tuple[tuple[Any, float, str], ...] = (
+        (is_idle, 5.0, "the whole reward, and the world did not change"),
+        (is_undone and not is_idle, 3.0, "the whole reward, without a call that was carried out"),
+        (is_won, 5.0, "no reward for a world that earned the whole reward elsewhere"),
+        (any(label.rule == 4 for label in one.labels), 4.0, "graded again it gets another reward"),
+        (one.owner == "unknown", 4.0, "the owner of the fault is unknown"),
+        (one.provoked, 3.0, "the agent may have provoked the failure"),
+        (unproven, 3.0, f"left out without a proof: {one.label.why}"),
+        (hints and not one.failed, 1.5 + 0.1 * len(hints), f"a hint: {hints[0].why if hints else ''}"),
+        (news, 1.0, f"an error that no other episode saw: {news[0].observation[:80] if news else ''}"),
+    )
+    yield from ((weight, words) for holds, weight, words in rows if holds)
 
 
 def _advantages(cases: Sequence[Case]) -> list[float]:
     """Returns |reward - mean of its group| as a share of the largest; 0 for a group of one."""
     found = [0.0] * len(cases)
     for members in cases[0].run.groups.values() if cases else ():
-        rewards = {n: cases[n].played.reward for n in members}
-        scored = {n: reward for n, reward in rewards.items() if reward is not None and math.isfinite(reward)}
-        mean = math.fsum(scored.values()) / len(scored) if scored else 0.0
+        rewards = {n: reward for n in members if (reward := cases[n].played.reward) is not None}
+        scored = {n: reward for n, reward in rewards.items() if math.isfinite(reward)}
+        mean = math.fsum(scored.values()) / max(1, len(scored))
         for n, reward in scored.items():
             found[n] = abs(reward - mean)
-    largest = max(found, default=0.0)
-    return [value / largest if largest else 0.0 for value in found]
-
-
-def _control(judged: Sequence[LabeledEpisode], *, seed: int, without: set[int]) -> list[Entry]:
-    rng = Rng(key=hashlib.blake2b(f"control/{seed}".encode(), digest_size=16).digest())
-    left = [one for one in judged if one.index not in without]
-    drawn = rng.sample(left, min(len(left), math.ceil(CONTROL * len(judged))))
-    why = ("drawn blindly",)
-    return [
-        Entry(place=one.place, index=one.index, task=one.task, weight=0.0, reasons=why, control=True)
-        for one in sorted(drawn, key=lambda one: one.index)
-    ]
+    largest = max(found, default=0.0) or 1.0
+    return [value / largest for value in found]

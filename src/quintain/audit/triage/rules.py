@@ -6,6 +6,7 @@ claims are the policy's (11).
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from quintain.errors import WALL_CLOCK_KINDS
 from quintain.trace import Level, Trace, plain
 
 from .episode_log import Call, EpisodeLog, RecordedFailure, Utterance, loaded, mapping, sequence, strings
-from .evidence import AuditFinding, Case, FirstDifference
+from .evidence import Case, FirstDifference
 from .labels import Label, Owner
 from .schema import violation
 from .siblings import repeated
@@ -31,6 +32,7 @@ class NotApplied(Exception):
 
 
 Rule = Callable[[Case], Iterator[Label]]
+_FLAGS = re.IGNORECASE
 
 
 def _label(
@@ -92,12 +94,12 @@ def boundary(case: Case) -> Iterator[Label]:
 
 def _filed(broken: RecordedFailure) -> tuple[Owner, str, Confidence]:
     said = f"{broken.type}: {broken.message}".strip(": ")[:200]
-    owner = _BY_PART.get(broken.part, _UNKNOWN)
+    owner: Owner = _BY_PART.get(broken.part, _UNKNOWN)
     if broken.kind:
         owner = "infra" if broken.kind.startswith(_INFRA) else owner
         return owner, f"the episode broke ({broken.kind}, part {broken.part}): {said}", "proven"
-    guesses: list[Owner] = [one for one, words in _WORDS if any(word in said.lower() for word in words)]
-    owner = guesses[0] if guesses else owner
+    found: list[Owner] = [one for one, words in _WORDS if any(word in said.lower() for word in words)]
+    owner = found[0] if found else owner
     return owner, f"the log records an error: {said}", "likely" if owner == _UNKNOWN else "proven"
 
 
@@ -107,12 +109,13 @@ def _filed(broken: RecordedFailure) -> tuple[Owner, str, Confidence]:
 def reward(case: Case) -> Iterator[Label]:
     """Labels a reward that is missing, not a number, without its verdicts, or recorded next to a failure."""
     one, default = case.played, "silent_default"
-    if one.reward is None and one.broken is None:
+    if one.reward is None:
         why = f"the episode {'ended without a score' if one.has_reward else 'has no field for a reward'}"
-        yield _label("verifier", why, default, sure="proven" if one.end else "likely", loud=True)
-    elif one.reward is not None and not math.isfinite(one.reward):
+        found = _label("verifier", why, default, sure="proven" if one.end else "likely", loud=True)
+        yield from [found] if one.broken is None else []
+    elif not math.isfinite(one.reward):
         yield _label("verifier", f"the reward is {one.reward}", "reward_clipping", loud=True)
-    elif one.reward is not None and one.broken is not None:
+    elif one.broken is not None:
         why = f"the episode failed, and was given the reward {one.reward:g} all the same"
         yield _label("verifier", why, default)
     if one.reward is not None and one.broken is None:
@@ -121,13 +124,10 @@ def reward(case: Case) -> Iterator[Label]:
         elif one.trace is None and not one.components and case.run.has_components > _MAX_SHARE:
             why = "no criterion has a verdict here, though most episodes record them"
             yield _label("verifier", why, default, sure="likely")
-    last = one.said[-1] if one.said else None
-    cut = last is not None and one.limit is not None and len(one.said) >= one.limit and last.calls > 0
-    if cut and one.form != "quintain" and one.end not in ("truncated", "failed"):
-        why = (
-            f"all {one.limit} replies were used up in the middle of work, and the record does not say it was cut short"
-        )
-        yield _label("trainer", why, default, at=len(one.said) - 1, sure="likely")
+    is_full = one.limit is not None and len(one.said) >= one.limit
+    if is_full and one.said and one.said[-1].calls and one.form != "quintain" and one.end in ("", "terminated"):
+        said = "replies were used up in the middle of work, and the record does not say it was cut short"
+        yield _label("trainer", f"all {one.limit} {said}", default, at=len(one.said) - 1, sure="likely")
 
 
 def _unfounded(trace: Trace) -> str:
@@ -151,6 +151,7 @@ def _same(a: float | None, b: float | None) -> bool:
 _OUTAGE = re.compile(
     r"\b(time[d]?[ -]?out|50[0234]|429|unavailable|rate[ -]limit|connection|refused|reset by peer)\b", re.IGNORECASE
 )
+_APART = "the worlds differ after equal answers"
 _NOTHING = ("", "[]", "{}", "null", "none", "ok", "0", "false")
 
 
@@ -180,16 +181,14 @@ def replay(case: Case) -> Iterator[Label]:
 
 
 def _kind(one: EpisodeLog, left: FirstDifference) -> tuple[Owner, str, str]:
-    """Returns owner, class and description of a difference, by its recorded side."""
     sides = f"recorded {_short(left.recorded)}, replayed {_short(left.found)}"
     call = next((c for c in one.calls_of(left.turn) if c.step == left.step), None)
     if call is not None and left.field in ("observation", "is_error"):
         owner, kind, what = _of_answer(one, call, left)
         return owner, kind, f"{what}; {sides}"
-    if left.field == "state_digest" and left.idle:
-        return "env", "silent_default", "a call was acknowledged and changed nothing"
     if left.field == "state_digest":
-        return "env", "reset_leak", "the worlds differ after equal answers"
+        kind = "silent_default" if left.idle else "reset_leak"
+        return "env", kind, "a call was acknowledged and changed nothing" if left.idle else _APART
     return ("infra" if left.field in ("turns", "end") else "env"), "reset_leak", sides
 
 
@@ -261,20 +260,16 @@ def shadow(case: Case) -> Iterator[Label]:
     if left is not None:
         why = f"a copy of the same world answers {left.found[:80]!r}, where the world answered {left.recorded[:80]!r}"
         yield _label("env", why, "stale_cache", at=left)
+    agrees = not case.evidence.missing and case.evidence.left is None  # The world does not contradict itself.
     for n, read in enumerate(case.run.shadows[one.index].suspects):
-        sure: Confidence = "likely" if case.run.confirmed[read.mapping] else "hint"
-        if n in case.evidence.stale:
-            sure = "proven"
-        elif sure == "likely" and not case.evidence.missing and case.evidence.left is None:
-            sure = "hint"  # the world answers like this again, and does not contradict itself
+        likely: Confidence = "likely" if case.run.confirmed[read.mapping] and not agrees else "hint"
         why = f"{read.tool} set {read.field} of {read.key} to {read.new!r}, and a later read still shows {read.old!r}"
-        yield _label("env", why, "stale_cache", at=read, sure=sure)
+        yield _label("env", why, "stale_cache", at=read, sure="proven" if n in case.evidence.stale else likely)
     for call, count in repeated(one):
         why = f"{call.name} gave one answer to {count} calls with unrelated arguments"
         yield _label("env", why, "silent_default", at=call, sure="hint")
-    crash = next((call for call in one.calls if call.fault is None and _CRASH.search(call.observation)), None)
-    if crash is not None:
-        sure = "hint" if _CODE & (crash.arguments or {}).keys() else "likely"
+    for crash in [call for call in one.calls if call.fault is None and _CRASH.search(call.observation)][:1]:
+        sure: Confidence = "hint" if _CODE & (crash.arguments or {}).keys() else "likely"
         yield _label("env", f"{crash.name} answered with a traceback", "races", at=crash, sure=sure, loud=True)
     limit, spent = trace.config.tool_timeout_s if trace is not None else None, one.seconds.get("tool_s", 0.0)
     if one.broken is None and limit is not None and spent >= _LIMIT * limit:
@@ -289,17 +284,15 @@ def task(case: Case) -> Iterator[Label]:
     """Labels proven findings of an audit about this task; without an audit, the task's baselines."""
     if case.baselines.missing and case.findings is None:
         raise NotApplied(f"no audit report, and the task was not probed: {case.baselines.missing}")
-    yield from (_found(one) for one in case.findings or () if case.played.task in one.tasks)
+    for one in case.findings or ():
+        if case.played.task in one.tasks:
+            owned = one.class_ in ("unsolvable", "leak") or one.part == "T"
+            proven = owned and one.confidence == "proven" and one.severity in ("error", "")
+            owner: Owner = "task" if owned else _BY_PART.get(one.part, _UNKNOWN)
+            why = f"an audit found {one.check} ({one.class_}) in this task"
+            yield _label(owner, why, one.class_, sure="proven" if proven else "hint")
     if not case.baselines.missing:
         yield from _probed(case)
-
-
-def _found(finding: AuditFinding) -> Label:
-    owned = finding.class_ in ("unsolvable", "leak") or finding.part == "T"
-    proven = owned and finding.confidence == "proven" and finding.severity in ("error", "")
-    why = f"an audit found {finding.check} ({finding.class_}) in this task"
-    owner: Owner = "task" if owned else _BY_PART.get(finding.part, _UNKNOWN)
-    return _label(owner, why, finding.class_, sure="proven" if proven else "hint")
 
 
 def _probed(case: Case) -> Iterator[Label]:
@@ -348,7 +341,7 @@ _CLAIM = re.compile(
 def exploit(case: Case) -> Iterator[Label]:
     """Labels success without a write, with a constant, or with access to the verifier; blames both owners."""
     one = case.played
-    labels = [*_touched(one), *(_unearned(case) if one.solved else ())]
+    labels = [*itertools.islice(_touched(one), 1), *(_unearned(case) if one.solved else ())]
     yield from labels
     first = next((label for label in labels if label.confidence != "hint"), None)
     if one.solved and first is not None:
@@ -362,10 +355,8 @@ def _touched(one: EpisodeLog) -> Iterator[Label]:
         if _FUTURE.search(call.raw):
             why = "the agent looked for the future in the history of the repository"
             yield _label("verifier", why, "leak", at=call, sure=sure)
-            return
-        if _VERIFIER.search(call.raw) and _WRITING.search(f"{call.name} {call.raw}"):
+        elif _VERIFIER.search(call.raw) and _WRITING.search(f"{call.name} {call.raw}"):
             yield _label("verifier", f"{call.name} wrote where the verifier looks", "reward_hack", at=call, sure=sure)
-            return
 
 
 def _unearned(case: Case) -> Iterator[Label]:
@@ -375,7 +366,7 @@ def _unearned(case: Case) -> Iterator[Label]:
         why = "the whole reward for a world in which nothing changed, though the task's own solution changes it"
         yield _label("verifier", why, "reward_hack false_resolution")
     said, gold = one.answer.strip(), one.gold if isinstance(one.gold, str) else None
-    rights = [gold] if gold is not None else []
+    rights = [] if gold is None else [gold]
     rights += [case.task.answer] if case.task is not None and not case.task.solution else []
     happens = said.lower() in [right.strip().lower() for right in rights]
     if one.said and not one.calls and said.lower() in _CONSTANTS and not happens:
@@ -391,47 +382,45 @@ def _unearned(case: Case) -> Iterator[Label]:
 # --- 8: the simulated user contradicts its script ---
 
 _FACT = re.compile(r"[\w.+-]+@[\w.-]+\w|#?\b[A-Za-z]*-?\d[\w-]*\b|\"[^\"\n]{3,60}\"")
-_LONG = 6
-"""Least characters of a fact that cannot match by accident."""
+_LONG = 6  # least characters of a fact that cannot match by accident
 
 
 def simulator(case: Case) -> Iterator[Label]:
     """Labels a user who is silent, stops too early, repeats the agent, or reveals a sealed value."""
-    users = [said for said in case.played.said if said.role != "agent"]
+    one, users = case.played, [said for said in case.played.said if said.role != "agent"]
+    if one.form == "quintain" or any(said.text.strip() for said in users):  # Some logs leave the user's words out.
+        yield from itertools.islice(_silent(users), 1)
     if users:
-        yield from _silent(case.played, users)
         yield from _stopped(case, users)
-        yield from _echo(case.played)
-        yield from _revealed(case, users)
+        yield from itertools.islice(_echo(one), 1)
+        yield from itertools.islice(_revealed(case, users), 1)
 
 
-def _silent(one: EpisodeLog, users: list[Utterance]) -> Iterator[Label]:
-    if one.form != "quintain" and all(not said.text.strip() for said in users):
-        return  # a log that leaves the user's words out
+def _silent(users: list[Utterance]) -> Iterator[Label]:
     for said in users:
-        is_cut = said.finish == "length" and (said.text.strip() or said.calls)
-        if is_cut or not (said.text.strip() or said.calls):
-            what = "was cut off in the middle of a reply" if is_cut else "said nothing"
-            yield _label("simulator", f"the simulated user {what}", at=said, sure="likely" if is_cut else "proven")
-            return
+        is_empty = not (said.text.strip() or said.calls)
+        if is_empty:
+            yield _label("simulator", "the simulated user said nothing", at=said)
+        elif said.finish == "length":
+            yield _label("simulator", "the simulated user was cut off in the middle of a reply", at=said, sure="likely")
 
 
 def _stopped(case: Case, users: list[Utterance]) -> Iterator[Label]:
-    """Labels a user who ended the conversation before its goal was possible."""
     one = case.played
     if one.trace is None or one.said[-1].role == "agent" or one.end != "terminated" or one.solved:
         return
     agents, unsaid = [said for said in one.said if said.role == "agent"], _unsaid(case, users)
     named = ", ".join(repr(fact) for fact in unsaid[:3])
     if not any(said.text.strip() or said.calls for said in agents):
-        why = "the simulated user ended the conversation before the agent had said a word"
-        yield _label("simulator", why, at=users[-1])
+        what = "ended the conversation before the agent had said a word"
     elif unsaid and agents[-1].text.rstrip().endswith("?"):
-        why = f"the simulated user left a question unanswered and ended, without having said {named}"
-        yield _label("simulator", why, at=users[-1])
+        what = f"left a question unanswered and ended, without having said {named}"
     elif unsaid:
-        why = f"the simulated user ended without having said {named}"
-        yield _label("simulator", why, at=users[-1], sure="hint")
+        yield _label("simulator", f"the simulated user ended without having said {named}", at=users[-1], sure="hint")
+        return
+    else:
+        return
+    yield _label("simulator", f"the simulated user {what}", at=users[-1])
 
 
 def _unsaid(case: Case, users: list[Utterance]) -> list[str]:
@@ -450,16 +439,13 @@ def _echo(one: EpisodeLog) -> Iterator[Label]:
             before = said.text.strip()
         elif len(before) > 40 and said.text.strip() == before:
             yield _label("simulator", "the simulated user repeats the agent's own words", at=said, sure="likely")
-            return
 
 
 def _revealed(case: Case, users: list[Utterance]) -> Iterator[Label]:
-    """Labels a user who says a value that only the verifier should have."""
     one, task = case.played, case.task
-    if task is None:
-        return
-    script = " ".join([*task.roles.values(), plain(task.prompt)])
-    hidden = [text for text in strings(task.truth) if len(text) >= _LONG and text not in script]
+    script = " ".join([*task.roles.values(), plain(task.prompt)]) if task is not None else ""
+    truth = strings(task.truth) if task is not None else ()
+    hidden = [text for text in truth if len(text) >= _LONG and text not in script]
     for said in users:
         seen = [call.observation for call in one.calls if call.turn < said.turn]
         seen += [other.text for other in one.said if other.turn < said.turn]
@@ -467,7 +453,6 @@ def _revealed(case: Case, users: list[Utterance]) -> Iterator[Label]:
             if text in said.text and not any(text in words for words in seen):
                 why = f"the simulated user said what is sealed: {text[:60]!r}"
                 yield _label("simulator", why, "leak", at=said, sure="likely")
-                return
 
 
 # --- 9: calls against the advertised schema ---
@@ -526,31 +511,25 @@ _SHARE = 0.9
 
 def trainer(case: Case) -> Iterator[Label]:
     """Labels calls that were not parsed or not answered, and replies or tokens that were cut."""
-    one = case.played
+    one, last = case.played, case.played.said[-1] if case.played.said else None
     for reply in one.said:
         if reply.role == "agent":
             yield from _parsed(reply, case.known_tools)
             yield from _cut(one, reply)
-    last = one.said[-1] if one.said else None
     for lost in [call for call in one.calls if last is not None and not call.answered and call.turn < last.turn][:1]:
         yield _label("trainer", f"the call of {lost.name!r} got no answer", at=lost)
     if one.end == "truncated" and "context" in one.reason:  # The agent's own limit is an outcome.
         why = f"the episode was cut short by its context ({one.reason})"
         yield _label("trainer", why, at=max(0, len(one.said) - 1), sure="hint")
-    silent = (
-        last is not None and last.role == "agent" and not (last.calls or last.text.strip() or last.reasoning.strip())
-    )
-    if silent and one.calls and not one.solved:
+    is_empty = last is not None and not (last.calls or last.text.strip() or last.reasoning.strip())
+    if last is not None and is_empty and last.role == "agent" and one.calls and not one.solved:
         why = "the last reply is empty: the agent gave up, or its endpoint did"
         yield _label("infra", why, at=last, sure="hint")
 
 
 def _parsed(said: Utterance, tools: dict[str, dict[str, Any]] | None) -> Iterator[Label]:
-    """Labels a whole, valid call in the text of a reply without calls."""
     match = _MARKUP.search(said.text) if not said.calls else None
-    if match is None:
-        return
-    value = loaded(next(text for text in match.groups() if text))
+    value = loaded(next(text for text in match.groups() if text)) if match is not None else None
     name = (mapping((sequence(value) or [value])[0]) or {}).get("name")
     if isinstance(name, str) and (tools is None or name in tools):  # else the model wrote no possible call
         why = f"the reply holds a call of {name!r} that was not made"
@@ -574,8 +553,7 @@ RULES: dict[str, Rule] = {
     "exploit": exploit, "simulator": simulator, "action": action, "trainer": trainer,
 }  # fmt: skip
 """Rules by name, in order."""
-NAMES = (*RULES, "policy")
-"""Names of the rules; rule n is at index n - 1."""
+NAMES = (*RULES, "policy")  # names of the rules; rule n is at index n - 1
 
 
 def labels_of(case: Case) -> tuple[list[Label], dict[int, str]]:
@@ -595,6 +573,6 @@ def policy(case: Case, not_checked: dict[int, str]) -> Label:
     one = case.played
     refused = next((call for call in one.calls if call.is_error and call.fault is None), None)
     at = refused if refused is not None and not one.solved else one.said[-1] if one.said else None
-    why = f"nothing speaks against the world, so the policy {'earned' if one.solved else 'did not earn'} "
-    why += "its reward" if one.solved else "the whole reward"
+    paid = "earned its reward" if one.solved else "did not earn the whole reward"
+    why = f"nothing speaks against the world, so the policy {paid}"
     return _label("policy", why, at=at, sure="hint" if {3, 4} & not_checked.keys() else "likely", loud=True)

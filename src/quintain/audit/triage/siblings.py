@@ -17,8 +17,7 @@ from .episode_log import Call, EpisodeLog, loaded, mapping, sequence, strings
 
 _PARTICULARS = re.compile(r"\d+|'[^']*'|\"[^\"]*\"")
 _REPEATS = 3
-_TELLING = 20
-"""Least characters of a repeated answer that carries information."""
+_TELLING = 20  # least characters of a repeated answer that carries information
 
 
 # --- shadow of the world: reads against earlier writes ---
@@ -32,16 +31,10 @@ _WRITES = re.compile(
     r"(^|_)(update|set|create|add|edit|change|write|put|post|patch|delete|remove|cancel|book|assign|mark|modify|move|"
     r"merge|decide|close|open|reset|rename|transfer|pay|refund|enable|disable)(_|$)"
 )
-_SCALARS = (str, int, float, bool)
 
 
 class Suspect(NamedTuple):
-    """Read that shows an overwritten value.
-
-    Attributes:
-        tool: Tool that wrote.
-        turn, step: Place of the read.
-    """
+    """Read, in a turn and step, of a value that `tool` had overwritten."""
 
     key: str
     field: str
@@ -65,7 +58,6 @@ class Shadow(NamedTuple):
 
 
 def shadow(one: EpisodeLog) -> Shadow:
-    """Follows the writes and reads of one episode."""
     found = Shadow([], [])
     values: dict[tuple[str, str], Any] = {}
     written: dict[tuple[str, str], tuple[Any, Any, str]] = {}  # old value, new value and tool, by key and field
@@ -94,7 +86,7 @@ def _note_write(
             del written[place]  # somebody else's write to the same entity may put the old value back
         for field, value in arguments.items():
             old = values.get((key, field))
-            if value != key and isinstance(value, _SCALARS) and old is not None and old != value:
+            if value != key and isinstance(value, str | int | float) and old is not None and old != value:
                 written[key, field] = (old, value, call.name)
 
 
@@ -102,13 +94,11 @@ def _is_write(one: EpisodeLog, call: Call) -> bool:
     """True if the world changed in the turn of this call; without digests, if the tool's name means a write."""
     if not one.digests:
         return _WRITES.search(call.name) is not None
-    if call.turn == 0 or call.turn >= len(one.digests):
-        return False
-    return one.digests[call.turn] != one.digests[call.turn - 1] and len(one.calls_of(call.turn)) == 1
+    changed = 0 < call.turn < len(one.digests) and one.digests[call.turn] != one.digests[call.turn - 1]
+    return changed and len(one.calls_of(call.turn)) == 1
 
 
 def entities(call: Call) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields (key, fields) of the objects that an answer shows."""
     value = loaded(call.observation)
     shown = mapping(value)
     if shown is not None and "id" not in shown:
@@ -151,19 +141,15 @@ class Run:
         self._answers: dict[str, Counter[str]] = defaultdict(Counter)
         self._earned: dict[str, Counter[float | None]] = defaultdict(Counter)
         for n, one in enumerate(played):
-            self._add(n, one)
+            self.groups[one.group].append(n)
+            self.wins[one.task].update(one.digests[-1:] if one.solved else ())
+            self.errors.update({error_key(call) for call in one.calls if call.is_error})
+            for key, call in placed(one):
+                self._answers[key][call.observation] += 1
+            if one.broken is None:
+                self._earned[whole(one)][one.reward] += 1
         scored = [one for one in played if one.reward is not None]
         self.has_components = sum(bool(one.components) for one in scored) / len(scored) if scored else 0.0
-
-    def _add(self, n: int, one: EpisodeLog) -> None:
-        self.groups[one.group].append(n)
-        if one.solved:
-            self.wins[one.task].update(one.digests[-1:])
-        self.errors.update({error_key(call) for call in one.calls if call.is_error})
-        for key, call in placed(one):
-            self._answers[key][call.observation] += 1
-        if one.broken is None:
-            self._earned[whole(one)][one.reward] += 1
 
     def odd_answers(self, one: EpisodeLog) -> Iterator[tuple[Call, int, int]]:
         """Yields (call, count of equal answers, count of others) for calls answered differently elsewhere."""
@@ -182,19 +168,16 @@ class Run:
 def placed(one: EpisodeLog) -> Iterator[tuple[str, Call]]:
     """Yields the first call of each turn with a known world, with an identity of world and call."""
     trace = one.trace
-    if trace is None:
-        return
-    began = "" if trace.continues else f"{trace.task_digest}/{trace.seed}"
-    for turn, said in enumerate(one.said):
+    began = "" if trace is None or trace.continues else f"{trace.task_digest}/{trace.seed}"
+    for turn, said in enumerate(one.said if trace is not None else ()):
         world = one.digests[turn - 1] if turn else began
         first = next((call for call in one.calls_of(turn) if call.step == 0), None)
         hurt = one.broken is not None and turn >= one.broken.turn - 1
-        if world and first is not None and first.fault is None and first.answered and not hurt:
+        if trace and world and first is not None and first.fault is None and first.answered and not hurt:
             yield f"{trace.environment} {trace.fingerprint} {said.role} {world} {first.key}", first
 
 
 def whole(one: EpisodeLog) -> str:
-    """Returns an identity of task, seed, replies, calls and answers."""
     said = [(said.role, said.text) for said in one.said]
     calls = [(call.key, call.observation) for call in one.calls]
     return hashlib.blake2b(repr((one.group, one.digests, said, calls, one.end)).encode(), digest_size=16).hexdigest()
@@ -209,15 +192,13 @@ def repeated(one: EpisodeLog) -> Iterator[tuple[Call, int]]:
     """Yields (last call, count) for a tool that gave one informative answer to unrelated arguments."""
     given: dict[tuple[str, str], dict[str, Call]] = defaultdict(dict)
     for call in one.calls:
-        if call.is_error or call.fault is not None or not is_telling(call.observation):
-            continue
         asked = [str(value) for value in (call.arguments or {}).values() if isinstance(value, str | int)]
-        if any(len(text) > 1 and text in call.observation for text in asked):
-            continue  # it speaks of what was asked
-        calls = given[call.name, call.observation]
-        calls.setdefault(call.key, call)
-        if len(calls) == _REPEATS:
-            yield call, len(calls)
+        is_of_it = any(len(text) > 1 and text in call.observation for text in asked)  # it speaks of what was asked
+        if not (call.is_error or call.fault is not None or is_of_it) and is_telling(call.observation):
+            calls = given[call.name, call.observation]
+            calls.setdefault(call.key, call)
+            if len(calls) == _REPEATS:
+                yield call, len(calls)
 
 
 def is_telling(answer: str) -> bool:

@@ -6,11 +6,11 @@ A sign proves nothing against one episode, so it is reported next to the labels.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,8 +28,7 @@ _FLAT = 0.5
 _CLUSTER = 0.02
 _CLUSTERED = 0.05
 _UNKNOWN = 0.01
-_GOLD = 12
-"""Least characters of a gold text that cannot match by accident."""
+_GOLD = 12  # least characters of a gold text that cannot match by accident
 
 
 # --- failures that the agent can cause ---
@@ -40,22 +39,14 @@ _GOLD = 12
 # of it" counts, because a failure cuts an episode short. The chance of so large an area by accident is estimated by
 # permuting the failures, with the largest area over all features as the statistic (Westfall and Young 1993).
 
-AREA = 0.65
-"""Least area at which a feature predicts failure too well."""
+AREA = 0.65  # least area at which a feature predicts failure too well
 SIGNIFICANCE = 0.01
-ENOUGH_FAILED, ENOUGH_SOUND = 10, 20
-"""Least numbers of failed and of sound episodes for a conclusion."""
+ENOUGH_FAILED, ENOUGH_SOUND = 10, 20  # least numbers of failed and of sound episodes for a conclusion
 _PERMUTATIONS = 500
 
 
 class Provocation(msgspec.Struct, frozen=True, kw_only=True):
-    """Feature of the agent's actions that predicts failure.
-
-    Attributes:
-        area: Area under the ROC curve, in (0.65, 1].
-        p: Chance of so large an area by accident, over all features.
-        above: Failed episodes with a larger value count as provoked.
-    """
+    """Feature of the agent's actions that predicts failure; failed episodes `above` count as provoked."""
 
     feature: str
     area: float
@@ -64,33 +55,35 @@ class Provocation(msgspec.Struct, frozen=True, kw_only=True):
     episodes: tuple[int, ...]
 
 
-class _Ranked(NamedTuple):
-    feature: str
-    values: list[float]
-    ranks: list[float]
-
-
 def provocations(played: Sequence[EpisodeLog], judged: Sequence[LabeledEpisode], *, seed: int) -> list[Provocation]:
     """Returns the features that predict exclusion, the strongest first."""
     failed = [n for n, one in enumerate(judged) if one.failed and one.owner != "task"]
     sound = sorted(set(range(len(judged))) - set(failed))
     if len(failed) < ENOUGH_FAILED or len(sound) < ENOUGH_SOUND:
         return []
-    ranked = _ranked([features(one) for one in played])
-    areas = {one.feature: _area(one.ranks, failed) for one in ranked}
+    rows = [features(one) for one in played]
+    columns = {name: [row.get(name, 0.0) for row in rows] for name in sorted({name for row in rows for name in row})}
+    ranks = {name: _ranks(values) for name, values in columns.items()}
+    areas = {name: _area(own, failed) for name, own in ranks.items()}
     if not any(area > AREA for area in areas.values()):
         return []
     rng = Rng(key=hashlib.blake2b(f"provoked/{seed}".encode(), digest_size=16).digest())
     draws = (rng.sample(list(range(len(judged))), len(failed)) for _ in range(_PERMUTATIONS))
-    largest = [max(_area(one.ranks, drawn) for one in ranked) for drawn in draws]
+    largest = [max(_area(own, drawn) for own in ranks.values()) for drawn in draws]
     found: list[Provocation] = []
-    for name, values, _ in ranked:
+    for name, values in columns.items():
         area, above = areas[name], sorted(values[n] for n in sound)[len(sound) // 2]
         p = (1 + sum(other >= area for other in largest)) / (1 + len(largest))
         if area > AREA and p <= SIGNIFICANCE:
             episodes = tuple(n for n in failed if values[n] > above)
             found.append(Provocation(feature=name, area=area, p=p, above=above, episodes=episodes))
     return sorted(found, key=lambda one: (-one.area, one.feature))
+
+
+def _ranks(values: list[float]) -> list[float]:
+    """Returns the rank of each value, ties at their mean."""
+    order = sorted(values)
+    return [(bisect_left(order, value) + bisect_right(order, value) + 1) / 2 for value in values]
 
 
 def features(one: EpisodeLog) -> dict[str, float]:
@@ -107,16 +100,6 @@ def features(one: EpisodeLog) -> dict[str, float]:
     return found
 
 
-def _ranked(rows: list[dict[str, float]]) -> list[_Ranked]:
-    """Returns each feature with its values and their ranks, ties at their mean."""
-    found: list[_Ranked] = []
-    for name in sorted({name for row in rows for name in row}):
-        values = [row.get(name, 0.0) for row in rows]
-        order = sorted(values)
-        found.append(_Ranked(name, values, [(bisect_left(order, v) + bisect_right(order, v) + 1) / 2 for v in values]))
-    return found
-
-
 def _area(ranks: list[float], failed: Sequence[int]) -> float:
     k, n = len(failed), len(ranks)
     return (sum(ranks[place] for place in failed) - k * (k + 1) / 2) / (k * (n - k))
@@ -126,12 +109,7 @@ def _area(ranks: list[float], failed: Sequence[int]) -> float:
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):
-    """Warning about the run.
-
-    Attributes:
-        class_: One of `quintain.audit.triage.labels.CLASSES`; "class" in JSON.
-        episodes: Places of at most five episodes that show it.
-    """
+    """Warning about the run, with the places of at most five episodes that show it."""
 
     class_: str = msgspec.field(name="class")
     what: str
@@ -142,17 +120,9 @@ class Sign(msgspec.Struct, frozen=True, kw_only=True):
 def signs(cases: Sequence[Case], provoked: Sequence[Provocation]) -> list[Sign]:
     """Returns all signs, the most harmful first."""
     played = [case.played for case in cases]
-    return [
-        *_provoked(played, provoked),
-        *_missing(played),
-        *_consensus(played),
-        *_gold(cases),
-        *_flat(played),
-        *_atoms(played),
-        *_same_answers(played),
-        *_clustered(played),
-        *_tools(cases),
-    ]
+    first = (_missing(played), _consensus(played), _gold(cases), _flat(played), _atoms(played))
+    rest = (_same_answers(played), _clustered(played), _tools(cases))
+    return list(itertools.chain(_provoked(played, provoked), *first, *rest))
 
 
 def _sign(class_: str, what: str, why: str, *, of: Sequence[EpisodeLog] = ()) -> Sign:
@@ -161,10 +131,9 @@ def _sign(class_: str, what: str, why: str, *, of: Sequence[EpisodeLog] = ()) ->
 
 def _provoked(played: Sequence[EpisodeLog], found: Sequence[Provocation]) -> Iterator[Sign]:
     for one in found:
-        why = (
-            f"{one.feature} predicts which episodes fail (area {one.area:.2f}, p {one.p:.3f}): an agent may learn to "
-            f"fail. {len(one.episodes)} episodes are to be scored as the model's failures, and the fault to be mended"
-        )
+        how = f"{one.feature} predicts which episodes fail (area {one.area:.2f}, p {one.p:.3f})"
+        scored = f"{len(one.episodes)} episodes are to be scored as the model's failures, and the fault to be mended"
+        why = f"{how}: an agent may learn to fail. {scored}"
         yield _sign("reward_hack", "provoked", why, of=[played[n] for n in one.episodes])
 
 
@@ -202,11 +171,9 @@ def _gold(cases: Sequence[Case]) -> Iterator[Sign]:
     """Yields a sign if the agent wrote a sealed value before reading it."""
     found: list[EpisodeLog] = []
     for case in cases:
-        one = case.played
-        sealed = [one.gold] if case.task is None else [case.task.truth]
-        gold = [text for value in sealed for text in strings(value) if len(text) >= _GOLD]
-        if gold and _early(one, gold):
-            found.append(one)
+        sealed = case.played.gold if case.task is None else case.task.truth
+        gold = [text for text in strings(sealed) if len(text) >= _GOLD]
+        found += [case.played] if gold and _early(case.played, gold) else []
     if found:
         why = f"in {len(found)} episodes the agent wrote a sealed text before it could have read it"
         yield _sign("leak", "gold_before_sight", why, of=found)
@@ -239,24 +206,19 @@ def _flat(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
 
 def _atoms(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
     """Yields a sign if rewards pile up at one value or one bound while the criteria's scores differ."""
-    scored = [one for one in played if one.reward is not None and math.isfinite(one.reward)]
-    if len(scored) < 4 * _FEW:
+    rewards = [one.reward for one in played if one.reward is not None and math.isfinite(one.reward)]
+    if len(rewards) < 4 * _FEW:
         return
-    rewards = [one.reward for one in scored if one.reward is not None]
     often, count = Counter(rewards).most_common(1)[0]
-    most = count > _ATOM * len(scored)
+    most = count > _ATOM * len(rewards)
     value = often if most else atom(rewards)
-    there = [one for one in scored if one.reward == value]
+    there = [one for one in played if value is not None and one.reward == value]
     verdicts = {tuple(sorted(one.components.items(), key=str)) for one in there}
-    if value is None or len(verdicts) <= _FEW:
-        return
-    where = f"{len(there)} of {len(scored)} rewards are {value:g}, "
-    if most:
-        why = f"{where}though criteria gave {len(verdicts)} sets of verdicts"
-        yield _sign("reward_clipping", "reward_atom", why, of=there)
-    else:
-        why = f"{where}hardly any are near it, and criteria gave {len(verdicts)} sets of verdicts there"
-        yield _sign("reward_clipping", "reward_pile", why, of=there)
+    if len(verdicts) > _FEW:
+        where = f"{len(there)} of {len(rewards)} rewards are {value:g}, "
+        often_ = f"{where}though criteria gave {len(verdicts)} sets of verdicts"
+        piled = f"{where}hardly any are near it, and criteria gave {len(verdicts)} sets of verdicts there"
+        yield _sign("reward_clipping", *(("reward_atom", often_) if most else ("reward_pile", piled)), of=there)
 
 
 def _same_answers(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
@@ -289,20 +251,13 @@ def _clustered(played: Sequence[EpisodeLog]) -> Iterator[Sign]:
 
 
 def _tools(cases: Sequence[Case]) -> Iterator[Sign]:
-    offered: set[str] = set()
-    calls, unknown = 0, Counter[str]()
-    used: set[str] = set()
-    for case in cases:
-        names: dict[str, Any] = case.known_tools or {}
-        offered |= names.keys()
-        for call in case.played.calls if names else ():
-            calls += 1
-            used.add(call.name)
-            unknown.update([call.name] if call.name not in names else [])
+    offered = {name for case in cases for name in case.known_tools or {}}
+    pairs = [(call.name, case.known_tools) for case in cases if case.known_tools for call in case.played.calls]
+    unknown, calls = Counter(name for name, known in pairs if name not in known), len(pairs)
     if unknown.total() > _UNKNOWN * calls and unknown.total() >= _FEW:
         often = ", ".join(name for name, _ in unknown.most_common(3))
         why = f"{unknown.total()} of {calls} calls are of tools that are not advertised, such as {often}"
         yield _sign("action_drift", "unknown_tools", why)
-    idle = sorted(offered - used)
+    idle = sorted(offered - {name for name, _ in pairs})
     if idle and calls >= 100 * _FEW:
         yield _sign("action_drift", "unused_tools", f"{len(idle)} tools were never called: {', '.join(idle[:8])}")

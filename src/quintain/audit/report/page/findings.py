@@ -14,41 +14,31 @@ from . import pictures
 from .markup import Html, join, lines, plural, tag, text, words
 
 LETTERS = {"T": "the tasks", "H": "the harness", "V": "the verifier", "S": "the state", "C": "the configuration"}
-_LONG = 700
-"""Characters beyond which a value is folded."""
-_MAX_VALUE_CHARS = 20_000
-"""Most characters of a value on the page."""
+_LONG = 700  # characters beyond which a value is folded
+_MAX_VALUE_CHARS = 20_000  # most characters of a value on the page
 _SIDES = ("expected", "observed")
-_BESIDE = 2
-"""Other probes per table; more go into further tables."""
+_BESIDE = 2  # other probes per table; more go into further tables
 
 Finding = dict[str, Any]
 Line = dict[str, Any]
-Row = list[Line | None]
-"""Row of a comparison: an op of each trajectory, or None for a trajectory without it."""
+Row = list[Line | None]  # row of a comparison: an op of each trajectory, or None for a trajectory without it
 
 
 def section(number: int, one: Finding) -> Html:
-    """Returns the section of one finding."""
-    again = "See it again" if one["probes"] else "Look again"
-    lessons = (
-        ("A model would learn ", one["teaches"], "teaches"),
-        ("To mend it: ", one.get("mend"), None),
-        ("Accepted: ", one.get("accepted"), None),
-    )
+    lessons = (("A model would learn ", "teaches"), ("To mend it: ", "mend"), ("Accepted: ", "accepted"))
+    told = [(tag("strong", label), one[key], key) for label, key in lessons if one.get(key)]
+    again = tag("span", "See it again" if one["probes"] else "Look again")
+    also = [(tag("strong", "Also: "), other["title"], tag("code", other["check"])) for other in one.get("symptoms", ())]
     return tag(
         "article",
         tag("h3", tag("span", f"{number}.", class_="number"), " ", one["title"], id=f"title-{number}"),
         _badges(one),
         _sides(one),
-        *(tag("p", tag("strong", label), said, class_=style) for label, said, style in lessons if said),
+        *(tag("p", label, said, class_=key if key == "teaches" else None) for label, said, key in told),
         tag("p", "At ", tag("code", one["where"])) if one["where"] else None,
-        *(
-            tag("p", tag("strong", "Also: "), also["title"], " ", tag("code", also["check"]))
-            for also in one.get("symptoms", ())
-        ),
+        *(tag("p", label, title, " ", check) for label, title, check in also),
         *_shown(one),
-        tag("div", tag("span", again), " ", tag("code", one["replay"]), class_="replay") if one["replay"] else None,
+        tag("div", again, " ", tag("code", one["replay"]), class_="replay") if one["replay"] else None,
         id=f"finding-{number}",
         aria_labelledby=f"title-{number}",
         class_=f"finding {one['severity']}",
@@ -58,29 +48,22 @@ def section(number: int, one: Finding) -> Html:
 def _badges(one: Finding) -> Html:
     tasks: list[str] = one["tasks"]
     first = ", ".join(tasks[:3]) + (f" and {len(tasks) - 3:,} more" if len(tasks) > 3 else "")
-    badges = [
-        tag("span", one["severity"], class_=f"badge {one['severity']}"),
-        tag("span", one["confidence"], class_=f"badge {one['confidence']}"),
-        tag("span", CLASSES.get(one["class"], one["class"]), class_="badge"),
-        tag("span", f"{one['part']}: {LETTERS.get(one['part'], '')}", class_="badge"),
-    ]
-    parts = [
-        tag("code", one["check"]),
-        tag("span", f"{'tasks' if len(tasks) > 1 else 'task'} {first}") if tasks else None,
-    ]
-    return tag("p", join(badges, " "), " ", join([part for part in parts if part is not None], " · "), class_="badges")
+    badges = [tag("span", one[key], class_=f"badge {one[key]}") for key in ("severity", "confidence")]
+    part = f"{one['part']}: {LETTERS.get(one['part'], '')}"
+    badges += [tag("span", said, class_="badge") for said in (CLASSES.get(one["class"], one["class"]), part)]
+    parts = [tag("code", one["check"])]
+    parts += [tag("span", f"{'tasks' if len(tasks) > 1 else 'task'} {first}")] if tasks else []
+    return tag("p", join(badges, " "), " ", join(parts, " · "), class_="badges")
 
 
 def _sides(one: Finding) -> Html | None:
     """Returns expected and observed values side by side, with differences marked if both have several lines."""
     drawn = {name: list(pictures.found(one[name])) for name in _SIDES}
-    values = {
-        name: {key: part for key, part in one[name].items() if key != "histograms"} if drawn[name] else one[name]
-        for name in _SIDES
-    }
-    said = {
-        name: _said(value) for name, value in values.items() if value is not None and not (drawn[name] and not value)
-    }
+    said: dict[str, str] = {}
+    for name in _SIDES:
+        value = one[name]
+        value = {key: part for key, part in value.items() if key != "histograms"} or None if drawn[name] else value
+        said |= {name: _said(value)} if value is not None else {}
     shown: dict[str, Html | None] = dict.fromkeys(said)
     if len(said) == 2 and all("\n" in one for one in said.values()):
         shown = dict(zip(said, differing(*said.values()), strict=True))
@@ -95,12 +78,10 @@ def _sides(one: Finding) -> Html | None:
         for name in _SIDES
         if name in said or drawn[name]
     ]
-    style = "sides drawn" if any(drawn.values()) else "sides"
-    return tag("div", *sides, class_=style) if sides else None
+    return tag("div", *sides, class_="sides drawn" if any(drawn.values()) else "sides") if sides else None
 
 
 def _said(value: Any) -> str:
-    """Returns a value in words, cut to the page's limit."""
     said = lines(value)
     if len(said) <= _MAX_VALUE_CHARS:
         return said
@@ -108,7 +89,6 @@ def _said(value: Any) -> str:
 
 
 def _shown(one: Finding) -> Iterator[Html]:
-    """Yields the trajectories and, next to them, the state changes and the reasons of the score."""
     first: list[Line] = one["trajectory"]
     if not first:
         return
@@ -137,27 +117,21 @@ def _table(first: list[Line], beside: list[dict[str, Any]], start: int) -> Html:
 
 def _line(row: Row, number: str, heads: list[str]) -> Html:
     there = [line for line in row if line is not None]
-    asked = {words(_asked(line)) for line in there}
-    cells = [
-        tag("td", number, class_="place"),
-        tag("td", _op(there[0]) if len(asked) == 1 else join(map(_op, there), tag("br")), data_label="It did"),
-    ]
-    base = outcome(row[0]) if row[0] is not None else None
-    differs = any(line is None or outcome(line) != base for line in row)
-    if base is not None and not differs:
+    did = _op(there[0]) if len({words(_asked(line)) for line in there}) == 1 else join(map(_op, there), tag("br"))
+    cells = [tag("td", number, class_="place"), tag("td", did, data_label="It did")]
+    gave = [None if line is None else outcome(line) for line in row]
+    base = gave[0]
+    if base is not None and all(one == base for one in gave):
         said = "All the same" if len(row) > 1 else heads[0]
-        first = tag("td", folded(base), class_=_style(row[0]), colspan=len(row), data_label=said)
-        return tag("tr", *cells, first)
-    for place, line in enumerate(row):
-        if line is None:
+        return tag("tr", *cells, tag("td", folded(base), class_=_style(row[0]), colspan=len(row), data_label=said))
+    other = next((one for one in gave if one not in (None, base)), base)
+    for place, (line, one) in enumerate(zip(row, gave, strict=True)):
+        if one is None:
             said = tag("span", "not done", class_="quiet")
         elif base is None:
-            said = folded(outcome(line))
-        elif place:
-            said = folded(outcome(line), differing(base, outcome(line))[1])
+            said = folded(one)
         else:
-            other = next((outcome(one) for one in row[1:] if one is not None and outcome(one) != base), base)
-            said = folded(base, differing(base, other)[0])
+            said = folded(one, differing(base, one)[1] if place else differing(base, other or base)[0])
         cells.append(tag("td", said, class_=_style(line), data_label=heads[place]))
     return tag("tr", *cells, class_="differs")
 
@@ -181,7 +155,6 @@ def _op(line: Line) -> Html:
 
 
 def _world(one: Finding) -> Iterator[Html]:
-    """Yields the state changes, op by op."""
     changes: Any = one["details"].get("changes")
     if not is_list(changes) or all(change is None for change in changes):
         return
@@ -189,21 +162,21 @@ def _world(one: Finding) -> Iterator[Html]:
     items: list[Html] = []
     for number, (line, change) in enumerate(zip(one["trajectory"], changes, strict=False), 1):
         if is_dict(change):
-            listed = tag("dl", *(_change(path, both) for path, both in change.items()))
+            sides = {
+                path: (_side("del", was, "not there"), _side("ins", now, "gone")) for path, (was, now) in change.items()
+            }
+            rows = [(tag("dt", tag("code", path)), tag("dd", was, " → ", now)) for path, (was, now) in sides.items()]
+            listed = tag("dl", *(tag("div", *row) for row in rows))
             said = listed if change else tag("span", " changed nothing", class_="quiet")
             items.append(tag("li", tag("span", f"{number}. ", tag("code", line.get("name") or line["do"])), said))
     yield tag("ul", *items, class_="changes")
 
 
-def _change(path: str, both: Any) -> Html:
-    before, after = both
-    was = tag("del", words(before)) if before is not None else tag("span", "∅", class_="quiet", title="not there")
-    now = tag("ins", words(after)) if after is not None else tag("span", "∅", class_="quiet", title="gone")
-    return tag("div", tag("dt", tag("code", path)), tag("dd", was, " → ", now))
+def _side(name: str, value: Any, title: str) -> Html:
+    return tag("span", "∅", class_="quiet", title=title) if value is None else tag(name, words(value))
 
 
 def _reasons(one: Finding) -> Iterator[Html]:
-    """Yields the reasons of the reward."""
     reasons: Any = one["details"].get("reasons")
     if not reasons:
         return
@@ -250,7 +223,10 @@ def aligned(trajectories: Sequence[Sequence[Line]]) -> list[Row]:
     for column, other in enumerate(trajectories[1:], 1):
         matcher = difflib.SequenceMatcher(None, [*map(_what, first)], [*map(_what, other)], autojunk=False)
         for _, start, end, there, until in matcher.get_opcodes():
-            paired = min(end - start, until - there) if _alike(first[start:end], other[there:until]) else 0
+            some, others = (
+                [(one["do"], one.get("name")) for one in part] for part in (first[start:end], other[there:until])
+            )
+            paired = end - start if some == others else 0  # The same ops, arguments aside.
             for n in range(paired):
                 rows[start + n][column] = other[there + n]
             for line in other[there + paired : until]:
@@ -268,13 +244,7 @@ def _what(line: Line) -> str:
     return words([line.get(name) for name in ("do", "on", "name", "arguments", "value")])
 
 
-def _alike(some: Sequence[Line], others: Sequence[Line]) -> bool:
-    """True if both stretches have the same ops, arguments aside."""
-    return [(one["do"], one.get("name")) for one in some] == [(one["do"], one.get("name")) for one in others]
-
-
 def outcome(line: Line) -> str:
-    """Returns an op's result in words."""
     for how in ("crashed", "hung", "refused", "absent"):
         if how in line:
             return f"{how}: {line[how]}" + (f"\nat {line['where']}" if line.get("where") else "")

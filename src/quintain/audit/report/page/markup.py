@@ -31,11 +31,8 @@ def text(value: object) -> Html:
 
 def tag(name: str, /, *inside: object, **attributes: object) -> Html:
     """Returns an element; attribute `class_` becomes class, `aria_label` becomes aria-label, None is left out."""
-    said = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
+    names = {key: key.rstrip("_").replace("_", "-") for key, value in attributes.items() if value is not None}
+    said = "".join(f' {attribute}="{text(attributes[key])}"' for key, attribute in names.items())
     if name in _VOID:
         return Html(f"<{name}{said}>" if name in ("br", "col", "link", "meta") else f"<{name}{said}/>")
     return Html(f"<{name}{said}>{join(inside)}</{name}>")
@@ -43,15 +40,11 @@ def tag(name: str, /, *inside: object, **attributes: object) -> Html:
 
 def join(parts: Iterable[object], between: object = "") -> Html:
     """Returns the parts joined, each escaped unless it is markup; None is skipped."""
-    return Html(text_of(between).join(text_of(part) for part in parts if part is not None))
+    first, *rest = (one if isinstance(one, Html) else text(one) for one in (between, *parts) if one is not None)
+    return Html(first.join(rest))
 
 
-def text_of(part: object) -> Html:
-    return part if isinstance(part, Html) else text(part)
-
-
-_NARROW = 60
-"""Most characters of a value on one line."""
+_NARROW = 60  # most characters of a value on one line
 
 
 def _json(value: Any) -> str:
@@ -72,14 +65,12 @@ def lines(value: Any) -> str:
             return value
         is_whole = "".join(json.dumps(found, ensure_ascii=False).split()) == "".join(value.split())
         return lines(found) if is_whole and isinstance(found, dict | list) else value
-    if is_dict(value) and len(words(value)) > _NARROW:
-        inside = [f"  {json.dumps(str(key), ensure_ascii=False)}: {_json(one)}" for key, one in value.items()]
-        return "{\n" + ",\n".join(inside) + "\n}"
-    if is_list(value) and len(words(value)) > _NARROW:
-        return "[\n" + ",\n".join(f"  {_json(one)}" for one in value) + "\n]"
-    return words(value)
+    if len(words(value)) <= _NARROW or not (is_dict(value) or is_list(value)):
+        return words(value)
+    named = [f"{_json(str(key))}: {_json(one)}" for key, one in value.items()] if is_dict(value) else map(_json, value)
+    inside = ",\n".join(f"  {one}" for one in named)
+    return f"{{\n{inside}\n}}" if is_dict(value) else f"[\n{inside}\n]"
 
 
 def plural(count: int, noun: str) -> str:
-    """Returns a count with its noun, as in "1 episode" and "2 episodes"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from quintain.audit.facts.data import is_dict
 from quintain.audit.facts.failure_rate import ENOUGH, LINE
 from quintain.audit.kernel.finding import CLASSES
 
@@ -22,7 +21,6 @@ STATUS = {"checked": "✓", "partly": "◐", "not_checked": "-", "found": "!"}
 
 
 def header(document: Document) -> Html:
-    """Returns the verdict and the facts that it is based on."""
     style, headline, because = verdict(document)
     tasks = document["tasks"]
     facts = {
@@ -48,10 +46,8 @@ def verdict(document: Document) -> tuple[str, str, str]:
     """Returns style, headline and reason; it recommends training only after complete coverage."""
     fresh = [one for one in document["findings"] if not one.get("accepted")]
     stops = [one for one in fresh if one["severity"] == "error" and one["confidence"] == "proven"]
-    others = len(fresh) - len(stops)
-    remarks = f" There is also {plural(others, 'remark')}." if others == 1 else ""
-    remarks = f" There are also {plural(others, 'remark')}." if others > 1 else remarks
-    accepted = len(document["findings"]) - len(fresh)
+    others, accepted = len(fresh) - len(stops), len(document["findings"]) - len(fresh)
+    remarks = f" There {'is' if others == 1 else 'are'} also {plural(others, 'remark')}." if others else ""
     remarks += f" The author accepts {plural(accepted, 'finding')}." if accepted else ""
     if stops:
         several = f"{len(stops):,} errors are proven, each by a trajectory below."
@@ -59,22 +55,22 @@ def verdict(document: Document) -> tuple[str, str, str]:
         return "bad", "Do not train on this.", said + remarks
     open_ = [class_ for class_ in CLASSES if document["coverage"].get(class_) != "checked"]
     looked = f"Nothing is proven in {len(CLASSES) - len(open_)} of {len(CLASSES)} classes"
-    if len(open_) == len(CLASSES):
-        return "open", "Nothing was checked.", f"No check could look at this subject.{remarks}"
-    if document.get("too_little"):
-        return "open", "Too little was checked.", f"Nothing is proven, but {document['too_little']}.{remarks}"
-    if open_:
-        names = ", ".join(CLASSES[one] for one in open_)
-        return "open", "No error is proven in what was checked.", f"{looked}; not looked at: {names}.{remarks}"
-    if document["failure_rate"]["high"] >= LINE:
-        high = document["failure_rate"]["high"]
-        said = f"{looked}, but its episodes may fail in {high:.1%} of cases, and {LINE:.0%} is the line.{remarks}"
-        return "open", "Not certified.", said
+    names, high = ", ".join(CLASSES[one] for one in open_), document["failure_rate"]["high"]
+    little = document.get("too_little")
+    risk = f"{looked}, but its episodes may fail in {high:.1%} of cases, and {LINE:.0%} is the line."
+    rows = (
+        (len(open_) == len(CLASSES), "Nothing was checked.", "No check could look at this subject."),
+        (little, "Too little was checked.", f"Nothing is proven, but {little}."),
+        (open_, "No error is proven in what was checked.", f"{looked}; not looked at: {names}."),
+        (high >= LINE, "Not certified.", risk),
+    )
+    for holds, headline, said in rows:
+        if holds:
+            return "open", headline, said + remarks
     return "good", "Train on it.", f"{looked}, and its episodes fail in less than {LINE:.0%} of cases.{remarks}"
 
 
 def coverage(document: Document) -> Html:
-    """Returns the table of classes and checks with their status."""
     by_class: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for one in document["checks"]:
         by_class[one["class"]].append(one)
@@ -108,103 +104,69 @@ def _table(heads: tuple[str, ...], rows: list[Html], style: str) -> Html:
 
 
 _LEGEND = {
-    "checked": "looked, nothing found",
-    "found": "found something",
-    "partly": "looked at a part",
+    "checked": "looked, nothing found", "found": "found something", "partly": "looked at a part",
     "not_checked": "could not look",
-}
+}  # fmt: skip
 
 
 def _chip(check: dict[str, Any], findings: list[int]) -> Html:
     status = "found" if findings else check["status"]
     mark = tag("span", STATUS[status], class_=f"mark {status}", aria_label=_LEGEND[status], role="img")
-    inside = [mark, check["check"]]
+    href = f"#finding-{findings[0]}" if findings else None
     title = check["reason"] or check["about"] or None
-    if findings:
-        return tag("a", *inside, href=f"#finding-{findings[0]}", class_="chip found", title=title)
-    return tag("span", *inside, class_=f"chip {status}", title=title)
+    return tag("a" if findings else "span", mark, check["check"], href=href, class_=f"chip {status}", title=title)
 
 
 def _every(checks: list[dict[str, Any]]) -> Html | None:
-    """Returns a folded table of all checks with their questions."""
-    if not checks:
-        return None
-    rows = [
-        tag(
-            "tr",
-            tag("th", tag("code", one["check"]), scope="row"),
-            tag("td", one["about"]),
-            tag("td", one["status"].replace("_", " "), tag("br") if one["reason"] else None, one["reason"] or None),
-            *(tag("td", f"{one[key]:,}", class_="count") for key in ("looked", "probes", "findings")),
-            tag("td", f"{one['seconds']:.1f}", class_="count"),
-        )
-        for one in checks
-    ]
+    rows: list[Html] = []
+    for one in checks:
+        name, why = tag("th", tag("code", one["check"]), scope="row"), one["reason"] or None
+        status = tag("td", one["status"].replace("_", " "), tag("br") if why else None, why)
+        counts = [f"{one[key]:,}" for key in ("looked", "probes", "findings")] + [f"{one['seconds']:.1f}"]
+        rows.append(tag("tr", name, tag("td", one["about"]), status, *(tag("td", n, class_="count") for n in counts)))
     table = _table(("Check", "Question", "Status", "Compared", "Probes", "Found", "Seconds"), rows, "every")
     region = tag("div", table, class_="scroll", tabindex=0, role="region", aria_label="All checks")
-    return tag("details", tag("summary", f"All {plural(len(checks), 'check')}: what each asks, and how often"), region)
+    summary = tag("summary", f"All {plural(len(checks), 'check')}: what each asks, and how often")
+    return tag("details", summary, region) if checks else None
 
 
 def failures(document: Document) -> Html:
-    """Returns the failure rate against its limit, and a histogram of scores."""
     one = document["failure_rate"]
-    if not one["episodes"]:
-        picture = tag("p", "No episode was played, so nothing is known of the failure rate.")
-    else:
-        held = "below" if one["high"] < LINE else "not certified to be below"
-        said = (
-            f"{one['failures']:,} of {one['episodes']:,} episodes broke. The rate is {held} the {LINE:.0%} line: "
-            f"it is between {one['low']:.2%} and {one['high']:.2%} (Clopper-Pearson, 95 % each side). "
-            f"{ENOUGH} episodes without a failure are the fewest that show it."
-        )
+    held = "below" if one["high"] < LINE else "not certified to be below"
+    said = (
+        f"{one['failures']:,} of {one['episodes']:,} episodes broke. The rate is {held} the {LINE:.0%} line: "
+        f"it is between {one['low']:.2%} and {one['high']:.2%} (Clopper-Pearson, 95 % each side). "
+        f"{ENOUGH} episodes without a failure are the fewest that show it."
+    )
+    picture = tag("p", "No episode was played, so nothing is known of the failure rate.")
+    if one["episodes"]:
         picture = join([tag("p", said), tag("figure", pictures.rate(one, LINE))])
-    scores: Any = one.get("scores")
-    drawn = None
-    if is_dict(scores) and scores:
-        labels, counts = list(scores), [float(one) for one in scores.values()]
-        drawn = pictures.histogram(
-            f"Scores of these {plural(one['episodes'], 'episode')}", labels, {"episodes": counts}
-        )
+    scores: Any = one.get("scores") or {}
+    title, counts = f"Scores of these {plural(one['episodes'], 'episode')}", [float(count) for count in scores.values()]
+    drawn = pictures.histogram(title, list(scores), {"episodes": counts}) if scores else None
     return tag("section", tag("h2", "Failure rate", id="failures"), picture, drawn)
 
 
 def contents(document: Document) -> Iterator[Html]:
-    """Yields a list with one line per finding."""
-    if not document["findings"]:
-        yield tag("p", "There are no findings.")
-        return
-    rows = [
-        tag(
-            "li",
-            tag("a", one["title"], href=f"#finding-{number}"),
-            " ",
-            tag("span", f"{one['severity']}, {one['confidence']}", class_=f"quiet {one['severity']}"),
-            f", accepted: {one['accepted']}" if one.get("accepted") else None,
-        )
-        for number, one in enumerate(document["findings"], 1)
-    ]
-    yield tag("ol", *rows, class_="contents")
+    rows: list[Html] = []
+    for number, one in enumerate(document["findings"], 1):
+        said = tag("span", f"{one['severity']}, {one['confidence']}", class_=f"quiet {one['severity']}")
+        accepted = f", accepted: {one['accepted']}" if one.get("accepted") else None
+        rows.append(tag("li", tag("a", one["title"], href=f"#finding-{number}"), " ", said, accepted))
+    yield tag("ol", *rows, class_="contents") if rows else tag("p", "There are no findings.")
 
 
 def page(document: dict[str, Any]) -> str:
-    """Returns the HTML page of a report.
-
-    Args:
-        document: Result of `quintain.audit.report.document.document`, or content of report.json.
-    """
+    """Returns the HTML page of a report, from the content of report.json."""
     every = [findings.section(number, one) for number, one in enumerate(document["findings"], 1)]
+    first = tag("section", tag("h2", "Findings", id="findings"), *contents(document))
+    made = ("Made by ", tag("code", "quintain audit"), "; the same is in ", tag("code", "report.json"), ".")
     body = tag(
         "body",
         tag("a", "Skip to the findings", href="#findings", class_="skip"),
         header(document),
-        tag(
-            "main",
-            tag("section", tag("h2", "Findings", id="findings"), *contents(document)),
-            *every,
-            coverage(document),
-            failures(document),
-        ),
-        tag("footer", "Made by ", tag("code", "quintain audit"), "; the same is in ", tag("code", "report.json"), "."),
+        tag("main", first, *every, coverage(document), failures(document)),
+        tag("footer", *made),
         tag("script", Html(_file("script.js"))),
     )
     return f"<!doctype html>\n{tag('html', _head(document), body, lang='en')}\n"

@@ -14,12 +14,10 @@ from .markup import Html, join, tag
 
 _WIDE, _HIGH = 640, 200
 _SERIES = ("one", "two", "three", "four")
-_BARS = 40
-"""Most bars of a histogram; the rest are counted in its last label."""
+_BARS = 40  # most bars of a histogram; the rest are counted in its last label
 
 
 def rate(failures: dict[str, Any], line: float) -> Html:
-    """Returns a picture of the failure rate with its one-sided bounds and its limit."""
     low, high = float(failures["low"]), float(failures["high"])
     seen = failures["failures"] / failures["episodes"]
     most = min(1.0, max(2 * line, 1.15 * high))
@@ -45,13 +43,7 @@ def rate(failures: dict[str, Any], line: float) -> Html:
 
 
 def histogram(title: str, labels: Sequence[str], counts: dict[str, Sequence[float]]) -> Html:
-    """Returns bars by label, side by side for each series; several series are compared as shares.
-
-    Args:
-        title: Title of the picture.
-        labels: One for each place.
-        counts: By series, one number for each label.
-    """
+    """Returns bars by label, side by side for each series; several series are compared as shares."""
     totals = {name: sum(numbers) or 1 for name, numbers in counts.items()}
     is_shared = len(counts) > 1
     shares = {name: [one / (totals[name] if is_shared else 1) for one in numbers] for name, numbers in counts.items()}
