@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT)]
 
-from bench.audit import blind, history, seeded  # noqa: E402
+from bench.audit import blind, history, seeded, unseen  # noqa: E402
 from quintain.audit.auditor import audit  # noqa: E402
 from quintain.audit.facts.bounds import bounds  # noqa: E402
 from quintain.audit.kernel.check import registered  # noqa: E402
@@ -41,7 +41,7 @@ TWINS = (
     "action_drift",
 )  # fmt: skip
 TASKS = 30
-SUITES = ("twins", "seeded", "blind", "scorers", "history", "clean")
+SUITES = ("twins", "seeded", "blind", "unseen", "scorers", "history", "clean")
 
 
 class Case(NamedTuple):
@@ -73,6 +73,12 @@ def cases() -> Iterator[Case]:
         subject = Subject(f"{ROOT}/bench/audit/blind/{one.world}.py:{one.name}")
         classes = tuple(filter(None, (one.kind, one.also)))
         yield Case("blind", f"{one.world} {one.name.removeprefix('env_')}", subject, classes, f"blind {one.world}")
+    for world in unseen.CLEAN:
+        yield Case("clean", f"unseen {world}", Subject(f"{ROOT}/bench/audit/unseen/{world}.py:env"))
+    for one in unseen.BUGS:
+        subject = Subject(f"{ROOT}/bench/audit/unseen/{one.world}.py:{one.name}")
+        classes = tuple(filter(None, (one.kind, one.also)))
+        yield Case("unseen", f"{one.world} {one.name.removeprefix('env_')}", subject, classes, f"unseen {one.world}")
     folder = ROOT / "bench/audit/seeded"
     for name in (*seeded.CLEAN_SCORERS, *seeded.SCORERS):
         sound = name.partition("__")[0]
