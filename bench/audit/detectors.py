@@ -67,18 +67,14 @@ def cases() -> Iterator[Case]:
     for bug in seeded.BUGS:
         spec = Subject(str(ROOT / seeded.spec(bug)))
         yield Case("seeded", bug.name, spec, (bug.klass, *bug.also), bug.environment, half(bug.environment))
-    for world in blind.CLEAN:
-        yield Case("clean", f"blind {world}", Subject(f"{ROOT}/bench/audit/blind/{world}.py:env"))
-    for one in blind.BUGS:
-        subject = Subject(f"{ROOT}/bench/audit/blind/{one.world}.py:{one.name}")
-        classes = tuple(filter(None, (one.kind, one.also)))
-        yield Case("blind", f"{one.world} {one.name.removeprefix('env_')}", subject, classes, f"blind {one.world}")
-    for world in unseen.CLEAN:
-        yield Case("clean", f"unseen {world}", Subject(f"{ROOT}/bench/audit/unseen/{world}.py:env"))
-    for one in unseen.BUGS:
-        subject = Subject(f"{ROOT}/bench/audit/unseen/{one.world}.py:{one.name}")
-        classes = tuple(filter(None, (one.kind, one.also)))
-        yield Case("unseen", f"{one.world} {one.name.removeprefix('env_')}", subject, classes, f"unseen {one.world}")
+    for suite, module in (("blind", blind), ("unseen", unseen)):
+        for world in module.CLEAN:
+            yield Case("clean", f"{suite} {world}", Subject(f"{ROOT}/bench/audit/{suite}/{world}.py:env"))
+        for one in module.BUGS:
+            subject = Subject(f"{ROOT}/bench/audit/{suite}/{one.world}.py:{one.name}")
+            classes = tuple(filter(None, (one.kind, one.also)))
+            name = f"{one.world} {one.name.removeprefix('env_')}"
+            yield Case(suite, name, subject, classes, f"{suite} {one.world}")
     folder = ROOT / "bench/audit/seeded"
     for name in (*seeded.CLEAN_SCORERS, *seeded.SCORERS):
         sound = name.partition("__")[0]

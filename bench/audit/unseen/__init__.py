@@ -29,7 +29,7 @@ _ALLOTMENT = (
         "someone",
         "false_resolution",
         "",
-        "The verifier asks if the plots have any holder: a model learns that a plot may go to the wrong person.",
+        "The verifier asks only which plots changed hands: a model learns that a plot may go to the wrong person.",
     ),
     (
         "says_so",

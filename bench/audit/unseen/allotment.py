@@ -156,10 +156,9 @@ class NoSuchPlot(Allotment):
 
 @qn.reward
 def someone_holds(view: qn.EpisodeView[Allotment]) -> float:
-    found, wanted = summary(view.state), view.task.truth
-    return float(
-        found["waiting"] == wanted["waiting"] and None not in [found["holders"][k] for k in list(wanted["holders"])[:6]]
-    )
+    old, found, wanted = summary(view.start)["holders"], summary(view.state), view.task.truth
+    moved, right = ({key for key in old if one["holders"][key] not in (None, old[key])} for one in (found, wanted))
+    return float(moved == right and len(found["waiting"]) == len(wanted["waiting"]))
 
 
 @qn.reward
