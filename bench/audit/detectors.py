@@ -23,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +56,17 @@ class Case(NamedTuple):
     half: str = ""
 
 
+def written(suite: str, module: ModuleType) -> Iterator[Case]:
+    """Worlds and bugs of a set that was written without sight of the checks."""
+    for world in module.CLEAN:
+        yield Case("clean", f"{suite} {world}", Subject(f"{ROOT}/bench/audit/{suite}/{world}.py:env"))
+    for one in module.BUGS:
+        subject = Subject(f"{ROOT}/bench/audit/{suite}/{one.world}.py:{one.name}")
+        classes = tuple(filter(None, (one.kind, one.also)))
+        name = f"{one.world} {one.name.removeprefix('env_')}"
+        yield Case(suite, name, subject, classes, f"{suite} {one.world}")
+
+
 def cases() -> Iterator[Case]:
     """Everything there is."""
     for env in ("sales", "support"):
@@ -67,14 +79,8 @@ def cases() -> Iterator[Case]:
     for bug in seeded.BUGS:
         spec = Subject(str(ROOT / seeded.spec(bug)))
         yield Case("seeded", bug.name, spec, (bug.klass, *bug.also), bug.environment, half(bug.environment))
-    for suite, module in (("blind", blind), ("unseen", unseen)):
-        for world in module.CLEAN:
-            yield Case("clean", f"{suite} {world}", Subject(f"{ROOT}/bench/audit/{suite}/{world}.py:env"))
-        for one in module.BUGS:
-            subject = Subject(f"{ROOT}/bench/audit/{suite}/{one.world}.py:{one.name}")
-            classes = tuple(filter(None, (one.kind, one.also)))
-            name = f"{one.world} {one.name.removeprefix('env_')}"
-            yield Case(suite, name, subject, classes, f"{suite} {one.world}")
+    yield from written("blind", blind)
+    yield from written("unseen", unseen)
     folder = ROOT / "bench/audit/seeded"
     for name in (*seeded.CLEAN_SCORERS, *seeded.SCORERS):
         sound = name.partition("__")[0]
