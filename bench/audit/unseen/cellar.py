@@ -22,7 +22,7 @@ class Cellar(qn.State):
 
     @qn.tool
     def look(self) -> dict[str, Any]:
-        """Show the number of the room, the keys that lie in it, and the colour of a chest, null if there is none."""
+        """Show the room, the keys in it, and the colour of its chest, null without one."""
         lying = sorted(key for key, room in self.keys.items() if room == self.room and key not in self.bag)
         return {"room": self.room, "keys": lying, "chest": self.colour if self.room == self.chest else None}
 
