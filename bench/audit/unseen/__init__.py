@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.audit.blind import Bug
 
-CLEAN = ("allotment", "cellar", "tariffs")
+CLEAN = ("allotment", "cellar", "tariffs", "loans")
 
 _ALLOTMENT = (
     (
@@ -123,5 +123,56 @@ _TARIFFS = (
     ),
 )
 
-_SETS = (_ALLOTMENT, _CELLAR, _TARIFFS)
+_LOANS = (
+    (
+        "shelf",
+        "stale_cache",
+        "",
+        "`find_copies` after `take_back` or `reserve` shows the old copies: a model learns to repeat writes.",
+    ),
+    (
+        "one_desk",
+        "race",
+        "",
+        "Concurrent returns mix up due days of two episodes: a model learns that fines are random.",
+    ),
+    (
+        "ledger",
+        "reset_leak",
+        "",
+        "Payments of earlier episodes reduce fines again: a model learns that a part of the fine is enough.",
+    ),
+    (
+        "overpaid",
+        "silent_default",
+        "",
+        "`pay` turns any amount into a valid one: a model learns that amounts need no care.",
+    ),
+    (
+        "thrice_renewed",
+        "action_drift",
+        "",
+        "`renew` allows a third renewal that its description forbids: a model learns to ignore limits.",
+    ),
+    (
+        "lent_right",
+        "false_resolution",
+        "",
+        "The verifier ignores fines and the queue: a model learns not to charge and not to reserve.",
+    ),
+    (
+        "sampled",
+        "flaky_verifier",
+        "",
+        "The verifier compares three copies that the hash seed picks: a model learns that errors may pass.",
+    ),
+    (
+        "not_yet",
+        "data_realism",
+        "",
+        "Readers with loans may have joined after today: a model learns dates that cannot be.",
+    ),
+)
+
+_SETS = (_ALLOTMENT, _CELLAR, _TARIFFS, _LOANS)
 BUGS = tuple(Bug(world, f"env_{name}", *rest) for world, rows in zip(CLEAN, _SETS, strict=True) for name, *rest in rows)
