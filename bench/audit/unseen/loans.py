@@ -58,7 +58,7 @@ class Desk(qn.State):
 
     @qn.tool
     def find_copies(self, title: str) -> dict[str, Any]:
-        """Show the copies of a title with their readers, null for a copy on the shelf, and who queues for it.
+        """Show the copies of a title with their readers, null if on the shelf, and the queue.
 
         Args:
             title: The title.
