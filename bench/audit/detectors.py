@@ -23,12 +23,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT)]
 
-from bench.audit import blind, history, seeded  # noqa: E402
+from bench.audit import blind, history, seeded, unseen  # noqa: E402
 from quintain.audit.auditor import audit  # noqa: E402
 from quintain.audit.facts.bounds import bounds  # noqa: E402
 from quintain.audit.kernel.check import registered  # noqa: E402
@@ -41,7 +42,7 @@ TWINS = (
     "action_drift",
 )  # fmt: skip
 TASKS = 30
-SUITES = ("twins", "seeded", "blind", "scorers", "history", "clean")
+SUITES = ("twins", "seeded", "blind", "unseen", "scorers", "history", "clean")
 
 
 class Case(NamedTuple):
@@ -53,6 +54,17 @@ class Case(NamedTuple):
     classes: tuple[str, ...] = ()
     beside: str = ""
     half: str = ""
+
+
+def written(suite: str, module: ModuleType) -> Iterator[Case]:
+    """Worlds and bugs of a set that was written without sight of the checks."""
+    for world in module.CLEAN:
+        yield Case("clean", f"{suite} {world}", Subject(f"{ROOT}/bench/audit/{suite}/{world}.py:env"))
+    for one in module.BUGS:
+        subject = Subject(f"{ROOT}/bench/audit/{suite}/{one.world}.py:{one.name}")
+        classes = tuple(filter(None, (one.kind, one.also)))
+        name = f"{one.world} {one.name.removeprefix('env_')}"
+        yield Case(suite, name, subject, classes, f"{suite} {one.world}")
 
 
 def cases() -> Iterator[Case]:
@@ -67,12 +79,8 @@ def cases() -> Iterator[Case]:
     for bug in seeded.BUGS:
         spec = Subject(str(ROOT / seeded.spec(bug)))
         yield Case("seeded", bug.name, spec, (bug.klass, *bug.also), bug.environment, half(bug.environment))
-    for world in blind.CLEAN:
-        yield Case("clean", f"blind {world}", Subject(f"{ROOT}/bench/audit/blind/{world}.py:env"))
-    for one in blind.BUGS:
-        subject = Subject(f"{ROOT}/bench/audit/blind/{one.world}.py:{one.name}")
-        classes = tuple(filter(None, (one.kind, one.also)))
-        yield Case("blind", f"{one.world} {one.name.removeprefix('env_')}", subject, classes, f"blind {one.world}")
+    yield from written("blind", blind)
+    yield from written("unseen", unseen)
     folder = ROOT / "bench/audit/seeded"
     for name in (*seeded.CLEAN_SCORERS, *seeded.SCORERS):
         sound = name.partition("__")[0]
