@@ -41,7 +41,7 @@ class Action(msgspec.Struct, frozen=True):
 
 
 class Function(msgspec.Struct, frozen=True):
-    """A function of the world that is no tool: it prepares a task, or tells whether something is true."""
+    """A function of the world beside its tools: it prepares a task, or tells whether something is true."""
 
     func_name: str
     arguments: dict[str, Any]
@@ -49,7 +49,7 @@ class Function(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """How a task differs from the domain's database when it begins."""
+    """Changes of the domain's database with which a task begins."""
 
     initialization_data: Any = None
     initialization_actions: list[Function] | None = None
@@ -162,6 +162,11 @@ class Folder:
             return plain.read_text("utf-8") if plain.is_file() else gzip.decompress(packed.read_bytes()).decode()
         except (OSError, EOFError, ValueError) as error:
             raise UsageError(f"cannot read {name} of tau2's {self.domain}: {error}") from error
+
+    def policy(self, guide: str) -> str:
+        """Returns what the agent has to follow, with the guide of this name where the domain has several."""
+        names = (*self._domain.policies, *(name for key, name in self._domain.guides.items() if key == guide))
+        return "\n\n".join(self.text(name) for name in names)
 
     def entries(self) -> dict[str, Entry]:
         """Returns all tasks by id, in the order of the file."""

@@ -38,6 +38,11 @@ is settled, ###TRANSFER### when you are handed over to a person, and ###OUT-OF-S
 how to go on.
 """
 _ENDS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
+_OPTIONS = {
+    "nl_assertions": ("judge", "assume-true"),
+    "customer": ("written", "simulated"),
+    "policy": ("manual", "workflow"),
+}
 _GREETING = "Hi! How can I help you today?"
 
 
@@ -66,13 +71,7 @@ def load(
     Raises:
         UsageError: Unknown domain or option, or data that are missing or not tau2-bench's.
     """
-    for name, value, known in (
-        ("nl_assertions", nl_assertions, ("judge", "assume-true")),
-        ("customer", customer, ("written", "simulated")),
-        ("policy", policy, ("manual", "workflow")),
-    ):
-        if value not in known:
-            raise UsageError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    _check_options(nl_assertions=nl_assertions, customer=customer, policy=policy)
     folder = Folder(domain, data)
     entries = folder.entries()
     splits = folder.splits(entries)
@@ -84,8 +83,7 @@ def load(
         known = tasks()
         return [known[name] for name in splits[split]]
 
-    texts = [*parts.policies, *([parts.guides[policy]] if parts.guides else [])]
-    system = _AGENT + "\n\n".join(folder.text(name) for name in texts)
+    system = _AGENT + folder.policy(policy)
     simulated = Dialogue(system=system, user_system=_CUSTOMER, opening=_GREETING, stop=_ENDS)
     harness: Harness = ToolLoop(system=system) if customer == "written" else simulated
     return Environment(
@@ -97,6 +95,12 @@ def load(
         config=Config(max_turns=200),
         splits=tuple(splits),
     )
+
+
+def _check_options(**given: str) -> None:
+    for name, value in given.items():
+        if value not in _OPTIONS[name]:
+            raise UsageError(f"{name} must be one of {', '.join(_OPTIONS[name])}, got {value!r}")
 
 
 def _tasks(

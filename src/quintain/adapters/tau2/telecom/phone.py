@@ -247,7 +247,7 @@ class Handset(World, kw_only=True):
 
     @_fix
     def toggle_wifi(self) -> str:
-        """Turn Wi-Fi on or off; there is no network to connect to."""
+        """Turn Wi-Fi on or off; the phone knows none to connect to."""
         self.phone.wifi_enabled = not self.phone.wifi_enabled
         return f"Wi-Fi is now {_is(self.phone.wifi_enabled)}."
 

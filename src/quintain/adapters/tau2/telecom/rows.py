@@ -15,7 +15,7 @@ SimStatus = Literal["active", "missing", "locked_pin", "locked_puk"]
 
 
 class Plan(msgspec.Struct):
-    """What a line costs, and the data that it includes each month."""
+    """Price of a line, and the data that it includes each month."""
 
     plan_id: str
     name: str
@@ -64,7 +64,7 @@ class LineItem(msgspec.Struct):
 
 
 class Bill(msgspec.Struct):
-    """What a customer owes for a period."""
+    """Debt of a customer for a period."""
 
     bill_id: str
     customer_id: str
@@ -86,7 +86,7 @@ class PaymentMethod(msgspec.Struct):
 
 
 class Address(msgspec.Struct):
-    """Where a customer lives."""
+    """Address of a customer."""
 
     street: str
     city: str
@@ -113,7 +113,7 @@ class Customer(msgspec.Struct):
 
 
 class ApnSettings(msgspec.Struct):
-    """How a phone reaches the carrier's data network."""
+    """Access point of the carrier's data network."""
 
     apn_name: str = "internet"
     reset_at_reboot: bool = False
@@ -132,7 +132,7 @@ class Vpn(msgspec.Struct):
 
 
 class Permissions(msgspec.Struct):
-    """What an app may use."""
+    """Rights of an app."""
 
     sms: bool = False
     storage: bool = False
@@ -183,7 +183,7 @@ class PaymentRequest(msgspec.Struct):
 
 
 class Surroundings(msgspec.Struct):
-    """What the phone cannot change: where it is, and what the carrier grants it."""
+    """Facts that the phone cannot change: where it is, and what the carrier grants it."""
 
     name: str | None = None
     phone_number: str | None = None
