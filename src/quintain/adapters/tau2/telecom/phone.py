@@ -44,7 +44,7 @@ def _fix(method: F) -> F:
 
     @functools.wraps(method)
     def followed(self: Handset, **arguments: Any) -> str:
-        return f"{method(self, **arguments)}\nStatus Bar: {self._status_bar()}"
+        return f"{method(self, **arguments)}\nStatus Bar: {self.status_bar()}"
 
     return _look(cast("F", followed))
 
@@ -67,7 +67,7 @@ class Handset(World, kw_only=True):
     @_look
     def check_status_bar(self) -> str:
         """Look at the status bar: signal, network technology, mobile data, Wi-Fi, VPN and battery."""
-        return f"Status Bar: {self._status_bar()}"
+        return f"Status Bar: {self.status_bar()}"
 
     @_look
     def check_network_status(self) -> str:
@@ -436,7 +436,8 @@ class Handset(World, kw_only=True):
         is_set_up = phone.active_apn_settings.mmsc_url is not None and app.storage and app.sms
         return self._has_data() and phone.network_technology_connected != "2G" and is_set_up and not is_over_wifi
 
-    def _status_bar(self) -> str:
+    def status_bar(self) -> str:
+        """Returns the icons at the top of the screen."""
         phone = self.phone
         icons: list[str] = []
         if phone.airplane_mode:
