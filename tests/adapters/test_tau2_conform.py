@@ -32,6 +32,16 @@ def test_every_stored_case_agrees(reference_data: Path, domain: str, cases: int,
     assert (report.cases, report.agree) == (cases, cases)
 
 
+@pytest.mark.parametrize("live", [pytest.param(1, marks=pytest.mark.slow), 64])
+def test_telecoms_stored_cases_agree_but_for_the_text_of_refueling(reference_data: Path, live: int) -> None:
+    """The stored cases have only the first 80 characters of that text and its hash."""
+    data = reference_data / "tau2"
+    report = conform("telecom", data, data / "dev" / "cases_telecom.jsonl.gz", live=live, seed=7)
+    assert (report.cases, report.steps) == (819, 3943)
+    assert {field: count.count for field, count in report.mismatches.items()} == {"result": 398}
+    assert all("Successfully added" in one.expected for one in report.mismatches["result"].first)
+
+
 async def _score(env: Environment[World], split: str, *, gold: bool) -> list[float | None]:
     scores: list[float | None] = []
     for task in env.tasks(split):
@@ -49,10 +59,15 @@ async def _score(env: Environment[World], split: str, *, gold: bool) -> list[flo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("domain", "tasks", "idle"), [("retail", 114, 11), ("airline", 50, 23)])
-def test_gold_actions_score_one_and_doing_nothing_seldom_does(real: Real, domain: str, tasks: int, idle: int) -> None:
-    assert asyncio.run(_score(real(domain), "base", gold=True)) == [1.0] * tasks
-    noop = asyncio.run(_score(real(domain), "base", gold=False))
+@pytest.mark.parametrize(
+    ("domain", "split", "tasks", "idle"),
+    [("retail", "base", 114, 11), ("airline", "base", 50, 23), ("telecom", "full", 2285, 0)],
+)
+def test_gold_actions_score_one_and_doing_nothing_seldom_does(
+    real: Real, domain: str, split: str, tasks: int, idle: int
+) -> None:
+    assert asyncio.run(_score(real(domain), split, gold=True)) == [1.0] * tasks
+    noop = asyncio.run(_score(real(domain), split, gold=False))
     assert (noop.count(1.0), noop.count(0.0)) == (idle, tasks - idle)
 
 

@@ -22,7 +22,7 @@ from quintain.verifier import EpisodeView
 
 from .convention import respond
 from .environment import load
-from .scoring import actions_done, infos_said
+from .scoring import actions_done, assertions_held, infos_said
 from .world import Ledger, World
 
 _SHOWN = 3
@@ -47,12 +47,14 @@ class Case(msgspec.Struct, frozen=True):
     variant: str
     final_text: str
     steps: list[CaseStep]
-    final_db_sha256: str
+    final_db_sha256: str | None
+    """None where it was not recorded."""
     reward: float | None = None
     breakdown: dict[str, float] | None = None
     final_user_db_sha256: str | None = None
     action_checks: list[bool] | None = None
     communicate: list[bool] | None = None
+    env_assertions: list[bool] | None = None
 
 
 class Mismatch(msgspec.Struct, frozen=True):
@@ -103,7 +105,7 @@ def conform(domain: str, data: str | Path, cases: str | Path, *, live: int = 1, 
     """Plays the cases of a file, NL assertions assumed true as when they were made.
 
     Args:
-        domain: "retail" or "airline".
+        domain: "retail", "airline" or "telecom".
         data: As for `load`.
         cases: JSON lines, plain or gzipped.
         live: How many conversations to keep going at once.
@@ -164,13 +166,16 @@ class Player:
         self._turns.append(Turn(index=len(self._turns), reply=Reply(Message("assistant", case.final_text))))
         trace = blank(self._env, self._task)
         trace = msgspec.structs.replace(trace, turns=self._turns, end=End.TERMINATED)
-        self._compare("db", case.final_db_sha256, ledger.digest(self._world))
-        self._compare("user_db", case.final_user_db_sha256, None)
+        if case.final_db_sha256 is not None:
+            self._compare("db", case.final_db_sha256, ledger.digest(self._world))
+            self._compare("user_db", case.final_user_db_sha256, ledger.user_digest(self._world))
         components, score = self._score(trace)
         for name, value in components.items():
             self._compare(name, (case.breakdown or {}).get(name), value)
         done = [done for _, done in actions_done(self._task.truth, trace)]
         said = [said for _, said in infos_said(self._task.truth, trace)]
+        held = [held for _, held in assertions_held(self._task.truth, self._world)]
+        self._compare("env_assertions", case.env_assertions or [], held)
         self._compare("ACTION", case.action_checks or [], done)
         self._compare("COMMUNICATE", case.communicate or [], said)
         self._compare("reward", case.reward, score)

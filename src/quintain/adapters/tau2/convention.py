@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast, overload
 
 from quintain.errors import ToolError
 from quintain.tools import collect, tool
@@ -16,6 +16,7 @@ from quintain.tools import collect, tool
 from .world import World
 
 F = TypeVar("F", bound=Callable[..., str])
+W = TypeVar("W", bound=World)
 
 _CALLER = "Environment.make_tool_call() got multiple values for"
 _TAKEN = {
@@ -26,17 +27,45 @@ _TAKEN = {
 """Arguments that the reference's own machinery trips over."""
 
 
-def action(method: F) -> F:
+@overload
+def action(method: F, /) -> F: ...
+@overload
+def action(*, roles: tuple[str, ...]) -> Callable[[F], F]: ...
+def action(method: Any = None, /, *, roles: tuple[str, ...] = ("agent",)) -> Any:
     """Marks a method as a tool, as `tool` does; whatever it raises, the model reads."""
+    if method is None:
+        return functools.partial(_marked, roles=roles)
+    return _marked(method, roles=roles)
 
+
+def _marked(method: F, *, roles: tuple[str, ...]) -> F:
     @functools.wraps(method)
     def guarded(world: Any, **arguments: Any) -> str:
         try:
             return method(world, **arguments)
         except Exception as error:
             raise ToolError(f"Error: {error}") from error
+        finally:
+            world.settle()
 
-    return tool(cast("F", guarded))
+    return tool(roles=roles)(cast("F", guarded))
+
+
+def shared(type_: type[W]) -> type[W]:
+    """Gives the agent of a domain the customer's tools too."""
+    for name, one in collect(type_).items():
+        if one.roles == ("user",):
+            method = getattr(type_, name)
+            setattr(type_, name, tool(roles=("agent", "user"))(_passed_on(method)))
+    return type_
+
+
+def _passed_on(method: F) -> F:
+    @functools.wraps(method)
+    def same(world: Any, **arguments: Any) -> str:
+        return method(world, **arguments)
+
+    return cast("F", same)
 
 
 def respond(world: World, name: str, arguments: dict[str, Any], *, requestor: str = "assistant") -> tuple[str, bool]:
@@ -59,27 +88,31 @@ def _refusal(world: World, name: str, arguments: dict[str, Any], *, requestor: s
     for given in sorted(arguments, key="requestor".__ne__):  # which of several is named
         if given in _TAKEN:
             return f"{_TAKEN[given]} '{given}'"
-    if requestor != "assistant":
-        return "User tools not available" if requestor == "user" else f"Invalid requestor: {requestor}"
-    if name not in _names(type(world)):
+    toolkits = {"assistant": world.toolkit, "user": world.user_toolkit}
+    if requestor not in toolkits:
+        return f"Invalid requestor: {requestor}"
+    if not toolkits[requestor]:
+        return "User tools not available"
+    if name not in _names(type(world), "agent" if requestor == "assistant" else requestor):
         return f"Tool '{name}' not found."
-    complaint = _unfit(list(inspect.signature(getattr(world, name)).parameters), arguments)
-    return f"{world.toolkit}.{name}() {complaint}" if complaint else ""
+    complaint = _unfit(inspect.signature(getattr(world, name)).parameters, arguments)
+    return f"{toolkits[requestor]}.{name}() {complaint}" if complaint else ""
 
 
-def _unfit(needed: list[str], arguments: dict[str, Any]) -> str:
+def _unfit(parameters: Mapping[str, inspect.Parameter], arguments: dict[str, Any]) -> str:
     """Returns Python's message for arguments that do not fit a function; empty if they do."""
     for given in arguments:
-        if given not in needed:
+        if given not in parameters:
             return f"got an unexpected keyword argument '{given}'"
+    needed = (name for name, parameter in parameters.items() if parameter.default is parameter.empty)
     missing = [repr(name) for name in needed if name not in arguments]
     plural = "" if len(missing) == 1 else "s"
     return f"missing {len(missing)} required positional argument{plural}: {_and(missing)}" if missing else ""
 
 
 @functools.cache
-def _names(type_: type[World]) -> frozenset[str]:
-    return frozenset(collect(type_))
+def _names(type_: type[World], role: str) -> frozenset[str]:
+    return frozenset(name for name, tool in collect(type_).items() if role in tool.roles)
 
 
 def _and(names: list[str]) -> str:

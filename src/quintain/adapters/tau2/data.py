@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Container
+import tomllib
+from collections.abc import Callable, Collection
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,15 +20,14 @@ from .airline import rows as airline_rows
 from .record import paired
 from .retail import Retail
 from .retail import rows as retail_rows
+from .telecom import Solo, Telecom
+from .telecom.rows import Bill, Customer, Device, Line, Phone, Plan, Surroundings
 from .world import World
 
 Row = TypeVar("Row")
 
 _PLACES = (".", "domains", "tau2/domains", "data/tau2/domains")
 """Possible places of the domains in the given folder: upstream's repository, or parts of it."""
-
-
-_FILES = ("db.json", "tasks.json", "split_tasks.json", "policy.md")
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -39,11 +40,27 @@ class Action(msgspec.Struct, frozen=True):
     """Arguments that count when calls are compared; None: those of the call it is compared with."""
 
 
+class Function(msgspec.Struct, frozen=True):
+    """A function of the world beside its tools: it prepares a task, or tells whether something is true."""
+
+    func_name: str
+    arguments: dict[str, Any]
+    assert_value: bool = True
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Changes of the domain's database with which a task begins."""
+
+    initialization_data: Any = None
+    initialization_actions: list[Function] | None = None
+    message_history: Any = None
+
+
 class Criteria(msgspec.Struct, frozen=True):
     """Criteria of a run. Components that are not in `reward_basis` do not count."""
 
     actions: list[Action] | None = None
-    env_assertions: list[dict[str, Any]] | None = None
+    env_assertions: list[Function] | None = None
     communicate_info: list[str] | None = None
     nl_assertions: list[str] | None = None
     reward_basis: tuple[str, ...] = ("DB", "COMMUNICATE")
@@ -84,14 +101,25 @@ class Entry(msgspec.Struct, frozen=True):
     id: str
     user_scenario: Scenario
     evaluation_criteria: Criteria | None = None
-    initial_state: dict[str, Any] | None = None
+    initial_state: Start | None = None
+    ticket: str | None = None
 
 
 class Domain(NamedTuple):
-    """Converter of a domain's database into a world."""
+    """Converter of a domain's files into a world."""
 
     state: type[World]
-    build: Callable[[dict[str, Any]], World]
+    build: Callable[..., World]
+    """Gets the content of each file of `databases`."""
+    databases: tuple[str, ...] = ("db.json",)
+    policies: tuple[str, ...] = ("policy.md",)
+    guides: dict[str, str] = {}
+    """Further policies by name, of which the agent gets one."""
+    tasks: str = "tasks.json"
+    splits: str | None = "split_tasks.json"
+    """None: all tasks are the split "base"."""
+    solo: type[World] | None = None
+    """The world of an agent who has the customer's tools too; None where the customer has none."""
 
 
 class Folder:
@@ -111,7 +139,15 @@ class Folder:
             raise UsageError(f"no data of tau2's {domain} below {str(data)!r}; tried {tried}")
         self.domain = domain
         self._path = found[0]
-        for name in _FILES:
+        self._domain = DOMAINS[domain]
+        splits = () if self._domain.splits is None else (self._domain.splits,)
+        for name in (
+            *self._domain.databases,
+            self._domain.tasks,
+            *splits,
+            *self._domain.policies,
+            *self._domain.guides.values(),
+        ):
             if not any((self._path / f"{name}{ending}").is_file() for ending in ("", ".gz")):
                 raise UsageError(f"tau2's {domain} in {str(self._path)!r} lacks {name}, plain or with .gz behind it")
 
@@ -127,19 +163,27 @@ class Folder:
         except (OSError, EOFError, ValueError) as error:
             raise UsageError(f"cannot read {name} of tau2's {self.domain}: {error}") from error
 
+    def policy(self, guide: str) -> str:
+        """Returns what the agent has to follow, with the guide of this name where the domain has several."""
+        names = (*self._domain.policies, *(name for key, name in self._domain.guides.items() if key == guide))
+        return "\n\n".join(self.text(name) for name in names)
+
     def entries(self) -> dict[str, Entry]:
         """Returns all tasks by id, in the order of the file."""
-        entries = self._decode("tasks.json", list[Entry])
+        entries = self._decode(self._domain.tasks, list[Entry])
         for entry in entries:
-            if any((entry.initial_state or {}).values()):
+            start = entry.initial_state or Start()
+            if start.initialization_data or start.message_history:
                 raise UsageError(
                     f"task {entry.id!r} of tau2's {self.domain} begins in a state of its own: not supported"
                 )
         return {entry.id: entry for entry in entries}
 
-    def splits(self, entries: Container[str]) -> dict[str, list[str]]:
+    def splits(self, entries: Collection[str]) -> dict[str, list[str]]:
         """Splits names to task ids, which are among `entries`."""
-        splits = self._decode("split_tasks.json", dict[str, list[str]])
+        if self._domain.splits is None:
+            return {"base": list(entries)}
+        splits = self._decode(self._domain.splits, dict[str, list[str]])
         unknown = {name for names in splits.values() for name in names if name not in entries}
         if unknown:
             raise UsageError(f"split_tasks.json of tau2's {self.domain} names unknown tasks: {sorted(unknown)}")
@@ -147,16 +191,21 @@ class Folder:
 
     def world(self) -> World:
         """Returns the database as every task finds it."""
+        names = self._domain.databases
         try:
-            return DOMAINS[self.domain].build(json.loads(self.text("db.json")))
+            return self._domain.build(*(_parsed(name, self.text(name)) for name in names))
         except (ValueError, KeyError) as error:
-            raise UsageError(f"db.json of tau2's {self.domain}: {error!r}") from error
+            raise UsageError(f"{' or '.join(names)} of tau2's {self.domain}: {error!r}") from error
 
     def _decode(self, name: str, type_: type[Row]) -> Row:
         try:
             return msgspec.json.decode(self.text(name), type=type_)
         except msgspec.DecodeError as error:
             raise UsageError(f"{name} of tau2's {self.domain}: {error}") from error
+
+
+def _parsed(name: str, text: str) -> Any:
+    return tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
 
 
 def _retail(raw: dict[str, Any]) -> World:
@@ -182,8 +231,39 @@ def _airline(raw: dict[str, Any]) -> World:
     )
 
 
+def _telecom(raw: dict[str, Any], user: dict[str, Any]) -> World:
+    for row in (*raw["devices"], *raw["customers"]):
+        for name in ("activation_date", "last_esim_transfer_date", "created_at"):
+            if row.get(name):
+                row[name] = str(datetime.fromisoformat(row[name]))
+
+    def rows(name: str, type_: type[Row]) -> Table[Row]:
+        return _table(type_, {row[f"{name}_id"]: row for row in raw[f"{name}s"]})
+
+    return Telecom(
+        plans=rows("plan", Plan),
+        customers=rows("customer", Customer),
+        lines=rows("line", Line),
+        bills=rows("bill", Bill),
+        devices=rows("device", Device),
+        phone=msgspec.convert(paired(user["device"], {"app_statuses"}), Phone),
+        surroundings=Surroundings(),
+    )
+
+
 def _table(row: Any, rows: Any) -> Table[Any]:
     return Table(row, msgspec.convert(rows, dict[str, row]))
 
 
-DOMAINS = {"retail": Domain(Retail, _retail), "airline": Domain(Airline, _airline)}
+DOMAINS = {
+    "retail": Domain(Retail, _retail),
+    "airline": Domain(Airline, _airline),
+    "telecom": Domain(
+        Telecom,
+        _telecom,
+        databases=("db.toml", "user_db.toml"),
+        policies=("main_policy.md",),
+        guides={"manual": "tech_support_manual.md", "workflow": "tech_support_workflow.md"},
+        solo=Solo,
+    ),
+}

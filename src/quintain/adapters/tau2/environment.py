@@ -13,7 +13,7 @@ from quintain.errors import UsageError
 from quintain.harness import Dialogue, Harness, ToolLoop
 from quintain.task import Task
 
-from .data import DOMAINS, Criteria, Entry, Folder
+from .data import DOMAINS, Criteria, Entry, Folder, Function, Start
 from .scoring import Assertions, Judge, verifier
 from .world import World
 
@@ -27,6 +27,10 @@ A customer has written to us and cannot be asked anything. This is what they wer
 agreement to what it asks for as given.
 
 """
+_HELD = """\
+You hold the customer's phone: where the policy has you guide the customer, use the phone's tools yourself.
+
+"""
 _CUSTOMER = """\
 You are a customer who talks to a service agent. Play the role described here: say what a person in this situation would
 say, a sentence or two at a time, tell only what you are asked for, and invent nothing. Say ###STOP### when your request
@@ -34,6 +38,11 @@ is settled, ###TRANSFER### when you are handed over to a person, and ###OUT-OF-S
 how to go on.
 """
 _ENDS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
+_OPTIONS = {
+    "nl_assertions": ("judge", "assume-true"),
+    "customer": ("written", "simulated"),
+    "policy": ("manual", "workflow"),
+}
 _GREETING = "Hi! How can I help you today?"
 
 
@@ -44,67 +53,88 @@ def load(
     nl_assertions: Assertions = "judge",
     customer: Literal["written", "simulated"] = "written",
     judge: Judge | None = None,
+    policy: Literal["manual", "workflow"] = "manual",
 ) -> Environment[World]:
     """Returns a domain of tau2-bench as an environment. Its database is read with the first task.
 
     Args:
-        domain: "retail" or "airline".
+        domain: "retail", "airline" or "telecom".
         data: Upstream's repository, its data folder, or one like it; files may be gzipped.
         nl_assertions: Treatment of assertions on the conversation that need a judge: "judge" fails the episode
             without a judge, "assume-true" takes them for true and records that.
         customer: "written": the agent gets the whole case, and answers once. "simulated": agent and customer
-            talk; the model plays both roles, "agent" and "user".
+            talk; the model plays both roles, "agent" and "user". Where the customer has tools, the agent of a written
+            case has them too.
         judge: Language-model judge that decides whether an assertion about a conversation is true.
+        policy: Guide to technical support that telecom's agent gets.
 
     Raises:
         UsageError: Unknown domain or option, or data that are missing or not tau2-bench's.
     """
-    for name, value, known in (
-        ("nl_assertions", nl_assertions, ("judge", "assume-true")),
-        ("customer", customer, ("written", "simulated")),
-    ):
-        if value not in known:
-            raise UsageError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    _check_options(nl_assertions=nl_assertions, customer=customer, policy=policy)
     folder = Folder(domain, data)
     entries = folder.entries()
     splits = folder.splits(entries)
-    tasks = functools.cache(functools.partial(_tasks, folder, entries, written=customer == "written"))
+    parts = DOMAINS[domain]
+    solo = parts.solo if customer == "written" else None
+    tasks = functools.cache(functools.partial(_tasks, folder, entries, written=customer == "written", solo=solo))
 
     def of(split: str) -> Sequence[Task[World]]:
         known = tasks()
         return [known[name] for name in splits[split]]
 
-    policy = _AGENT + folder.text("policy.md")
-    simulated = Dialogue(system=policy, user_system=_CUSTOMER, opening=_GREETING, stop=_ENDS)
-    harness: Harness = ToolLoop(system=policy) if customer == "written" else simulated
+    system = _AGENT + folder.policy(policy)
+    simulated = Dialogue(system=system, user_system=_CUSTOMER, opening=_GREETING, stop=_ENDS)
+    harness: Harness = ToolLoop(system=system) if customer == "written" else simulated
     return Environment(
         f"tau2_{domain}",
         tasks=of,
         harness=harness,
         verifier=verifier(nl_assertions=nl_assertions, judge=judge),
-        state=DOMAINS[domain].state,
+        state=solo or parts.state,
         config=Config(max_turns=200),
         splits=tuple(splits),
     )
 
 
-def _tasks(folder: Folder, entries: dict[str, Entry], *, written: bool) -> dict[str, Task[World]]:
+def _check_options(**given: str) -> None:
+    for name, value in given.items():
+        if value not in _OPTIONS[name]:
+            raise UsageError(f"{name} must be one of {', '.join(_OPTIONS[name])}, got {value!r}")
+
+
+def _tasks(
+    folder: Folder, entries: dict[str, Entry], *, written: bool, solo: type[World] | None
+) -> dict[str, Task[World]]:
     world = folder.world()
+    if solo:
+        world = solo(**{name: getattr(world, name) for name in world.__struct_fields__})
     return {entry.id: _task(entry, world, written=written) for entry in entries.values()}
 
 
 def _task(entry: Entry, world: World, *, written: bool) -> Task[World]:
     truth = entry.evaluation_criteria or Criteria(reward_basis=())
     script = str(entry.user_scenario)
+    case = _HELD + entry.ticket if entry.ticket else script
+    calls = [(one.requestor, (one.name, one.arguments)) for one in truth.actions or ()]
+    is_alone = written or all(requestor == "assistant" for requestor, _ in calls)
+    prepared = (entry.initial_state or Start()).initialization_actions
     return Task(
         id=entry.id,
-        prompt=_WRITTEN + script if written else "",
-        start=world,
+        prompt=_WRITTEN + case if written else "",
+        start=functools.partial(_started, world, prepared) if prepared else world,
         truth=truth,
-        solution=tuple(
-            (action.name, action.arguments) for action in truth.actions or () if action.requestor == "assistant"
-        ),
+        solution=tuple(call for _, call in calls) if is_alone else None,
         answer="\n".join(["Done.", *(truth.communicate_info or ())]),
         roles={"user": script},
         tags={"basis": "+".join(truth.reward_basis)},
     )
+
+
+def _started(world: World, prepared: list[Function]) -> World:
+    """Returns the world as a task finds it, after the functions that prepare it."""
+    started = world.copy()
+    for function in prepared:
+        getattr(started, function.func_name)(**function.arguments)
+        started.settle()
+    return started

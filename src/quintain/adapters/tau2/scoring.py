@@ -14,7 +14,7 @@ from quintain.trace import End, ToolCall, Trace
 from quintain.verifier import EpisodeView, Score, Verifier, reward
 
 from .convention import respond
-from .data import Action, Criteria
+from .data import Action, Criteria, Function
 from .world import World, same
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -112,11 +112,9 @@ def _settled(name: str, outcome: EpisodeView[World]) -> Score | None:
 @reward
 @_component("ENV_ASSERTION")
 def ENV_ASSERTION(outcome: EpisodeView[World]) -> Score:  # noqa: N802
-    """The named functions of the final world return what is expected; retail and airline have none."""
-    asserted = outcome.task.truth.env_assertions
-    if asserted:
-        raise DefinitionError(f"task {outcome.task.id!r} asserts {asserted}, but its domain has no assertions")
-    return Score(1.0, "none to check")
+    """The named functions of the final world return what is expected."""
+    missed = [one.func_name for one, held in assertions_held(outcome.task.truth, outcome.state) if not held]
+    return Score(float(not missed), f"not as expected: {', '.join(missed)}" if missed else "all as expected")
 
 
 @reward
@@ -133,6 +131,20 @@ def COMMUNICATE(outcome: EpisodeView[World]) -> Score:  # noqa: N802
     """Scores 1.0 if the agent said everything that the customer had to learn."""
     missed = [info for info, said in infos_said(outcome.task.truth, outcome.trace) if not said]
     return Score(float(not missed), f"not said: {', '.join(missed)}" if missed else "all said")
+
+
+def assertions_held(truth: Criteria, world: World) -> list[tuple[Function, bool]]:
+    """Returns each function of the final world that is asserted, and whether it returns the expected value.
+
+    Raises:
+        DefinitionError: The domain has no such function.
+    """
+    held: list[tuple[Function, bool]] = []
+    for one in truth.env_assertions or ():
+        if not one.func_name.startswith("assert_") or (function := getattr(world, one.func_name, None)) is None:
+            raise DefinitionError(f"a task asserts {one.func_name!r}, a function that {type(world).__name__} lacks")
+        held.append((one, function(**one.arguments) == one.assert_value))
+    return held
 
 
 def actions_done(truth: Criteria, trace: Trace) -> list[tuple[Action, bool]]:

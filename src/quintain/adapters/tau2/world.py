@@ -16,6 +16,8 @@ class World(State, kw_only=True):
 
     toolkit: ClassVar[str]
     """Name of the reference's class of tools; it is in the errors that the model reads."""
+    user_toolkit: ClassVar[str] = ""
+    """The same for the tools of the customer; empty where the customer has none."""
     sections: ClassVar[tuple[str, ...]]
     """Names of the database's parts."""
 
@@ -27,14 +29,25 @@ class World(State, kw_only=True):
         """Returns one row as the reference would dump it; None if it does not exist."""
         return builtin(getattr(self, section).get(key))
 
+    def laid_out(self, section: str, rows: dict[str, str]) -> str:
+        """JSON of a section, from the JSON of its rows; a mapping by key unless a subclass says more."""
+        return f"{{{', '.join(f'{_text(key)}: {rows[key]}' for key in sorted(rows))}}}"
+
+    def user_document(self) -> Any:
+        """Returns the customer's own database as the reference would dump it; None if there is none."""
+        return None
+
+    def settle(self) -> None:
+        """Brings the customer's and the company's side into line; runs after every call."""
+
     def changed(self, other: World, section: str) -> set[str]:
         """Keys whose rows may differ. Costs O(changes) where one world is a copy of the other."""
         return {change.key for change in getattr(self, section).diff(getattr(other, section))}
 
 
 def same(one: World, two: World) -> bool:
-    """True if two databases have the same digest, from the rows that differ alone."""
-    return all(
+    """True if two databases have the same digests, from the rows that differ alone."""
+    return _text(one.user_document()) == _text(two.user_document()) and all(
         _text(one.document(section, key)) == _text(two.document(section, key))
         for section in one.sections
         for key in one.changed(two, section)
@@ -50,14 +63,19 @@ class Ledger:
     def __init__(self, base: World) -> None:
         self._base = base
         self._rows = {
-            section: {key: _text(base.document(section, key)) for key in sorted(base.keys(section))}
+            section: {key: _text(base.document(section, key)) for key in base.keys(section)}
             for section in sorted(base.sections)
         }
 
     def digest(self, world: World) -> str:
         """64 hex digits."""
-        whole = ", ".join(f"{_text(section)}: {{{self._section(world, section)}}}" for section in self._rows)
-        return hashlib.sha256(f"{{{whole}}}".encode()).hexdigest()
+        whole = ", ".join(f"{_text(section)}: {self._section(world, section)}" for section in self._rows)
+        return _digest(f"{{{whole}}}")
+
+    def user_digest(self, world: World) -> str | None:
+        """64 hex digits for the customer's own database; None if there is none."""
+        document = world.user_document()
+        return None if document is None else _digest(_text(document))
 
     def _section(self, world: World, section: str) -> str:
         rows = self._rows[section]
@@ -65,8 +83,12 @@ class Ledger:
         if changed:
             fresh = {key: document for key in changed if (document := world.document(section, key)) is not None}
             kept = {key: text for key, text in rows.items() if key not in changed}
-            rows = dict(sorted((kept | {key: _text(document) for key, document in fresh.items()}).items()))
-        return ", ".join(f"{_text(key)}: {text}" for key, text in rows.items())
+            rows = kept | {key: _text(document) for key, document in fresh.items()}
+        return world.laid_out(section, rows)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _text(value: Any) -> str:
