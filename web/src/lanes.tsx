@@ -1,9 +1,8 @@
 // Lanes: the whole episode at a glance, a column a turn. A slider: arrows or [ ] move along it, Enter goes to the turn.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { useTurnAt } from "./panel";
 import type { Environment, Trace, Turn } from "./record";
-import { Sheet } from "./sheet";
 import { clear, figure } from "./text";
+import { Details, Sheet } from "./ui";
 
 const LABEL = 58;
 const LANE = 17;
@@ -72,14 +71,13 @@ interface LanesProps {
   environment: Environment | null;
   measure: Measure;
   seconds: number[][] | undefined;
-  at: () => number;
+  turn: number;
   go: (turn: number) => void;
 }
 
-export function Lanes({ trace, environment, measure, seconds, at, go }: LanesProps) {
+export function Lanes({ trace, environment, measure, seconds, turn, go }: LanesProps) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(900);
-  const [open, setOpen] = useState(false);
   const turns = trace.turns?.length ?? 0;
   useEffect(() => {
     const one = box.current;
@@ -91,42 +89,39 @@ export function Lanes({ trace, environment, measure, seconds, at, go }: LanesPro
   const room = Math.max(100, width - LABEL - 4);
   const found = useMemo(() => columns(trace, Math.floor(room / 2), measure, seconds), [trace, room, measure, seconds]);
   const wide = Math.min(WIDEST, room / Math.max(1, found.length));
-  const has = {
-    step: found.some((one) => one.step !== undefined),
-    sum: found.some((one) => one.sum !== 0),
-    phase: found.some((one) => one.phases.length > 0),
-  };
-  const names = ["calls", "world", ...(has.step ? ["step"] : []), ...(has.sum ? ["turn Σ"] : []), ...(has.phase ? ["phase"] : []), measure];
+  const names = [
+    "calls",
+    "world",
+    ...(found.some((one) => one.step !== undefined) ? ["step"] : []),
+    ...(found.some((one) => one.sum !== 0) ? ["turn Σ"] : []),
+    ...(found.some((one) => one.phases.length > 0) ? ["phase"] : []),
+    measure,
+  ];
   const drawn = useMemo(() => <Drawn found={found} names={names} wide={wide} environment={environment} />, [found, wide, environment]);
   const per = found[0]?.turns ?? 1;
   if (turns === 0) return null;
   return (
     <div class="lanes" ref={box}>
-      <Slider trace={trace} turns={turns} found={found} per={per} wide={wide} height={names.length * LANE} at={at} go={go}>
+      <Slider turns={turns} found={found} per={per} wide={wide} height={names.length * LANE} focused={turn} go={go}>
         {drawn}
       </Slider>
-      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-        <summary>the lanes as a table{per > 1 && `, ${per} turns a row`}</summary>
-        {open && <Behind found={found} measure={measure} />}
-      </details>
+      <Details name={`the lanes as a table${per > 1 ? `, ${per} turns a row` : ""}`}>{() => <Behind found={found} measure={measure} />}</Details>
     </div>
   );
 }
 
 interface SliderProps {
-  trace: Trace;
   turns: number;
   found: Column[];
   per: number;
   wide: number;
   height: number;
-  at: () => number;
+  focused: number;
   go: (turn: number) => void;
   children: preact.ComponentChildren;
 }
 
-function Slider({ trace, turns, found, per, wide, height, at, go, children }: SliderProps) {
-  const focused = useTurnAt(at, trace);
+function Slider({ turns, found, per, wide, height, focused, go, children }: SliderProps) {
   const [place, setPlace] = useState(focused);
   // Keys may be faster than the next drawing.
   const latest = useRef(focused);
@@ -163,9 +158,7 @@ function Slider({ trace, turns, found, per, wide, height, at, go, children }: Sl
       <svg width={LABEL + Math.ceil(wide * found.length) + 2} height={height + 16} aria-hidden="true">
         <rect class="cursor" x={LABEL + Math.floor(place / per) * wide} y={0} width={Math.max(2, wide)} height={height} />
         {children}
-        <text x={LABEL + Math.min(Math.floor(place / per) * wide, Math.max(0, wide * found.length - 50))} y={height + 12}>
-          turn {place}
-        </text>
+        <text x={LABEL + Math.min(Math.floor(place / per) * wide, Math.max(0, wide * found.length - 50))} y={height + 12}>turn {place}</text>
       </svg>
     </div>
   );
@@ -219,14 +212,8 @@ function Drawn(props: { found: Column[]; names: string[]; wide: number; environm
   let free = 0;
   return (
     <>
-      {names.map((name) => (
-        <text x={0} y={top(name) + LANE - 4}>
-          {name}
-        </text>
-      ))}
-      {[...paths].map(([kind, shape]) => (
-        <path class={kind} d={shape} />
-      ))}
+      {names.map((name) => <text x={0} y={top(name) + LANE - 4}>{name}</text>)}
+      {[...paths].map(([kind, shape]) => <path class={kind} d={shape} />)}
       {found.map((one, n) => {
         if (one.phases.length === 0) return null;
         // Labels that would overlap are in the table.
@@ -235,9 +222,7 @@ function Drawn(props: { found: Column[]; names: string[]; wide: number; environm
         return (
           <>
             <path class="good" d={`M${x(n)} ${top("phase") + 2}h1v2l6 3l-6 3v${LANE - 12}h-1z`} />
-            <text x={x(n) + 8} y={top("phase") + LANE - 4}>
-              {label}
-            </text>
+            <text x={x(n) + 8} y={top("phase") + LANE - 4}>{label}</text>
           </>
         );
       })}

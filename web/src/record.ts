@@ -71,6 +71,8 @@ export interface Trace {
   seed: number;
   member?: number;
   attempt?: number;
+  // Task, member, attempt and turn of the episode that this one was forked from.
+  forked?: [task: string, member: number, attempt: number, turn: number];
   agent?: string;
   tags?: Record<string, string>;
   turns?: Turn[];
@@ -102,11 +104,6 @@ export interface Environment {
   criteria: Criterion[];
   tools: { name: string; description: string }[];
   splits: Record<string, number | null>;
-}
-
-export function plain(content: Content | undefined): string {
-  if (content === undefined || typeof content === "string") return content ?? "";
-  return content.map((one) => (one.type === "text" ? one.text : `[${one.media_type}]`)).join("\n");
 }
 
 const COMPONENTS: Record<string, string> = {
