@@ -57,6 +57,7 @@ def test_types_of_the_page_name_fields_of_the_record(struct: type[msgspec.Struct
     page = Path(__file__).parents[2] / "web/src/record.ts"
     lines = dict(INTERFACE.findall(page.read_text("utf-8")))[struct.__name__]
     fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
-    for name, optional in re.findall(r"^  (\w+)(\??):", lines, re.MULTILINE):
+    flat = re.sub(r"//.*|\{[^}]*\}|\[[^]]*\]", "", lines)
+    for name, optional in re.findall(r"(\w+)(\??):", flat):
         assert name in fields, f"{struct.__name__} has no field {name}"
         assert optional or fields[name].required, f"{struct.__name__}.{name} may be absent from the record"

@@ -6,29 +6,14 @@ import { clear, figure } from "./text";
 import { go, Notice, reason, Sheet, Title, useAnswer, useChosen } from "./ui";
 
 interface Question {
-  statistic: string;
-  estimate: { value: number | null; low: number | null; high: number | null };
-  agreed: number | null;
-  labels: Record<string, number>;
-  confusion: [string, string, number][];
+  statistic: string; estimate: { value: number | null; low: number | null; high: number | null }; agreed: number | null;
+  labels: Record<string, number>; confusion: [string, string, number][];
 }
 
-interface Disagreement {
-  key: [string, number, number];
-  n: number;
-  decided: boolean;
-  ids: string[];
-  owners: Record<string, string>;
-}
+interface Disagreement { key: [string, number, number]; n: number; decided: boolean; ids: string[]; owners: Record<string, string> }
 
 interface Agreement {
-  of: string[];
-  episodes: number;
-  few: boolean;
-  not_blind: number;
-  stale: number;
-  owner: Question;
-  mode: Question;
+  of: string[]; episodes: number; few: boolean; not_blind: number; stale: number; owner: Question; mode: Question;
   first: { both: number; equal: number; within_one: number };
   programs: Record<string, { episodes: number; precision: number[] | null; recall: number[] | null }>;
   disagreements: Disagreement[];
@@ -112,10 +97,8 @@ function Confusion({ names, counts }: { names: string[]; counts: [string, string
   const labels = [...new Set(counts.flatMap(([a, b]) => [a, b]))].sort();
   const count = (a: string, b: string) => counts.find(([x, y]) => x === a && y === b)?.[2] ?? 0;
   return (
-    <Sheet
-      caption={`rows: ${clear(names[0] ?? "")}, columns: ${clear(names[1] ?? "")}`}
+    <Sheet caption={`rows: ${clear(names[0] ?? "")}, columns: ${clear(names[1] ?? "")}`}
       heads={["", ...labels.map(clear)]}
-      rows={labels.map((a) => [clear(a), ...labels.map((b) => (a === b ? <b>{count(a, b)}</b> : count(a, b)))])}
-    />
+      rows={labels.map((a) => [clear(a), ...labels.map((b) => (a === b ? <b>{count(a, b)}</b> : count(a, b)))])} />
   );
 }

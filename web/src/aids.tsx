@@ -14,19 +14,11 @@ import { clear, figure } from "./text";
 import { useAsk } from "./ui";
 
 interface EpisodeProps {
-  trace: Trace | undefined;
-  environment: Environment | null;
-  changes: () => Promise<Changes>;
-  seconds: () => Promise<number[][]>;
-  reviews?: Review[] | undefined;
-  said?: Said[] | undefined;
-  findings?: Finding[] | undefined;
-  link?: Link;
-  parent?: string | undefined;
+  trace: Trace | undefined; environment: Environment | null; changes: () => Promise<Changes>;
+  seconds: () => Promise<number[][]>; reviews?: Review[] | undefined; said?: Said[] | undefined;
+  findings?: Finding[] | undefined; link?: Link; parent?: string | undefined;
   // The screen of all findings.
-  audit?: string;
-  mine?: string;
-  remove?: (mark: Review) => void;
+  audit?: string; mine?: string; remove?: (mark: Review) => void;
 }
 
 const NONE: Finding[] = [];

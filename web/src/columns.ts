@@ -1,26 +1,13 @@
 // The index of a run as typed arrays, continued as the run grows.
 
 interface Said {
-  name: string;
-  kind: "number" | "text" | "lists";
-  type: "f4" | "u4";
-  level?: string;
-  base?: number;
-  values?: string[];
-  length: number;
-  at: number[];
+  name: string; kind: "number" | "text" | "lists"; type: "f4" | "u4"; level?: string; base?: number; values?: string[];
+  length: number; at: number[];
 }
 
 export interface Head {
-  from: number;
-  rows: number;
-  epoch: number;
-  indexed: number;
-  bytes: number;
-  done: boolean;
-  broken: number;
-  left_out: number;
-  columns: Said[];
+  from: number; rows: number; epoch: number; indexed: number; bytes: number; done: boolean; broken: number;
+  left_out: number; columns: Said[];
 }
 
 export class Column {
@@ -172,5 +159,4 @@ export class Columns {
 }
 
 const ALIASES: Record<string, string> = { seconds: "total_s", ver: "version" };
-
 const compare = new Intl.Collator("en", { numeric: true }).compare as (a?: string, b?: string) => number;

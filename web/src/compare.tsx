@@ -13,13 +13,9 @@ const SIDE = 260;
 
 interface Pairs {
   // By task: the sums of both runs over pairs with two scores, and their number.
-  tasks: { name: string; a: number; b: number; n: number }[];
-  better: number;
-  worse: number;
-  same: number;
+  tasks: { name: string; a: number; b: number; n: number }[]; better: number; worse: number; same: number;
   // Pairs without a score on one side at least, and episodes that only one run has.
-  open: number;
-  missing: number;
+  open: number; missing: number;
 }
 
 function keyed(columns: Columns, number: (task: number) => number): Map<number, number> {
@@ -125,9 +121,7 @@ export function Compare({ a, b }: { a: Run; b: Run }) {
       <Scatter tasks={found.tasks} a={a.name} b={b.name} />
       <div class="bar">
         <h2>Tasks that differ most</h2>
-        <label>
-          <input type="checkbox" checked={every} onChange={(event) => setEvery(event.currentTarget.checked)} /> equal ones, too
-        </label>
+        <label><input type="checkbox" checked={every} onChange={(event) => setEvery(event.currentTarget.checked)} /> equal ones, too</label>
       </div>
       <Wide name="tasks">
         <Sheet

@@ -12,18 +12,12 @@ const HIGH = 96;
 const Z = 1.96;
 
 // Some consecutive versions or episodes.
-interface Bin {
-  first: number;
-  last: number;
-  rows: number[];
-}
+interface Bin { first: number; last: number; rows: number[] }
 
 interface Curve {
   name: string;
   // By bin; NaN where nothing was measured.
-  values: number[];
-  low?: number[];
-  high?: number[];
+  values: number[]; low?: number[]; high?: number[];
 }
 
 const mean = (values: number[]): number => values.reduce((sum, one) => sum + one, 0) / values.length;
@@ -123,9 +117,7 @@ export function Curves({ run, x }: { run: Run; x: string }) {
         </span>
         {versions && <a href={there}>over {other}s</a>}
       </Title>
-      <div class="curves">
-        {found.map((one) => <Chart curve={one} open={(n) => by === "version" && all[n] && go(episodes(all[n]))} />)}
-      </div>
+      <div class="curves">{found.map((one) => <Chart curve={one} open={(n) => by === "version" && all[n] && go(episodes(all[n]))} />)}</div>
       <Details name="the curves as a table">
         {() => (
           <Wide name="curves as a table">
@@ -154,8 +146,7 @@ export function Curves({ run, x }: { run: Run; x: string }) {
 }
 
 interface ChartProps {
-  curve: Curve;
-  open?: (n: number) => void;
+  curve: Curve; open?: (n: number) => void;
   // Where its points lie, if not side by side.
   steps?: [step: number, value: number][];
 }

@@ -26,9 +26,7 @@ export const criteria = (environment: Environment | null) => new Map(environment
 export type Link = (turn: number) => string;
 
 interface HeaderProps {
-  trace: Trace;
-  environment: Environment | null;
-  link?: Link;
+  trace: Trace; environment: Environment | null; link?: Link;
   // The address of the episode that this one was forked from.
   parent?: string | undefined;
 }
@@ -82,9 +80,7 @@ export function Header({ trace, environment, link = (turn) => `#t${turn}`, paren
 }
 
 interface TurnsProps {
-  environment: Environment | null;
-  raw: boolean;
-  link?: Link | undefined;
+  environment: Environment | null; raw: boolean; link?: Link | undefined;
   // The thread that is shown alone.
   thread?: number | undefined;
   // Tools with findings of an audit.
@@ -201,12 +197,9 @@ export function goTo(index: number): void {
 }
 
 export interface Reading {
-  raw: boolean;
-  thread: number | undefined;
+  raw: boolean; thread: number | undefined;
   // The turn that has the focus, or had it last; `at()` is -1 before, and newer than `turn`, for keys may be faster.
-  turn: number;
-  at: () => number;
-  keys: Binding[];
+  turn: number; at: () => number; keys: Binding[];
 }
 
 // Keys and state that all pages of an episode share. `stops` are further turns at which `n` and `p` stop.

@@ -8,11 +8,7 @@ import { Notice, Sheet, Title, useAsk, Wide } from "./ui";
 const MOST = 16;
 const MOST_CALLS = 1500;
 
-interface Node {
-  name: string;
-  members: Trace[];
-  next: Node[];
-}
+interface Node { name: string; members: Trace[]; next: Node[] }
 
 type Cells = (Step | undefined)[];
 

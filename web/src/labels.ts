@@ -3,78 +3,33 @@ import { Column, type Columns } from "./columns";
 
 export const OWNERS = ["policy", "env", "verifier", "task", "simulator", "infra", "trainer", "unknown"];
 
-export interface Place {
-  turn: number;
-  step?: number | null;
-}
+export interface Place { turn: number; step?: number | null }
 
 // A place in a text of a turn: `field` is the label that the text has on the page, `step` counts those with one label,
 // `from` and `to` count characters without blanks.
-export interface Mark {
-  turn: number;
-  step: number;
-  field: string;
-  quote: string;
-  from: number;
-  to: number;
-}
-
-export interface Verdict {
-  owner?: string;
-  modes?: string[];
-  first?: Place | null;
-  sure?: string | null;
-  note?: string;
-}
+export interface Mark { turn: number; step: number; field: string; quote: string; from: number; to: number }
+export interface Verdict { owner?: string; modes?: string[]; first?: Place | null; sure?: string | null; note?: string }
 
 export interface Review extends Verdict {
-  id: string;
-  at: string;
-  reviewer: string;
-  kind: "verdict" | "note" | "mark" | "inherited" | "decided" | "removed";
-  target: { task: string; member?: number; attempt?: number };
-  mark?: Mark | null;
-  seconds?: number | null;
+  id: string; at: string; reviewer: string; kind: "verdict" | "note" | "mark" | "inherited" | "decided" | "removed";
+  target: { task: string; member?: number; attempt?: number }; mark?: Mark | null; seconds?: number | null;
   // Row of the episode; null if it is gone. Stale: the row holds another episode than was reviewed.
-  n: number | null;
-  stale: boolean;
+  n: number | null; stale: boolean;
 }
 
 export interface Reviews {
-  reviewer: string;
-  samples: string[];
-  warnings: string[];
+  reviewer: string; samples: string[]; warnings: string[];
   // Rows by the owner that programs name, such as triage.
-  programs: Record<string, number[]>;
-  reviews: Review[];
+  programs: Record<string, number[]>; reviews: Review[];
 }
 
-export interface Mode {
-  id: string;
-  title?: string;
-  key?: string;
-  merged?: string;
-}
-
-export interface Taxonomy {
-  text: string;
-  tag: string;
-  revision: number;
-  modes: Mode[];
-}
+export interface Mode { id: string; title?: string; key?: string; merged?: string }
+export interface Taxonomy { text: string; tag: string; revision: number; modes: Mode[] }
 
 // A finding of an audit of this run's environment.
 export interface Finding {
-  name: string;
-  title: string;
-  class: string;
-  part: string;
-  severity: string;
-  confidence: string;
-  teaches: string;
-  mend: string;
-  replay: string;
-  tasks: string[];
+  name: string; title: string; class: string; part: string; severity: string; confidence: string; teaches: string;
+  mend: string; replay: string; tasks: string[];
   // Tools that its steps call.
   tools: string[];
 }

@@ -8,22 +8,13 @@ const LABEL = 58;
 const LANE = 17;
 const MOST = 1500;
 const WIDEST = 34;
-
 export const MEASURES = ["tokens", "seconds", "logprob"] as const;
 export type Measure = (typeof MEASURES)[number];
 
 // One column: a turn, or several of which the worst counts.
 interface Column {
-  first: number;
-  turns: number;
-  calls: number;
-  refused: boolean;
-  fault: boolean;
-  moved: boolean;
-  step: number | undefined;
-  sum: number;
-  phases: string[];
-  measure: number | undefined;
+  first: number; turns: number; calls: number; refused: boolean; fault: boolean; moved: boolean;
+  step: number | undefined; sum: number; phases: string[]; measure: number | undefined;
 }
 
 function measured(turn: Turn, measure: Measure, seconds: number[][] | undefined): number | undefined {
@@ -67,11 +58,7 @@ export function columns(trace: Trace, bins: number, measure: Measure, seconds?: 
 }
 
 interface LanesProps {
-  trace: Trace;
-  environment: Environment | null;
-  measure: Measure;
-  seconds: number[][] | undefined;
-  turn: number;
+  trace: Trace; environment: Environment | null; measure: Measure; seconds: number[][] | undefined; turn: number;
   go: (turn: number) => void;
 }
 
@@ -102,23 +89,15 @@ export function Lanes({ trace, environment, measure, seconds, turn, go }: LanesP
   if (turns === 0) return null;
   return (
     <div class="lanes" ref={box}>
-      <Slider turns={turns} found={found} per={per} wide={wide} height={names.length * LANE} focused={turn} go={go}>
-        {drawn}
-      </Slider>
+      <Slider turns={turns} found={found} per={per} wide={wide} height={names.length * LANE} focused={turn} go={go}>{drawn}</Slider>
       <Details name={`the lanes as a table${per > 1 ? `, ${per} turns a row` : ""}`}>{() => <Behind found={found} measure={measure} />}</Details>
     </div>
   );
 }
 
 interface SliderProps {
-  turns: number;
-  found: Column[];
-  per: number;
-  wide: number;
-  height: number;
-  focused: number;
-  go: (turn: number) => void;
-  children: preact.ComponentChildren;
+  turns: number; found: Column[]; per: number; wide: number; height: number; focused: number;
+  go: (turn: number) => void; children: preact.ComponentChildren;
 }
 
 function Slider({ turns, found, per, wide, height, focused, go, children }: SliderProps) {

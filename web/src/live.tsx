@@ -15,19 +15,11 @@ const NEAR = 120;
 const REPEATED = 3;
 
 interface InPlay {
-  key: [task: string, member: number, attempt: number];
-  turns: number;
-  began: number;
-  at: number;
-  call: string;
+  key: [task: string, member: number, attempt: number]; turns: number; began: number; at: number; call: string;
   errors: number;
 }
 
-interface Playing {
-  version: number;
-  now: number;
-  playing: InPlay[];
-}
+interface Playing { version: number; now: number; playing: InPlay[] }
 
 // Asks again and again, each time from where the last answer ended. False from `take` ends it.
 function useFeed<Answer>(path: () => string, take: (answer: Answer) => boolean, again: unknown[]): string {
@@ -40,9 +32,7 @@ function useFeed<Answer>(path: () => string, take: (answer: Answer) => boolean, 
       wanted = wanted && take(answer);
     };
     void repeat(() => wanted, more, (words) => wanted && setError(words));
-    return () => {
-      wanted = false;
-    };
+    return () => { wanted = false; };
   }, again);
   return error;
 }
@@ -151,10 +141,7 @@ function seconds(value: number): string {
   return whole < 120 ? `${whole} s` : whole < 7200 ? `${Math.round(whole / 60)} min` : `${Math.round(whole / 3600)} h`;
 }
 
-interface Growing {
-  head: Trace | null;
-  turns: Turn[];
-}
+interface Growing { head: Trace | null; turns: Turn[] }
 
 export function Watch({ run, task, member, attempt }: { run: Run; task: string; member: number; attempt: number }) {
   const [trace, setTrace] = useState<Trace>();
@@ -182,9 +169,7 @@ export function Watch({ run, task, member, attempt }: { run: Run; task: string; 
   useLayoutEffect(() => {
     if (stays.current) scrollTo(0, document.documentElement.scrollHeight);
   }, [trace]);
-  const unknown = async () => {
-    throw new Error("What the steps changed is known once the episode has ended.");
-  };
+  const unknown = async () => { throw new Error("What the steps changed is known once the episode has ended."); };
   const { keys, shown } = useEpisode({ trace, environment: run.facts?.environment ?? null, changes: unknown, seconds: async () => [], findings: run.facts?.findings });
   const help = useKeys([...keys, ...screenKeys(run.name)]);
   return (

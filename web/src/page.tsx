@@ -10,10 +10,7 @@ import type { Said } from "./said";
 import { clear } from "./text";
 
 interface Data {
-  run?: string;
-  environment?: Environment | null;
-  findings?: Finding[];
-  lines: Line[];
+  run?: string; environment?: Environment | null; findings?: Finding[]; lines: Line[];
   // By line.
   facts?: { reviews: Review[]; labels: Said[]; seconds: number[][]; changes?: Changes }[];
 }

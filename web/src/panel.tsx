@@ -8,13 +8,8 @@ import { clear, figure, marked, Said, Shown } from "./text";
 export type Kind = "changes" | "why" | "seen";
 
 export interface PanelProps {
-  kind: Kind;
-  trace: Trace;
-  environment: Environment | null;
-  changes: Changes | string | undefined;
-  turn: number;
-  go: (turn: number) => void;
-  close: () => void;
+  kind: Kind; trace: Trace; environment: Environment | null; changes: Changes | string | undefined; turn: number;
+  go: (turn: number) => void; close: () => void;
 }
 
 const TITLES: Record<Kind, string> = {
@@ -53,9 +48,7 @@ function World({ trace, changes, turn }: PanelProps & { changes: Changes }) {
       {!diverged && steps.every((one) => one.changes.length === 0) && <p class="dim">The same world as before.</p>}
       {steps.map((one) => (
         <div>
-          {steps.length > 1 && (
-            <p class="call">step {one.step} {clear(calls[one.step]?.call.name ?? "")}</p>
-          )}
+          {steps.length > 1 && <p class="call">step {one.step} {clear(calls[one.step]?.call.name ?? "")}</p>}
           {grouped(one.changes).map(([place, found]) => (
             <dl class="places">
               {place && <dt>{clear(place)}</dt>}
@@ -146,10 +139,7 @@ function Last({ at, change, trace, go }: { at: StepChange; change: ChangeText; t
 
 const MOST = 60;
 
-interface Heard {
-  message: Message;
-  dropped: boolean;
-}
+interface Heard { message: Message; dropped: boolean }
 
 // The context before the reply of a turn, as Trace.context() puts it together; what a rewrite dropped is still there.
 function context(trace: Trace, index: number): Heard[] {
@@ -182,13 +172,9 @@ function Context({ trace, turn }: { trace: Trace; turn: number }) {
   const shown = all ? found : found.slice(-MOST);
   return (
     <>
-      <p class="dim">
-        {found.length - dropped} messages{dropped > 0 && `, and ${dropped} that were dropped before`}
-      </p>
+      <p class="dim">{found.length - dropped} messages{dropped > 0 && `, and ${dropped} that were dropped before`}</p>
       {shown.length < found.length && (
-        <button type="button" class="fold" onClick={() => setAll(true)}>
-          show the first {found.length - shown.length}, too
-        </button>
+        <button type="button" class="fold" onClick={() => setAll(true)}>show the first {found.length - shown.length}, too</button>
       )}
       {shown.map(({ message, dropped }) => (
         <div class={`heard ${dropped ? "dropped" : ""}`}>

@@ -14,21 +14,11 @@ const LATELY = 20;
 
 // The episodes to review, in order; `row` is null for one that is gone or has changed.
 interface Queue {
-  title: string;
-  sample: string;
-  rows: (number | null)[];
-  first: number;
-  load: (row: number) => Promise<Line>;
-  environment: Environment | null;
-  hidden: string[];
+  title: string; sample: string; rows: (number | null)[]; first: number; load: (row: number) => Promise<Line>;
+  environment: Environment | null; hidden: string[];
 }
 
-interface SampleFacts {
-  name: string;
-  seed: number;
-  blind: string[];
-  episodes: { n: number | null }[];
-}
+interface SampleFacts { name: string; seed: number; blind: string[]; episodes: { n: number | null }[] }
 
 // A sample, whose episodes the server sends without what they hide; the columns of the run are not asked for.
 export function SampleReview({ run, name }: { run: string; name: string }) {

@@ -5,11 +5,7 @@ import type { Binding } from "./keys";
 import { type Finding, type Reviews, setFindings, setLabels } from "./labels";
 import type { Environment, Line } from "./record";
 
-export interface Facts {
-  environment: Environment | null;
-  warnings: string[];
-  findings: Finding[];
-}
+export interface Facts { environment: Environment | null; warnings: string[]; findings: Finding[] }
 
 export async function ask<Answer>(path: string, request: RequestInit = {}): Promise<Answer> {
   return JSON.parse(await text(path, request));
@@ -189,8 +185,6 @@ export const SCREENS: [key: string, name: string, means: string][] = [
 ];
 
 export function screenKeys(run: string, back = () => history.back()): Binding[] {
-  const to = (address: string) => () => {
-    location.hash = address;
-  };
+  const to = (address: string) => () => { location.hash = address; };
   return [...SCREENS.map(([key, name, means]): Binding => [`g ${key}`, means, to(place(run, name))]), ["Escape", "back", back]];
 }

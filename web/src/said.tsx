@@ -3,21 +3,12 @@ import { type Finding, label, type Place, type Review } from "./labels";
 import type { Trace } from "./record";
 import { clear } from "./text";
 
-export interface Said {
-  file: string;
-  owner?: string;
-  why?: string;
-  confidence?: string;
-  event?: Place | null;
-}
+export interface Said { file: string; owner?: string; why?: string; confidence?: string; event?: Place | null }
 
 interface SaidProps {
-  reviews: Review[];
-  said: Said[];
-  link: (turn: number) => string;
+  reviews: Review[]; said: Said[]; link: (turn: number) => string;
   // The reviewer, who may remove their own marks.
-  mine?: string;
-  remove?: ((mark: Review) => void) | undefined;
+  mine?: string; remove?: ((mark: Review) => void) | undefined;
 }
 
 export function SaidLabels({ reviews, said, link, mine, remove }: SaidProps) {

@@ -7,13 +7,7 @@ import { count, go, reason, Sheet, Title, useChosen } from "./ui";
 
 const SEPARATOR = " ▸ ";
 
-interface Shape {
-  path: string;
-  name: string;
-  level: number;
-  rows: number[];
-  parts: Shape[];
-}
+interface Shape { path: string; name: string; level: number; rows: number[]; parts: Shape[] }
 
 // The shapes of all failed episodes, the most frequent first.
 function shapes(run: Run): Shape[] {
@@ -92,9 +86,7 @@ export function Shapes({ run }: { run: Run }) {
   ]);
   return (
     <>
-      <Title words="Shapes of failure" help={help}>
-        <span role="status">{clear(words)}</span>
-      </Title>
+      <Title words="Shapes of failure" help={help}><span role="status">{clear(words)}</span></Title>
       <Sheet
         style="shapes"
         heads={["shape", "episodes", "tasks", "reviewed", "inherited", "label"]}

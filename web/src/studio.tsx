@@ -21,13 +21,9 @@ import { clear, figure } from "./text";
 import { count, go, Notice, Sheet, Title, useAnswer, useAsk } from "./ui";
 
 interface Place {
-  run: Run;
-  rest: string[];
-  query: URLSearchParams;
+  run: Run; rest: string[]; query: URLSearchParams;
   // What an episode's address names.
-  task: string;
-  member: number;
-  attempt: number;
+  task: string; member: number; attempt: number;
 }
 
 const DRAWN: Record<string, (place: Place) => VNode> = {
@@ -126,15 +122,8 @@ function OfTwo({ a, b }: { a: Run; b: Run }) {
 }
 
 interface Summary {
-  name: string;
-  environment: string | null;
-  agent: string | null;
-  split: string | null;
-  episodes: number;
-  failed: number;
-  mean: number | null;
-  active: boolean;
-  done: boolean;
+  name: string; environment: string | null; agent: string | null; split: string | null; episodes: number;
+  failed: number; mean: number | null; active: boolean; done: boolean;
 }
 
 function Runs() {
@@ -169,13 +158,7 @@ function Runs() {
   );
 }
 
-interface EpisodeProps {
-  run: Run;
-  task: string;
-  member: number;
-  attempt: number;
-  turn: number;
-}
+interface EpisodeProps { run: Run; task: string; member: number; attempt: number; turn: number }
 
 function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
   const { columns } = run;

@@ -15,10 +15,7 @@ const MOST_DRAWN = 5000;
 const MOST_SAVED = 500;
 
 interface Cell {
-  key: string;
-  label: string;
-  width: string;
-  show: (row: number) => string;
+  key: string; label: string; width: string; show: (row: number) => string;
   // Texts may be wider than their column. To clip a cell costs as much as to paint it.
   clip?: boolean;
 }
@@ -132,16 +129,8 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
     if (known) return known;
     if (drawn.size > MOST_DRAWN) drawn.clear();
     const made = (
-      <div
-        key={place % size}
-        style={{ top: `${place * ROW}px` }}
-        id={`row-${row}`}
-        role="row"
-        aria-rowindex={place + 2}
-        aria-selected={place === chosen}
-        class="line"
-        onClick={() => go(address.row(run, row))}
-      >
+      <div key={place % size} style={{ top: `${place * ROW}px` }} id={`row-${row}`} role="row" aria-rowindex={place + 2}
+        aria-selected={place === chosen} class="line" onClick={() => go(address.row(run, row))}>
         {shown.map((cell, column) => (
           <div role="gridcell" class={cell.clip ? "clip" : ""}>
             {column ? cell.show(row) : <a tabIndex={place === chosen ? 0 : -1} href={address.row(run, row)}>{cell.show(row)}</a>}
@@ -163,14 +152,10 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
       <form class="bar" role="search" onSubmit={filtered}>
         <label class="where">
           where{" "}
-          <input
-            ref={field}
-            value={typed}
-            spellcheck={false}
+          <input ref={field} value={typed} spellcheck={false}
             placeholder='score<1 tool:crm_search -end:failed "exact text"'
             onInput={(event) => setTyped(event.currentTarget.value)}
-            onKeyDown={(event) => event.key === "Escape" && grid.current?.focus()}
-          />
+            onKeyDown={(event) => event.key === "Escape" && grid.current?.focus()} />
         </label>
         <span role="status">
           {count(rows.length)} of {count(columns.rows)}
@@ -183,17 +168,10 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
       {columns.rows > 0 && <Notice words={"error" in filter && filter.error} />}
       {head !== undefined && head.broken > 0 && <p class="notice">{head.broken} lines of the traces cannot be read and are left out.</p>}
       {head !== undefined && head.left_out > 0 && <p class="notice">{head.left_out} rewards or tags have no column here.</p>}
-      <div
-        class="grid"
-        role="grid"
-        ref={grid}
-        tabIndex={0}
-        aria-activedescendant={current === undefined ? undefined : `row-${current}`}
-        aria-label="episodes"
-        aria-rowcount={rows.length + 1}
-        aria-colcount={shown.length}
-        style={{ "--columns": shown.map((cell) => cell.width).join(" ") }}
-      >
+      <div class="grid" role="grid" ref={grid} tabIndex={0}
+        aria-activedescendant={current === undefined ? undefined : `row-${current}`} aria-label="episodes"
+        aria-rowcount={rows.length + 1} aria-colcount={shown.length}
+        style={{ "--columns": shown.map((cell) => cell.width).join(" ") }}>
         <div role="rowgroup">
           <div role="row" aria-rowindex={1} class="line head">
             {shown.map((cell) => {
@@ -209,9 +187,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
           </div>
         </div>
         <div class="scroller" role="rowgroup" ref={scroller} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
-          <div style={{ height: `${rows.length * ROW}px` }} role="presentation">
-            {Array.from(visible, (_, n) => line(first + n))}
-          </div>
+          <div style={{ height: `${rows.length * ROW}px` }} role="presentation">{Array.from(visible, (_, n) => line(first + n))}</div>
         </div>
       </div>
     </>

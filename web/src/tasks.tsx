@@ -5,29 +5,17 @@ import { address, type Run, screenKeys } from "./run";
 import { clear, figure } from "./text";
 import { count, Notice, Sheet, Title, useAnswer } from "./ui";
 
-interface Distribution {
-  mean: number;
-  quantiles: number[];
-  bins: number[];
-}
+interface Distribution { mean: number; quantiles: number[]; bins: number[] }
 
 interface Played {
-  episodes: number;
-  failed: number;
-  difficulty: number | null;
-  interval: [number, number] | null;
-  turns: number | null;
+  episodes: number; failed: number; difficulty: number | null; interval: [number, number] | null; turns: number | null;
   discrimination?: number | null;
 }
 
 interface Profile {
-  episodes: number;
-  measured: string[];
-  distributions: Record<string, Distribution | null>;
-  tools: { tool: string; calls: number; refused: number; episodes: number }[];
-  tags: Record<string, Played>;
-  tasks: Record<string, Played>;
-  flags: { flag: string; means: string; tasks: string[] }[];
+  episodes: number; measured: string[]; distributions: Record<string, Distribution | null>;
+  tools: { tool: string; calls: number; refused: number; episodes: number }[]; tags: Record<string, Played>;
+  tasks: Record<string, Played>; flags: { flag: string; means: string; tasks: string[] }[];
 }
 
 const MOST = 300;
@@ -42,9 +30,7 @@ export function Tasks({ run }: { run: Run }) {
   const tasks = Object.entries(profile.tasks).sort((a, b) => (b[1].difficulty ?? -1) - (a[1].difficulty ?? -1));
   return (
     <>
-      <Title words="Tasks" help={help}>
-        <span>{count(tasks.length)} tasks, {count(profile.episodes)} episodes</span>
-      </Title>
+      <Title words="Tasks" help={help}><span>{count(tasks.length)} tasks, {count(profile.episodes)} episodes</span></Title>
       {profile.flags.map((one) => (
         <p class="notice">
           {one.tasks.length} {one.tasks.length === 1 ? "task" : "tasks"}: {one.means}:{" "}
@@ -53,9 +39,7 @@ export function Tasks({ run }: { run: Run }) {
         </p>
       ))}
       <h2>Distributions over episodes</h2>
-      <div class="charts">
-        {Object.entries(profile.distributions).map(([name, one]) => one && <Histogram name={name} shown={one} />)}
-      </div>
+      <div class="charts">{Object.entries(profile.distributions).map(([name, one]) => one && <Histogram name={name} shown={one} />)}</div>
       <h2>Tools</h2>
       <Sheet
         heads={["tool", "calls", "share", "refused", "episodes"]}

@@ -25,8 +25,7 @@ function code(character: string): string {
 }
 
 interface SaidProps {
-  text: string;
-  error?: boolean;
+  text: string; error?: boolean;
   // What stands before the text, such as the name of a call.
   before?: ComponentChildren;
 }
@@ -62,12 +61,7 @@ function Folded({ text, style, before }: { text: string; style: string; before: 
   );
 }
 
-interface ShownProps {
-  content: Content | undefined;
-  raw: boolean;
-  error?: boolean;
-  before?: ComponentChildren;
-}
+interface ShownProps { content: Content | undefined; raw: boolean; error?: boolean; before?: ComponentChildren }
 
 // What a message or an observation says, as one element: text as it is, or laid out where it is JSON.
 export function Shown({ content = "", raw, error = false, before }: ShownProps) {

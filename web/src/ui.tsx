@@ -17,22 +17,15 @@ export function useAsk<Answer>(question: () => Promise<Answer> | undefined, agai
   useEffect(() => {
     set([undefined, ""]);
     load();
-    return () => {
-      latest.current += 1;
-    };
+    return () => { latest.current += 1; };
   }, again);
   return [found, error, load];
 }
 
 // The same for a path of the API.
 export const useAnswer = <Answer,>(path: string) => useAsk<Answer>(() => ask<Answer>(path), [path]);
-
 export const reason = (problem: unknown): string => (problem instanceof Error ? problem.message : String(problem));
-
-export const go = (address: string): void => {
-  location.hash = address;
-};
-
+export const go = (address: string): void => { location.hash = address; };
 export const count = (value: number): string => value.toLocaleString("en");
 
 // Words that a screen reader says at once; nothing if there are none.
@@ -50,16 +43,11 @@ export function Title({ words, help, children }: { words: string; help: Componen
 }
 
 interface SheetProps {
-  heads: ComponentChildren[];
-  rows: ComponentChildren[][];
-  caption?: string;
-  style?: string;
+  heads: ComponentChildren[]; rows: ComponentChildren[][]; caption?: string; style?: string;
   // Without headings of rows.
   plain?: boolean;
   // The row that keys act on, and what a click on a row does.
-  current?: number;
-  choose?: (row: number) => void;
-  foot?: ComponentChildren[];
+  current?: number; choose?: (row: number) => void; foot?: ComponentChildren[];
 }
 
 // A table. The first cell of each row is its heading.
