@@ -48,8 +48,8 @@ def test_a_split_that_cannot_be_made_has_no_size(tmp_path: Path, monkeypatch: py
     assert found.splits == dict.fromkeys(sizes)
 
 
-RECORD = (trace.Trace, trace.Turn, trace.Step, trace.Reward, trace.Message, trace.ToolCall, errors.Failure)
-INTERFACE = re.compile(r"export interface (\w+) \{\n(.*?)^\}", re.DOTALL | re.MULTILINE)
+RECORD = (trace.Trace, trace.Turn, trace.Reply, trace.Step, trace.Reward, trace.Message, trace.ToolCall, errors.Failure)
+INTERFACE = re.compile(r"^export interface (\w+) \{(.*?) ?\}$", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("struct", RECORD, ids=lambda struct: struct.__name__)

@@ -1,9 +1,9 @@
 // How far reviewers agree, and where they don't: each disagreement is decided by one key.
 import { useState } from "preact/hooks";
 import { type Binding, useKeys } from "./keys";
-import { address, type Run, screenKeys, send } from "./run";
+import { address, go, type Run, screenKeys, send } from "./run";
 import { clear, figure } from "./text";
-import { go, Notice, reason, Sheet, Title, useAnswer, useChosen } from "./ui";
+import { Notice, reason, Sheet, Title, useAnswer, useChosen } from "./ui";
 
 interface Question {
   statistic: string; estimate: { value: number | null; low: number | null; high: number | null }; agreed: number | null;
@@ -55,10 +55,8 @@ export function AgreementOf({ run, of }: { run: Run; of: string }) {
       <Sheet
         heads={["question", "statistic", "value", "95 % interval", "equal", "labels"]}
         rows={[found.owner, found.mode].map((one, n) => [
-          n ? "how?" : "whose?",
-          one.statistic === "kappa" ? "Cohen's κ" : "Krippendorff's α",
-          figure(one.estimate.value),
-          `${figure(one.estimate.low)} … ${figure(one.estimate.high)}`,
+          n ? "how?" : "whose?", one.statistic === "kappa" ? "Cohen's κ" : "Krippendorff's α",
+          figure(one.estimate.value), `${figure(one.estimate.low)} … ${figure(one.estimate.high)}`,
           one.agreed === null ? "–" : `${Math.round(100 * one.agreed)} %`,
           clear(Object.entries(one.labels).map(([label, count]) => `${label} ${count}`).join(", ")),
         ])}

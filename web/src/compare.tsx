@@ -2,9 +2,9 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Columns } from "./columns";
 import { useKeys } from "./keys";
-import { address, type Run } from "./run";
+import { address, go, type Run } from "./run";
 import { clear, figure } from "./text";
-import { count, go, Sheet, Title, Wide } from "./ui";
+import { count, Sheet, Title, Wide } from "./ui";
 
 const DRAWS = 2000;
 const MOST = 100;
@@ -127,10 +127,8 @@ export function Compare({ a, b }: { a: Run; b: Run }) {
         <Sheet
           heads={["task", clear(a.name), clear(b.name), "difference", "pairs"]}
           rows={shown.map((one) => [
-            clear(one.name),
-            <a href={address.group(a.name, one.name, 0)}>{figure(one.a / one.n)}</a>,
-            <a href={address.group(b.name, one.name, 0)}>{figure(one.b / one.n)}</a>,
-            figure((one.b - one.a) / one.n),
+            clear(one.name), <a href={address.group(a.name, one.name, 0)}>{figure(one.a / one.n)}</a>,
+            <a href={address.group(b.name, one.name, 0)}>{figure(one.b / one.n)}</a>, figure((one.b - one.a) / one.n),
             one.n,
           ])}
         />
@@ -153,9 +151,7 @@ function Scatter({ tasks, a, b }: { tasks: Pairs["tasks"]; a: string; b: string 
         <path class="frame" d={`M10 10V${SIDE - 10}H${SIDE - 10}M10 ${SIDE - 10}L${SIDE - 10} 10`} />
         <path class="dots" d={[...new Set(dots)].join("")} />
       </svg>
-      <figcaption class="dim">
-        A dot a task: its mean in {clear(a)} to the right, in {clear(b)} upwards; above the line {clear(b)} is better.
-      </figcaption>
+      <figcaption class="dim">A dot a task: its mean in {clear(a)} to the right, in {clear(b)} upwards; above the line {clear(b)} is better.</figcaption>
     </figure>
   );
 }

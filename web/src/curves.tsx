@@ -2,9 +2,9 @@
 import { useMemo } from "preact/hooks";
 import type { Columns } from "./columns";
 import { useKeys } from "./keys";
-import { address, type Run, screenKeys } from "./run";
+import { address, go, type Run, screenKeys } from "./run";
 import { clear, figure } from "./text";
-import { Details, go, Notice, Sheet, Title, useAnswer, Wide } from "./ui";
+import { Details, Notice, Sheet, Title, useAnswer, Wide } from "./ui";
 
 const MOST = 60;
 const WIDE = 280;
@@ -47,8 +47,7 @@ function curves(columns: Columns, all: Bin[]): Curve[] {
   const average = (name: string, value: (row: number) => number) => over(name, (rows) => mean(known(rows.map(value))));
   const groups = all.map((one) => grouped(columns, one.rows));
   const share = (name: string, fits: (scores: number[]) => boolean): Curve => ({
-    name,
-    values: groups.map((found) => found.filter(fits).length / found.length),
+    name, values: groups.map((found) => found.filter(fits).length / found.length),
   });
   // Members of a group have the same task, so the interval is that of the means of groups.
   const errors = groups.map((found) => {
@@ -124,8 +123,7 @@ export function Curves({ run, x }: { run: Run; x: string }) {
             <Sheet
               heads={[by, "episodes", ...found.map((one) => clear(one.name))]}
               rows={all.map((one, n) => [
-                by === "version" ? <a href={episodes(one)}>{label(one)}</a> : label(one),
-                one.rows.length,
+                by === "version" ? <a href={episodes(one)}>{label(one)}</a> : label(one), one.rows.length,
                 ...found.map((curve) => figure(curve.values[n])),
               ])}
             />

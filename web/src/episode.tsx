@@ -119,13 +119,10 @@ function OneTurn({ turn, moved, raw, known, link, flags }: TurnsProps & { turn: 
   const rewards = turn.rewards ?? [];
   const label = `turn-${turn.index}`;
   const facts = [
-    turn.role ?? "agent",
-    turn.thread ? `thread ${turn.thread}` : "",
-    turn.branch ? `branch ${turn.branch}` : "",
+    turn.role ?? "agent", turn.thread ? `thread ${turn.thread}` : "", turn.branch ? `branch ${turn.branch}` : "",
     usage?.prompt || usage?.completion ? `${usage.prompt ?? 0} + ${usage.completion ?? 0} tokens` : "",
     turn.reply.policy_version != null ? `version ${turn.reply.policy_version}` : "",
-    turn.reply.finish_reason === "length" ? "cut off: too long" : "",
-    moved ? "changed the world" : "",
+    turn.reply.finish_reason === "length" ? "cut off: too long" : "", moved ? "changed the world" : "",
   ];
   const verdicts = (fits: (one: Reward) => boolean, label: string) => {
     const shown = rewards.filter(fits);

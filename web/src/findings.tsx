@@ -1,8 +1,8 @@
 // Findings of audits of the run's environment, each with the episodes that it concerns.
 import { useKeys } from "./keys";
-import { address, type Run, screenKeys } from "./run";
+import { address, go, type Run, screenKeys } from "./run";
 import { clear } from "./text";
-import { count, go, Sheet, Title, useChosen } from "./ui";
+import { count, Sheet, Title, useChosen } from "./ui";
 
 export function Findings({ run }: { run: Run }) {
   const found = run.facts?.findings ?? [];
@@ -22,13 +22,9 @@ export function Findings({ run }: { run: Run }) {
           current={place}
           choose={choose}
           rows={found.map((one, n) => [
-            <a href={where(n)}>{clear(one.title)}</a>,
-            clear(`${one.class}, ${one.part}`),
-            clear(`${one.severity}, ${one.confidence}`),
-            clear(one.tools.join(", ")),
-            count(sizes.get(one.name) ?? 0),
-            clear(one.teaches),
-            <>{clear(one.mend)} {one.replay && <code>{clear(one.replay)}</code>}</>,
+            <a href={where(n)}>{clear(one.title)}</a>, clear(`${one.class}, ${one.part}`),
+            clear(`${one.severity}, ${one.confidence}`), clear(one.tools.join(", ")), count(sizes.get(one.name) ?? 0),
+            clear(one.teaches), <>{clear(one.mend)} {one.replay && <code>{clear(one.replay)}</code>}</>,
           ])}
         />
       )}

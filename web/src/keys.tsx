@@ -39,14 +39,7 @@ export function useKeys(bindings: Binding[]) {
       <button type="button" class="quiet" onClick={() => dialog.current?.showModal()}><kbd>?</kbd> keys</button>
       <dialog ref={dialog} aria-labelledby="keys-title">
         <h2 id="keys-title">Keys of this screen</h2>
-        <dl class="keys">
-          {bindings.map(([keys, means]) => (
-            <div key={keys}>
-              <dt><kbd>{keys}</kbd></dt>
-              <dd>{means}</dd>
-            </div>
-          ))}
-        </dl>
+        <dl class="keys">{bindings.map(([keys, means]) => (<div key={keys}><dt><kbd>{keys}</kbd></dt><dd>{means}</dd></div>))}</dl>
         <label>
           <input type="checkbox" checked={letters} onChange={(event) => turn(event.currentTarget.checked)} /> single letters are keys
         </label>

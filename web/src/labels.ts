@@ -17,21 +17,16 @@ export interface Review extends Verdict {
   n: number | null; stale: boolean;
 }
 
-export interface Reviews {
-  reviewer: string; samples: string[]; warnings: string[];
-  // Rows by the owner that programs name, such as triage.
-  programs: Record<string, number[]>; reviews: Review[];
-}
+// `programs` has the rows by the owner that programs name, such as triage.
+export interface Reviews { reviewer: string; samples: string[]; warnings: string[]; programs: Record<string, number[]>; reviews: Review[] }
 
 export interface Mode { id: string; title?: string; key?: string; merged?: string }
 export interface Taxonomy { text: string; tag: string; revision: number; modes: Mode[] }
 
-// A finding of an audit of this run's environment.
+// A finding of an audit of this run's environment; `tools` are those that its steps call.
 export interface Finding {
   name: string; title: string; class: string; part: string; severity: string; confidence: string; teaches: string;
-  mend: string; replay: string; tasks: string[];
-  // Tools that its steps call.
-  tools: string[];
+  mend: string; replay: string; tasks: string[]; tools: string[];
 }
 
 // What a review says of its episode; a label that was not given to this very episode says so.

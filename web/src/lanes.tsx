@@ -1,8 +1,8 @@
 // Lanes: the whole episode at a glance, a column a turn. A slider: arrows or [ ] move along it, Enter goes to the turn.
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Environment, Trace, Turn } from "./record";
 import { clear, figure } from "./text";
-import { Details, Sheet } from "./ui";
+import { Details, Sheet, useSize } from "./ui";
 
 const LABEL = 58;
 const LANE = 17;
@@ -57,58 +57,30 @@ export function columns(trace: Trace, bins: number, measure: Measure, seconds?: 
   return found;
 }
 
-interface LanesProps {
-  trace: Trace; environment: Environment | null; measure: Measure; seconds: number[][] | undefined; turn: number;
-  go: (turn: number) => void;
-}
+interface LanesProps { trace: Trace; environment: Environment | null; measure: Measure; seconds: number[][] | undefined; turn: number; go: (turn: number) => void }
 
 export function Lanes({ trace, environment, measure, seconds, turn, go }: LanesProps) {
   const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(900);
   const turns = trace.turns?.length ?? 0;
-  useEffect(() => {
-    const one = box.current;
-    if (one === null) return;
-    const observer = new ResizeObserver(() => setWidth(one.clientWidth));
-    observer.observe(one);
-    return () => observer.disconnect();
-  }, []);
-  const room = Math.max(100, width - LABEL - 4);
+  const room = Math.max(100, useSize(box)[0] - LABEL - 4);
   const found = useMemo(() => columns(trace, Math.floor(room / 2), measure, seconds), [trace, room, measure, seconds]);
   const wide = Math.min(WIDEST, room / Math.max(1, found.length));
   const names = [
-    "calls",
-    "world",
-    ...(found.some((one) => one.step !== undefined) ? ["step"] : []),
+    "calls", "world", ...(found.some((one) => one.step !== undefined) ? ["step"] : []),
     ...(found.some((one) => one.sum !== 0) ? ["turn Σ"] : []),
-    ...(found.some((one) => one.phases.length > 0) ? ["phase"] : []),
-    measure,
+    ...(found.some((one) => one.phases.length > 0) ? ["phase"] : []), measure,
   ];
   const drawn = useMemo(() => <Drawn found={found} names={names} wide={wide} environment={environment} />, [found, wide, environment]);
   const per = found[0]?.turns ?? 1;
-  if (turns === 0) return null;
-  return (
-    <div class="lanes" ref={box}>
-      <Slider turns={turns} found={found} per={per} wide={wide} height={names.length * LANE} focused={turn} go={go}>{drawn}</Slider>
-      <Details name={`the lanes as a table${per > 1 ? `, ${per} turns a row` : ""}`}>{() => <Behind found={found} measure={measure} />}</Details>
-    </div>
-  );
-}
-
-interface SliderProps {
-  turns: number; found: Column[]; per: number; wide: number; height: number; focused: number;
-  go: (turn: number) => void; children: preact.ComponentChildren;
-}
-
-function Slider({ turns, found, per, wide, height, focused, go, children }: SliderProps) {
-  const [place, setPlace] = useState(focused);
+  const [place, setPlace] = useState(turn);
   // Keys may be faster than the next drawing.
-  const latest = useRef(focused);
+  const latest = useRef(turn);
   const move = (to: number) => {
     latest.current = Math.max(0, Math.min(turns - 1, to));
     setPlace(latest.current);
   };
-  useLayoutEffect(() => move(focused), [focused]);
+  useLayoutEffect(() => move(turn), [turn]);
+  const height = names.length * LANE;
   const column = found[Math.floor(place / per)];
   const pressed = (event: KeyboardEvent) => {
     const by = { ArrowRight: 1, "]": 1, ArrowUp: 1, ArrowLeft: -1, "[": -1, ArrowDown: -1, PageDown: 10, PageUp: -10 }[event.key];
@@ -119,38 +91,39 @@ function Slider({ turns, found, per, wide, height, focused, go, children }: Slid
     if (to === undefined) go(latest.current);
     else move(to);
   };
+  if (turns === 0) return null;
   return (
-    <div
-      role="slider"
-      tabIndex={0}
-      aria-label="turn, with lanes of calls, changes and rewards"
-      aria-valuemin={0}
-      aria-valuemax={Math.max(turns - 1, 0)}
-      aria-valuenow={place}
-      aria-valuetext={`turn ${place}${column ? `: ${said(column)}` : ""}`}
-      onKeyDown={pressed}
-      onClick={(event) => {
-        const x = event.clientX - event.currentTarget.getBoundingClientRect().left - LABEL;
-        if (x >= 0 && x < wide * found.length) go(Math.min(turns - 1, Math.floor(x / wide) * per));
-      }}
-    >
-      <svg width={LABEL + Math.ceil(wide * found.length) + 2} height={height + 16} aria-hidden="true">
-        <rect class="cursor" x={LABEL + Math.floor(place / per) * wide} y={0} width={Math.max(2, wide)} height={height} />
-        {children}
-        <text x={LABEL + Math.min(Math.floor(place / per) * wide, Math.max(0, wide * found.length - 50))} y={height + 12}>turn {place}</text>
-      </svg>
+    <div class="lanes" ref={box}>
+      <div
+        role="slider"
+        tabIndex={0}
+        aria-label="turn, with lanes of calls, changes and rewards"
+        aria-valuemin={0}
+        aria-valuemax={Math.max(turns - 1, 0)}
+        aria-valuenow={place}
+        aria-valuetext={`turn ${place}${column ? `: ${said(column)}` : ""}`}
+        onKeyDown={pressed}
+        onClick={(event) => {
+          const x = event.clientX - event.currentTarget.getBoundingClientRect().left - LABEL;
+          if (x >= 0 && x < wide * found.length) go(Math.min(turns - 1, Math.floor(x / wide) * per));
+        }}
+      >
+        <svg width={LABEL + Math.ceil(wide * found.length) + 2} height={height + 16} aria-hidden="true">
+          <rect class="cursor" x={LABEL + Math.floor(place / per) * wide} y={0} width={Math.max(2, wide)} height={height} />
+          {drawn}
+          <text x={LABEL + Math.min(Math.floor(place / per) * wide, Math.max(0, wide * found.length - 50))} y={height + 12}>turn {place}</text>
+        </svg>
+      </div>
+      <Details name={`the lanes as a table${per > 1 ? `, ${per} turns a row` : ""}`}>{() => <Behind found={found} measure={measure} />}</Details>
     </div>
   );
 }
 
 function said(column: Column): string {
   const words = [
-    `${column.calls} ${column.calls === 1 ? "call" : "calls"}`,
-    column.refused && "refused",
-    column.fault && "planned fault",
-    column.moved && "changed the world",
-    column.step !== undefined && `step ${figure(column.step)}`,
-    ...column.phases.map((name) => `phase ${name}`),
+    `${column.calls} ${column.calls === 1 ? "call" : "calls"}`, column.refused && "refused",
+    column.fault && "planned fault", column.moved && "changed the world",
+    column.step !== undefined && `step ${figure(column.step)}`, ...column.phases.map((name) => `phase ${name}`),
   ];
   return clear(words.filter(Boolean).join(", "));
 }

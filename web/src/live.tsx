@@ -3,9 +3,9 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useEpisode } from "./aids";
 import { useKeys } from "./keys";
 import type { Trace, Turn } from "./record";
-import { address, ask, repeat, type Run, screenKeys } from "./run";
+import { address, ask, go, repeat, type Run, screenKeys } from "./run";
 import { clear, figure } from "./text";
-import { count, go, Notice, Sheet, Title, useChosen } from "./ui";
+import { count, Notice, Sheet, Title, useChosen } from "./ui";
 
 const WAIT_S = 20;
 const RECENT = 500;
@@ -59,13 +59,15 @@ export function Live({ run }: { run: Run }) {
   const rows = found?.playing ?? [];
   const open = (one: InPlay | undefined) => one && go(address.live(run.name, ...one.key));
   const { place, at, choose, keys } = useChosen(rows.length, "episode");
-  const [alerts, setAlerts] = useState(false);
-  const alarm = useAlarm(run, rows, alerts);
+  // The number of episodes when alerts were turned on.
+  const [since, setSince] = useState<number>();
+  const toggle = () => setSince(since === undefined ? run.columns.rows : undefined);
+  const cause = since === undefined ? undefined : alarm(run, rows, since);
   const help = useKeys([
     ...keys,
     ["Enter", "watch the episode", () => open(rows[at()])],
     ["f", "watch the newest", () => open([...rows].sort((a, b) => b.began - a.began)[0])],
-    ["a", `alerts: an episode with score 0, or with ${REPEATED} refused calls`, () => setAlerts(!alerts)],
+    ["a", `alerts: an episode with score 0, or with ${REPEATED} refused calls`, toggle],
     ...screenKeys(run.name),
   ]);
   // Clocks of the browser and of the server may differ.
@@ -80,10 +82,10 @@ export function Live({ run }: { run: Run }) {
         <span role="status">{rows.length} in play</span>
         <span>{count(columns.rows)} finished</span>
         {last.length > 0 && <span>the last {count(last.length)}: mean {figure(mean)}, failed {figure((100 * (last.length - scores.length)) / last.length)} %</span>}
-        <button type="button" aria-pressed={alerts} onClick={() => setAlerts(!alerts)}><kbd>a</kbd> alerts</button>
+        <button type="button" aria-pressed={since !== undefined} onClick={toggle}><kbd>a</kbd> alerts</button>
       </Title>
       <Notice words={error} />
-      {alarm && <p class="notice" role="alert"><a href={alarm.address}>{clear(alarm.words)}</a></p>}
+      {cause && <p class="notice" role="alert"><a href={cause.address}>{clear(cause.words)}</a></p>}
       {found !== undefined && rows.length === 0 && <p>Nothing is in play. Rows appear here while `quintain run` plays, or a Recorder watches.</p>}
       {rows.length > 0 && (
         <Sheet
@@ -108,32 +110,15 @@ export function Live({ run }: { run: Run }) {
   );
 }
 
-// The last reason to look: an episode that ended with score 0, or one in play whose calls are refused again and again.
-function useAlarm(run: Run, rows: InPlay[], on: boolean): { words: string; address: string } | undefined {
+// A reason to look: an episode that ended with score 0 since a row, or one in play whose calls are refused repeatedly.
+function alarm(run: Run, rows: InPlay[], since: number): { words: string; address: string } | undefined {
   const { columns } = run;
-  const [alarm, setAlarm] = useState<{ words: string; address: string }>();
-  const seen = useRef(0);
-  const known = useRef(new Set<string>());
-  useEffect(() => {
-    if (!on) return setAlarm(undefined);
-    seen.current = columns.rows;
-  }, [on]);
-  useEffect(() => {
-    if (!on) return;
-    for (; seen.current < columns.rows; seen.current++) {
-      const row = seen.current;
-      if (columns.number("score", row) === 0) setAlarm({ words: `score 0: ${columns.text("task", row)}, member ${columns.number("member", row)}`, address: address.row(run, row) });
-    }
-    for (const one of rows) {
-      if (one.errors < REPEATED || known.current.has(String(one.key))) continue;
-      known.current.add(String(one.key));
-      setAlarm({ words: `${one.errors} refused calls: ${one.key[0]}, member ${one.key[1]}`, address: address.live(run.name, ...one.key) });
-    }
-  }, [on, columns.rows, rows]);
-  useEffect(() => {
-    document.title = document.title.replace(/^(⚠ )?/, alarm ? "⚠ " : "");
-  }, [alarm]);
-  return alarm;
+  for (let row = columns.rows - 1; row >= since; row--) {
+    const words = `score 0: ${columns.text("task", row)}, member ${columns.number("member", row)}`;
+    if (columns.number("score", row) === 0) return { words, address: address.row(run, row) };
+  }
+  const one = rows.find((one) => one.errors >= REPEATED);
+  return one && { words: `${one.errors} refused calls: ${one.key[0]}, member ${one.key[1]}`, address: address.live(run.name, ...one.key) };
 }
 
 function seconds(value: number): string {

@@ -21,13 +21,9 @@ function Page({ data }: { data: Data }) {
   const [chosen, choose] = useState(0);
   const facts = data.facts?.[chosen];
   const { keys, shown } = useEpisode({
-    trace: data.lines[chosen]?.trace,
-    environment: data.environment ?? null,
+    trace: data.lines[chosen]?.trace, environment: data.environment ?? null,
     changes: () => (facts?.changes ? Promise.resolve(facts.changes) : Promise.reject(new Error(ABSENT))),
-    seconds: async () => facts?.seconds ?? [],
-    reviews: facts?.reviews,
-    said: facts?.labels,
-    findings: data.findings,
+    seconds: async () => facts?.seconds ?? [], reviews: facts?.reviews, said: facts?.labels, findings: data.findings,
   });
   const move = (by: number) => () => choose(Math.max(0, Math.min(data.lines.length - 1, chosen + by)));
   const help = useKeys([...keys, ["J", "next episode of the file", move(1)], ["K", "previous episode of the file", move(-1)]]);

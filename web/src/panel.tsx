@@ -12,11 +12,7 @@ export interface PanelProps {
   go: (turn: number) => void; close: () => void;
 }
 
-const TITLES: Record<Kind, string> = {
-  changes: "What the world became",
-  why: "Why not 1",
-  seen: "What the model saw",
-};
+const TITLES: Record<Kind, string> = { changes: "What the world became", why: "Why not 1", seen: "What the model saw" };
 
 export function Panel(props: PanelProps) {
   const { kind, trace, changes, turn } = props;
@@ -94,29 +90,19 @@ function Why({ trace, environment, changes, go }: PanelProps & { changes: Change
   return (
     <>
       {trace.score == null && <p>{trace.failure ? "The episode failed, so it has no score." : "There is no score yet."}</p>}
-      <p class="dim">
-        {environment === null
-          ? "The run has no environment.json, so how these make the score is not known."
-          : product
-            ? "The score is the product of these."
-            : "The score is the sum of these, each times its weight."}
-      </p>
+      {environment === null && <p class="dim">The run has no environment.json, so how these make the score is not known.</p>}
+      {environment && <p class="dim">The score is the {product ? "product of these" : "sum of these, each times its weight"}.</p>}
       {found.map(({ reward, best, cost }) => {
-        const last = cost && reward.reason && changes ? lastNamed(changes, reward.reason) : undefined;
+        const missed = cost !== undefined && cost > 0;
+        const last = missed && reward.reason && changes ? lastNamed(changes, reward.reason) : undefined;
         return (
           <div class="judged">
             <p><Verdict reward={reward} criterion={environment?.criteria.find((one) => one.name === reward.name)} /></p>
-            <p class="dim">
-              {cost === undefined
-                ? "skipped: it does not count"
-                : cost <= 0
-                  ? "full marks"
-                  : product
-                    ? `a factor of ${figure(reward.value)}, of at most ${figure(best)}`
-                    : `cost ${figure(cost)} of at most ${figure(best)}`}
-            </p>
+            {cost === undefined && <p class="dim">skipped: it does not count</p>}
+            {cost !== undefined && cost <= 0 && <p class="dim">full marks</p>}
+            {missed && <p class="dim">{product ? `a factor of ${figure(reward.value)},` : `cost ${figure(cost)}`} of at most {figure(best)}</p>}
             {last && <Last {...last} trace={trace} go={go} />}
-            {cost !== undefined && cost > 0 && changes && !last && reward.reason && <p class="dim">No step changed what the reason names.</p>}
+            {missed && changes && !last && reward.reason && <p class="dim">No step changed what the reason names.</p>}
           </div>
         );
       })}

@@ -3,9 +3,7 @@
 export type Block = { type: "text"; text: string } | { type: "image"; media_type: string; data: string };
 export type Content = string | Block[];
 
-export interface ToolCall {
-  id: string; name: string; arguments: string;
-}
+export interface ToolCall { id: string; name: string; arguments: string }
 
 export interface Message {
   role: "system" | "user" | "assistant" | "tool"; content?: Content; calls?: ToolCall[]; call_id?: string | null;
@@ -17,25 +15,19 @@ export interface Reward {
   weight?: number; turn?: number | null; step?: number | null; reason?: string;
 }
 
-export interface Step {
-  call: ToolCall; observation: Content; is_error?: boolean; fault?: string | null;
+export interface Step { call: ToolCall; observation: Content; is_error?: boolean; fault?: string | null }
+
+export interface Reply {
+  message: Message; usage?: { prompt?: number; completion?: number }; tokens?: { logprobs?: number[] } | null;
+  policy_version?: number | null; finish_reason?: string;
 }
 
 export interface Turn {
   index: number; role?: string; thread?: number; branch?: number; keep?: number | null; added?: Message[];
-  reply: {
-    message: Message;
-    usage?: { prompt?: number; completion?: number };
-    tokens?: { logprobs?: number[] } | null;
-    policy_version?: number | null;
-    finish_reason?: string;
-  };
-  steps?: Step[]; rewards?: Reward[]; state_digest?: string;
+  reply: Reply; steps?: Step[]; rewards?: Reward[]; state_digest?: string;
 }
 
-export interface Failure {
-  part: string; kind: string; stage: string; type: string; message: string; turn: number;
-}
+export interface Failure { part: string; kind: string; stage: string; type: string; message: string; turn: number }
 
 export interface Trace {
   environment: string; fingerprint: string; split?: string; task: string; seed: number; member?: number;
@@ -46,13 +38,8 @@ export interface Trace {
   rewards?: Reward[]; score?: number | null;
 }
 
-export interface Line {
-  digest: string; trace: Trace;
-}
-
-export interface Criterion {
-  name: string; level: string; weight: number; low: number; high: number; normalize: boolean;
-}
+export interface Line { digest: string; trace: Trace }
+export interface Criterion { name: string; level: string; weight: number; low: number; high: number; normalize: boolean }
 
 // Content of environment.json.
 export interface Environment {
@@ -61,11 +48,7 @@ export interface Environment {
 }
 
 const COMPONENTS: Record<string, string> = {
-  T: "the tasks",
-  H: "the harness",
-  V: "the verifier",
-  S: "the state",
-  C: "the configuration",
+  T: "the tasks", H: "the harness", V: "the verifier", S: "the state", C: "the configuration",
   model: "the model endpoint",
 };
 

@@ -40,13 +40,8 @@ export function SampleReview({ run, name }: { run: string; name: string }) {
 // The episodes of the table, in its order.
 export function TableReview({ run, row }: { run: Run; row: number }) {
   const queue = useMemo<Queue>(() => ({
-    title: "the table",
-    sample: "",
-    rows: [...run.rows],
-    first: run.rows.indexOf(row),
-    load: (row) => run.line(row),
-    environment: run.facts?.environment ?? null,
-    hidden: [],
+    title: "the table", sample: "", rows: [...run.rows], first: run.rows.indexOf(row), load: (row) => run.line(row),
+    environment: run.facts?.environment ?? null, hidden: [],
   }), [run, row]);
   if (row < 0) return <p>Loading the episode …</p>;
   return <Reviewing run={run.name} queue={queue} changed={() => void run.loadReviews()} />;
@@ -109,10 +104,7 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
   };
   const save = () => {
     const { owner, modes: chosen = [], first = null, sure = null, note: said = "" } = draft;
-    if (row === null || (!owner && !said.trim())) {
-      say("choose whose fault it was, or write a note");
-      return;
-    }
+    if (row === null || (!owner && !said.trim())) return say("choose whose fault it was, or write a note");
     const seconds = Math.round((Date.now() - since.current) / 100) / 10;
     const facts = { rows: [row], first, sure, note: said, sample: queue.sample, seconds };
     const body = owner ? { kind: "verdict", owner, modes: chosen, ...facts } : { kind: "note", ...facts };
@@ -206,10 +198,8 @@ function Choices(props: { name: string; label: string; all: string[][]; chosen: 
   return (
     <div class="choices" role="group" aria-label={props.name}>
       <span class="label">{props.label}</span>
-      {props.all.map(([key, words, id = ""]) => (
-        <button type="button" aria-pressed={props.chosen.includes(id)} onClick={() => props.choose(id)}>
-          {key && <kbd>{key}</kbd>} {clear(words ?? "")}
-        </button>
+      {props.all.map(([key, words = "", id = ""]) => (
+        <button type="button" aria-pressed={props.chosen.includes(id)} onClick={() => props.choose(id)}>{key && <kbd>{key}</kbd>} {clear(words)}</button>
       ))}
     </div>
   );

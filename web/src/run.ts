@@ -52,13 +52,9 @@ export class Run {
 
   constructor(readonly name: string) {}
 
-  get address(): string {
-    return `runs/${encodeURIComponent(this.name)}`;
-  }
+  get address(): string { return `runs/${encodeURIComponent(this.name)}`; }
 
-  get rows(): Uint32Array {
-    return this.view ?? Uint32Array.from({ length: this.columns.rows }, (_, n) => n);
-  }
+  get rows(): Uint32Array { return this.view ?? Uint32Array.from({ length: this.columns.rows }, (_, n) => n); }
 
   listen(listener: () => void): () => void {
     this.listeners.add(listener);
@@ -67,9 +63,7 @@ export class Run {
     return () => this.listeners.delete(listener);
   }
 
-  line(row: number): Promise<Line> {
-    return ask<Line>(`${this.address}/episodes/${row}`);
-  }
+  line(row: number): Promise<Line> { return ask<Line>(`${this.address}/episodes/${row}`); }
 
   // Reads the reviews of the run, and sets their columns.
   async loadReviews(): Promise<void> {
@@ -106,14 +100,10 @@ export class Run {
     return known.found;
   }
 
-  get searching(): boolean {
-    return [...this.searches.values()].some((one) => one.running);
-  }
+  get searching(): boolean { return [...this.searches.values()].some((one) => one.running); }
 
   // A number that changes with every result of a search.
-  get results(): number {
-    return [...this.searches.values()].reduce((sum, one) => sum + one.rows, 0);
-  }
+  get results(): number { return [...this.searches.values()].reduce((sum, one) => sum + one.rows, 0); }
 
   // Asks for the episodes, and for what is written while the page is open.
   private async follow(): Promise<void> {
@@ -184,7 +174,7 @@ export const SCREENS: [key: string, name: string, means: string][] = [
   ["f", "findings", "findings of audits"],
 ];
 
-export function screenKeys(run: string, back = () => history.back()): Binding[] {
-  const to = (address: string) => () => { location.hash = address; };
-  return [...SCREENS.map(([key, name, means]): Binding => [`g ${key}`, means, to(place(run, name))]), ["Escape", "back", back]];
-}
+export const go = (address: string): void => { location.hash = address; };
+
+export const screenKeys = (run: string, back = () => history.back()): Binding[] =>
+  [...SCREENS.map(([key, name, means]): Binding => [`g ${key}`, means, () => go(place(run, name))]), ["Escape", "back", back]];

@@ -1,9 +1,9 @@
 // Shapes of failure: failed criteria, their reasons, the first refused call, the end; each level unfolds.
 import { useMemo, useState } from "preact/hooks";
 import { useKeys } from "./keys";
-import { address, type Run, screenKeys, send } from "./run";
+import { address, go, type Run, screenKeys, send } from "./run";
 import { clear } from "./text";
-import { count, go, reason, Sheet, Title, useChosen } from "./ui";
+import { count, reason, Sheet, Title, useChosen } from "./ui";
 
 const SEPARATOR = " ▸ ";
 

@@ -10,15 +10,15 @@ import { Findings } from "./findings";
 import { Group } from "./group";
 import { useKeys } from "./keys";
 import { Live, Watch } from "./live";
-import { NoteOfMark } from "./note";
+import { selected } from "./marks";
 import type { Line } from "./record";
 import { ReviewHome, SampleReview, TableReview, useSaid } from "./review";
-import { address, ask, type Run, run, SCREENS, screenKeys, send } from "./run";
+import { address, ask, go, type Run, run, screenKeys, SCREENS, send } from "./run";
 import { Shapes } from "./shapes";
 import { Table } from "./table";
 import { Tasks } from "./tasks";
 import { clear, figure } from "./text";
-import { count, go, Notice, Sheet, Title, useAnswer, useAsk } from "./ui";
+import { count, Notice, reason, Sheet, Title, useAnswer, useAsk } from "./ui";
 
 interface Place {
   run: Run; rest: string[]; query: URLSearchParams;
@@ -32,10 +32,7 @@ const DRAWN: Record<string, (place: Place) => VNode> = {
   g: ({ run, task, query }) => <Group run={run} task={task} attempt={Number(query.get("attempt") ?? 0)} />,
   live: ({ query: _query, rest, ...place }) => (place.task ? <Watch key={rest.join("/")} {...place} /> : <Live run={place.run} />),
   curves: ({ run, query }) => <Curves run={run} x={query.get("x") ?? ""} />,
-  review: ({ run, query }) => {
-    const of = query.get("of");
-    return of === null ? <ReviewHome run={run} /> : <TableReview key={of} run={run} row={reviewed(run, of)} />;
-  },
+  review: ({ run, query }) => (query.has("of") ? <TableReview key={query.get("of")} run={run} row={reviewed(run, query.get("of") ?? "")} /> : <ReviewHome run={run} />),
   agreement: ({ run, query }) => <AgreementOf run={run} of={query.get("of") ?? ""} />,
   shapes: ({ run }) => <Shapes run={run} />,
   tasks: ({ run }) => <Tasks run={run} />,
@@ -182,23 +179,23 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
     latest.current = found;
     go(address.row(run, found));
   };
-  const [marking, setMarking] = useState(false);
   const link = (index: number) => address.episode(run.name, task, member, attempt, index);
   const { reviews, said } = useSaid(run, row);
   const mine = run.reviews?.reviewer ?? "";
+  const mark = () => {
+    const place = selected() ?? { turn: Math.max(0, at()), step: 0, field: "", from: 0, to: 0, quote: "" };
+    const note = mine && prompt(`Note on turn ${place.turn}${place.quote && `, “${place.quote}”`}`);
+    if (note === null || !mine) return;
+    const said = send("POST", `${run.address}/reviews`, { kind: "mark", rows: [row], mark: place, note });
+    said.then(() => run.loadReviews(), (problem: unknown) => fail(reason(problem)));
+  };
+  const [failed, fail] = useState("");
   const [origin, ...of] = trace?.forked ?? [];
   const { keys, at, shown } = useEpisode({
-    trace,
-    environment: run.facts?.environment ?? null,
-    changes: () => run.changes(row),
-    seconds: () => ask(`${run.address}/episodes/${row}/seconds`),
-    reviews,
-    said,
-    findings: run.facts?.findings,
-    link,
+    trace, environment: run.facts?.environment ?? null, changes: () => run.changes(row),
+    seconds: () => ask(`${run.address}/episodes/${row}/seconds`), reviews, said, findings: run.facts?.findings, link,
     parent: origin === undefined ? undefined : address.episode(run.name, origin, of[0] ?? 0, of[1] ?? 0, of[2]),
-    audit: address.screen(run.name, "findings"),
-    mine,
+    audit: address.screen(run.name, "findings"), mine,
     remove: (mark) => void send("POST", `${run.address}/reviews`, { kind: "removed", of: [mark.id] }).then(() => run.loadReviews()),
   });
   const help = useKeys([
@@ -208,12 +205,12 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
     ["]", "next member of the group", other(members, 1)],
     ["[", "previous member of the group", other(members, -1)],
     ["g g", "the group", () => go(address.group(run.name, task, attempt))],
-    ["m", "mark the selected text, or the turn", () => mine && setMarking(true)],
+    ["m", "mark the selected text, or the turn", mark],
     ["x", "review the episode", () => go(address.review(run, row))],
     ["y", "copy the address of this turn", () => void navigator.clipboard.writeText(new URL(link(Math.max(0, at())), location.href).href)],
     ...screenKeys(run.name),
   ]);
-  if (error) return <Notice words={error} />;
+  if (error || failed) return <Notice words={error || failed} />;
   if (row < 0 && columns.head?.done) return <Notice words={`The run has no episode of task ${task}, member ${member}.`} />;
   if (!fits) return <p>Loading {clear(task)} …</p>;
   return (
@@ -224,7 +221,6 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
         <a href={`api/${run.address}/export?n=${row}`} download>save as one file</a>
         {help}
       </p>
-      {marking && <NoteOfMark run={run} row={row} turn={Math.max(0, at())} close={() => setMarking(false)} />}
       {shown}
     </>
   );

@@ -1,10 +1,10 @@
 // The table of episodes: a virtual list of rows of one height.
 import type { VNode } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useKeys } from "./keys";
-import { address, type Run, screenKeys } from "./run";
+import { address, go, type Run, screenKeys } from "./run";
 import { clear, figure } from "./text";
-import { count, go, Notice } from "./ui";
+import { count, Notice, useSize } from "./ui";
 import { compile, matching } from "./where";
 
 const ROW = 26;
@@ -28,18 +28,13 @@ function cells(run: Run): Cell[] {
   const judged = [...columns.byName.values()].filter((one) => one.level === "trajectory" || one.level === "group");
   const has = (key: string, fits: (value: number) => boolean) => columns.find(key)?.data.some(fits) ?? false;
   return [
-    text("task", "minmax(11rem, 2fr)"),
-    number("member", "5rem"),
+    text("task", "minmax(11rem, 2fr)"), number("member", "5rem"),
     ...(has("attempt", (value) => value > 0) ? [number("attempt", "5rem")] : []),
     ...(has("version", (value) => !Number.isNaN(value)) ? [number("version", "4.5rem")] : []),
     number("score", "4.5rem"),
     ...judged.slice(0, MOST_REWARDS).map((one) => number(one.name, "6rem", clear(one.name.replace("reward.", "")))),
-    number("turns", "4rem"),
-    number("errors", "4.2rem"),
-    number("moved", "4.2rem"),
-    number("seconds", "5rem"),
-    ...["owner", "label", "finding"].filter((key) => columns.find(key)?.values.length).map(list),
-    text("end", "6.5rem"),
+    number("turns", "4rem"), number("errors", "4.2rem"), number("moved", "4.2rem"), number("seconds", "5rem"),
+    ...["owner", "label", "finding"].filter((key) => columns.find(key)?.values.length).map(list), text("end", "6.5rem"),
     ...(columns.find("component")?.values.some(Boolean) ? [text("component", "6.5rem"), text("kind", "9rem", "failure")] : []),
     text("reason", "minmax(9rem, 3fr)"),
   ];
@@ -52,7 +47,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
   const field = useRef<HTMLInputElement>(null);
   const [typed, setTyped] = useState(where);
   const [top, setTop] = useState(0);
-  const [height, setHeight] = useState(600);
+  const height = useSize(scroller)[1];
   const [chosen, setChosen] = useState(0);
   // Keys may be faster than the next drawing.
   const latest = useRef(0);
@@ -66,13 +61,6 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
   run.view = rows;
 
   useEffect(() => setTyped(where), [where]);
-  useLayoutEffect(() => {
-    const box = scroller.current;
-    if (box === null) return;
-    const measure = new ResizeObserver(() => setHeight(box.clientHeight));
-    measure.observe(box);
-    return () => measure.disconnect();
-  }, []);
   // The row one came from is chosen again.
   useEffect(() => {
     const before = rows.indexOf(run.opened);

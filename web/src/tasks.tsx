@@ -45,10 +45,8 @@ export function Tasks({ run }: { run: Run }) {
         heads={["tool", "calls", "share", "refused", "episodes"]}
         rows={profile.tools.map((one) => [
           <a href={address.episodes(run.name, `tool:${JSON.stringify(one.tool)}`)}>{clear(one.tool)}</a>,
-          count(one.calls),
-          `${Math.round((100 * one.calls) / total)} %`,
-          `${Math.round((100 * one.refused) / one.calls)} %`,
-          count(one.episodes),
+          count(one.calls), `${Math.round((100 * one.calls) / total)} %`,
+          `${Math.round((100 * one.refused) / one.calls)} %`, count(one.episodes),
         ])}
       />
       <h2>Difficulty</h2>
@@ -57,9 +55,7 @@ export function Tasks({ run }: { run: Run }) {
       <Sheet
         heads={["task", ...DIFFICULTY, "discrimination"]}
         rows={tasks.slice(0, MOST).map(([task, one]) => [
-          <a href={address.task(run.name, task)}>{clear(task)}</a>,
-          ...difficulty(one),
-          figure(one.discrimination),
+          <a href={address.task(run.name, task)}>{clear(task)}</a>, ...difficulty(one), figure(one.discrimination),
         ])}
       />
       {tasks.length > MOST && <p class="dim">and {count(tasks.length - MOST)} easier ones</p>}

@@ -1,6 +1,6 @@
 // Parts that screens share: questions to the server, titles, notices, tables, lists that keys move along.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Binding } from "./keys";
 import { ask } from "./run";
 import { clear } from "./text";
@@ -24,22 +24,28 @@ export function useAsk<Answer>(question: () => Promise<Answer> | undefined, agai
 
 // The same for a path of the API.
 export const useAnswer = <Answer,>(path: string) => useAsk<Answer>(() => ask<Answer>(path), [path]);
-export const reason = (problem: unknown): string => (problem instanceof Error ? problem.message : String(problem));
-export const go = (address: string): void => { location.hash = address; };
+// Width and height of an element, as it is now.
+export function useSize(of: { current: HTMLElement | null }): [width: number, height: number] {
+  const [size, setSize] = useState<[number, number]>([900, 600]);
+  useLayoutEffect(() => {
+    const box = of.current;
+    if (box === null) return;
+    const observer = new ResizeObserver(() => setSize([box.clientWidth, box.clientHeight]));
+    observer.observe(box);
+    return () => observer.disconnect();
+  }, []);
+  return size;
+}
+
 export const count = (value: number): string => value.toLocaleString("en");
 
+export const reason = (problem: unknown): string => (problem instanceof Error ? problem.message : String(problem));
 // Words that a screen reader says at once; nothing if there are none.
 export const Notice = ({ words }: { words: string | false | undefined }) =>
   words ? <p class="notice" role="alert">{clear(words)}</p> : null;
 
 export function Title({ words, help, children }: { words: string; help: ComponentChildren; children?: ComponentChildren }) {
-  return (
-    <div class="bar">
-      <h1>{clear(words)}</h1>
-      {children}
-      {help}
-    </div>
-  );
+  return (<div class="bar"><h1>{clear(words)}</h1>{children}{help}</div>);
 }
 
 interface SheetProps {

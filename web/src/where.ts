@@ -66,11 +66,7 @@ function term(columns: Columns, name: string, sign: string, value: string): Test
 }
 
 const COMPARE: Record<string, (a: number, b: number) => boolean> = {
-  "<": (a, b) => a < b,
-  "<=": (a, b) => a <= b,
-  ">": (a, b) => a > b,
-  ">=": (a, b) => a >= b,
-  "!=": (a, b) => a !== b,
+  "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "!=": (a, b) => a !== b,
   "=": (a, b) => a === b,
 };
 
