@@ -97,6 +97,7 @@ class Episode(Generic[S]):
         split: str = "",
         agent: str = "",
         continues: tuple[str, int] | msgspec.UnsetType = msgspec.UNSET,
+        forked: tuple[str, int, int, int] | msgspec.UnsetType = msgspec.UNSET,
         external_harness: str | msgspec.UnsetType = msgspec.UNSET,
     ) -> Episode[S]:
         """Begins an episode on its own copy of the task's world.
@@ -111,6 +112,7 @@ class Episode(Generic[S]):
             split: Split of the task, for the record.
             agent: Name of the model, for the record.
             continues: Task and attempt of the episode that left `start`, in a task chain.
+            forked: Origin of a fork that is played again from its beginning.
             external_harness: Fingerprint of a client-side harness, if one drives the episode; empty if unknown.
 
         Raises:
@@ -118,7 +120,7 @@ class Episode(Generic[S]):
             TypeError: Its world is not of the environment's state class.
         """
         names: dict[str, Any] = {"seed": seed, "member": member, "attempt": attempt, "split": split, "agent": agent}
-        names |= {"continues": continues, "external_harness": external_harness}
+        names |= {"continues": continues, "forked": forked, "external_harness": external_harness}
         if env.remote_begin is not None:
             episode: Episode[S] = await env.remote_begin(task, start, **names)
             return episode
@@ -363,10 +365,9 @@ class Episode(Generic[S]):
         self._check_quiet()
         state, contexts = await resource.fork(self.state), [session.context.fork() for session in self.sessions]
         trace = msgspec.structs.replace(self.trace, turns=list(self.trace.turns), rewards=list(self.trace.rewards))
-        progress = msgspec.structs.replace(self._progress, reached=set(self._progress.reached))
-        return Episode(
-            self.env, self.task, state=state, start=self.start, trace=trace, contexts=contexts, progress=progress
-        )
+        done = msgspec.structs.replace(self._progress, reached=set(self._progress.reached))
+        env, task, start = self.env, self.task, self.start
+        return Episode(env, task, state=state, start=start, trace=trace, contexts=contexts, progress=done)
 
 
 class ActorSession:

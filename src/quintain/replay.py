@@ -128,7 +128,7 @@ def as_played(trace: Trace, *, ends: bool) -> Trace:
 
 def trace_metadata(trace: Trace) -> dict[str, Any]:
     """Returns the fields of a trace that `Episode.begin` takes."""
-    names = ("seed", "member", "attempt", "continues", "split", "agent", "external_harness")
+    names = ("seed", "member", "attempt", "continues", "forked", "split", "agent", "external_harness")
     return {name: getattr(trace, name) for name in names}
 
 

@@ -246,6 +246,8 @@ class Trace(msgspec.Struct, kw_only=True):
         seed: Of the world, the same for all of a group; `member` counts within the group, `attempt` its retries.
         continues: Task and attempt of the episode of the same member and task chain in whose final world this one
             began; unset, and absent from the record, if it began in its task's own world. `after` in a record.
+        forked: Task, member, attempt and number of turns of the episode of which this one is a fork; unset, and absent
+            from the record, if it is none.
         agent: Name of the model that played.
         external_harness: Fingerprint of a client-side harness; empty if the client sent none; unset, and absent from
             the record, if the environment's own harness ran the episode. `led_by` in a record.
@@ -272,6 +274,7 @@ class Trace(msgspec.Struct, kw_only=True):
     member: int = 0
     attempt: int = 0
     continues: tuple[str, int] | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="after")
+    forked: tuple[str, int, int, int] | msgspec.UnsetType = msgspec.UNSET
     agent: str = ""
     external_harness: str | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="led_by")
     config: Config

@@ -260,6 +260,24 @@ def test_run_that_is_played_again_keeps_its_numbers_and_becomes_another_attempt(
     ]
 
 
+def test_forks_name_their_origin_and_leave_its_number_to_it(tmp_path: Path) -> None:
+    with serving(tmp_path) as (_, http):
+        trunk = begin(http)
+        for _ in range(2):
+            twin = http.post(f"{trunk}/fork").raise_for_status().json()["id"]
+            http.post(f"/v1/episodes/{twin}/calls", json=ADD).raise_for_status()
+            http.post(f"/v1/episodes/{twin}/answer", json={"text": "Done."}).raise_for_status()
+        http.post(f"{trunk}/answer", json={"text": "Done."}).raise_for_status()
+    found = records(tmp_path)
+    origin = (found[0].task, 0, 0, 1)
+    assert [(one.attempt, one.forked, len(one.turns)) for one in found] == [
+        (1, origin, 3),
+        (2, origin, 3),
+        (0, msgspec.UNSET, 2),
+    ]
+    replays(tmp_path)
+
+
 def test_numbers_that_are_played_often_are_kept_without_looking_through_all_that_were_kept(tmp_path: Path) -> None:
     """And what is remembered of it is one place for each that was asked for."""
     times = 20

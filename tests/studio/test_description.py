@@ -48,8 +48,8 @@ def test_a_split_that_cannot_be_made_has_no_size(tmp_path: Path, monkeypatch: py
     assert found.splits == dict.fromkeys(sizes)
 
 
-RECORD = (trace.Trace, trace.Turn, trace.Step, trace.Reward, trace.Message, trace.ToolCall, errors.Failure)
-INTERFACE = re.compile(r"export interface (\w+) \{\n(.*?)^\}", re.DOTALL | re.MULTILINE)
+RECORD = (trace.Trace, trace.Turn, trace.Reply, trace.Step, trace.Reward, trace.Message, trace.ToolCall, errors.Failure)
+INTERFACE = re.compile(r"^export interface (\w+) \{(.*?) ?\}$", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("struct", RECORD, ids=lambda struct: struct.__name__)
@@ -57,6 +57,7 @@ def test_types_of_the_page_name_fields_of_the_record(struct: type[msgspec.Struct
     page = Path(__file__).parents[2] / "web/src/record.ts"
     lines = dict(INTERFACE.findall(page.read_text("utf-8")))[struct.__name__]
     fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
-    for name, optional in re.findall(r"^  (\w+)(\??):", lines, re.MULTILINE):
+    flat = re.sub(r"//.*|\{[^}]*\}|\[[^]]*\]", "", lines)
+    for name, optional in re.findall(r"(\w+)(\??):", flat):
         assert name in fields, f"{struct.__name__} has no field {name}"
         assert optional or fields[name].required, f"{struct.__name__}.{name} may be absent from the record"

@@ -23,6 +23,7 @@ from quintain.trace import Trace
 from tests.cli.program import command
 from tests.studio.runs import HOSTILE, began, failed, forged, line, rewritten, trace, turned, write
 from tests.studio.studio import AXE, SECONDS, Reading, missing, running, started
+from tests.studio.test_reports import report
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "never")]
 
@@ -257,7 +258,8 @@ def test_a_failure_names_its_component(browser: Reading) -> None:
 def test_a_saved_episode_opens_from_disk(browser: Reading, home: Path, address: str) -> None:
     labels = {"task": "lend 5", "member": 2, "owner": "verifier", "why": "graded twice"}
     (home / "runs" / "a run" / "labels.jsonl").write_text(json.dumps(labels) + "\n")
-    browser.run("location.hash = '#/a%20run/e/lend%205/2'")
+    browser.run("location.hash = '#/a%20run/episodes?where=' + encodeURIComponent('task:\"lend 5\" member>=2')")
+    browser.until(f"{COUNT} === '2 of {COUNTED}'")
     link = browser.until("document.querySelector('a[download]')?.href")
     cookie = browser.send("Network.getCookies", urls=[link])["cookies"][0]
     request = urllib.request.Request(link, headers={"Cookie": f"{cookie['name']}={cookie['value']}"})
@@ -272,6 +274,8 @@ def test_a_saved_episode_opens_from_disk(browser: Reading, home: Path, address: 
     browser.until("document.activeElement.id === 't1'")
     browser.press("d")
     browser.until(f"{PANEL}.textContent.includes('does not hold')")
+    browser.press("J")
+    browser.until(f"{HEADING} === 'lend 5 member 3'")
     assert browser.requests() == [(home / "saved.html").as_uri()]
     assert browser.complaints() == []
     browser.events.clear()
@@ -397,6 +401,63 @@ def test_an_episode_in_play_is_watched_until_its_end(browser: Reading, home: Pat
     browser.until("document.querySelectorAll('tbody tr').length === 1")
     (home / "runs" / "a run" / "live.jsonl").write_bytes(b"")
     browser.until("document.body.textContent.includes('Nothing is in play')")
+
+
+def threaded() -> Trace:
+    """Returns a fork whose second turn is of another thread."""
+    made = trace("one", 1, turns=3)
+    made.forked = ("one", 0, 0, 2)
+    made.turns[1] = msgspec.structs.replace(made.turns[1], thread=1, role="user")
+    return made
+
+
+def test_reports_of_other_programs_and_marks_are_shown(browser: Reading, home: Path) -> None:
+    folder = write(home / "runs" / "audited", [trace("one", score=0.0), threaded(), trace("other")])
+    (folder / "run.json").write_text('{"fingerprint": "f1"}')
+    (folder / "metrics.jsonl").write_text('{"step": 10, "loss": 0.5}\n{"step": 20, "loss": 0.25}\n')
+    report(folder / "audit", "f1")
+    found = {}
+    browser.run("location.hash = '#/audited/findings'")
+    browser.until("document.querySelectorAll('tbody tr').length === 2")
+    assert browser.run(INERT)
+    found["findings"] = browser.violations() if AXE.exists() else []
+    browser.press("Enter")
+    browser.until(f"{COUNT} === '2 of 3'")
+    browser.run("window.prompt = () => 'the second rule'; location.hash = '#/audited/e/one/1?t=1'")
+    browser.until("document.activeElement.id === 't1'")
+    assert "likely" not in browser.run("document.querySelector('main').textContent").split("audit")[0]
+    browser.until("document.querySelector('main').textContent.includes('look does not show what finish wrote')")
+    browser.run("getSelection().selectAllChildren(document.querySelector('#t1 pre'))")
+    browser.press("m")
+    browser.until("document.querySelector('q')?.textContent === 'fine'")
+    browser.until("CSS.highlights.get('mark').size === 1")
+    (line,) = next((folder / "reviews").glob("*.jsonl")).read_text().splitlines()
+    said = json.loads(line)
+    place = {"turn": 1, "field": "says", "step": 0, "from": 0, "to": 4, "quote": "fine"}
+    assert (said["kind"], said["note"], said["mark"] | place) == ("mark", "the second rule", place)
+    found["marks"] = browser.violations() if AXE.exists() else []
+    browser.press("t")
+    browser.until("document.querySelectorAll('section.turn').length === 1")
+    browser.press("t")
+    browser.until("document.querySelectorAll('section.turn').length === 3")
+    browser.run("document.querySelector('button[aria-label^=remove]').click()")
+    browser.until("!document.querySelector('q')")
+    browser.run("[...document.querySelectorAll('a')].find(one => one.textContent.startsWith('forked')).click()")
+    browser.until(f"{HEADING} === 'one member 0'")
+    browser.run("location.hash = '#/audited/curves'")
+    browser.until("document.querySelector('[aria-label=\"loss: from 0.5 to 0.25, between 0.25 and 0.5\"]')")
+    assert found == {screen: [] for screen in found}
+
+
+def test_alerts_name_an_episode_with_score_0(browser: Reading, home: Path) -> None:
+    folder = write(home / "runs" / "watched", [trace("before", score=0.0)])
+    browser.run("location.hash = '#/watched/live'")
+    browser.until("document.querySelector('main').textContent.includes('1 finished')")
+    browser.press("a")
+    browser.until("document.querySelector('[aria-pressed=true]')")
+    with (folder / "traces.jsonl").open("ab") as file:
+        file.write(line(trace("after", score=0.0)))
+    browser.until("document.querySelector('[role=alert]')?.textContent === 'score 0: after, member 0'")
 
 
 def test_new_episodes_appear_without_a_reload(browser: Reading, home: Path) -> None:

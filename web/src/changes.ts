@@ -2,16 +2,10 @@
 import type { Environment, Reward, Trace } from "./record";
 
 // A side is JSON text; absent where there is no value.
-export interface ChangeText {
-  path: string;
-  before?: string;
-  after?: string;
-}
+export interface ChangeText { path: string; before?: string; after?: string }
 
 export interface StepChange {
-  turn: number;
-  step: number;
-  changes: ChangeText[];
+  turn: number; step: number; changes: ChangeText[];
   // Changes that are left out.
   more?: number;
 }
@@ -20,8 +14,7 @@ export interface Changes {
   // First turn that the environment answers otherwise.
   diverged?: number | null;
   // The environment's code is not the one that made the record.
-  stale?: boolean;
-  steps: StepChange[];
+  stale?: boolean; steps: StepChange[];
 }
 
 const words = (text: string): Set<string> => new Set(text.match(/[\p{L}\p{N}_-]+/gu) ?? []);
@@ -52,8 +45,7 @@ export function lastNamed(changes: Changes, reason: string): { at: StepChange; c
 export interface Cost {
   reward: Reward;
   // The most that the criterion could deliver, weight included, and what is missing to it; undefined: it was skipped.
-  best: number | undefined;
-  cost: number | undefined;
+  best: number | undefined; cost: number | undefined;
 }
 
 // What each criterion of the whole episode delivered, and what that cost: in a product, the factor itself.

@@ -1,26 +1,13 @@
 // The index of a run as typed arrays, continued as the run grows.
 
 interface Said {
-  name: string;
-  kind: "number" | "text" | "lists";
-  type: "f4" | "u4";
-  level?: string;
-  base?: number;
-  values?: string[];
-  length: number;
-  at: number[];
+  name: string; kind: "number" | "text" | "lists"; type: "f4" | "u4"; level?: string; base?: number; values?: string[];
+  length: number; at: number[];
 }
 
 export interface Head {
-  from: number;
-  rows: number;
-  epoch: number;
-  indexed: number;
-  bytes: number;
-  done: boolean;
-  broken: number;
-  left_out: number;
-  columns: Said[];
+  from: number; rows: number; epoch: number; indexed: number; bytes: number; done: boolean; broken: number;
+  left_out: number; columns: Said[];
 }
 
 export class Column {
@@ -29,28 +16,17 @@ export class Column {
   length = 0;
   values: string[] = [];
 
-  constructor(
-    readonly name: string,
-    readonly kind: Said["kind"],
-    type: Said["type"],
-    readonly level: string | undefined,
-  ) {
+  constructor(readonly name: string, readonly kind: Said["kind"], type: Said["type"], readonly level: string | undefined) {
     this.data = type === "f4" ? new Float32Array(0) : new Uint32Array(0);
   }
 
   // The words of a row; "" for a column of numbers.
-  text(row: number): string {
-    return this.values[this.data[row] ?? 0] ?? "";
-  }
+  text(row: number): string { return this.values[this.data[row] ?? 0] ?? ""; }
 
-  number(row: number): number {
-    return this.data[row] ?? NaN;
-  }
+  number(row: number): number { return this.data[row] ?? NaN; }
 
   append(said: Said, data: Float32Array | Uint32Array, starts: Uint32Array | undefined, from: number): void {
-    said.values?.forEach((value, n) => {
-      this.values[(said.base ?? 0) + n] = value;
-    });
+    said.values?.forEach((value, n) => (this.values[(said.base ?? 0) + n] = value));
     if (starts === undefined) {
       this.data = grown(this.data, from + data.length);
       if (this.data instanceof Float32Array) this.data.fill(NaN, this.length, from);
@@ -62,9 +38,7 @@ export class Column {
     this.data = grown(this.data, items + data.length);
     this.data.set(data, items);
     this.starts = grown(this.starts, from + starts.length);
-    starts.forEach((one, n) => {
-      this.starts[from + n] = items + one;
-    });
+    this.starts.set(starts.map((one) => items + one), from);
   }
 }
 
@@ -93,16 +67,12 @@ export class Columns {
     }
     this.epoch = head.epoch;
     for (const said of head.columns) {
-      const begin = 4 + size;
       const part = (n: number, length: number, type: string) => {
-        const place = begin + (said.at[n] ?? 0);
+        const place = 4 + size + (said.at[n] ?? 0);
         return type === "f4" ? new Float32Array(message, place, length) : new Uint32Array(message, place, length);
       };
-      let column = this.byName.get(said.name);
-      if (column === undefined) {
-        column = new Column(said.name, said.kind, said.type, said.level);
-        this.byName.set(said.name, column);
-      }
+      const column = this.byName.get(said.name) ?? new Column(said.name, said.kind, said.type, said.level);
+      this.byName.set(said.name, column);
       const starts = said.kind === "lists" ? (part(1, head.rows - head.from + 1, "u4") as Uint32Array) : undefined;
       column.append(said, part(0, said.length, said.type), starts, head.from);
     }
@@ -117,9 +87,7 @@ export class Columns {
     return this.byName.get(known) ?? this.byName.get(`reward.${known}`) ?? this.byName.get(`tag.${known}`);
   }
 
-  text(name: string, row: number): string {
-    return this.byName.get(name)?.text(row) ?? "";
-  }
+  text(name: string, row: number): string { return this.byName.get(name)?.text(row) ?? ""; }
 
   // The texts of a row of a column of lists.
   list(name: string, row: number): string[] {
@@ -127,9 +95,7 @@ export class Columns {
     return [...(column?.data.subarray(column.starts[row], column.starts[row + 1]) ?? [])].map((value) => column?.values[value] ?? "");
   }
 
-  number(name: string, row: number): number {
-    return this.byName.get(name)?.number(row) ?? NaN;
-  }
+  number(name: string, row: number): number { return this.byName.get(name)?.number(row) ?? NaN; }
 
   // The row of an episode, or -1.
   row(task: string, member: number, attempt: number): number {
@@ -157,9 +123,7 @@ export class Columns {
     if (column.kind === "text") {
       const order = column.values.map((_, n) => n).sort((a, b) => compare(column.values[a], column.values[b]));
       const rank = new Uint32Array(order.length);
-      order.forEach((value, place) => {
-        rank[value] = place;
-      });
+      order.forEach((value, place) => (rank[value] = place));
       data = column.data.map((value) => rank[value] ?? 0);
     }
     rows.sort((a, b) => {
@@ -172,5 +136,4 @@ export class Columns {
 }
 
 const ALIASES: Record<string, string> = { seconds: "total_s", ver: "version" };
-
 const compare = new Intl.Collator("en", { numeric: true }).compare as (a?: string, b?: string) => number;

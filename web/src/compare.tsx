@@ -2,24 +2,20 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Columns } from "./columns";
 import { useKeys } from "./keys";
-import { address, type Run } from "./run";
-import { Sheet } from "./sheet";
+import { address, go, type Run } from "./run";
 import { clear, figure } from "./text";
+import { count, Sheet, Title, Wide } from "./ui";
 
 const DRAWS = 2000;
 const MOST = 100;
 const MEMBERS = 2 ** 20;
 const SIDE = 260;
 
-export interface Pairs {
+interface Pairs {
   // By task: the sums of both runs over pairs with two scores, and their number.
-  tasks: { name: string; a: number; b: number; n: number }[];
-  better: number;
-  worse: number;
-  same: number;
+  tasks: { name: string; a: number; b: number; n: number }[]; better: number; worse: number; same: number;
   // Pairs without a score on one side at least, and episodes that only one run has.
-  open: number;
-  missing: number;
+  open: number; missing: number;
 }
 
 function keyed(columns: Columns, number: (task: number) => number): Map<number, number> {
@@ -30,7 +26,7 @@ function keyed(columns: Columns, number: (task: number) => number): Map<number, 
   return found;
 }
 
-export function paired(a: Columns, b: Columns): Pairs {
+function paired(a: Columns, b: Columns): Pairs {
   const names = a.byName.get("task")?.values ?? [];
   const places = new Map(names.map((name, n) => [name, n]));
   const [left, right] = [
@@ -64,7 +60,7 @@ export function paired(a: Columns, b: Columns): Pairs {
 }
 
 // The mean difference over pairs, and the interval that 95 % of draws of whole tasks give; the seed is fixed.
-export function difference(tasks: Pairs["tasks"]): { mean: number; low: number; high: number } {
+function difference(tasks: Pairs["tasks"]): { mean: number; low: number; high: number } {
   const gaps = Float64Array.from(tasks, (one) => one.b - one.a);
   const sizes = Float64Array.from(tasks, (one) => one.n);
   const pairs = sizes.reduce((sum, one) => sum + one, 0);
@@ -89,8 +85,8 @@ export function Compare({ a, b }: { a: Run; b: Run }) {
   const found = useMemo(() => (ready ? paired(a.columns, b.columns) : undefined), [ready, a.columns.rows, b.columns.rows]);
   const certain = useMemo(() => found && difference(found.tasks), [found]);
   const help = useKeys([
-    ["x", "exchange the runs", () => (location.hash = address.compare(b.name, a.name))],
-    ["Escape", "all runs", () => (location.hash = "#/")],
+    ["x", "exchange the runs", () => go(address.compare(b.name, a.name))],
+    ["Escape", "all runs", () => go("#/")],
   ]);
   if (found === undefined || certain === undefined) return <p>Loading both runs …</p>;
   const pairs = found.better + found.worse + found.same;
@@ -98,62 +94,46 @@ export function Compare({ a, b }: { a: Run; b: Run }) {
   const shown = sorted.filter((one) => every || one.a !== one.b).slice(0, MOST);
   // Each pair without a score may hide a whole point in either direction.
   const hidden = found.open / Math.max(1, pairs + found.open);
+  const title = <Title words={`${a.name} → ${b.name}`} help={help} />;
+  if (pairs === 0) return <>{title}<p class="notice">The runs have no episode of the same task and member with a score in both.</p></>;
   return (
     <>
-      <div class="bar">
-        <h1>
-          {clear(a.name)} → {clear(b.name)}
-        </h1>
-        {help}
-      </div>
-      {pairs === 0 && <p class="notice">The runs have no episode of the same task and member with a score in both.</p>}
-      {pairs > 0 && (
-        <>
-          <p class="facts">
-            <strong>
-              {certain.mean > 0 ? "+" : ""}
-              {figure(certain.mean)}
-            </strong>
-            <span>
-              95 % of draws over {found.tasks.length.toLocaleString("en")} tasks: {figure(certain.low)} to {figure(certain.high)}
-              {certain.low <= 0 && certain.high >= 0 && ", which holds 0: the runs may be alike"}
-            </span>
-          </p>
-          <p class="facts">
-            <span>{found.better.toLocaleString("en")} better</span>
-            <span>{found.worse.toLocaleString("en")} worse</span>
-            <span>{found.same.toLocaleString("en")} same</span>
-            <span>{found.open.toLocaleString("en")} without a score in one</span>
-            <span>{found.missing.toLocaleString("en")} in one run only</span>
-          </p>
-          {found.open > 0 && hidden >= Math.abs(certain.mean) && (
-            <p class="notice">
-              The difference is smaller than what the episodes without a score leave open ({figure(hidden)}, where scores lie between 0
-              and 1).
-            </p>
-          )}
-          <Scatter tasks={found.tasks} a={a.name} b={b.name} />
-          <div class="bar">
-            <h2>Tasks that differ most</h2>
-            <label>
-              <input type="checkbox" checked={every} onChange={(event) => setEvery(event.currentTarget.checked)} /> equal ones, too
-            </label>
-          </div>
-          <div class="wide" tabIndex={0} role="region" aria-label="tasks">
-            <Sheet
-              heads={["task", clear(a.name), clear(b.name), "difference", "pairs"]}
-              rows={shown.map((one) => [
-                clear(one.name),
-                <a href={address.group(a.name, one.name, 0)}>{figure(one.a / one.n)}</a>,
-                <a href={address.group(b.name, one.name, 0)}>{figure(one.b / one.n)}</a>,
-                figure((one.b - one.a) / one.n),
-                one.n,
-              ])}
-            />
-          </div>
-          {sorted.length > shown.length && <p class="dim">{shown.length} of {sorted.length.toLocaleString("en")} tasks are listed.</p>}
-        </>
+      {title}
+      <p class="facts">
+        <strong>{certain.mean > 0 ? "+" : ""}{figure(certain.mean)}</strong>
+        <span>
+          95 % of draws over {count(found.tasks.length)} tasks: {figure(certain.low)} to {figure(certain.high)}
+          {certain.low <= 0 && certain.high >= 0 && ", which holds 0: the runs may be alike"}
+        </span>
+      </p>
+      <p class="facts">
+        <span>{count(found.better)} better</span>
+        <span>{count(found.worse)} worse</span>
+        <span>{count(found.same)} same</span>
+        <span>{count(found.open)} without a score in one</span>
+        <span>{count(found.missing)} in one run only</span>
+      </p>
+      {found.open > 0 && hidden >= Math.abs(certain.mean) && (
+        <p class="notice">
+          The difference is smaller than what the episodes without a score leave open ({figure(hidden)}, where scores lie between 0 and 1).
+        </p>
       )}
+      <Scatter tasks={found.tasks} a={a.name} b={b.name} />
+      <div class="bar">
+        <h2>Tasks that differ most</h2>
+        <label><input type="checkbox" checked={every} onChange={(event) => setEvery(event.currentTarget.checked)} /> equal ones, too</label>
+      </div>
+      <Wide name="tasks">
+        <Sheet
+          heads={["task", clear(a.name), clear(b.name), "difference", "pairs"]}
+          rows={shown.map((one) => [
+            clear(one.name), <a href={address.group(a.name, one.name, 0)}>{figure(one.a / one.n)}</a>,
+            <a href={address.group(b.name, one.name, 0)}>{figure(one.b / one.n)}</a>, figure((one.b - one.a) / one.n),
+            one.n,
+          ])}
+        />
+      </Wide>
+      {sorted.length > shown.length && <p class="dim">{shown.length} of {count(sorted.length)} tasks are listed.</p>}
     </>
   );
 }
@@ -171,9 +151,7 @@ function Scatter({ tasks, a, b }: { tasks: Pairs["tasks"]; a: string; b: string 
         <path class="frame" d={`M10 10V${SIDE - 10}H${SIDE - 10}M10 ${SIDE - 10}L${SIDE - 10} 10`} />
         <path class="dots" d={[...new Set(dots)].join("")} />
       </svg>
-      <figcaption class="dim">
-        A dot a task: its mean in {clear(a)} to the right, in {clear(b)} upwards; above the line {clear(b)} is better.
-      </figcaption>
+      <figcaption class="dim">A dot a task: its mean in {clear(a)} to the right, in {clear(b)} upwards; above the line {clear(b)} is better.</figcaption>
     </figure>
   );
 }

@@ -1,10 +1,10 @@
 // Curves of a run over policy versions, or over its episodes in the order in which they ended.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Columns } from "./columns";
 import { useKeys } from "./keys";
-import { address, type Run } from "./run";
-import { Sheet } from "./sheet";
+import { address, go, type Run, screenKeys } from "./run";
 import { clear, figure } from "./text";
+import { Details, Notice, Sheet, Title, useAnswer, Wide } from "./ui";
 
 const MOST = 60;
 const WIDE = 280;
@@ -12,25 +12,19 @@ const HIGH = 96;
 const Z = 1.96;
 
 // Some consecutive versions or episodes.
-interface Bin {
-  first: number;
-  last: number;
-  rows: number[];
-}
+interface Bin { first: number; last: number; rows: number[] }
 
-export interface Curve {
+interface Curve {
   name: string;
   // By bin; NaN where nothing was measured.
-  values: number[];
-  low?: number[];
-  high?: number[];
+  values: number[]; low?: number[]; high?: number[];
 }
 
 const mean = (values: number[]): number => values.reduce((sum, one) => sum + one, 0) / values.length;
 const known = (values: number[]): number[] => values.filter((one) => !Number.isNaN(one));
 
 // The rows by version, or by their order; neighbours are put together where there are too many to draw.
-export function bins(columns: Columns, by: "version" | "episode"): Bin[] {
+function bins(columns: Columns, by: "version" | "episode"): Bin[] {
   const data = by === "version" ? columns.byName.get("version")?.data : undefined;
   const at = (row: number) => (data ? (data[row] ?? NaN) : row);
   const places = [...new Set(known(Array.from({ length: columns.rows }, (_, row) => at(row))))].sort((a, b) => a - b);
@@ -47,14 +41,13 @@ export function bins(columns: Columns, by: "version" | "episode"): Bin[] {
   return found;
 }
 
-export function curves(columns: Columns, all: Bin[]): Curve[] {
+function curves(columns: Columns, all: Bin[]): Curve[] {
   const number = (name: string) => (row: number) => columns.number(name, row);
   const over = (name: string, of: (rows: number[]) => number): Curve => ({ name, values: all.map((one) => of(one.rows)) });
   const average = (name: string, value: (row: number) => number) => over(name, (rows) => mean(known(rows.map(value))));
   const groups = all.map((one) => grouped(columns, one.rows));
   const share = (name: string, fits: (scores: number[]) => boolean): Curve => ({
-    name,
-    values: groups.map((found) => found.filter(fits).length / found.length),
+    name, values: groups.map((found) => found.filter(fits).length / found.length),
   });
   // Members of a group have the same task, so the interval is that of the means of groups.
   const errors = groups.map((found) => {
@@ -98,92 +91,92 @@ function grouped(columns: Columns, rows: number[]): number[][] {
   return [...found.values()];
 }
 
+// Numbers of the trainer: by file and name, pairs of step and value.
+type Metrics = Record<string, Record<string, [step: number, value: number][]>>;
+
 export function Curves({ run, x }: { run: Run; x: string }) {
-  const [open, setOpen] = useState(false);
   const { columns } = run;
+  const [metrics, error] = useAnswer<Metrics>(`${run.address}/metrics`);
   const versions = columns.byName.get("version")?.data.some((one) => !Number.isNaN(one)) ?? false;
   const by = versions && x !== "episode" ? "version" : "episode";
   const all = useMemo(() => bins(columns, by), [columns, columns.rows, by]);
   const found = useMemo(() => curves(columns, all), [all]);
-  const there = (name: string) => `${address.curves(run.name)}?x=${name}`;
-  const help = useKeys([
-    ["x", "over versions, or over episodes", () => (location.hash = there(by === "version" ? "episode" : "version"))],
-    ["g e", "all episodes", () => (location.hash = address.episodes(run.name))],
-    ["Escape", "back", () => history.back()],
-  ]);
+  const other = by === "version" ? "episode" : "version";
+  const there = `${address.screen(run.name, "curves")}?x=${other}`;
+  const help = useKeys([["x", "over versions, or over episodes", () => go(there)], ...screenKeys(run.name)]);
   if (columns.rows === 0) return <p>Loading {clear(run.name)} …</p>;
   const episodes = (one: Bin) => address.episodes(run.name, `version>=${one.first} version<=${one.last}`);
   const label = (one: Bin) => (one.first === one.last ? one.first : `${one.first}–${one.last}`);
   return (
     <>
-      <div class="bar">
-        <h1>Curves</h1>
+      <Title words="Curves" help={help}>
         <span>
           over {by === "version" ? "the version that drew an episode's first reply" : "episodes in the order in which they ended"},{" "}
           {all.length} {all.length === 1 ? "point" : "points"}
         </span>
-        {versions && <a href={there(by === "version" ? "episode" : "version")}>over {by === "version" ? "episodes" : "versions"}</a>}
-        {help}
-      </div>
-      <div class="curves">
-        {found.map((one) => (
-          <Chart curve={one} all={all} open={(n) => by === "version" && all[n] && (location.hash = episodes(all[n]))} />
-        ))}
-      </div>
-      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-        <summary>the curves as a table</summary>
-        {open && (
-          <div class="sides" tabIndex={0} role="region" aria-label="curves as a table">
+        {versions && <a href={there}>over {other}s</a>}
+      </Title>
+      <div class="curves">{found.map((one) => <Chart curve={one} open={(n) => by === "version" && all[n] && go(episodes(all[n]))} />)}</div>
+      <Details name="the curves as a table">
+        {() => (
+          <Wide name="curves as a table">
             <Sheet
               heads={[by, "episodes", ...found.map((one) => clear(one.name))]}
               rows={all.map((one, n) => [
-                by === "version" ? <a href={episodes(one)}>{label(one)}</a> : label(one),
-                one.rows.length,
+                by === "version" ? <a href={episodes(one)}>{label(one)}</a> : label(one), one.rows.length,
                 ...found.map((curve) => figure(curve.values[n])),
               ])}
             />
-          </div>
+          </Wide>
         )}
-      </details>
+      </Details>
+      <Notice words={error} />
+      {Object.entries(metrics ?? {}).map(([file, names]) => (
+        <>
+          <h2>Training, by {clear(file)}</h2>
+          <div class="curves">
+            {Object.entries(names).map(([name, points]) => <Chart curve={{ name, values: points.map(([, value]) => value) }} steps={points} />)}
+          </div>
+        </>
+      ))}
     </>
   );
 }
 
-function Chart({ curve, all, open }: { curve: Curve; all: Bin[]; open: (n: number) => void }) {
+interface ChartProps {
+  curve: Curve; open?: (n: number) => void;
+  // Where its points lie, if not side by side.
+  steps?: [step: number, value: number][];
+}
+
+function Chart({ curve, open, steps }: ChartProps) {
   const { name, values, low = values, high = values } = curve;
   const finite = known([...values, ...low, ...high]);
   const [least, most] = [Math.min(...finite), Math.max(...finite)];
-  const x = (n: number) => 4 + (n / Math.max(1, all.length - 1)) * (WIDE - 8);
+  const [from, to] = [steps?.[0]?.[0] ?? 0, steps?.at(-1)?.[0] ?? values.length - 1];
+  const x = (n: number) => 4 + (((steps?.[n]?.[0] ?? n) - from) / Math.max(1, to - from)) * (WIDE - 8);
   const y = (value: number) => 6 + (1 - (value - least) / (most - least || 1)) * (HIGH - 12);
   const point = (value: number, n: number) => `${x(n).toFixed(1)} ${y(value).toFixed(1)}`;
   // A line breaks where nothing was measured.
   const line = values.map((value, n) => (Number.isNaN(value) ? "" : `${n && !Number.isNaN(values[n - 1]) ? "L" : "M"}${point(value, n)}`));
   const band = low.flatMap((value, n) => (Number.isNaN(value) || Number.isNaN(high[n]) ? [] : [n]));
   const edge = [...band.map((n) => point(high[n] ?? NaN, n)), ...band.toReversed().map((n) => point(low[n] ?? NaN, n))];
-  const dots = values.map((value, n) => (Number.isNaN(value) ? "" : `M${x(n) - 1.5} ${y(value) - 1.5}h3v3h-3z`));
+  const dots = values.map((value, n) => (Number.isNaN(value) || steps ? "" : `M${x(n) - 1.5} ${y(value) - 1.5}h3v3h-3z`));
   const last = known(values).at(-1);
+  const clicked = (event: MouseEvent) => {
+    const share = (event.clientX - (event.currentTarget as Element).getBoundingClientRect().left - 4) / (WIDE - 8);
+    open?.(Math.max(0, Math.min(values.length - 1, Math.round(share * (values.length - 1)))));
+  };
+  const words = clear(`${name}: from ${figure(known(values)[0])} to ${figure(last)}, between ${figure(least)} and ${figure(most)}`);
   return (
     <figure>
-      <figcaption>
-        {clear(name)} <span class="dim">last {figure(last)}</span>
-      </figcaption>
-      <svg
-        width={WIDE}
-        height={HIGH}
-        role="img"
-        aria-label={clear(`${name}: from ${figure(known(values)[0])} to ${figure(last)}, between ${figure(least)} and ${figure(most)}`)}
-        onClick={(event) => {
-          const share = (event.clientX - event.currentTarget.getBoundingClientRect().left - 4) / (WIDE - 8);
-          open(Math.max(0, Math.min(all.length - 1, Math.round(share * (all.length - 1)))));
-        }}
-      >
+      <figcaption>{clear(name)} <span class="dim">last {figure(last)}</span></figcaption>
+      <svg width={WIDE} height={HIGH} role="img" aria-label={words} onClick={clicked}>
         {curve.low && edge.length > 2 && <path class="band" d={`M${edge.join("L")}z`} />}
         <path class="line-of" d={line.join("")} />
         <path class="dots" d={dots.join("")} />
       </svg>
-      <p class="dim">
-        {figure(least)} to {figure(most)}
-      </p>
+      <p class="dim">{figure(least)} to {figure(most)}{steps && `, steps ${from} to ${to}`}</p>
     </figure>
   );
 }

@@ -1,9 +1,8 @@
 // One episode: its verdicts on top, then all turns. The same for the studio and for the file that is sent.
-import { Fragment } from "preact";
+import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Binding } from "./keys";
-import type { Criterion, Environment, Message, Reward, Step, Trace, Turn } from "./record";
-import { component } from "./record";
+import { component, type Criterion, type Environment, type Reward, type Step, type Trace, type Turn } from "./record";
 import { clear, figure, Said, Shown } from "./text";
 
 const BLOCK = 25;
@@ -16,24 +15,29 @@ export function Verdict({ reward, criterion }: { reward: Reward; criterion?: Cri
   const weight = reward.weight === undefined || reward.weight === 1 ? "" : ` × ${figure(reward.weight)}`;
   return (
     <span class={`verdict ${style}`}>
-      <b>{clear(reward.name)}</b> {value === null ? "no verdict" : figure(value)}
-      {weight}
+      <b>{clear(reward.name)}</b> {value === null ? "no verdict" : figure(value)}{weight}
       {reward.reason && <span class="why">{clear(reward.reason)}</span>}
     </span>
   );
 }
 
+export const criteria = (environment: Environment | null) => new Map(environment?.criteria.map((one) => [one.name, one]));
+
+export type Link = (turn: number) => string;
+
 interface HeaderProps {
-  trace: Trace;
-  environment: Environment | null;
-  link?: (turn: number) => string;
+  trace: Trace; environment: Environment | null; link?: Link;
+  // The address of the episode that this one was forked from.
+  parent?: string | undefined;
 }
 
-export function Header({ trace, environment, link = (turn) => `#t${turn}` }: HeaderProps) {
-  const criteria = new Map(environment?.criteria.map((one) => [one.name, one]));
+export function Header({ trace, environment, link = (turn) => `#t${turn}`, parent }: HeaderProps) {
+  const known = criteria(environment);
   const last = trace.rewards ?? [];
   const reached = (trace.turns ?? []).flatMap((turn) => turn.rewards ?? []).filter((one) => one.level === "phase");
   const tags = Object.entries(trace.tags ?? {}).map(([name, value]) => `${name}: ${value}`);
+  const [, member, attempt, turn] = trace.forked ?? [];
+  const origin = `forked from member ${member}${attempt ? `, attempt ${attempt}` : ""}, before turn ${turn}`;
   return (
     <header class="episode">
       <h1>
@@ -41,16 +45,12 @@ export function Header({ trace, environment, link = (turn) => `#t${turn}` }: Hea
         {trace.attempt ? <small> attempt {trace.attempt}</small> : null}
       </h1>
       <p class="facts">
-        {[trace.environment, trace.agent, trace.split, ...tags, `seed ${trace.seed}`].filter(Boolean).map((fact) => (
-          <span>{clear(String(fact))}</span>
-        ))}
+        {[trace.environment, trace.agent, trace.split, ...tags, `seed ${trace.seed}`].filter(Boolean).map((fact) => <span>{clear(String(fact))}</span>)}
+        {trace.forked && <span>{parent ? <a href={parent}>{origin}</a> : origin}</span>}
       </p>
       <p class="facts">
         <strong>score {figure(trace.score)}</strong>
-        <span>
-          {trace.end ?? "not ended"}
-          {trace.reason ? `: ${clear(trace.reason)}` : ""}
-        </span>
+        <span>{trace.end ?? "not ended"}{trace.reason ? `: ${clear(trace.reason)}` : ""}</span>
       </p>
       {trace.failure && (
         <div class="failure" role="note">
@@ -61,20 +61,18 @@ export function Header({ trace, environment, link = (turn) => `#t${turn}` }: Hea
           <Said text={`${trace.failure.type}: ${trace.failure.message}`} error />
         </div>
       )}
-      {(["trajectory", "group", "phase"] as const).map((level) => {
+      {["trajectory", "group", "phase"].map((level) => {
         const shown = [...(level === "phase" ? reached : []), ...last.filter((one) => one.level === level)];
-        return (
-          shown.length > 0 && (
-            <div class="verdicts">
-              <span class="label">{level}</span>
-              {shown.map((one) => (
-                <span>
-                  <Verdict reward={one} criterion={criteria.get(one.name)} />
-                  {one.turn != null && <a href={link(one.turn)}>turn {one.turn}</a>}
-                </span>
-              ))}
-            </div>
-          )
+        return shown.length > 0 && (
+          <div class="verdicts">
+            <span class="label">{level}</span>
+            {shown.map((one) => (
+              <span>
+                <Verdict reward={one} criterion={known.get(one.name)} />
+                {one.turn != null && <a href={link(one.turn)}>turn {one.turn}</a>}
+              </span>
+            ))}
+          </div>
         );
       })}
     </header>
@@ -82,155 +80,100 @@ export function Header({ trace, environment, link = (turn) => `#t${turn}` }: Hea
 }
 
 interface TurnsProps {
-  trace: Trace | undefined;
-  environment: Environment | null;
-  raw: boolean;
-  link?: (turn: number) => string;
+  environment: Environment | null; raw: boolean; link?: Link | undefined;
+  // The thread that is shown alone.
+  thread?: number | undefined;
+  // Tools with findings of an audit.
+  flags?: Set<string>;
 }
 
 // The element of all turns; the same one as long as what it shows is the same, so that moving about draws nothing anew.
-export function useTurns({ trace, environment, raw, link }: TurnsProps) {
-  return useMemo(
-    () => trace && <Turns trace={trace} environment={environment} raw={raw} {...(link && { link })} />,
-    [trace, environment, raw],
-  );
+export function useTurns({ trace, ...rest }: TurnsProps & { trace: Trace | undefined }) {
+  return useMemo(() => trace && <Turns trace={trace} {...rest} />, [trace, rest.environment, rest.raw, rest.thread, rest.flags]);
 }
 
-function Turns({ trace, environment, raw, link }: TurnsProps & { trace: Trace }) {
-  const turns = trace.turns ?? [];
-  const criteria = useMemo(() => new Map(environment?.criteria.map((one) => [one.name, one])), [environment]);
+function Turns({ trace, thread, ...rest }: TurnsProps & { trace: Trace }) {
+  const known = useMemo(() => criteria(rest.environment), [rest.environment]);
   const blocks = useMemo(() => {
-    const found: { turn: Turn; moved: boolean }[][] = [];
-    turns.forEach((turn, n) => {
-      const before = turns[n - 1];
-      const moved = before !== undefined && before.state_digest !== turn.state_digest;
-      if (n % BLOCK === 0) found.push([]);
-      found.at(-1)?.push({ turn, moved });
+    let before: string | undefined;
+    const all = (trace.turns ?? []).map((turn) => {
+      const moved = before !== undefined && before !== turn.state_digest;
+      before = turn.state_digest;
+      return { turn, moved };
     });
-    return found;
-  }, [turns]);
+    const shown = all.filter(({ turn }) => thread === undefined || (turn.thread ?? 0) === thread);
+    return Array.from({ length: Math.ceil(shown.length / BLOCK) }, (_, n) => shown.slice(n * BLOCK, (n + 1) * BLOCK));
+  }, [trace.turns, thread]);
   return (
     <div class="turns">
-      {blocks.map((block) => (
-        <div class="block">
-          {block.map(({ turn, moved }) => (
-            <OneTurn turn={turn} moved={moved} raw={raw} criteria={criteria} link={link?.(turn.index)} />
-          ))}
-        </div>
-      ))}
+      {blocks.map((block) => <div class="block">{block.map((one) => <OneTurn {...one} {...rest} known={known} />)}</div>)}
     </div>
   );
 }
 
-interface OneTurnProps {
-  turn: Turn;
-  moved: boolean;
-  raw: boolean;
-  criteria: Map<string, Criterion>;
-  link: string | undefined;
-}
+const COLOURS = 4;
 
-function OneTurn({ turn, moved, raw, criteria, link }: OneTurnProps) {
+function OneTurn({ turn, moved, raw, known, link, flags }: TurnsProps & { turn: Turn; moved: boolean; known: Map<string, Criterion> }) {
   const { message, usage } = turn.reply;
   const steps = turn.steps ?? [];
-  const unplayed = (message.calls ?? []).slice(steps.length);
   const rewards = turn.rewards ?? [];
   const label = `turn-${turn.index}`;
   const facts = [
-    turn.role ?? "agent",
-    turn.thread ? `thread ${turn.thread}` : "",
-    turn.branch ? `branch ${turn.branch}` : "",
+    turn.role ?? "agent", turn.thread ? `thread ${turn.thread}` : "", turn.branch ? `branch ${turn.branch}` : "",
     usage?.prompt || usage?.completion ? `${usage.prompt ?? 0} + ${usage.completion ?? 0} tokens` : "",
     turn.reply.policy_version != null ? `version ${turn.reply.policy_version}` : "",
-    turn.reply.finish_reason === "length" ? "cut off: too long" : "",
-    moved ? "changed the world" : "",
+    turn.reply.finish_reason === "length" ? "cut off: too long" : "", moved ? "changed the world" : "",
   ];
+  const verdicts = (fits: (one: Reward) => boolean, label: string) => {
+    const shown = rewards.filter(fits);
+    return shown.length > 0 && <Row label={label}><div>{shown.map((one) => <Verdict reward={one} criterion={known.get(one.name)} />)}</div></Row>;
+  };
+  const style = turn.thread ? `turn thread-${turn.thread % COLOURS}` : "turn";
   return (
-    <section id={`t${turn.index}`} class="turn" tabIndex={-1} aria-labelledby={label} data-event={isEvent(turn, moved)}>
+    <section id={`t${turn.index}`} class={style} tabIndex={-1} aria-labelledby={label} data-event={isEvent(turn, moved)}>
       {turn.keep != null && <p class="rewritten">context rewritten: {turn.keep} messages kept</p>}
-      {(turn.added ?? []).map((one) => (
-        <Added message={one} raw={raw} />
-      ))}
+      {turn.added?.map((one) => <Row label={one.role} style="row added"><Shown content={one.content} raw={raw} /></Row>)}
       <h2 id={label}>
-        {link ? <a href={link}>turn {turn.index}</a> : `turn ${turn.index}`}
+        {link ? <a href={link(turn.index)}>turn {turn.index}</a> : `turn ${turn.index}`}
         <small>{facts.filter(Boolean).join(" · ")}</small>
       </h2>
-      {message.reasoning && (
-        <Row label="thinks">
-          <Said text={message.reasoning} />
-        </Row>
-      )}
-      {message.content !== undefined && message.content !== "" && (
-        <Row label="says">
-          <Shown content={message.content} raw={raw} />
-        </Row>
-      )}
+      {message.reasoning && <Row label="thinks"><Said text={message.reasoning} /></Row>}
+      {message.content && <Row label="says"><Shown content={message.content} raw={raw} /></Row>}
       {steps.map((step, n) => (
-        <OneStep step={step} raw={raw} rewards={rewards.filter((one) => one.step === n)} criteria={criteria} />
+        <>
+          <Row label="calls"><Shown content={step.call.arguments} raw={raw} before={<Call step={step} flagged={flags?.has(step.call.name)} />} /></Row>
+          <Row label="sees"><Shown content={step.observation} raw={raw} error={step.is_error ?? false} /></Row>
+          {verdicts((one) => one.step === n, "step")}
+        </>
       ))}
-      {unplayed.map((call) => (
-        <Row label="calls">
-          <span class="call">{clear(call.name)}</span> <span class="dim">not played</span>
-          <Shown content={call.arguments} raw={raw} />
-        </Row>
+      {message.calls?.slice(steps.length).map((call) => (
+        <Row label="calls"><Shown content={call.arguments} raw={raw} before={<span class="call">{clear(call.name)} (not played) </span>} /></Row>
       ))}
-      {rewards.some((one) => one.step == null) && (
-        <Row label="rewards">
-          {rewards
-            .filter((one) => one.step == null)
-            .map((one) => (
-              <Verdict reward={one} criterion={criteria.get(one.name)} />
-            ))}
-        </Row>
-      )}
+      {verdicts((one) => one.step == null, "rewards")}
     </section>
   );
 }
 
-function OneStep(props: { step: Step; raw: boolean; rewards: Reward[]; criteria: Map<string, Criterion> }) {
-  const { step, raw, rewards, criteria } = props;
+// The name of a call, and what is notable about it.
+function Call({ step, flagged }: { step: Step; flagged: boolean | undefined }) {
   return (
-    <Fragment>
-      <Row label="calls">
-        <span class="call">{clear(step.call.name)}</span> {step.is_error && <span class="refused">✗ refused</span>}
-        {step.fault && <span class="refused">~ planned fault {clear(step.fault)}</span>}
-        <Shown content={step.call.arguments} raw={raw} />
-      </Row>
-      <Row label="sees">
-        <Shown content={step.observation} raw={raw} error={step.is_error ?? false} />
-      </Row>
-      {rewards.length > 0 && (
-        <Row label="step">
-          {rewards.map((one) => (
-            <Verdict reward={one} criterion={criteria.get(one.name)} />
-          ))}
-        </Row>
-      )}
-    </Fragment>
+    <>
+      <b class="call">{clear(step.call.name)} </b>
+      {step.is_error && <span class="refused">✗ refused </span>}
+      {step.fault && <span class="refused">~ planned fault {clear(step.fault)} </span>}
+      {flagged && <span class="flag" title="a finding of the audit">⚑ </span>}
+    </>
   );
 }
 
-function Added({ message, raw }: { message: Message; raw: boolean }) {
-  return (
-    <Row label={message.role} style="added">
-      <Shown content={message.content} raw={raw} />
-    </Row>
-  );
-}
-
-function Row(props: { label: string; style?: string; children: preact.ComponentChildren }) {
-  return (
-    <div class={`row ${props.style ?? ""}`}>
-      <span class="label">{props.label}</span>
-      <div>{props.children}</div>
-    </div>
-  );
-}
+const Row = ({ label, style = "row", children }: { label: string; style?: string; children: ComponentChildren }) => (
+  <div class={style}><span class="label">{label}</span>{children}</div>
+);
 
 // A turn at which `n` and `p` stop: a refusal, a planned fault, another world, a reward that is not full.
 function isEvent(turn: Turn, moved: boolean): true | undefined {
-  const refused = (turn.steps ?? []).some((step) => step.is_error || step.fault);
-  const rewarded = (turn.rewards ?? []).some((one) => one.level !== "step" || (one.value ?? 1) <= 0);
+  const refused = turn.steps?.some((step) => step.is_error || step.fault);
+  const rewarded = turn.rewards?.some((one) => one.level !== "step" || (one.value ?? 1) <= 0);
   return moved || refused || rewarded || undefined;
 }
 
@@ -250,31 +193,44 @@ export function goTo(index: number): void {
   settle();
 }
 
-// Keys and state that both pages of an episode share: the turn one is at, and how JSON is shown.
-export function useReading(trace: Trace | undefined): { raw: boolean; keys: Binding[]; at: () => number } {
+export interface Reading {
+  raw: boolean; thread: number | undefined;
+  // The turn that has the focus, or had it last; `at()` is -1 before, and newer than `turn`, for keys may be faster.
+  turn: number; at: () => number; keys: Binding[];
+}
+
+// Keys and state that all pages of an episode share. `stops` are further turns at which `n` and `p` stop.
+export function useReading(trace: Trace | undefined, stops: number[] = []): Reading {
   const [raw, setRaw] = useState(false);
+  const [thread, setThread] = useState<number>();
+  const [turn, setTurn] = useState(0);
   const current = useRef(-1);
   // Before the next key can come, which an effect after the paint would miss.
   useLayoutEffect(() => {
     current.current = -1;
+    setTurn(0);
+    setThread(undefined);
     const focused = (event: FocusEvent) => {
       const section = (event.target as HTMLElement).closest<HTMLElement>("section.turn");
-      if (section) current.current = Number(section.id.slice(1));
+      if (section) setTurn((current.current = Number(section.id.slice(1))));
     };
     addEventListener("focusin", focused);
     return () => removeEventListener("focusin", focused);
-  }, [trace]);
-  const step = (direction: number, selector: string) => () => {
-    const all = [...document.querySelectorAll<HTMLElement>(`section.turn${selector}`)].map((one) => Number(one.id.slice(1)));
+  }, [trace?.task, trace?.member, trace?.attempt]);
+  const step = (direction: number, selector: string, more: number[] = []) => () => {
+    const drawn = [...document.querySelectorAll<HTMLElement>(`section.turn${selector}`)].map((one) => Number(one.id.slice(1)));
+    const all = more.length ? [...drawn, ...more].sort((a, b) => a - b) : drawn;
     const next = direction > 0 ? all.find((n) => n > current.current) : all.findLast((n) => n < current.current);
     if (next !== undefined) goTo(next);
   };
+  const own = () => trace?.turns?.find((one) => one.index === current.current)?.thread ?? 0;
   const keys: Binding[] = [
     ["j", "next turn", step(1, "")],
     ["k", "previous turn", step(-1, "")],
-    ["n", "next event: a refusal, another world, a reward", step(1, "[data-event]")],
-    ["p", "previous event", step(-1, "[data-event]")],
+    ["n", "next event: a refusal, another world, a reward, a mark, a finding", step(1, "[data-event]", stops)],
+    ["p", "previous event", step(-1, "[data-event]", stops)],
     ["r", "JSON laid out, or as it was written", () => setRaw(!raw)],
+    ["t", "the thread of this turn alone, or all", () => setThread(thread === undefined ? own() : undefined)],
   ];
-  return { raw, keys, at: () => current.current };
+  return { raw, thread, turn, at: () => current.current, keys };
 }

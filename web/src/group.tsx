@@ -1,29 +1,22 @@
 // A group: its members side by side, and the call at which they part.
-import { useEffect, useState } from "preact/hooks";
 import { useKeys } from "./keys";
 import type { Step, Trace } from "./record";
-import { address, type Run } from "./run";
+import { address, type Run, screenKeys } from "./run";
 import { clear, figure, short } from "./text";
+import { Notice, Sheet, Title, useAsk, Wide } from "./ui";
 
 const MOST = 16;
 const MOST_CALLS = 1500;
 
-interface Node {
-  name: string;
-  members: Trace[];
-  next: Node[];
-}
+interface Node { name: string; members: Trace[]; next: Node[] }
 
-function calls(trace: Trace): Step[] {
-  return (trace.turns ?? []).flatMap((turn) => turn.steps ?? []);
-}
+type Cells = (Step | undefined)[];
 
-function same(step: Step): string {
-  return `${step.call.name} ${step.call.arguments}`;
-}
+const calls = (trace: Trace): Step[] => (trace.turns ?? []).flatMap((turn) => turn.steps ?? []);
+const same = (step: Step): string => `${step.call.name} ${step.call.arguments}`;
 
 // The members by what they called, as a tree: each node is a call, with all members that made it there.
-export function tree(members: Trace[]): Node {
+function tree(members: Trace[]): Node {
   const root: Node = { name: "", members, next: [] };
   for (const trace of members) {
     let at = root;
@@ -38,63 +31,46 @@ export function tree(members: Trace[]): Node {
   return root;
 }
 
-export function mean(members: Trace[]): number {
-  const scores = members.flatMap((one) => (one.score == null ? [] : [one.score]));
+function mean(members: Trace[]): number {
+  const scores = members.flatMap((one) => one.score ?? []);
   return scores.reduce((sum, score) => sum + score, 0) / scores.length;
 }
 
-// Members that go on in one way each: those that end here are a way of their own.
-function ways(node: Node): Trace[][] {
-  const ended = node.members.filter((one) => !node.next.some((next) => next.members.includes(one)));
-  return [...node.next.map((one) => one.members), ...(ended.length ? [ended] : [])];
+// Members of a node that make no further call.
+const ended = (node: Node): Trace[] => node.members.filter((one) => !node.next.some((next) => next.members.includes(one)));
+
+// The node at which the mean score changes most between the ways on; those that end there are a way of their own.
+function decisive(node: Node): { node: Node; spread: number } {
+  const ways = [...node.next.map((one) => one.members), ended(node)];
+  const means = ways.map(mean).filter((one) => !Number.isNaN(one));
+  const own = { node, spread: means.length > 1 ? Math.max(...means) - Math.min(...means) : 0 };
+  return node.next.map(decisive).reduce((best, one) => (one.spread > best.spread ? one : best), own);
 }
 
-// The node at which the mean score changes most between the ways on.
-export function decisive(node: Node): { node: Node; spread: number } {
-  const means = ways(node).map(mean).filter((one) => !Number.isNaN(one));
-  let best = { node, spread: means.length > 1 ? Math.max(...means) - Math.min(...means) : 0 };
-  for (const next of node.next) {
-    const found = decisive(next);
-    if (found.spread > best.spread) best = found;
-  }
-  return best;
-}
-
-function Branch({ node, decides }: { node: Node; decides: Node }) {
+function Branch({ node, decides }: { node: Node; decides: Node | undefined }) {
   // Calls that all members of a node share are one line.
   const chain = [node];
   let last = node;
-  while (last.next.length === 1 && last.next[0]?.members.length === last.members.length) {
-    last = last.next[0];
-    chain.push(last);
-  }
-  const ended = ways(last).length > last.next.length ? last.members.length - last.next.reduce((n, one) => n + one.members.length, 0) : 0;
+  while (last.next.length === 1 && last.next[0]?.members.length === last.members.length) chain.push((last = last.next[0]));
+  const done = last.next.length ? ended(last).length : 0;
   return (
     <li>
-      <span class="count">
-        {node.members.length} × mean {figure(mean(node.members))}
-      </span>{" "}
+      <span class="count">{node.members.length} × mean {figure(mean(node.members))}</span>{" "}
       {chain.map((one) => one.name && <span class="call">{short(clear(one.name), 70)}</span>)}
-      {chain.includes(decides) && last.next.length > 0 && <strong class="decides"> ← here the scores part most</strong>}
-      {ended > 0 && last.next.length > 0 && <span class="dim"> {ended} end here</span>}
-      {last.next.length > 0 && (
-        <ul>
-          {last.next.map((one) => (
-            <Branch node={one} decides={decides} />
-          ))}
-        </ul>
-      )}
+      {decides && chain.includes(decides) && last.next.length > 0 && <strong class="decides"> ← here the scores part most</strong>}
+      {done > 0 && <span class="dim"> {done} end here</span>}
+      {last.next.length > 0 && <ul>{last.next.map((one) => <Branch node={one} decides={decides} />)}</ul>}
     </li>
   );
 }
 
 // Rows of corresponding calls: the longest common subsequence with the first member; a call without a partner stands
 // beside one of the first member's that has none either, or in a row of its own.
-export function aligned(members: Step[][]): (Step | undefined)[][] {
-  const first = members[0] ?? [];
-  const gaps: (Step | undefined)[][][] = Array.from({ length: first.length + 1 }, () => []);
-  const rows = first.map((step) => [step, ...members.slice(1).map(() => undefined)] as (Step | undefined)[]);
-  members.slice(1).forEach((other, n) => {
+function aligned(members: Step[][]): Cells[] {
+  const [first = [], ...others] = members;
+  const gaps: Cells[][] = Array.from({ length: first.length + 1 }, () => []);
+  const rows = first.map((step): Cells => [step, ...others.map(() => undefined)]);
+  others.forEach((other, n) => {
     const pairs = matched(first, other);
     let [free, gap] = [0, 0];
     pairs.forEach(([partner, step], at) => {
@@ -104,9 +80,8 @@ export function aligned(members: Step[][]): (Step | undefined)[][] {
         row[n + 1] = step;
         [free, gap] = [(partner >= 0 ? partner : free) + 1, 0];
       } else {
-        const lines = gaps[free] as (Step | undefined)[][];
-        const line = (lines[gap++] ??= members.map(() => undefined));
-        line[n + 1] = step;
+        const lines = gaps[free] ?? [];
+        (lines[gap++] ??= members.map(() => undefined))[n + 1] = step;
       }
     });
   });
@@ -125,107 +100,60 @@ function matched(first: Step[], other: Step[]): [number, Step][] {
       longest[i * width + j] = a[i] === b[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1));
     }
   }
-  const found: [number, Step][] = [];
   let i = 0;
-  other.forEach((step, j) => {
+  return other.map((step, j) => {
     while (i < a.length && a[i] !== b[j] && at(i + 1, j) > at(i, j + 1)) i++;
     while (i < a.length && a[i] !== b[j] && at(i + 1, j) === at(i, j) && at(i, j + 1) < at(i, j)) i++;
-    if (a[i] === b[j] && i < a.length) found.push([i++, step]);
-    else found.push([-1, step]);
+    return [i < a.length && a[i] === b[j] ? i++ : -1, step];
   });
-  return found;
 }
 
 export function Group({ run, task, attempt }: { run: Run; task: string; attempt: number }) {
-  const [members, setMembers] = useState<Trace[]>();
-  const [error, setError] = useState("");
   const rows = run.columns.group(task, attempt);
-  useEffect(() => {
-    let wanted = true;
-    Promise.all(rows.slice(0, MOST).map((row) => run.line(row)))
-      .then((lines) => wanted && setMembers(lines.map((line) => line.trace)))
-      .catch((problem: unknown) => wanted && setError(String(problem)));
-    return () => {
-      wanted = false;
-    };
-  }, [run, task, attempt, rows.length]);
-  const help = useKeys([
-    ["Escape", "back to the table", () => history.back()],
-    ["g e", "all episodes", () => (location.hash = address.episodes(run.name))],
-  ]);
-  if (error) return <p class="notice" role="alert">{error}</p>;
-  if (members === undefined || rows.length === 0) return <p>Loading {clear(task)} …</p>;
-  const root = tree(members);
+  const load = () => Promise.all(rows.slice(0, MOST).map((row) => run.line(row)));
+  const [lines, error] = useAsk(() => (rows.length ? load() : undefined), [run, task, attempt, rows.length]);
+  const help = useKeys(screenKeys(run.name));
+  if (error) return <Notice words={error} />;
+  if (lines === undefined) return <p>Loading {clear(task)} …</p>;
+  const members = lines.map((line) => line.trace);
+  const [root, average] = [tree(members), mean(members)];
   const found = decisive(root);
-  const lines = aligned(members.map(calls));
-  const average = mean(members);
+  const cell = (step: Step | undefined, first: Step | undefined) => {
+    const equal = step && first && same(step) === same(first);
+    return step && <span class={equal ? "dim" : ""}>{equal ? "=" : short(clear(same(step)), 160)}{step.is_error && <span class="refused"> ✗</span>}</span>;
+  };
   return (
     <>
-      <p class="bar">
-        <a href={address.episodes(run.name)}>all episodes</a>
-        {help}
+      <Title words={task} help={help}><span>{rows.length} members</span></Title>
+      <p class="facts">
+        <strong>mean score {figure(average)}</strong>
+        {rows.length > MOST && <span>the first {MOST} members are shown</span>}
       </p>
-      <header class="episode">
-        <h1>
-          {clear(task)} <small>{rows.length} members</small>
-        </h1>
-        <p class="facts">
-          <strong>mean score {figure(average)}</strong>
-          {rows.length > MOST && <span>the first {MOST} members are shown</span>}
-        </p>
-      </header>
       <h2>Where they part</h2>
       <p class="dim">By what they called; calls that all members of a branch made stand in one line.</p>
-      <ul class="tree">
-        <Branch node={root} decides={found.spread > 0 ? found.node : { ...root }} />
-      </ul>
+      <ul class="tree"><Branch node={root} decides={found.spread > 0 ? found.node : undefined} /></ul>
       <h2>Side by side</h2>
-      <div class="sides" tabIndex={0} role="region" aria-label="members side by side">
-        <table>
-          <thead>
-            <tr>
-              {members.map((one) => (
-                <th scope="col">
-                  <a href={address.episode(run.name, task, one.member ?? 0, attempt)}>member {one.member ?? 0}</a>
-                  <br />
-                  score {figure(one.score)}
-                  {one.score != null && <span class="dim"> ({figure(one.score - average)})</span>}
-                </th>
+      <Wide name="members side by side">
+        <Sheet
+          plain
+          heads={members.map((one) => (
+            <>
+              <a href={address.episode(run.name, task, one.member ?? 0, attempt)}>member {one.member ?? 0}</a>
+              <br />
+              score {figure(one.score)}{one.score != null && <span class="dim"> ({figure(one.score - average)})</span>}
+            </>
+          ))}
+          rows={aligned(members.map(calls)).map(([first, ...others]) => [cell(first, undefined), ...others.map((step) => cell(step, first))])}
+          foot={members.map((one) => (
+            <>
+              {one.end}{one.failure ? `, ${one.failure.part}: ${one.failure.kind}` : ""}
+              {one.rewards?.map((reward) => (
+                <div>{clear(reward.name)} {figure(reward.value)} <span class="dim">{short(clear(reward.reason ?? ""), 120)}</span></div>
               ))}
-            </tr>
-          </thead>
-          <tbody>
-            {lines.map((line) => (
-              <tr>
-                {line.map((step, n) => {
-                  const equal = n > 0 && step && line[0] && same(step) === same(line[0]);
-                  return (
-                    <td class={equal ? "same" : ""}>
-                      {step && (equal ? "=" : short(clear(same(step)), 160))}
-                      {step?.is_error && <span class="refused"> ✗</span>}
-                    </td>
-                  );
-                })}
-              </tr>
-            ))}
-          </tbody>
-          <tfoot>
-            <tr>
-              {members.map((one) => (
-                <td>
-                  {one.end}
-                  {one.failure ? `, ${one.failure.part}: ${one.failure.kind}` : ""}
-                  {(one.rewards ?? []).map((reward) => (
-                    <div>
-                      {clear(reward.name)} {figure(reward.value)} <span class="dim">{short(clear(reward.reason ?? ""), 120)}</span>
-                    </div>
-                  ))}
-                </td>
-              ))}
-            </tr>
-          </tfoot>
-        </table>
-      </div>
+            </>
+          ))}
+        />
+      </Wide>
     </>
   );
 }

@@ -14,18 +14,14 @@ export function useKeys(bindings: Binding[]) {
     let before = "";
     const pressed = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
-      if (event.ctrlKey || event.metaKey || event.altKey || dialog.current?.open) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
       if (target.matches("input:not([type=checkbox]), textarea, select")) return;
       if (event.key === "Enter" && target.matches("a, button, summary")) return;
       if (!letters && event.key.length === 1) return;
-      if (event.key === "?") {
-        dialog.current?.showModal();
-        return;
-      }
-      const both = `${before} ${event.key}`;
-      const found = latest.current.find(([keys]) => keys === both) ?? latest.current.find(([keys]) => keys === event.key);
-      const begins = !found && latest.current.some(([keys]) => keys.startsWith(`${event.key} `));
-      before = begins ? event.key : "";
+      if (event.key === "?") return dialog.current?.showModal();
+      const named = (keys: string) => latest.current.find((one) => one[0] === keys);
+      const found = named(`${before} ${event.key}`) ?? named(event.key);
+      before = !found && latest.current.some(([keys]) => keys.startsWith(`${event.key} `)) ? event.key : "";
       if (found) {
         event.preventDefault();
         found[2]();
@@ -40,28 +36,14 @@ export function useKeys(bindings: Binding[]) {
   };
   return (
     <>
-      <button type="button" class="quiet" onClick={() => dialog.current?.showModal()}>
-        <kbd>?</kbd> keys
-      </button>
+      <button type="button" class="quiet" onClick={() => dialog.current?.showModal()}><kbd>?</kbd> keys</button>
       <dialog ref={dialog} aria-labelledby="keys-title">
         <h2 id="keys-title">Keys of this screen</h2>
-        <dl class="keys">
-          {bindings.map(([keys, means]) => (
-            <div key={keys}>
-              <dt>
-                <kbd>{keys}</kbd>
-              </dt>
-              <dd>{means}</dd>
-            </div>
-          ))}
-        </dl>
+        <dl class="keys">{bindings.map(([keys, means]) => (<div key={keys}><dt><kbd>{keys}</kbd></dt><dd>{means}</dd></div>))}</dl>
         <label>
-          <input type="checkbox" checked={letters} onChange={(event) => turn(event.currentTarget.checked)} /> single
-          letters are keys
+          <input type="checkbox" checked={letters} onChange={(event) => turn(event.currentTarget.checked)} /> single letters are keys
         </label>
-        <form method="dialog">
-          <button>close</button>
-        </form>
+        <form method="dialog"><button>close</button></form>
       </dialog>
     </>
   );

@@ -1,61 +1,32 @@
-// Reviews of people as columns of the table, and the requests that read and write them.
+// Reviews of people and findings of audits as columns of the table.
 import { Column, type Columns } from "./columns";
-import { ask } from "./run";
 
 export const OWNERS = ["policy", "env", "verifier", "task", "simulator", "infra", "trainer", "unknown"];
 
-export interface Place {
-  turn: number;
-  step?: number | null;
-}
+export interface Place { turn: number; step?: number | null }
 
-export interface Verdict {
-  owner?: string;
-  modes?: string[];
-  first?: Place | null;
-  sure?: string | null;
-  note?: string;
-}
+// A place in a text of a turn: `field` is the label that the text has on the page, `step` counts those with one label,
+// `from` and `to` count characters without blanks.
+export interface Mark { turn: number; step: number; field: string; quote: string; from: number; to: number }
+export interface Verdict { owner?: string; modes?: string[]; first?: Place | null; sure?: string | null; note?: string }
 
 export interface Review extends Verdict {
-  id: string;
-  at: string;
-  reviewer: string;
-  kind: "verdict" | "note" | "inherited" | "decided" | "removed";
-  target: { task: string; member?: number; attempt?: number };
-  sample?: string;
-  seconds?: number | null;
+  id: string; at: string; reviewer: string; kind: "verdict" | "note" | "mark" | "inherited" | "decided" | "removed";
+  target: { task: string; member?: number; attempt?: number }; mark?: Mark | null; seconds?: number | null;
   // Row of the episode; null if it is gone. Stale: the row holds another episode than was reviewed.
-  n: number | null;
-  stale: boolean;
+  n: number | null; stale: boolean;
 }
 
-export interface Reviews {
-  reviewer: string;
-  samples: string[];
-  warnings: string[];
-  // Rows by the owner that programs name, such as triage.
-  programs: Record<string, number[]>;
-  reviews: Review[];
-}
+// `programs` has the rows by the owner that programs name, such as triage.
+export interface Reviews { reviewer: string; samples: string[]; warnings: string[]; programs: Record<string, number[]>; reviews: Review[] }
 
-export interface Mode {
-  id: string;
-  title?: string;
-  means?: string;
-  key?: string;
-  merged?: string;
-}
+export interface Mode { id: string; title?: string; key?: string; merged?: string }
+export interface Taxonomy { text: string; tag: string; revision: number; modes: Mode[] }
 
-export interface Taxonomy {
-  text: string;
-  tag: string;
-  revision: number;
-  modes: Mode[];
-}
-
-export function send<Answer>(method: string, path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
-  return ask<Answer>(path, { method, body: typeof body === "string" ? body : JSON.stringify(body), headers });
+// A finding of an audit of this run's environment; `tools` are those that its steps call.
+export interface Finding {
+  name: string; title: string; class: string; part: string; severity: string; confidence: string; teaches: string;
+  mend: string; replay: string; tasks: string[]; tools: string[];
 }
 
 // What a review says of its episode; a label that was not given to this very episode says so.
@@ -64,30 +35,40 @@ export function label(review: Review): string {
   return `${review.owner ?? "note"}${suffix}`;
 }
 
-// Sets the columns `label`, `mode` and `by` of people, and `owner` of programs; a decision outweighs other labels.
+// Sets the columns `label`, `mode` and `by` of people, and `owner` of programs. A decision outweighs other labels; a
+// mark is none.
 export function setLabels(columns: Columns, { reviews, programs }: Reviews): void {
   const rows = new Map<number, Review[]>();
-  for (const one of reviews) if (one.n !== null) rows.set(one.n, [...(rows.get(one.n) ?? []), one]);
+  for (const one of reviews) if (one.n !== null && !one.mark) rows.set(one.n, [...(rows.get(one.n) ?? []), one]);
   for (const [row, found] of rows) {
     const decided = found.filter((one) => one.kind === "decided");
     if (decided.length) rows.set(row, decided);
   }
-  lists(columns, "label", rows, (one) => [label(one)]);
-  lists(columns, "mode", rows, (one) => (one.stale ? [] : (one.modes ?? [])));
-  lists(columns, "by", rows, (one) => [one.reviewer]);
+  lists(columns, "label", (row) => rows.get(row)?.map(label));
+  lists(columns, "mode", (row) => rows.get(row)?.flatMap((one) => (one.stale ? [] : (one.modes ?? []))));
+  lists(columns, "by", (row) => rows.get(row)?.map((one) => one.reviewer));
   const owners = new Map(Object.entries(programs).flatMap(([owner, found]) => found.map((row) => [row, [owner]])));
-  lists(columns, "owner", owners, (owner) => [owner]);
+  lists(columns, "owner", (row) => owners.get(row));
 }
 
-function lists<Item>(columns: Columns, name: string, rows: Map<number, Item[]>, say: (item: Item) => string[]): void {
+// Sets the column `finding`: audits' findings about an episode's task, or, without a task, about a tool that it calls.
+export function setFindings(columns: Columns, findings: Finding[]): void {
+  if (findings.length) lists(columns, "finding", (row) => {
+    const task = columns.text("task", row);
+    const concern = (one: Finding) => (one.tasks.length ? one.tasks.includes(task) : columns.list("tool", row).some((tool) => one.tools.includes(tool)));
+    return findings.filter(concern).map((one) => one.name);
+  });
+}
+
+function lists(columns: Columns, name: string, say: (row: number) => string[] | undefined): void {
   const column = new Column(name, "lists", "u4", undefined);
+  const known = new Map<string, number>();
   const data: number[] = [];
   column.starts = new Uint32Array(columns.rows + 1);
   for (let row = 0; row < columns.rows; row++) {
-    for (const text of new Set((rows.get(row) ?? []).flatMap(say))) {
-      let value = column.values.indexOf(text);
-      if (value < 0) value = column.values.push(text) - 1;
-      data.push(value);
+    for (const text of new Set(say(row))) {
+      if (!known.has(text)) known.set(text, column.values.push(text) - 1);
+      data.push(known.get(text) ?? 0);
     }
     column.starts[row + 1] = data.length;
   }

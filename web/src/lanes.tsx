@@ -1,30 +1,20 @@
 // Lanes: the whole episode at a glance, a column a turn. A slider: arrows or [ ] move along it, Enter goes to the turn.
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { useTurnAt } from "./panel";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Environment, Trace, Turn } from "./record";
-import { Sheet } from "./sheet";
 import { clear, figure } from "./text";
+import { Details, Sheet, useSize } from "./ui";
 
 const LABEL = 58;
 const LANE = 17;
 const MOST = 1500;
 const WIDEST = 34;
-
 export const MEASURES = ["tokens", "seconds", "logprob"] as const;
 export type Measure = (typeof MEASURES)[number];
 
 // One column: a turn, or several of which the worst counts.
 interface Column {
-  first: number;
-  turns: number;
-  calls: number;
-  refused: boolean;
-  fault: boolean;
-  moved: boolean;
-  step: number | undefined;
-  sum: number;
-  phases: string[];
-  measure: number | undefined;
+  first: number; turns: number; calls: number; refused: boolean; fault: boolean; moved: boolean;
+  step: number | undefined; sum: number; phases: string[]; measure: number | undefined;
 }
 
 function measured(turn: Turn, measure: Measure, seconds: number[][] | undefined): number | undefined {
@@ -67,74 +57,30 @@ export function columns(trace: Trace, bins: number, measure: Measure, seconds?: 
   return found;
 }
 
-interface LanesProps {
-  trace: Trace;
-  environment: Environment | null;
-  measure: Measure;
-  seconds: number[][] | undefined;
-  at: () => number;
-  go: (turn: number) => void;
-}
+interface LanesProps { trace: Trace; environment: Environment | null; measure: Measure; seconds: number[][] | undefined; turn: number; go: (turn: number) => void }
 
-export function Lanes({ trace, environment, measure, seconds, at, go }: LanesProps) {
+export function Lanes({ trace, environment, measure, seconds, turn, go }: LanesProps) {
   const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(900);
-  const [open, setOpen] = useState(false);
   const turns = trace.turns?.length ?? 0;
-  useEffect(() => {
-    const one = box.current;
-    if (one === null) return;
-    const observer = new ResizeObserver(() => setWidth(one.clientWidth));
-    observer.observe(one);
-    return () => observer.disconnect();
-  }, []);
-  const room = Math.max(100, width - LABEL - 4);
+  const room = Math.max(100, useSize(box)[0] - LABEL - 4);
   const found = useMemo(() => columns(trace, Math.floor(room / 2), measure, seconds), [trace, room, measure, seconds]);
   const wide = Math.min(WIDEST, room / Math.max(1, found.length));
-  const has = {
-    step: found.some((one) => one.step !== undefined),
-    sum: found.some((one) => one.sum !== 0),
-    phase: found.some((one) => one.phases.length > 0),
-  };
-  const names = ["calls", "world", ...(has.step ? ["step"] : []), ...(has.sum ? ["turn Σ"] : []), ...(has.phase ? ["phase"] : []), measure];
+  const names = [
+    "calls", "world", ...(found.some((one) => one.step !== undefined) ? ["step"] : []),
+    ...(found.some((one) => one.sum !== 0) ? ["turn Σ"] : []),
+    ...(found.some((one) => one.phases.length > 0) ? ["phase"] : []), measure,
+  ];
   const drawn = useMemo(() => <Drawn found={found} names={names} wide={wide} environment={environment} />, [found, wide, environment]);
   const per = found[0]?.turns ?? 1;
-  if (turns === 0) return null;
-  return (
-    <div class="lanes" ref={box}>
-      <Slider trace={trace} turns={turns} found={found} per={per} wide={wide} height={names.length * LANE} at={at} go={go}>
-        {drawn}
-      </Slider>
-      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-        <summary>the lanes as a table{per > 1 && `, ${per} turns a row`}</summary>
-        {open && <Behind found={found} measure={measure} />}
-      </details>
-    </div>
-  );
-}
-
-interface SliderProps {
-  trace: Trace;
-  turns: number;
-  found: Column[];
-  per: number;
-  wide: number;
-  height: number;
-  at: () => number;
-  go: (turn: number) => void;
-  children: preact.ComponentChildren;
-}
-
-function Slider({ trace, turns, found, per, wide, height, at, go, children }: SliderProps) {
-  const focused = useTurnAt(at, trace);
-  const [place, setPlace] = useState(focused);
+  const [place, setPlace] = useState(turn);
   // Keys may be faster than the next drawing.
-  const latest = useRef(focused);
+  const latest = useRef(turn);
   const move = (to: number) => {
     latest.current = Math.max(0, Math.min(turns - 1, to));
     setPlace(latest.current);
   };
-  useLayoutEffect(() => move(focused), [focused]);
+  useLayoutEffect(() => move(turn), [turn]);
+  const height = names.length * LANE;
   const column = found[Math.floor(place / per)];
   const pressed = (event: KeyboardEvent) => {
     const by = { ArrowRight: 1, "]": 1, ArrowUp: 1, ArrowLeft: -1, "[": -1, ArrowDown: -1, PageDown: 10, PageUp: -10 }[event.key];
@@ -145,40 +91,39 @@ function Slider({ trace, turns, found, per, wide, height, at, go, children }: Sl
     if (to === undefined) go(latest.current);
     else move(to);
   };
+  if (turns === 0) return null;
   return (
-    <div
-      role="slider"
-      tabIndex={0}
-      aria-label="turn, with lanes of calls, changes and rewards"
-      aria-valuemin={0}
-      aria-valuemax={Math.max(turns - 1, 0)}
-      aria-valuenow={place}
-      aria-valuetext={`turn ${place}${column ? `: ${said(column)}` : ""}`}
-      onKeyDown={pressed}
-      onClick={(event) => {
-        const x = event.clientX - event.currentTarget.getBoundingClientRect().left - LABEL;
-        if (x >= 0 && x < wide * found.length) go(Math.min(turns - 1, Math.floor(x / wide) * per));
-      }}
-    >
-      <svg width={LABEL + Math.ceil(wide * found.length) + 2} height={height + 16} aria-hidden="true">
-        <rect class="cursor" x={LABEL + Math.floor(place / per) * wide} y={0} width={Math.max(2, wide)} height={height} />
-        {children}
-        <text x={LABEL + Math.min(Math.floor(place / per) * wide, Math.max(0, wide * found.length - 50))} y={height + 12}>
-          turn {place}
-        </text>
-      </svg>
+    <div class="lanes" ref={box}>
+      <div
+        role="slider"
+        tabIndex={0}
+        aria-label="turn, with lanes of calls, changes and rewards"
+        aria-valuemin={0}
+        aria-valuemax={Math.max(turns - 1, 0)}
+        aria-valuenow={place}
+        aria-valuetext={`turn ${place}${column ? `: ${said(column)}` : ""}`}
+        onKeyDown={pressed}
+        onClick={(event) => {
+          const x = event.clientX - event.currentTarget.getBoundingClientRect().left - LABEL;
+          if (x >= 0 && x < wide * found.length) go(Math.min(turns - 1, Math.floor(x / wide) * per));
+        }}
+      >
+        <svg width={LABEL + Math.ceil(wide * found.length) + 2} height={height + 16} aria-hidden="true">
+          <rect class="cursor" x={LABEL + Math.floor(place / per) * wide} y={0} width={Math.max(2, wide)} height={height} />
+          {drawn}
+          <text x={LABEL + Math.min(Math.floor(place / per) * wide, Math.max(0, wide * found.length - 50))} y={height + 12}>turn {place}</text>
+        </svg>
+      </div>
+      <Details name={`the lanes as a table${per > 1 ? `, ${per} turns a row` : ""}`}>{() => <Behind found={found} measure={measure} />}</Details>
     </div>
   );
 }
 
 function said(column: Column): string {
   const words = [
-    `${column.calls} ${column.calls === 1 ? "call" : "calls"}`,
-    column.refused && "refused",
-    column.fault && "planned fault",
-    column.moved && "changed the world",
-    column.step !== undefined && `step ${figure(column.step)}`,
-    ...column.phases.map((name) => `phase ${name}`),
+    `${column.calls} ${column.calls === 1 ? "call" : "calls"}`, column.refused && "refused",
+    column.fault && "planned fault", column.moved && "changed the world",
+    column.step !== undefined && `step ${figure(column.step)}`, ...column.phases.map((name) => `phase ${name}`),
   ];
   return clear(words.filter(Boolean).join(", "));
 }
@@ -219,14 +164,8 @@ function Drawn(props: { found: Column[]; names: string[]; wide: number; environm
   let free = 0;
   return (
     <>
-      {names.map((name) => (
-        <text x={0} y={top(name) + LANE - 4}>
-          {name}
-        </text>
-      ))}
-      {[...paths].map(([kind, shape]) => (
-        <path class={kind} d={shape} />
-      ))}
+      {names.map((name) => <text x={0} y={top(name) + LANE - 4}>{name}</text>)}
+      {[...paths].map(([kind, shape]) => <path class={kind} d={shape} />)}
       {found.map((one, n) => {
         if (one.phases.length === 0) return null;
         // Labels that would overlap are in the table.
@@ -235,9 +174,7 @@ function Drawn(props: { found: Column[]; names: string[]; wide: number; environm
         return (
           <>
             <path class="good" d={`M${x(n)} ${top("phase") + 2}h1v2l6 3l-6 3v${LANE - 12}h-1z`} />
-            <text x={x(n) + 8} y={top("phase") + LANE - 4}>
-              {label}
-            </text>
+            <text x={x(n) + 8} y={top("phase") + LANE - 4}>{label}</text>
           </>
         );
       })}

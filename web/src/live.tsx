@@ -1,62 +1,44 @@
 // What is in play: a row an episode, and one episode as it grows. Nothing here can stop or change a run.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { useAids } from "./aids";
-import { Header, useReading, useTurns } from "./episode";
+import { useEpisode } from "./aids";
 import { useKeys } from "./keys";
 import type { Trace, Turn } from "./record";
-import { address, ask, type Run } from "./run";
-import { Sheet } from "./sheet";
+import { address, ask, go, repeat, type Run, screenKeys } from "./run";
 import { clear, figure } from "./text";
+import { count, Notice, Sheet, Title, useChosen } from "./ui";
 
 const WAIT_S = 20;
 const RECENT = 500;
-const RETRY_MS = 3000;
 // So near to the end of the page, in pixels, a reader counts as being at it.
 const NEAR = 120;
+// Refused calls of one episode that an alert names.
+const REPEATED = 3;
 
 interface InPlay {
-  key: [task: string, member: number, attempt: number];
-  turns: number;
-  began: number;
-  at: number;
-  call: string;
+  key: [task: string, member: number, attempt: number]; turns: number; began: number; at: number; call: string;
   errors: number;
 }
 
-interface Playing {
-  version: number;
-  now: number;
-  playing: InPlay[];
-}
+interface Playing { version: number; now: number; playing: InPlay[] }
 
 // Asks again and again, each time from where the last answer ended. False from `take` ends it.
 function useFeed<Answer>(path: () => string, take: (answer: Answer) => boolean, again: unknown[]): string {
   const [error, setError] = useState("");
   useEffect(() => {
     let wanted = true;
-    const follow = async () => {
-      while (wanted) {
-        try {
-          const answer = await ask<Answer>(path());
-          setError("");
-          if (!wanted || !take(answer)) return;
-        } catch (problem) {
-          if (wanted) setError(`the studio does not answer: ${problem instanceof Error ? problem.message : problem}`);
-          await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-        }
-      }
+    const more = async () => {
+      const answer = await ask<Answer>(path());
+      setError("");
+      wanted = wanted && take(answer);
     };
-    void follow();
-    return () => {
-      wanted = false;
-    };
+    void repeat(() => wanted, more, (words) => wanted && setError(words));
+    return () => { wanted = false; };
   }, again);
   return error;
 }
 
 export function Live({ run }: { run: Run }) {
   const [found, setFound] = useState<Playing>();
-  const [chosen, setChosen] = useState(0);
   const version = useRef(0);
   const [asked, setAsked] = useState(Date.now());
   const [, tick] = useState(0);
@@ -75,17 +57,18 @@ export function Live({ run }: { run: Run }) {
     return () => clearInterval(timer);
   }, []);
   const rows = found?.playing ?? [];
-  const go = (one: InPlay | undefined) => {
-    if (one) location.hash = address.live(run.name, ...one.key);
-  };
-  const move = (by: number) => () => setChosen((n) => Math.max(0, Math.min(rows.length - 1, n + by)));
+  const open = (one: InPlay | undefined) => one && go(address.live(run.name, ...one.key));
+  const { place, at, choose, keys } = useChosen(rows.length, "episode");
+  // The number of episodes when alerts were turned on.
+  const [since, setSince] = useState<number>();
+  const toggle = () => setSince(since === undefined ? run.columns.rows : undefined);
+  const cause = since === undefined ? undefined : alarm(run, rows, since);
   const help = useKeys([
-    ["j", "next episode", move(1)],
-    ["k", "previous episode", move(-1)],
-    ["Enter", "watch the episode", () => go(rows[chosen])],
-    ["f", "watch the newest", () => go([...rows].sort((a, b) => b.began - a.began)[0])],
-    ["g e", "all episodes", () => (location.hash = address.episodes(run.name))],
-    ["Escape", "back", () => history.back()],
+    ...keys,
+    ["Enter", "watch the episode", () => open(rows[at()])],
+    ["f", "watch the newest", () => open([...rows].sort((a, b) => b.began - a.began)[0])],
+    ["a", `alerts: an episode with score 0, or with ${REPEATED} refused calls`, toggle],
+    ...screenKeys(run.name),
   ]);
   // Clocks of the browser and of the server may differ.
   const now = (found?.now ?? 0) + (Date.now() - asked) / 1000;
@@ -95,27 +78,22 @@ export function Live({ run }: { run: Run }) {
   const mean = scores.reduce((sum, one) => sum + one, 0) / scores.length;
   return (
     <>
-      <div class="bar">
-        <h1>In play</h1>
+      <Title words="In play" help={help}>
         <span role="status">{rows.length} in play</span>
-        <span>{columns.rows.toLocaleString("en")} finished</span>
-        {last.length > 0 && (
-          <span>
-            the last {last.length.toLocaleString("en")}: mean {figure(mean)}, failed {figure((100 * (last.length - scores.length)) / last.length)} %
-          </span>
-        )}
-        {help}
-      </div>
-      {error && <p class="notice" role="alert">{clear(error)}</p>}
-      {found !== undefined && rows.length === 0 && (
-        <p>Nothing is in play. Rows appear here while `quintain run` plays, or a Recorder watches.</p>
-      )}
+        <span>{count(columns.rows)} finished</span>
+        {last.length > 0 && <span>the last {count(last.length)}: mean {figure(mean)}, failed {figure((100 * (last.length - scores.length)) / last.length)} %</span>}
+        <button type="button" aria-pressed={since !== undefined} onClick={toggle}><kbd>a</kbd> alerts</button>
+      </Title>
+      <Notice words={error} />
+      {cause && <p class="notice" role="alert"><a href={cause.address}>{clear(cause.words)}</a></p>}
+      {found !== undefined && rows.length === 0 && <p>Nothing is in play. Rows appear here while `quintain run` plays, or a Recorder watches.</p>}
       {rows.length > 0 && (
         <Sheet
           heads={["task", "member", "turns", "last call", "refused", "playing for", "since the last turn"]}
+          current={place}
+          choose={choose}
           rows={rows.map((one, n) => [
             <>
-              {n === chosen && "▸ "}
               <a href={address.live(run.name, ...one.key)}>{clear(one.key[0])}</a>
               {one.key[2] > 0 && ` attempt ${one.key[2]}`}
             </>,
@@ -132,15 +110,23 @@ export function Live({ run }: { run: Run }) {
   );
 }
 
+// A reason to look: an episode that ended with score 0 since a row, or one in play whose calls are refused repeatedly.
+function alarm(run: Run, rows: InPlay[], since: number): { words: string; address: string } | undefined {
+  const { columns } = run;
+  for (let row = columns.rows - 1; row >= since; row--) {
+    const words = `score 0: ${columns.text("task", row)}, member ${columns.number("member", row)}`;
+    if (columns.number("score", row) === 0) return { words, address: address.row(run, row) };
+  }
+  const one = rows.find((one) => one.errors >= REPEATED);
+  return one && { words: `${one.errors} refused calls: ${one.key[0]}, member ${one.key[1]}`, address: address.live(run.name, ...one.key) };
+}
+
 function seconds(value: number): string {
   const whole = Math.max(0, Math.round(value));
   return whole < 120 ? `${whole} s` : whole < 7200 ? `${Math.round(whole / 60)} min` : `${Math.round(whole / 3600)} h`;
 }
 
-interface Growing {
-  head: Trace | null;
-  turns: Turn[];
-}
+interface Growing { head: Trace | null; turns: Turn[] }
 
 export function Watch({ run, task, member, attempt }: { run: Run; task: string; member: number; attempt: number }) {
   const [trace, setTrace] = useState<Trace>();
@@ -168,35 +154,19 @@ export function Watch({ run, task, member, attempt }: { run: Run; task: string; 
   useLayoutEffect(() => {
     if (stays.current) scrollTo(0, document.documentElement.scrollHeight);
   }, [trace]);
-  const environment = run.facts?.environment ?? null;
-  const { raw, keys, at } = useReading(undefined);
-  const turns = useTurns({ trace, environment, raw });
-  const unknown = async () => {
-    throw new Error("What the steps changed is known once the episode has ended.");
-  };
-  const aids = useAids({ trace, environment, at, changes: unknown, seconds: async () => [] });
-  const record = address.episode(run.name, task, member, attempt);
-  const help = useKeys([
-    ...keys,
-    ...aids.keys,
-    ["g l", "all that is in play", () => (location.hash = address.live(run.name))],
-    ["Escape", "back", () => history.back()],
-  ]);
+  const unknown = async () => { throw new Error("What the steps changed is known once the episode has ended."); };
+  const { keys, shown } = useEpisode({ trace, environment: run.facts?.environment ?? null, changes: unknown, seconds: async () => [], findings: run.facts?.findings });
+  const help = useKeys([...keys, ...screenKeys(run.name)]);
   return (
     <>
       <p class="bar">
-        <a href={address.live(run.name)}>all that is in play</a>
+        <a href={address.screen(run.name, "live")}>all that is in play</a>
         <span role="status">{ended ? "not in play any more" : trace ? `turn ${trace.turns?.length ?? 0}, going on` : "waiting"}</span>
-        {ended && <a href={record}>open the record</a>}
+        {ended && <a href={address.episode(run.name, task, member, attempt)}>open the record</a>}
         {help}
       </p>
-      {error && <p class="notice" role="alert">{clear(error)}</p>}
-      {trace && <Header trace={trace} environment={environment} />}
-      {aids.lanes}
-      <div class="reading">
-        {turns}
-        {aids.panel}
-      </div>
+      <Notice words={error} />
+      {shown}
     </>
   );
 }

@@ -1,39 +1,32 @@
-// The file that is sent: one episode or several, unpacked from the file itself. It loads nothing.
+// The file that is sent: some episodes, unpacked from the file itself. It loads nothing.
 import { render } from "preact";
 import { useState } from "preact/hooks";
-import { useAids } from "./aids";
+import { useEpisode } from "./aids";
 import type { Changes } from "./changes";
-import { Header, useReading, useTurns } from "./episode";
 import { useKeys } from "./keys";
-import type { Review } from "./labels";
+import type { Finding, Review } from "./labels";
 import type { Environment, Line } from "./record";
-import { type Said, SaidLabels } from "./said";
+import type { Said } from "./said";
 import { clear } from "./text";
 
 interface Data {
-  run?: string;
-  environment?: Environment | null;
-  reviews?: Review[];
-  labels?: Said[];
-  lines: Line[];
-  // Of a file with one episode.
-  changes?: Changes;
-  seconds?: number[][];
+  run?: string; environment?: Environment | null; findings?: Finding[]; lines: Line[];
+  // By line.
+  facts?: { reviews: Review[]; labels: Said[]; seconds: number[][]; changes?: Changes }[];
 }
+
+const ABSENT = "This file does not hold what the steps changed: its environment was not at hand.";
 
 function Page({ data }: { data: Data }) {
   const [chosen, choose] = useState(0);
-  const trace = data.lines[chosen]?.trace;
-  const { raw, keys, at } = useReading(trace);
-  const environment = data.environment ?? null;
-  const changes = async () => {
-    if (data.changes === undefined) throw new Error("This file does not hold what the steps changed: its environment was not at hand.");
-    return data.changes;
-  };
-  const aids = useAids({ trace, environment, at, changes, seconds: async () => data.seconds ?? [] });
-  const help = useKeys([...keys, ...aids.keys]);
-  const turns = useTurns({ trace, environment, raw });
-  if (trace === undefined) return <main>The file holds no episode.</main>;
+  const facts = data.facts?.[chosen];
+  const { keys, shown } = useEpisode({
+    trace: data.lines[chosen]?.trace, environment: data.environment ?? null,
+    changes: () => (facts?.changes ? Promise.resolve(facts.changes) : Promise.reject(new Error(ABSENT))),
+    seconds: async () => facts?.seconds ?? [], reviews: facts?.reviews, said: facts?.labels, findings: data.findings,
+  });
+  const move = (by: number) => () => choose(Math.max(0, Math.min(data.lines.length - 1, chosen + by)));
+  const help = useKeys([...keys, ["J", "next episode of the file", move(1)], ["K", "previous episode of the file", move(-1)]]);
   return (
     <>
       <nav class="bar" aria-label="file">
@@ -41,26 +34,14 @@ function Page({ data }: { data: Data }) {
         {data.lines.length > 1 && (
           <label>
             episode{" "}
-            <select onChange={(event) => choose(Number(event.currentTarget.value))}>
-              {data.lines.map((line, n) => (
-                <option value={n}>
-                  {clear(line.trace.task)}, member {line.trace.member ?? 0}
-                </option>
-              ))}
+            <select value={chosen} onChange={(event) => choose(Number(event.currentTarget.value))}>
+              {data.lines.map((line, n) => <option value={n}>{clear(line.trace.task)}, member {line.trace.member ?? 0}</option>)}
             </select>
           </label>
         )}
         {help}
       </nav>
-      <main>
-        <Header trace={trace} environment={environment} />
-        <SaidLabels reviews={data.reviews ?? []} said={data.labels ?? []} />
-        {aids.lanes}
-        <div class="reading">
-          {turns}
-          {aids.panel}
-        </div>
-      </main>
+      <main>{shown ?? "The file holds no episode."}</main>
     </>
   );
 }

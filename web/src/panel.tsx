@@ -1,5 +1,5 @@
 // The panel beside the turns: what a turn changed in the world, why the score is not 1, or what the model saw.
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { type ChangeText, type Changes, costs, lastNamed, names, type StepChange } from "./changes";
 import { Verdict } from "./episode";
 import type { Environment, Message, Trace } from "./record";
@@ -8,64 +8,31 @@ import { clear, figure, marked, Said, Shown } from "./text";
 export type Kind = "changes" | "why" | "seen";
 
 export interface PanelProps {
-  kind: Kind;
-  trace: Trace;
-  environment: Environment | null;
-  changes: Changes | string | undefined;
-  at: () => number;
-  go: (turn: number) => void;
-  close: () => void;
+  kind: Kind; trace: Trace; environment: Environment | null; changes: Changes | string | undefined; turn: number;
+  go: (turn: number) => void; close: () => void;
 }
 
-const TITLES: Record<Kind, string> = {
-  changes: "What the world became",
-  why: "Why not 1",
-  seen: "What the model saw",
-};
-
-// The turn of an episode that has the focus, or had it last.
-export function useTurnAt(at: () => number, { task, member, attempt }: Trace): number {
-  const [turn, setTurn] = useState(Math.max(0, at()));
-  const episode = `${task} ${member} ${attempt}`;
-  const known = useRef(episode);
-  if (known.current !== episode) {
-    known.current = episode;
-    setTurn(0);
-  }
-  // Before the next key can come, which an effect after the paint would miss.
-  useLayoutEffect(() => {
-    const focused = (event: FocusEvent) => {
-      const section = (event.target as HTMLElement).closest("section.turn");
-      if (section) setTurn(Number(section.id.slice(1)));
-    };
-    addEventListener("focusin", focused);
-    return () => removeEventListener("focusin", focused);
-  }, []);
-  return turn;
-}
+const TITLES: Record<Kind, string> = { changes: "What the world became", why: "Why not 1", seen: "What the model saw" };
 
 export function Panel(props: PanelProps) {
-  const { kind, trace, changes } = props;
-  const turn = useTurnAt(props.at, trace);
+  const { kind, trace, changes, turn } = props;
   return (
     <aside class="panel" aria-label={TITLES[kind]} tabIndex={0}>
       <p class="bar">
         <strong>{TITLES[kind]}</strong>
         {kind !== "why" && <span>turn {turn}</span>}
-        <button type="button" onClick={props.close}>
-          close
-        </button>
+        <button type="button" onClick={props.close}>close</button>
       </p>
       {kind !== "seen" && typeof changes === "string" && <p class="notice">{clear(changes)}</p>}
       {kind !== "seen" && changes === undefined && <p class="dim">Replaying the episode …</p>}
-      {kind === "changes" && typeof changes === "object" && <World {...props} changes={changes} turn={turn} />}
+      {kind === "changes" && typeof changes === "object" && <World {...props} changes={changes} />}
       {kind === "why" && <Why {...props} changes={typeof changes === "object" ? changes : undefined} />}
       {kind === "seen" && <Context key={turn} trace={trace} turn={turn} />}
     </aside>
   );
 }
 
-function World({ trace, changes, turn }: PanelProps & { changes: Changes; turn: number }) {
+function World({ trace, changes, turn }: PanelProps & { changes: Changes }) {
   const reasons = (trace.rewards ?? []).filter((one) => one.reason);
   const diverged = changes.diverged != null && turn >= changes.diverged;
   const steps = changes.steps.filter((one) => one.turn === turn);
@@ -77,20 +44,12 @@ function World({ trace, changes, turn }: PanelProps & { changes: Changes; turn: 
       {!diverged && steps.every((one) => one.changes.length === 0) && <p class="dim">The same world as before.</p>}
       {steps.map((one) => (
         <div>
-          {steps.length > 1 && (
-            <p class="call">
-              step {one.step} {clear(calls[one.step]?.call.name ?? "")}
-            </p>
-          )}
+          {steps.length > 1 && <p class="call">step {one.step} {clear(calls[one.step]?.call.name ?? "")}</p>}
           {grouped(one.changes).map(([place, found]) => (
             <dl class="places">
               {place && <dt>{clear(place)}</dt>}
               {found.map(([leaf, change]) => (
-                <Side
-                  leaf={leaf}
-                  change={change}
-                  named={reasons.filter((reward) => names(reward.reason ?? "", change.path)).map((reward) => reward.name)}
-                />
+                <Side leaf={leaf} change={change} named={reasons.filter((one) => names(one.reason ?? "", change.path)).map((one) => one.name)} />
               ))}
             </dl>
           ))}
@@ -108,9 +67,7 @@ function Side({ leaf, change, named }: { leaf: string; change: ChangeText; named
       {change.before !== undefined && <del>{marked(change.before)}</del>}
       {change.before === undefined ? "+ " : " → "}
       {change.after === undefined ? <span class="dim">removed</span> : <ins>{marked(change.after)}</ins>}
-      {named.map((name) => (
-        <span class="decides"> ← {clear(name)}</span>
-      ))}
+      {named.map((name) => <span class="decides"> ← {clear(name)}</span>)}
     </dd>
   );
 }
@@ -133,33 +90,19 @@ function Why({ trace, environment, changes, go }: PanelProps & { changes: Change
   return (
     <>
       {trace.score == null && <p>{trace.failure ? "The episode failed, so it has no score." : "There is no score yet."}</p>}
-      <p class="dim">
-        {environment === null
-          ? "The run has no environment.json, so how these make the score is not known."
-          : product
-            ? "The score is the product of these."
-            : "The score is the sum of these, each times its weight."}
-      </p>
+      {environment === null && <p class="dim">The run has no environment.json, so how these make the score is not known.</p>}
+      {environment && <p class="dim">The score is the {product ? "product of these" : "sum of these, each times its weight"}.</p>}
       {found.map(({ reward, best, cost }) => {
-        const last = cost && reward.reason && changes ? lastNamed(changes, reward.reason) : undefined;
+        const missed = cost !== undefined && cost > 0;
+        const last = missed && reward.reason && changes ? lastNamed(changes, reward.reason) : undefined;
         return (
           <div class="judged">
-            <p>
-              <Verdict reward={reward} criterion={environment?.criteria.find((one) => one.name === reward.name)} />
-            </p>
-            <p class="dim">
-              {cost === undefined
-                ? "skipped: it does not count"
-                : cost <= 0
-                  ? "full marks"
-                  : product
-                    ? `a factor of ${figure(reward.value)}, of at most ${figure(best)}`
-                    : `cost ${figure(cost)} of at most ${figure(best)}`}
-            </p>
+            <p><Verdict reward={reward} criterion={environment?.criteria.find((one) => one.name === reward.name)} /></p>
+            {cost === undefined && <p class="dim">skipped: it does not count</p>}
+            {cost !== undefined && cost <= 0 && <p class="dim">full marks</p>}
+            {missed && <p class="dim">{product ? `a factor of ${figure(reward.value)},` : `cost ${figure(cost)}`} of at most {figure(best)}</p>}
             {last && <Last {...last} trace={trace} go={go} />}
-            {cost !== undefined && cost > 0 && changes && !last && reward.reason && (
-              <p class="dim">No step changed what the reason names.</p>
-            )}
+            {missed && changes && !last && reward.reason && <p class="dim">No step changed what the reason names.</p>}
           </div>
         );
       })}
@@ -175,22 +118,17 @@ function Last({ at, change, trace, go }: { at: StepChange; change: ChangeText; t
       <button type="button" class="fold" onClick={() => go(at.turn)}>
         last touched in turn {at.turn}, step {at.step} ({clear(step?.call.name ?? "")})
       </button>
-      <dl class="places">
-        <Side leaf={change.path} change={change} named={[]} />
-      </dl>
+      <dl class="places"><Side leaf={change.path} change={change} named={[]} /></dl>
     </div>
   );
 }
 
 const MOST = 60;
 
-interface Heard {
-  message: Message;
-  dropped: boolean;
-}
+interface Heard { message: Message; dropped: boolean }
 
 // The context before the reply of a turn, as Trace.context() puts it together; what a rewrite dropped is still there.
-export function context(trace: Trace, index: number): Heard[] {
+function context(trace: Trace, index: number): Heard[] {
   const turns = trace.turns ?? [];
   const thread = turns[index]?.thread ?? 0;
   const found: Heard[] = [];
@@ -220,24 +158,15 @@ function Context({ trace, turn }: { trace: Trace; turn: number }) {
   const shown = all ? found : found.slice(-MOST);
   return (
     <>
-      <p class="dim">
-        {found.length - dropped} messages{dropped > 0 && `, and ${dropped} that were dropped before`}
-      </p>
+      <p class="dim">{found.length - dropped} messages{dropped > 0 && `, and ${dropped} that were dropped before`}</p>
       {shown.length < found.length && (
-        <button type="button" class="fold" onClick={() => setAll(true)}>
-          show the first {found.length - shown.length}, too
-        </button>
+        <button type="button" class="fold" onClick={() => setAll(true)}>show the first {found.length - shown.length}, too</button>
       )}
       {shown.map(({ message, dropped }) => (
         <div class={`heard ${dropped ? "dropped" : ""}`}>
-          <span class="label">
-            {message.role}
-            {dropped && ", dropped"}
-          </span>
+          <span class="label">{message.role}{dropped && ", dropped"}</span>
           <Shown content={message.content} raw={false} />
-          {(message.calls ?? []).map((call) => (
-            <Said text={`${call.name} ${call.arguments}`} />
-          ))}
+          {message.calls?.map((call) => <Said text={`${call.name} ${call.arguments}`} />)}
         </div>
       ))}
     </>

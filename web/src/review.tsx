@@ -2,73 +2,47 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Header, useReading, useTurns } from "./episode";
 import { type Binding, useKeys } from "./keys";
-import { label, type Mode, OWNERS, type Review, type Reviews, send, type Taxonomy, type Verdict } from "./labels";
+import { label, type Mode, OWNERS, type Review, type Reviews, type Taxonomy, type Verdict } from "./labels";
 import type { Environment, Line } from "./record";
-import { address, ask, type Run } from "./run";
-import { type Said, SaidLabels, where } from "./said";
+import { address, ask, type Run, screenKeys, send } from "./run";
+import { type Said, where } from "./said";
 import { clear } from "./text";
+import { Notice, reason, Title, useAnswer, useAsk } from "./ui";
 
 const SURE = ["sure", "likely", "unsure"];
 const LATELY = 20;
 
 // The episodes to review, in order; `row` is null for one that is gone or has changed.
 interface Queue {
-  title: string;
-  sample: string;
-  rows: (number | null)[];
-  first: number;
-  load: (row: number) => Promise<Line>;
-  environment: Environment | null;
-  hidden: string[];
+  title: string; sample: string; rows: (number | null)[]; first: number; load: (row: number) => Promise<Line>;
+  environment: Environment | null; hidden: string[];
 }
 
-interface SampleFacts {
-  name: string;
-  seed: number;
-  blind: string[];
-  episodes: { n: number | null }[];
-}
+interface SampleFacts { name: string; seed: number; blind: string[]; episodes: { n: number | null }[] }
 
 // A sample, whose episodes the server sends without what they hide; the columns of the run are not asked for.
 export function SampleReview({ run, name }: { run: string; name: string }) {
-  const [sample, setSample] = useState<SampleFacts>();
-  const [error, setError] = useState("");
   const path = `runs/${encodeURIComponent(run)}/samples/${encodeURIComponent(name)}`;
-  useEffect(() => {
-    ask<SampleFacts>(path).then(setSample, (problem: unknown) => setError(String(problem)));
-  }, [path]);
-  const queue = useMemo<Queue | undefined>(
-    () =>
-      sample && {
-        title: `sample ${sample.name} · seed ${sample.seed}`,
-        sample: sample.name,
-        rows: sample.episodes.map((one) => one.n),
-        first: -1,
-        load: (row) => ask<Line>(`${path}/${row}`),
-        environment: null,
-        hidden: sample.blind,
-      },
-    [sample],
-  );
-  if (error) return <p class="notice" role="alert">{clear(error)}</p>;
+  const [sample, error] = useAnswer<SampleFacts>(path);
+  const queue = useMemo<Queue | undefined>(() => sample && {
+    title: `sample ${sample.name} · seed ${sample.seed}`,
+    sample: sample.name,
+    rows: sample.episodes.map((one) => one.n),
+    first: -1,
+    load: (row) => ask<Line>(`${path}/${row}`),
+    environment: null,
+    hidden: sample.blind,
+  }, [sample]);
+  if (error) return <Notice words={error} />;
   return queue ? <Reviewing run={run} queue={queue} /> : <p>Loading the sample …</p>;
 }
 
 // The episodes of the table, in its order.
 export function TableReview({ run, row }: { run: Run; row: number }) {
-  const rows = run.view ?? Uint32Array.from({ length: run.columns.rows }, (_, n) => n);
-  const queue = useMemo<Queue>(
-    () => ({
-      title: "the table",
-      sample: "",
-      rows: [...rows],
-      first: rows.indexOf(row),
-      load: (row) => run.line(row),
-      environment: run.facts?.environment ?? null,
-      hidden: [],
-    }),
-    [run, row],
-  );
+  const queue = useMemo<Queue>(() => ({
+    title: "the table", sample: "", rows: [...run.rows], first: run.rows.indexOf(row), load: (row) => run.line(row),
+    environment: run.facts?.environment ?? null, hidden: [],
+  }), [run, row]);
   if (row < 0) return <p>Loading the episode …</p>;
   return <Reviewing run={run.name} queue={queue} changed={() => void run.loadReviews()} />;
 }
@@ -87,7 +61,7 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
   const saved = useRef<Review[]>([]);
   const since = useRef(0);
   const note = useRef<HTMLInputElement>(null);
-  const failed = (problem: unknown) => setError(String(problem));
+  const failed = (problem: unknown) => setError(reason(problem));
 
   const show = (wanted: number) => {
     const next = Math.max(0, Math.min(queue.rows.length - 1, wanted));
@@ -102,7 +76,7 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
   useEffect(() => {
     ask<Taxonomy>("taxonomy").then((found) => setModes(found.modes.filter((one) => !one.merged)), failed);
     ask<Reviews>(base + (queue.sample && `?sample=${encodeURIComponent(queue.sample)}`)).then((found) => {
-      const own = found.reviews.filter((one) => one.reviewer === found.reviewer && one.kind !== "decided");
+      const own = found.reviews.filter((one) => one.reviewer === found.reviewer && one.kind !== "decided" && !one.mark);
       mine.current = new Map(own.flatMap((one) => (one.n === null || one.stale ? [] : [[one.n, one]])));
       setReviews(found);
       const open = queue.rows.findIndex((row) => row !== null && !mine.current.has(row));
@@ -130,10 +104,7 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
   };
   const save = () => {
     const { owner, modes: chosen = [], first = null, sure = null, note: said = "" } = draft;
-    if (row === null || (!owner && !said.trim())) {
-      say("choose whose fault it was, or write a note");
-      return;
-    }
+    if (row === null || (!owner && !said.trim())) return say("choose whose fault it was, or write a note");
     const seconds = Math.round((Date.now() - since.current) / 100) / 10;
     const facts = { rows: [row], first, sure, note: said, sample: queue.sample, seconds };
     const body = owner ? { kind: "verdict", owner, modes: chosen, ...facts } : { kind: "note", ...facts };
@@ -170,13 +141,11 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
     ["u", "take back the last verdict", undo],
     ["J", "next episode, without saving", () => show(place + 1)],
     ["K", "previous episode", () => show(place - 1)],
-    ["g r", "all samples", () => (location.hash = address.reviews(run))],
-    ["g e", "all episodes", () => (location.hash = address.episodes(run))],
-    ["Escape", "back", () => history.back()],
     ...keys,
+    ...screenKeys(run),
   ];
   const help = useKeys(bindings);
-  if (error && reviews === undefined) return <p class="notice" role="alert">{clear(error)}</p>;
+  if (error && reviews === undefined) return <Notice words={error} />;
   const done = queue.rows.filter((one) => one !== null && mine.current.has(one)).length;
   return (
     <>
@@ -185,12 +154,8 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
           review: {clear(queue.title)} · you: {clear(reviews?.reviewer ?? "")}
           {queue.hidden.length > 0 && ` · hidden: ${queue.hidden.join(", ")}`}
         </span>
-        <span>
-          {done} of {queue.rows.length} <progress max={queue.rows.length} value={done} aria-label="reviewed" />
-        </span>
-        <span>
-          {pace([...mine.current.values()])}
-        </span>
+        <span>{done} of {queue.rows.length} <progress max={queue.rows.length} value={done} aria-label="reviewed" /></span>
+        <span>{pace([...mine.current.values()])}</span>
         {help}
       </p>
       {row === null && place >= 0 && <p class="notice">Episode {place + 1} is gone or has changed since the sample was drawn.</p>}
@@ -202,15 +167,11 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
           <Choices name="how" label="how?" all={offered.map((one) => [one.key ?? "", one.title ?? one.id, one.id])} chosen={draft.modes ?? []} choose={toggle} />
         )}
         <div class="bar">
-          <button type="button" onClick={mark}>
-            <kbd>m</kbd> first wrong: {where(draft.first)}
-          </button>
+          <button type="button" onClick={mark}><kbd>m</kbd> first wrong: {where(draft.first)}</button>
           <label>
             how sure{" "}
             <select value={draft.sure ?? ""} onChange={(event) => change({ sure: event.currentTarget.value || null })}>
-              {["", ...SURE].map((one) => (
-                <option value={one}>{one || "–"}</option>
-              ))}
+              {["", ...SURE].map((one) => <option value={one}>{one || "–"}</option>)}
             </select>
           </label>
           <label class="note">
@@ -225,9 +186,7 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
               }}
             />
           </label>
-          <button type="button" onClick={save}>
-            <kbd>Enter</kbd> save, next
-          </button>
+          <button type="button" onClick={save}><kbd>Enter</kbd> save, next</button>
         </div>
         <p role="status">{clear(error || words)}</p>
       </section>
@@ -239,10 +198,8 @@ function Choices(props: { name: string; label: string; all: string[][]; chosen: 
   return (
     <div class="choices" role="group" aria-label={props.name}>
       <span class="label">{props.label}</span>
-      {props.all.map(([key, words, id = ""]) => (
-        <button type="button" aria-pressed={props.chosen.includes(id)} onClick={() => props.choose(id)}>
-          {key && <kbd>{key}</kbd>} {clear(words ?? "")}
-        </button>
+      {props.all.map(([key, words = "", id = ""]) => (
+        <button type="button" aria-pressed={props.chosen.includes(id)} onClick={() => props.choose(id)}>{key && <kbd>{key}</kbd>} {clear(words)}</button>
       ))}
     </div>
   );
@@ -259,15 +216,11 @@ function pace(mine: Review[]): string {
 }
 
 // What people and programs said of an episode.
-export function Labels({ run, row }: { run: Run; row: number }) {
-  const [said, setSaid] = useState<Said[]>([]);
+export function useSaid(run: Run, row: number): { reviews: Review[]; said: Said[] } {
   const reviews = (run.reviews?.reviews ?? []).filter((one) => one.n === row);
-  const labeled = reviews.length > 0 || run.columns.list("owner", row).length > 0;
-  useEffect(() => {
-    setSaid([]);
-    if (labeled) ask<Said[]>(`${run.address}/labels/${row}`).then(setSaid, (problem: unknown) => setSaid([{ file: "error", why: String(problem) }]));
-  }, [run, row, labeled]);
-  return <SaidLabels reviews={reviews} said={said} />;
+  const labeled = run.columns.list("owner", row).length > 0;
+  const [said = [], error] = useAsk<Said[]>(() => (labeled ? ask(`${run.address}/labels/${row}`) : undefined), [run, row, labeled]);
+  return { reviews, said: error ? [{ file: "error", why: error }] : said };
 }
 
 // All samples of a run, a form that draws one, notes that have no mode yet, and the taxonomy.
@@ -275,12 +228,8 @@ export function ReviewHome({ run }: { run: Run }) {
   const [error, setError] = useState("");
   const [taxonomy, setTaxonomy] = useState<Taxonomy>();
   const [text, setText] = useState("");
-  const help = useKeys([
-    ["g e", "all episodes", () => (location.hash = address.episodes(run.name))],
-    ["g a", "agreement", () => (location.hash = address.agreement(run.name))],
-    ["Escape", "back", () => history.back()],
-  ]);
-  const failed = (problem: unknown) => setError(String(problem));
+  const help = useKeys(screenKeys(run.name));
+  const failed = (problem: unknown) => setError(reason(problem));
   const loaded = (found: Taxonomy) => {
     setTaxonomy(found);
     setText(found.text);
@@ -308,46 +257,22 @@ export function ReviewHome({ run }: { run: Run }) {
   const notes = (reviews?.reviews ?? []).filter((one) => one.note && !one.modes?.length);
   return (
     <>
-      <div class="bar">
-        <h1>Review</h1>
-        <a href={address.agreement(run.name)}>agreement</a>
-        {help}
-      </div>
-      {[error, ...(reviews?.warnings ?? [])].filter(Boolean).map((words) => (
-        <p class="notice" role="alert">
-          {clear(words)}
-        </p>
-      ))}
-      <p>
-        You review as <b>{clear(reviews?.reviewer || "no one, for this studio only reads")}</b>. {reviews?.reviews.length ?? 0} labels.
-      </p>
+      <Title words="Review" help={help} />
+      {[error, ...(reviews?.warnings ?? [])].map((words) => <Notice words={words} />)}
+      <p>You review as <b>{clear(reviews?.reviewer || "no one, for this studio only reads")}</b>. {reviews?.reviews.length ?? 0} labels.</p>
       <h2>Samples</h2>
-      <ul>
-        {(reviews?.samples ?? []).map((one) => (
-          <li>
-            <a href={address.reviews(run.name, one)}>{clear(one)}</a>
-          </li>
-        ))}
-      </ul>
+      <ul>{(reviews?.samples ?? []).map((one) => <li><a href={address.screen(run.name, "review", one)}>{clear(one)}</a></li>)}</ul>
       <form class="bar" onSubmit={draw} aria-label="draw a sample">
         <label>name <input name="name" required size={12} /></label>
         <label>episodes <input name="size" type="number" min="1" max="10000" value="40" /></label>
         <label>seed <input name="seed" type="number" value="0" /></label>
         <label>
           equal shares by{" "}
-          <select name="by">
-            {["", "score", "shape", "owner", "end"].map((one) => (
-              <option value={one}>{one || "–"}</option>
-            ))}
-          </select>
+          <select name="by">{["", "score", "shape", "owner", "end"].map((one) => <option value={one}>{one || "–"}</option>)}</select>
         </label>
         <fieldset class="bar">
           <legend>hide</legend>
-          {["triage", "reviewers", "reward"].map((one) => (
-            <label>
-              <input type="checkbox" name="blind" value={one} checked /> {one}
-            </label>
-          ))}
+          {["triage", "reviewers", "reward"].map((one) => <label><input type="checkbox" name="blind" value={one} checked /> {one}</label>)}
         </fieldset>
         <button>draw</button>
       </form>
@@ -361,11 +286,7 @@ export function ReviewHome({ run }: { run: Run }) {
       </ul>
       <h2>Taxonomy, revision {taxonomy?.revision ?? "–"}</h2>
       <textarea aria-label="taxonomy" rows={16} value={text} onInput={(event) => setText(event.currentTarget.value)} spellcheck={false} />
-      <p>
-        <button type="button" onClick={write} disabled={text === taxonomy?.text}>
-          save as the next revision
-        </button>
-      </p>
+      <p><button type="button" onClick={write} disabled={text === taxonomy?.text}>save as the next revision</button></p>
     </>
   );
 }

@@ -1,30 +1,11 @@
 // What the browser holds of a run, and the requests that bring it.
 import type { Changes } from "./changes";
 import { Columns } from "./columns";
-import { type Reviews, setLabels } from "./labels";
+import type { Binding } from "./keys";
+import { type Finding, type Reviews, setFindings, setLabels } from "./labels";
 import type { Environment, Line } from "./record";
 
-export interface Facts {
-  name: string;
-  folder: string;
-  run: Record<string, unknown> | null;
-  environment: Environment | null;
-  warnings: string[];
-}
-
-export interface Summary {
-  name: string;
-  environment: string | null;
-  agent: string | null;
-  split: string | null;
-  episodes: number;
-  failed: number;
-  mean: number | null;
-  active: boolean;
-  indexed: number;
-  bytes: number;
-  done: boolean;
-}
+export interface Facts { environment: Environment | null; warnings: string[]; findings: Finding[] }
 
 export async function ask<Answer>(path: string, request: RequestInit = {}): Promise<Answer> {
   return JSON.parse(await text(path, request));
@@ -37,8 +18,24 @@ async function text(path: string, request: RequestInit = {}): Promise<string> {
   return said;
 }
 
+export function send<Answer>(method: string, path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+  return ask<Answer>(path, { method, body: typeof body === "string" ? body : JSON.stringify(body), headers });
+}
+
 const WAIT_S = 20;
 const RETRY_MS = 3000;
+
+// Asks again and again until `wanted` says no; after an error it waits.
+export async function repeat(wanted: () => boolean, act: () => Promise<void>, failed: (words: string) => void): Promise<void> {
+  while (wanted()) {
+    try {
+      await act();
+    } catch (problem) {
+      failed(`the studio does not answer: ${problem instanceof Error ? problem.message : problem}`);
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  }
+}
 
 export class Run {
   columns = new Columns();
@@ -47,15 +44,17 @@ export class Run {
   reviews: Reviews | undefined;
   // The rows of the table, in its order, which J and K follow; undefined until a table was shown.
   view: Uint32Array | undefined;
+  // The row that was opened last.
+  opened = -1;
   private searches = new Map<string, { found: Set<number>; rows: number; running: boolean }>();
   private listeners = new Set<() => void>();
   private following = false;
 
   constructor(readonly name: string) {}
 
-  get address(): string {
-    return `runs/${encodeURIComponent(this.name)}`;
-  }
+  get address(): string { return `runs/${encodeURIComponent(this.name)}`; }
+
+  get rows(): Uint32Array { return this.view ?? Uint32Array.from({ length: this.columns.rows }, (_, n) => n); }
 
   listen(listener: () => void): () => void {
     this.listeners.add(listener);
@@ -64,9 +63,7 @@ export class Run {
     return () => this.listeners.delete(listener);
   }
 
-  line(row: number): Promise<Line> {
-    return ask<Line>(`${this.address}/episodes/${row}`);
-  }
+  line(row: number): Promise<Line> { return ask<Line>(`${this.address}/episodes/${row}`); }
 
   // Reads the reviews of the run, and sets their columns.
   async loadReviews(): Promise<void> {
@@ -84,64 +81,48 @@ export class Run {
     return { ...head, steps };
   }
 
-  seconds(row: number): Promise<number[][]> {
-    return ask(`${this.address}/episodes/${row}/seconds`);
-  }
-
   // The rows that hold a text, as far as they are known; what is missing is asked for.
   search(text: string): Set<number> {
     const known = this.searches.get(text) ?? { found: new Set(), rows: 0, running: false };
     this.searches.set(text, known);
     if (known.rows < this.columns.rows && !known.running) {
       known.running = true;
-      const asked = `${this.address}/search?from=${known.rows}&q=${encodeURIComponent(text)}`;
       const ended = (words: string) => {
         known.running = false;
         this.tell(words);
       };
-      ask<{ found: number[]; rows: number }>(asked).then(
-        (answer) => {
-          for (const row of answer.found) known.found.add(row);
-          known.rows = answer.rows;
-          ended("");
-        },
-        (error: unknown) => ended(String(error)),
-      );
+      ask<{ found: number[]; rows: number }>(`${this.address}/search?from=${known.rows}&q=${encodeURIComponent(text)}`).then((answer) => {
+        for (const row of answer.found) known.found.add(row);
+        known.rows = answer.rows;
+        ended("");
+      }, (error: unknown) => ended(String(error)));
     }
     return known.found;
   }
 
-  get searching(): boolean {
-    return [...this.searches.values()].some((one) => one.running);
-  }
+  get searching(): boolean { return [...this.searches.values()].some((one) => one.running); }
 
   // A number that changes with every result of a search.
-  get results(): number {
-    return [...this.searches.values()].reduce((sum, one) => sum + one.rows, 0);
-  }
+  get results(): number { return [...this.searches.values()].reduce((sum, one) => sum + one.rows, 0); }
 
   // Asks for the episodes, and for what is written while the page is open.
   private async follow(): Promise<void> {
     this.following = true;
-    while (this.listeners.size) {
-      try {
-        this.facts ??= await ask<Facts>(this.address);
-        const head = this.columns.head;
-        const wait = head?.done ? WAIT_S : 0;
-        const answer = await fetch(`api/${this.address}/columns?from=${this.columns.rows}&wait=${wait}`);
-        if (!answer.ok) throw new Error(await answer.text());
-        const before = this.columns.rows;
-        const continued = this.columns.apply(await answer.arrayBuffer());
-        if (!continued) this.searches.clear();
-        if (this.reviews === undefined || !continued) this.reviews = await ask<Reviews>(`${this.address}/reviews`);
-        setLabels(this.columns, this.reviews);
-        const told = head !== undefined && this.columns.rows === before && head.done === this.columns.head?.done;
-        if (this.error || !continued || !told) this.tell("");
-      } catch (error) {
-        this.tell(`the studio does not answer: ${error instanceof Error ? error.message : error}`);
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-      }
-    }
+    const more = async () => {
+      this.facts ??= await ask<Facts>(this.address);
+      const head = this.columns.head;
+      const answer = await fetch(`api/${this.address}/columns?from=${this.columns.rows}&wait=${head?.done ? WAIT_S : 0}`);
+      if (!answer.ok) throw new Error(await answer.text());
+      const before = this.columns.rows;
+      const continued = this.columns.apply(await answer.arrayBuffer());
+      if (!continued) this.searches.clear();
+      if (this.reviews === undefined || !continued) this.reviews = await ask<Reviews>(`${this.address}/reviews`);
+      setLabels(this.columns, this.reviews);
+      setFindings(this.columns, this.facts.findings);
+      const told = head !== undefined && this.columns.rows === before && head.done === this.columns.head?.done;
+      if (this.error || !continued || !told) this.tell("");
+    };
+    await repeat(() => this.listeners.size > 0, more, (words) => this.tell(words));
     this.following = false;
   }
 
@@ -154,33 +135,46 @@ export class Run {
 const runs = new Map<string, Run>();
 
 export function run(name: string): Run {
-  let found = runs.get(name);
-  if (found === undefined) {
-    found = new Run(name);
-    runs.set(name, found);
-  }
+  const found = runs.get(name) ?? new Run(name);
+  runs.set(name, found);
   return found;
 }
 
+const place = (...parts: string[]): string => `#/${parts.map(encodeURIComponent).join("/")}`;
+const query = (given: Record<string, string | number>): string => {
+  const kept = Object.entries(given).filter(([, value]) => value !== "" && value !== -1);
+  return kept.length ? `?${new URLSearchParams(kept.map(([name, value]) => [name, String(value)]))}` : "";
+};
+const numbered = (member: number, attempt: number): string => `${member}${attempt ? `.${attempt}` : ""}`;
+
 // Addresses: made of what the run calls things.
 export const address = {
-  episodes: (run: string, where = "", sort = "") => {
-    const query = new URLSearchParams({ ...(where && { where }), ...(sort && { sort }) }).toString();
-    return `#/${encodeURIComponent(run)}/episodes${query && `?${query}`}`;
-  },
+  screen: place,
+  episodes: (run: string, where = "", sort = "") => place(run, "episodes") + query({ where, sort }),
+  task: (run: string, task: string) => address.episodes(run, `task:${JSON.stringify(task)}`),
   episode: (run: string, task: string, member: number, attempt: number, turn = -1) =>
-    `#/${encodeURIComponent(run)}/e/${encodeURIComponent(task)}/${member}${attempt ? `.${attempt}` : ""}` +
-    (turn >= 0 ? `?t=${turn}` : ""),
-  group: (run: string, task: string, attempt: number) =>
-    `#/${encodeURIComponent(run)}/g/${encodeURIComponent(task)}${attempt ? `?attempt=${attempt}` : ""}`,
-  reviews: (run: string, sample = "") => `#/${encodeURIComponent(run)}/review${sample && `/${encodeURIComponent(sample)}`}`,
-  review: (of: Run, row: number) => `#/${encodeURIComponent(of.name)}/review?of=${encodeURIComponent(address.row(of, row))}`,
-  shapes: (run: string) => `#/${encodeURIComponent(run)}/shapes`,
-  agreement: (run: string) => `#/${encodeURIComponent(run)}/agreement`,
-  curves: (run: string) => `#/${encodeURIComponent(run)}/curves`,
-  compare: (a: string, b: string) => `#/compare?${new URLSearchParams({ a, b })}`,
-  live: (run: string, task = "", member = 0, attempt = 0) =>
-    `#/${encodeURIComponent(run)}/live${task && `/${encodeURIComponent(task)}/${member}${attempt ? `.${attempt}` : ""}`}`,
+    place(run, "e", task, numbered(member, attempt)) + query({ t: turn }),
+  group: (run: string, task: string, attempt: number) => place(run, "g", task) + query({ attempt: attempt || "" }),
+  review: (of: Run, row: number) => place(of.name, "review") + query({ of: address.row(of, row) }),
+  compare: (a: string, b: string) => place("compare") + query({ a, b }),
+  live: (run: string, task: string, member: number, attempt: number) => place(run, "live", task, numbered(member, attempt)),
   row: (of: Run, row: number) =>
     address.episode(of.name, of.columns.text("task", row), of.columns.number("member", row), of.columns.number("attempt", row)),
 };
+
+// Screens of a run: the key after g, the name in the address, what it shows.
+export const SCREENS: [key: string, name: string, means: string][] = [
+  ["e", "episodes", "all episodes"],
+  ["l", "live", "what is in play"],
+  ["c", "curves", "curves over versions"],
+  ["s", "shapes", "shapes of failure"],
+  ["t", "tasks", "tasks and tools"],
+  ["r", "review", "samples and reviews"],
+  ["a", "agreement", "agreement of reviewers"],
+  ["f", "findings", "findings of audits"],
+];
+
+export const go = (address: string): void => { location.hash = address; };
+
+export const screenKeys = (run: string, back = () => history.back()): Binding[] =>
+  [...SCREENS.map(([key, name, means]): Binding => [`g ${key}`, means, () => go(place(run, name))]), ["Escape", "back", back]];

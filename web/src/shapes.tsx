@@ -1,19 +1,13 @@
 // Shapes of failure: failed criteria, their reasons, the first refused call, the end; each level unfolds.
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { useKeys } from "./keys";
-import { send } from "./labels";
-import { address, type Run } from "./run";
+import { address, go, type Run, screenKeys, send } from "./run";
 import { clear } from "./text";
+import { count, reason, Sheet, Title, useChosen } from "./ui";
 
 const SEPARATOR = " ▸ ";
 
-interface Shape {
-  path: string;
-  name: string;
-  level: number;
-  rows: number[];
-  parts: Shape[];
-}
+interface Shape { path: string; name: string; level: number; rows: number[]; parts: Shape[] }
 
 // The shapes of all failed episodes, the most frequent first.
 function shapes(run: Run): Shape[] {
@@ -21,9 +15,8 @@ function shapes(run: Run): Shape[] {
   const root: Shape = { path: "", name: "", level: -1, rows: [], parts: [] };
   const known = new Map<string, Shape>();
   const chains = (column?.values ?? []).map((value) => {
-    if (value === "") return [];
     let parent = root;
-    return value.split(SEPARATOR).map((name, level) => {
+    return (value ? value.split(SEPARATOR) : []).map((name, level) => {
       const path = level ? `${parent.path}${SEPARATOR}${name}` : name;
       let found = known.get(path);
       if (found === undefined) {
@@ -31,8 +24,7 @@ function shapes(run: Run): Shape[] {
         known.set(path, found);
         parent.parts.push(found);
       }
-      parent = found;
-      return found;
+      return (parent = found);
     });
   });
   for (let row = 0; row < run.columns.rows; row++) {
@@ -56,97 +48,68 @@ export function Shapes({ run }: { run: Run }) {
   const { columns } = run;
   const all = useMemo(() => shapes(run), [columns, columns.rows]);
   const [open, setOpen] = useState(() => new Set<string>());
-  const [chosen, setChosen] = useState(0);
   const [words, say] = useState("");
-  // Keys may be faster than the next drawing.
-  const latest = useRef(0);
   const lines = visible(all, open);
-  const current = lines[Math.min(chosen, lines.length - 1)];
-  const choose = (place: number) => {
-    latest.current = Math.max(0, Math.min(lines.length - 1, place));
-    setChosen(latest.current);
-    document.getElementById(`shape-${latest.current}`)?.scrollIntoView({ block: "nearest" });
-  };
+  const { place, choose, keys } = useChosen(lines.length, "shape");
+  const current = lines[place];
   const unfold = (one: Shape | undefined, on: boolean) => {
-    if (one === undefined) return;
     const next = new Set(open);
-    if (on) next.add(one.path);
-    else next.delete(one.path);
+    if (one && on) next.add(one.path);
+    else if (one) next.delete(one.path);
     setOpen(next);
-  };
-  const go = (to: string) => {
-    location.hash = to;
   };
   const enter = () => {
     if (current === undefined) return;
     run.view = Uint32Array.from(current.rows);
     go(address.row(run, median(run, current.rows)));
   };
-  const where = (one: Shape) => `shape:${JSON.stringify(one.parts.length ? `${one.path}${SEPARATOR}*` : one.path)}`;
+  const there = (one: Shape) => address.episodes(run.name, `shape:${JSON.stringify(one.parts.length ? `${one.path}${SEPARATOR}*` : one.path)}`);
   // The last verdict on an episode of the shape becomes that of the others, marked as inherited.
   const inherit = () => {
     const rows = new Set(current?.rows);
     const mine = (run.reviews?.reviews ?? []).filter((one) => one.reviewer === run.reviews?.reviewer && one.kind === "verdict");
     const read = mine.filter((one) => one.n !== null && !one.stale && rows.has(one.n)).sort((a, b) => (a.at < b.at ? 1 : -1))[0];
     if (read === undefined) return say("review one episode of this shape first: Enter, then x");
-    send<unknown[]>("POST", `${run.address}/reviews`, { kind: "inherited", rows: [...rows], of: [read.id] }).then(
-      (added) => {
-        say(`${read.owner}: ${added.length} episodes inherit it, as proposed`);
-        void run.loadReviews();
-      },
-      (problem: unknown) => say(String(problem)),
-    );
+    send<unknown[]>("POST", `${run.address}/reviews`, { kind: "inherited", rows: [...rows], of: [read.id] }).then((added) => {
+      say(`${read.owner}: ${added.length} episodes inherit it, as proposed`);
+      void run.loadReviews();
+    }, (problem: unknown) => say(reason(problem)));
   };
   const help = useKeys([
-    ["j", "next shape", () => choose(latest.current + 1)],
-    ["k", "previous shape", () => choose(latest.current - 1)],
+    ...keys,
     ["l", "unfold", () => unfold(current, true)],
     ["h", "fold", () => unfold(current, false)],
     ["Enter", "open the median episode", enter],
     ["x", "label all as proposed, by your verdict on one", inherit],
-    ["f", "these episodes as a table", () => current && go(address.episodes(run.name, where(current)))],
-    ["g e", "all episodes", () => go(address.episodes(run.name))],
-    ["g r", "samples and reviews", () => go(address.reviews(run.name))],
-    ["Escape", "back", () => history.back()],
+    ["f", "these episodes as a table", () => current && go(there(current))],
+    ...screenKeys(run.name),
   ]);
   return (
     <>
-      <div class="bar">
-        <h1>Shapes of failure</h1>
-        <span role="status">{clear(words)}</span>
-        {help}
-      </div>
-      <table class="shapes">
-        <thead>
-          <tr>
-            {["shape", "episodes", "tasks", "reviewed", "inherited", "label"].map((word) => (
-              <th scope="col">{word}</th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {lines.map((one, n) => (
-            <tr id={`shape-${n}`} key={one.path} class={one === current ? "current" : ""} aria-current={one === current} onClick={() => choose(n)}>
-              <th scope="row" class={`level-${one.level}`}>
-                {one.parts.length > 0 && (
-                  <button type="button" aria-expanded={open.has(one.path)} aria-label={`parts of ${clear(one.name)}`} onClick={() => unfold(one, !open.has(one.path))}>
-                    {open.has(one.path) ? "▾" : "▸"}
-                  </button>
-                )}{" "}
-                <a href={address.episodes(run.name, where(one))}>{clear(one.name)}</a>
-              </th>
-              <Counts run={run} rows={one.rows} />
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Title words="Shapes of failure" help={help}><span role="status">{clear(words)}</span></Title>
+      <Sheet
+        style="shapes"
+        heads={["shape", "episodes", "tasks", "reviewed", "inherited", "label"]}
+        current={place}
+        choose={choose}
+        rows={lines.map((one) => [
+          <span class={`level-${one.level}`}>
+            {one.parts.length > 0 && (
+              <button type="button" aria-expanded={open.has(one.path)} aria-label={`parts of ${clear(one.name)}`} onClick={() => unfold(one, !open.has(one.path))}>
+                {open.has(one.path) ? "▾" : "▸"}
+              </button>
+            )}{" "}
+            <a href={there(one)}>{clear(one.name)}</a>
+          </span>,
+          ...counts(run, one.rows),
+        ])}
+      />
       {lines.length === 0 && columns.head?.done && <p>No episode failed.</p>}
     </>
   );
 }
 
-function Counts({ run, rows }: { run: Run; rows: number[] }) {
-  const { columns } = run;
+function counts({ columns }: Run, rows: number[]): (string | number)[] {
   const tasks = columns.byName.get("task");
   const labels = new Map<string, number>();
   let [reviewed, inherited] = [0, 0];
@@ -157,13 +120,5 @@ function Counts({ run, rows }: { run: Run; rows: number[] }) {
     for (const one of said) labels.set(one, (labels.get(one) ?? 0) + 1);
   }
   const most = [...labels].sort((a, b) => b[1] - a[1]).map(([label, count]) => `${label} ${count}`);
-  return (
-    <>
-      <td>{rows.length.toLocaleString("en")}</td>
-      <td>{new Set(rows.map((row) => tasks?.data[row])).size.toLocaleString("en")}</td>
-      <td>{reviewed}</td>
-      <td>{inherited}</td>
-      <td>{clear(most.join(", "))}</td>
-    </>
-  );
+  return [count(rows.length), count(new Set(rows.map((row) => tasks?.data[row])).size), reviewed, inherited, clear(most.join(", "))];
 }

@@ -1,62 +1,42 @@
 // The table of episodes: a virtual list of rows of one height.
 import type { VNode } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useKeys } from "./keys";
-import { address, type Run } from "./run";
+import { address, go, type Run, screenKeys } from "./run";
 import { clear, figure } from "./text";
+import { count, Notice, useSize } from "./ui";
 import { compile, matching } from "./where";
 
 const ROW = 26;
 const SPARE = 3;
 const MOST_REWARDS = 5;
 const MOST_DRAWN = 5000;
+// Episodes of one file.
+const MOST_SAVED = 500;
 
 interface Cell {
-  key: string;
-  label: string;
-  width: string;
-  show: (row: number) => string;
+  key: string; label: string; width: string; show: (row: number) => string;
   // Texts may be wider than their column. To clip a cell costs as much as to paint it.
   clip?: boolean;
 }
 
 function cells(run: Run): Cell[] {
   const columns = run.columns;
-  const number = (key: string, label: string, width: string): Cell => ({
-    key,
-    label,
-    width,
-    show: (row) => figure(columns.find(key)?.number(row)),
-  });
-  const text = (key: string, label: string, width: string): Cell => ({
-    key,
-    label,
-    width,
-    show: (row) => clear(columns.text(key, row)),
-    clip: true,
-  });
+  const number = (key: string, width: string, label = key): Cell => ({ key, label, width, show: (row) => figure(columns.find(key)?.number(row)) });
+  const text = (key: string, width: string, label = key): Cell => ({ key, label, width, show: (row) => clear(columns.text(key, row)), clip: true });
+  const list = (key: string): Cell => ({ key, label: key, width: "6.5rem", show: (row) => clear(columns.list(key, row).join(", ")), clip: true });
   const judged = [...columns.byName.values()].filter((one) => one.level === "trajectory" || one.level === "group");
-  const some = (key: string) => columns.find(key)?.data.some((value) => value > 0) ?? false;
+  const has = (key: string, fits: (value: number) => boolean) => columns.find(key)?.data.some(fits) ?? false;
   return [
-    text("task", "task", "minmax(11rem, 2fr)"),
-    number("member", "member", "5rem"),
-    ...(some("attempt") ? [number("attempt", "attempt", "5rem")] : []),
-    ...(columns.find("version")?.data.some((value) => !Number.isNaN(value)) ? [number("version", "version", "4.5rem")] : []),
-    number("score", "score", "4.5rem"),
-    ...judged.slice(0, MOST_REWARDS).map((one) => number(one.name, clear(one.name.replace("reward.", "")), "6rem")),
-    number("turns", "turns", "4rem"),
-    number("errors", "errors", "4.2rem"),
-    number("moved", "moved", "4.2rem"),
-    number("seconds", "seconds", "5rem"),
-    ...["owner", "label"].filter((key) => columns.find(key)?.values.length).map((key) => ({
-      key,
-      label: key,
-      width: "6.5rem",
-      show: (row: number) => clear(columns.list(key, row).join(", ")),
-    })),
-    text("end", "end", "6.5rem"),
-    ...(columns.find("component")?.values.some(Boolean) ? [text("component", "component", "6.5rem"), text("kind", "failure", "9rem")] : []),
-    text("reason", "reason", "minmax(9rem, 3fr)"),
+    text("task", "minmax(11rem, 2fr)"), number("member", "5rem"),
+    ...(has("attempt", (value) => value > 0) ? [number("attempt", "5rem")] : []),
+    ...(has("version", (value) => !Number.isNaN(value)) ? [number("version", "4.5rem")] : []),
+    number("score", "4.5rem"),
+    ...judged.slice(0, MOST_REWARDS).map((one) => number(one.name, "6rem", clear(one.name.replace("reward.", "")))),
+    number("turns", "4rem"), number("errors", "4.2rem"), number("moved", "4.2rem"), number("seconds", "5rem"),
+    ...["owner", "label", "finding"].filter((key) => columns.find(key)?.values.length).map(list), text("end", "6.5rem"),
+    ...(columns.find("component")?.values.some(Boolean) ? [text("component", "6.5rem"), text("kind", "9rem", "failure")] : []),
+    text("reason", "minmax(9rem, 3fr)"),
   ];
 }
 
@@ -67,7 +47,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
   const field = useRef<HTMLInputElement>(null);
   const [typed, setTyped] = useState(where);
   const [top, setTop] = useState(0);
-  const [height, setHeight] = useState(600);
+  const height = useSize(scroller)[1];
   const [chosen, setChosen] = useState(0);
   // Keys may be faster than the next drawing.
   const latest = useRef(0);
@@ -81,23 +61,13 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
   run.view = rows;
 
   useEffect(() => setTyped(where), [where]);
-  useLayoutEffect(() => {
-    const box = scroller.current;
-    if (box === null) return;
-    const measure = new ResizeObserver(() => setHeight(box.clientHeight));
-    measure.observe(box);
-    return () => measure.disconnect();
-  }, []);
   // The row one came from is chosen again.
   useEffect(() => {
-    const before = rows.indexOf(opened.get(run.name) ?? -1);
+    const before = rows.indexOf(run.opened);
     if (before >= 0) choose(before);
     grid.current?.focus({ preventScroll: true });
   }, []);
 
-  const go = (address: string) => {
-    location.hash = address;
-  };
   const choose = (place: number) => {
     const next = Math.max(0, Math.min(rows.length - 1, place));
     latest.current = next;
@@ -109,18 +79,14 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
   };
   const current = rows[Math.min(chosen, rows.length - 1)];
   const move = (by: number) => () => choose(latest.current + by);
-  const open = (row = rows[latest.current]) => {
-    if (row === undefined) return;
-    opened.set(run.name, row);
-    go(address.row(run, row));
+  const at = (act: (row: number) => string) => () => {
+    const row = rows[latest.current];
+    if (row !== undefined) go(act(row));
   };
   const page = Math.max(1, Math.floor(height / ROW) - 1);
   const sorts = shown.map((cell) => cell.key);
   const next = sorts[(sorts.indexOf(sort.replace(/^-/, "")) + 1) % sorts.length] ?? "";
-  const group = () => {
-    const current = rows[latest.current];
-    if (current !== undefined) go(address.group(run.name, columns.text("task", current), columns.number("attempt", current)));
-  };
+  const file = `api/${run.address}/export?n=${rows.length <= MOST_SAVED ? rows.join(",") : ""}`;
   const help = useKeys([
     ["j", "next episode", move(1)],
     ["k", "previous episode", move(-1)],
@@ -130,19 +96,14 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
     ["PageUp", "a page back", move(-page)],
     ["Home", "first episode", () => choose(0)],
     ["End", "last episode", () => choose(rows.length - 1)],
-    ["Enter", "open the episode", () => open()],
-    ["g g", "open its group", group],
-    ["x", "review the episode", () => current !== undefined && go(address.review(run, rows[latest.current] ?? current))],
-    ["g s", "shapes of failure", () => go(address.shapes(run.name))],
-    ["g t", "tasks and tools", () => go(`#/${encodeURIComponent(run.name)}/tasks`)],
-    ["g r", "samples and reviews", () => go(address.reviews(run.name))],
-    ["g c", "curves over versions", () => go(address.curves(run.name))],
-    ["g l", "what is in play", () => go(address.live(run.name))],
+    ["Enter", "open the episode", at((row) => address.row(run, row))],
+    ["g g", "open its group", at((row) => address.group(run.name, columns.text("task", row), columns.number("attempt", row)))],
+    ["x", "review the episode", at((row) => address.review(run, row))],
     ["f", "filter", () => field.current?.focus()],
     ["/", "filter by text", () => field.current?.focus()],
     ["s", "sort by the next column", () => go(address.episodes(run.name, where, next))],
     ["S", "turn the order round", () => go(address.episodes(run.name, where, sort.startsWith("-") ? sort.slice(1) : `-${sort || "task"}`))],
-    ["Escape", "all runs", () => go("#/")],
+    ...screenKeys(run.name, () => go("#/")),
   ]);
 
   const first = Math.max(0, Math.floor(top / ROW) - SPARE);
@@ -156,16 +117,8 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
     if (known) return known;
     if (drawn.size > MOST_DRAWN) drawn.clear();
     const made = (
-      <div
-        key={place % size}
-        style={{ top: `${place * ROW}px` }}
-        id={`row-${row}`}
-        role="row"
-        aria-rowindex={place + 2}
-        aria-selected={place === chosen}
-        class="line"
-        onClick={() => open(row)}
-      >
+      <div key={place % size} style={{ top: `${place * ROW}px` }} id={`row-${row}`} role="row" aria-rowindex={place + 2}
+        aria-selected={place === chosen} class="line" onClick={() => go(address.row(run, row))}>
         {shown.map((cell, column) => (
           <div role="gridcell" class={cell.clip ? "clip" : ""}>
             {column ? cell.show(row) : <a tabIndex={place === chosen ? 0 : -1} href={address.row(run, row)}>{cell.show(row)}</a>}
@@ -177,84 +130,54 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
     return made;
   };
   const head = columns.head;
-  const indexing = head !== undefined && !head.done;
+  const filtered = (event: SubmitEvent) => {
+    event.preventDefault();
+    grid.current?.focus();
+    go(address.episodes(run.name, typed.trim(), sort));
+  };
   return (
     <>
-      <form
-        class="bar"
-        role="search"
-        onSubmit={(event) => {
-          event.preventDefault();
-          grid.current?.focus();
-          go(address.episodes(run.name, typed.trim(), sort));
-        }}
-      >
+      <form class="bar" role="search" onSubmit={filtered}>
         <label class="where">
           where{" "}
-          <input
-            ref={field}
-            value={typed}
-            spellcheck={false}
+          <input ref={field} value={typed} spellcheck={false}
             placeholder='score<1 tool:crm_search -end:failed "exact text"'
             onInput={(event) => setTyped(event.currentTarget.value)}
-            onKeyDown={(event) => event.key === "Escape" && grid.current?.focus()}
-          />
+            onKeyDown={(event) => event.key === "Escape" && grid.current?.focus()} />
         </label>
         <span role="status">
-          {rows.length.toLocaleString("en")} of {columns.rows.toLocaleString("en")}
+          {count(rows.length)} of {count(columns.rows)}
           {run.searching ? ", searching" : ""}
-          {indexing ? `, ${Math.floor((100 * head.indexed) / head.bytes)} % read` : ""}
+          {head && !head.done ? `, ${Math.floor((100 * head.indexed) / head.bytes)} % read` : ""}
         </span>
+        {rows.length > 0 && rows.length <= MOST_SAVED && <a href={file} download>save as one file</a>}
         {help}
       </form>
-      {"error" in filter && columns.rows > 0 && (
-        <p class="notice" role="alert">
-          {clear(filter.error)}
-        </p>
-      )}
+      {columns.rows > 0 && <Notice words={"error" in filter && filter.error} />}
       {head !== undefined && head.broken > 0 && <p class="notice">{head.broken} lines of the traces cannot be read and are left out.</p>}
       {head !== undefined && head.left_out > 0 && <p class="notice">{head.left_out} rewards or tags have no column here.</p>}
-      <div
-        class="grid"
-        role="grid"
-        ref={grid}
-        tabIndex={0}
-        aria-activedescendant={current === undefined ? undefined : `row-${current}`}
-        aria-label="episodes"
-        aria-rowcount={rows.length + 1}
-        aria-colcount={shown.length}
-        style={{ "--columns": shown.map((cell) => cell.width).join(" ") }}
-      >
+      <div class="grid" role="grid" ref={grid} tabIndex={0}
+        aria-activedescendant={current === undefined ? undefined : `row-${current}`} aria-label="episodes"
+        aria-rowcount={rows.length + 1} aria-colcount={shown.length}
+        style={{ "--columns": shown.map((cell) => cell.width).join(" ") }}>
         <div role="rowgroup">
           <div role="row" aria-rowindex={1} class="line head">
             {shown.map((cell) => {
               const order = sort === cell.key ? "ascending" : sort === `-${cell.key}` ? "descending" : "none";
-              const following = order === "descending" ? cell.key : `-${cell.key}`;
               return (
                 <div role="columnheader" aria-sort={order}>
-                  <a href={address.episodes(run.name, where, following)}>
-                    {cell.label}
-                    {order === "none" ? "" : order === "ascending" ? " ▲" : " ▼"}
+                  <a href={address.episodes(run.name, where, order === "descending" ? cell.key : `-${cell.key}`)}>
+                    {cell.label}{{ none: "", ascending: " ▲", descending: " ▼" }[order]}
                   </a>
                 </div>
               );
             })}
           </div>
         </div>
-        <div
-          class="scroller"
-          role="rowgroup"
-          ref={scroller}
-          onScroll={(event) => setTop(event.currentTarget.scrollTop)}
-        >
-          <div style={{ height: `${rows.length * ROW}px` }} role="presentation">
-            {[...visible].map((_, n) => line(first + n))}
-          </div>
+        <div class="scroller" role="rowgroup" ref={scroller} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
+          <div style={{ height: `${rows.length * ROW}px` }} role="presentation">{Array.from(visible, (_, n) => line(first + n))}</div>
         </div>
       </div>
     </>
   );
 }
-
-// The row that was opened last, by run.
-export const opened = new Map<string, number>();

@@ -1,90 +1,52 @@
 // What a run's tasks are like: distributions, tools, difficulty by tag and task, and tasks that deserve a look.
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
 import { useKeys } from "./keys";
-import { address, ask, type Run } from "./run";
-import { Sheet } from "./sheet";
+import { address, type Run, screenKeys } from "./run";
 import { clear, figure } from "./text";
+import { count, Notice, Sheet, Title, useAnswer } from "./ui";
 
-interface Distribution {
-  count: number;
-  mean: number;
-  quantiles: number[];
-  bins: number[];
-}
+interface Distribution { mean: number; quantiles: number[]; bins: number[] }
 
 interface Played {
-  episodes: number;
-  failed: number;
-  difficulty: number | null;
-  interval: [number, number] | null;
-  turns: number | null;
+  episodes: number; failed: number; difficulty: number | null; interval: [number, number] | null; turns: number | null;
   discrimination?: number | null;
 }
 
 interface Profile {
-  episodes: number;
-  measured: string[];
-  agents: Record<string, Played>;
-  distributions: Record<string, Distribution | null>;
-  tools: { tool: string; calls: number; refused: number; episodes: number }[];
-  tags: Record<string, Played>;
-  tasks: Record<string, Played>;
-  flags: { flag: string; means: string; tasks: string[] }[];
+  episodes: number; measured: string[]; distributions: Record<string, Distribution | null>;
+  tools: { tool: string; calls: number; refused: number; episodes: number }[]; tags: Record<string, Played>;
+  tasks: Record<string, Played>; flags: { flag: string; means: string; tasks: string[] }[];
 }
 
 const MOST = 300;
 const SHOWN = 12;
 
 export function Tasks({ run }: { run: Run }) {
-  const [profile, setProfile] = useState<Profile>();
-  const [error, setError] = useState("");
-  useEffect(() => {
-    ask<Profile>(`${run.address}/profile`).then(setProfile, (problem: unknown) => setError(String(problem)));
-  }, [run]);
-  const help = useKeys([
-    ["g e", "all episodes", () => (location.hash = address.episodes(run.name))],
-    ["g s", "shapes of failure", () => (location.hash = address.shapes(run.name))],
-    ["Escape", "back", () => history.back()],
-  ]);
-  if (error) return <p class="notice" role="alert">{clear(error)}</p>;
+  const [profile, error] = useAnswer<Profile>(`${run.address}/profile`);
+  const help = useKeys(screenKeys(run.name));
+  if (error) return <Notice words={error} />;
   if (profile === undefined) return <p>Loading the profile …</p>;
   const total = profile.tools.reduce((sum, one) => sum + one.calls, 0) || 1;
   const tasks = Object.entries(profile.tasks).sort((a, b) => (b[1].difficulty ?? -1) - (a[1].difficulty ?? -1));
   return (
     <>
-      <div class="bar">
-        <h1>Tasks</h1>
-        <span>
-          {tasks.length.toLocaleString("en")} tasks, {profile.episodes.toLocaleString("en")} episodes
-        </span>
-        {help}
-      </div>
+      <Title words="Tasks" help={help}><span>{count(tasks.length)} tasks, {count(profile.episodes)} episodes</span></Title>
       {profile.flags.map((one) => (
         <p class="notice">
           {one.tasks.length} {one.tasks.length === 1 ? "task" : "tasks"}: {one.means}:{" "}
-          {one.tasks.slice(0, SHOWN).map((task, n) => (
-            <>
-              {n > 0 && ", "}
-              <a href={address.episodes(run.name, `task:${JSON.stringify(task)}`)}>{clear(task)}</a>
-            </>
-          ))}
+          {one.tasks.slice(0, SHOWN).map((task, n) => <>{n > 0 && ", "}<a href={address.task(run.name, task)}>{clear(task)}</a></>)}
           {one.tasks.length > SHOWN && `, and ${one.tasks.length - SHOWN} more`}
         </p>
       ))}
       <h2>Distributions over episodes</h2>
-      <div class="charts">
-        {Object.entries(profile.distributions).map(([name, one]) => one && <Histogram name={name} shown={one} />)}
-      </div>
+      <div class="charts">{Object.entries(profile.distributions).map(([name, one]) => one && <Histogram name={name} shown={one} />)}</div>
       <h2>Tools</h2>
       <Sheet
         heads={["tool", "calls", "share", "refused", "episodes"]}
         rows={profile.tools.map((one) => [
           <a href={address.episodes(run.name, `tool:${JSON.stringify(one.tool)}`)}>{clear(one.tool)}</a>,
-          one.calls.toLocaleString("en"),
-          `${Math.round((100 * one.calls) / total)} %`,
-          `${Math.round((100 * one.refused) / one.calls)} %`,
-          one.episodes.toLocaleString("en"),
+          count(one.calls), `${Math.round((100 * one.calls) / total)} %`,
+          `${Math.round((100 * one.refused) / one.calls)} %`, count(one.episodes),
         ])}
       />
       <h2>Difficulty</h2>
@@ -93,12 +55,10 @@ export function Tasks({ run }: { run: Run }) {
       <Sheet
         heads={["task", ...DIFFICULTY, "discrimination"]}
         rows={tasks.slice(0, MOST).map(([task, one]) => [
-          <a href={address.episodes(run.name, `task:${JSON.stringify(task)}`)}>{clear(task)}</a>,
-          ...difficulty(one),
-          figure(one.discrimination),
+          <a href={address.task(run.name, task)}>{clear(task)}</a>, ...difficulty(one), figure(one.discrimination),
         ])}
       />
-      {tasks.length > MOST && <p class="dim">and {(tasks.length - MOST).toLocaleString("en")} easier ones</p>}
+      {tasks.length > MOST && <p class="dim">and {count(tasks.length - MOST)} easier ones</p>}
     </>
   );
 }
@@ -111,9 +71,9 @@ function Histogram({ name, shown }: { name: string; shown: Distribution }) {
   return (
     <figure>
       <svg viewBox="0 0 100 40" role="img" aria-label={words} preserveAspectRatio="none">
-        {shown.bins.map((count, n) => (
-          <rect x={n * width + 0.4} width={Math.max(0.4, width - 0.8)} y={40 - (38 * count) / top} height={(38 * count) / top}>
-            <title>{count}</title>
+        {shown.bins.map((held, n) => (
+          <rect x={n * width + 0.4} width={Math.max(0.4, width - 0.8)} y={40 - (38 * held) / top} height={(38 * held) / top}>
+            <title>{held}</title>
           </rect>
         ))}
       </svg>

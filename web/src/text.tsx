@@ -24,13 +24,19 @@ function code(character: string): string {
   return `[U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}]`;
 }
 
-// A text whose part beyond LONG is folded; find-in-page opens the fold.
-export function Said({ text, error = false }: { text: string; error?: boolean }) {
-  const style = error ? "said error" : "said";
-  return text.length <= LONG * 1.2 ? <pre class={style}>{marked(text)}</pre> : <Folded text={text} style={style} />;
+interface SaidProps {
+  text: string; error?: boolean;
+  // What stands before the text, such as the name of a call.
+  before?: ComponentChildren;
 }
 
-function Folded({ text, style }: { text: string; style: string }) {
+// A text whose part beyond LONG is folded; find-in-page opens the fold.
+export function Said({ text, error = false, before }: SaidProps) {
+  const style = error ? "said error" : "said";
+  return text.length <= LONG * 1.2 ? <pre class={style}>{before}{marked(text)}</pre> : <Folded text={text} style={style} before={before} />;
+}
+
+function Folded({ text, style, before }: { text: string; style: string; before: ComponentChildren }) {
   const [open, setOpen] = useState(false);
   const rest = useRef<HTMLSpanElement>(null);
   useEffect(() => {
@@ -45,10 +51,8 @@ function Folded({ text, style }: { text: string; style: string }) {
   return (
     <div>
       <pre class={style}>
-        {marked(text.slice(0, LONG))}
-        <span ref={rest} class="rest">
-          {marked(text.slice(LONG))}
-        </span>
+        {before}{marked(text.slice(0, LONG))}
+        <span ref={rest} class="rest">{marked(text.slice(LONG))}</span>
       </pre>
       <button type="button" class="fold" aria-expanded={open} onClick={() => setOpen(!open)}>
         {open ? "fold" : `show all ${text.length.toLocaleString("en")} characters`}
@@ -57,20 +61,20 @@ function Folded({ text, style }: { text: string; style: string }) {
   );
 }
 
-// What a message or an observation says: text as it is, or laid out where it is JSON.
-export function Shown({ content, raw, error = false }: { content: Content | undefined; raw: boolean; error?: boolean }) {
-  if (content === undefined || content === "") return null;
-  if (typeof content === "string") return <Said text={raw ? content : laidOut(content)} error={error} />;
+interface ShownProps { content: Content | undefined; raw: boolean; error?: boolean; before?: ComponentChildren }
+
+// What a message or an observation says, as one element: text as it is, or laid out where it is JSON.
+export function Shown({ content = "", raw, error = false, before }: ShownProps) {
+  const said = (text: string) => <Said text={raw ? text : laidOut(text)} error={error} before={before} />;
+  if (typeof content === "string") return content || before ? said(content) : null;
   return (
-    <>
+    <div>
       {content.map((one) => {
-        if (one.type === "text") return <Said text={raw ? one.text : laidOut(one.text)} error={error} />;
-        if (SAFE_PICTURES.has(one.media_type)) {
-          return <img src={`data:${one.media_type};base64,${one.data}`} alt={`a picture, ${one.media_type}`} />;
-        }
-        return <p class="dim">a picture of the type {clear(one.media_type)}, which is not shown</p>;
+        if (one.type === "text") return said(one.text);
+        if (!SAFE_PICTURES.has(one.media_type)) return <p class="dim">a picture of the type {clear(one.media_type)}, which is not shown</p>;
+        return <img src={`data:${one.media_type};base64,${one.data}`} alt={`a picture, ${one.media_type}`} />;
       })}
-    </>
+    </div>
   );
 }
 
@@ -85,22 +89,20 @@ export function laidOut(text: string): string {
   let depth = 0;
   const tokens = text.match(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g) ?? [];
   const line = () => `\n${"  ".repeat(depth)}`;
-  return tokens
-    .map((token, n) => {
-      if (token === "{" || token === "[") {
-        depth += 1;
-        const next = tokens[n + 1];
-        return next === "}" || next === "]" ? token : token + line();
-      }
-      if (token === "}" || token === "]") {
-        depth -= 1;
-        const before = tokens[n - 1];
-        return before === "{" || before === "[" ? token : line() + token;
-      }
-      if (token === ",") return `,${line()}`;
-      return token === ":" ? ": " : token;
-    })
-    .join("");
+  const opens = (token = "") => token === "{" || token === "[";
+  const closes = (token = "") => token === "}" || token === "]";
+  const laid = tokens.map((token, n) => {
+    if (opens(token)) {
+      depth += 1;
+      return closes(tokens[n + 1]) ? token : token + line();
+    }
+    if (closes(token)) {
+      depth -= 1;
+      return opens(tokens[n - 1]) ? token : line() + token;
+    }
+    return token === "," ? `,${line()}` : token === ":" ? ": " : token;
+  });
+  return laid.join("");
 }
 
 export function short(text: string, most: number): string {

@@ -36,13 +36,8 @@ export function matching(columns: Columns, test: Test): Uint32Array {
   return found.slice(0, count);
 }
 
-function unescaped(text: string): string {
-  return text.replace(/\\(.)/g, "$1");
-}
-
-function anywhere(found: Set<number>): Test {
-  return (row) => found.has(row);
-}
+const unescaped = (text: string): string => text.replace(/\\(.)/g, "$1");
+const anywhere = (found: Set<number>): Test => (row) => found.has(row);
 
 function term(columns: Columns, name: string, sign: string, value: string): Test | string {
   const column = columns.find(name);
@@ -66,31 +61,21 @@ function term(columns: Columns, name: string, sign: string, value: string): Test
   if (value === "none") return (row) => Number.isNaN(column.number(row)) === (sign !== "!=");
   const number = Math.fround(Number(value));
   if (Number.isNaN(number)) return `${name} is a number, got ${value}`;
-  switch (sign) {
-    case "<":
-      return (row) => column.number(row) < number;
-    case "<=":
-      return (row) => column.number(row) <= number;
-    case ">":
-      return (row) => column.number(row) > number;
-    case ">=":
-      return (row) => column.number(row) >= number;
-    case "!=":
-      return (row) => column.number(row) !== number;
-    default:
-      return (row) => column.number(row) === number;
-  }
+  const holds = COMPARE[sign] ?? COMPARE["="];
+  return (row) => holds?.(column.number(row), number) ?? false;
 }
+
+const COMPARE: Record<string, (a: number, b: number) => boolean> = {
+  "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "!=": (a, b) => a !== b,
+  "=": (a, b) => a === b,
+};
 
 // A text in which * stands for any characters.
 function pattern(value: string): (text: string) => boolean {
   if (!value.includes("*")) return (text) => text === value;
-  const made = new RegExp(`^${value.split("*").map(RegExp_escape).join("[^]*")}$`);
+  const parts = value.split("*").map((text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
+  const made = new RegExp(`^${parts.join("[^]*")}$`);
   return (text) => made.test(text);
-}
-
-function RegExp_escape(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 }
 
 function numbers(column: Column, fits: (text: string) => boolean): number[] {

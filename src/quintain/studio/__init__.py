@@ -12,6 +12,7 @@ live         episodes in play
 folders      the runs below the folders that were named
 reviews      verdicts of people, one file a reviewer
 labels       verdicts of programs, such as triage
+reports      findings of audits and numbers of trainers
 taxonomy     modes of failure, as TOML
 agreement    how far reviewers agree
 samples      episodes that several people review, blind

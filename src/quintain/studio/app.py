@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -26,6 +25,7 @@ from .access import Guard
 from .folders import Run, Runs
 from .page import TYPES, built, page
 from .replays import Replays, Unplayable
+from .reports import metrics
 from .review_routes import ReviewRoutes, said_of
 
 T = TypeVar("T")
@@ -37,6 +37,8 @@ _SLICE_S = 0.4
 """Seconds of indexing per request; the page shows what is there, and asks again."""
 _POLL_S = 0.5
 _MOST_WAIT_S = 25.0
+_MOST_SAVED = 500
+"""Most episodes of one file."""
 
 
 def build(
@@ -63,6 +65,7 @@ def build(
         "/api/runs/{run}/episodes/{n:int}/changes": studio.changes,
         "/api/runs/{run}/episodes/{n:int}/seconds": studio.seconds,
         "/api/runs/{run}/search": studio.search,
+        "/api/runs/{run}/metrics": studio.metrics,
         "/api/runs/{run}/live": studio.live,
         "/api/runs/{run}/live/turns": studio.turns,
         "/api/runs/{run}/export": studio.export,
@@ -139,6 +142,10 @@ class _Studio:
         found, rows = await run_in_threadpool(run.index.search, text, _number(request, "from"))
         return _json({"found": found, "rows": rows})
 
+    async def metrics(self, request: Request) -> Response:
+        """Returns the numbers of trainers that the run folder holds."""
+        return _json(await run_in_threadpool(metrics, self._run(request).folder))
+
     async def live(self, request: Request) -> Response:
         """Returns what is in play; waits until that is another `version` than `from`."""
         live, known = self._run(request).live, _number(request, "from")
@@ -161,18 +168,28 @@ class _Studio:
         return _json(await _waited(request, ask))
 
     async def export(self, request: Request) -> Response:
-        """Returns one episode as an HTML file to be kept."""
-        run, n = self._run(request), _number(request, "n")
-        line = await run_in_threadpool(run.index.line, n)
-        known = run.facts()
-        facts: dict[str, Any] = {"run": run.name, "environment": known["environment"], "seconds": run.index.seconds(n)}
-        facts |= await run_in_threadpool(said_of, run, n)
-        with contextlib.suppress(Unplayable):  # Then the file has no changes.
-            facts["changes"] = await run_in_threadpool(self._replays.changes, known["run"], line, codec.digest(line))
-        made = await run_in_threadpool(lambda: page(f"{run.name}, episode {n}", [line], **facts))
-        name = quote(re.sub(r"[^\w.-]+", "_", f"{run.name}-{n}.html"))
+        """Returns the episodes that `n` names, as in `n=4,7`, as an HTML file to be kept."""
+        run, given = self._run(request), request.query_params.get("n", "")
+        if not re.fullmatch(r"[0-9]{1,10}(,[0-9]{1,10})*", given) or len(numbers := given.split(",")) > _MOST_SAVED:
+            raise UsageError(f"n must be numbers of episodes, as in 4,7, at most {_MOST_SAVED}, got {given[:100]!r}")
+        made = await run_in_threadpool(self._saved, run, list(map(int, numbers)))
+        name = quote(re.sub(r"[^\w.-]+", "_", f"{run.name}-{'-'.join(numbers[:3])}.html"))
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
         return Response(made, headers=headers, media_type="text/html")
+
+    def _saved(self, run: Run, numbers: Sequence[int]) -> bytes:
+        known, lines, facts = run.facts(), [run.index.line(n) for n in numbers], list[dict[str, Any]]()
+        playable = True
+        for n, line in zip(numbers, lines, strict=True):
+            said = said_of(run, n) | {"seconds": run.index.seconds(n)}
+            if playable:
+                try:
+                    said["changes"] = self._replays.changes(known["run"], line, codec.digest(line))
+                except Unplayable:  # Then neither this nor a later episode has changes: each try may take a minute.
+                    playable = False
+            facts.append(said)
+        shared = {"environment": known["environment"], "findings": known["findings"]}
+        return page(f"{run.name}, episodes {len(lines)}", lines, run=run.name, facts=facts, **shared)
 
     def _run(self, request: Request) -> Run:
         return self._runs[request.path_params["run"]]

@@ -58,6 +58,8 @@ class EpisodeTable:
         """Returns the labels of people by episode and digest; several are joined by a comma."""
         found: dict[tuple[str, int, int, str], list[tuple[str, str, str]]] = {}
         for one in current(self._run.reviews.all()[0]):
+            if one.mark is not None:
+                continue
             suffix = " (inherited)" if one.kind == "inherited" else ""
             said = (f"{one.owner or 'note'}{suffix}", ", ".join(one.modes), one.reviewer)
             found.setdefault((*one.target.key, one.target.digest), []).append(said)

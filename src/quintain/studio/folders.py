@@ -20,6 +20,7 @@ from .description import Description
 from .index import Index
 from .labels import Labels
 from .live import Live
+from .reports import UNREADABLE, findings
 from .reviews import Reviews
 
 _ACTIVE_S = 20
@@ -75,9 +76,13 @@ class Run:
         for key, read in (("run", _manifest), ("environment", Description.read)):
             try:
                 said[key] = read(self.folder)
-            except (OSError, ValueError, msgspec.DecodeError, RecursionError) as error:
+            except UNREADABLE as error:
                 said[key] = None
                 said["warnings"].append(f"cannot read {key}.json: {error}")
+        described: Description | None = said["environment"]
+        known = {(said["run"] or {}).get("fingerprint"), described and described.fingerprint} - {None}
+        said["findings"], warnings = findings(self.folder, known)
+        said["warnings"] += warnings
         return said
 
     def summary(self) -> dict[str, Any]:

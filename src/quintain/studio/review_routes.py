@@ -18,7 +18,7 @@ from . import samples
 from .agreement import of_run
 from .folders import Run, Runs
 from .profile import profile_of_runs
-from .reviews import Owner, Place, Review, Target, current
+from .reviews import Kind, Mark, Owner, Place, Review, Target, current
 from .taxonomy import RESERVED, Taxonomy, TaxonomyFile
 
 _STRATA = {
@@ -33,11 +33,12 @@ _STRATA = {
 class _Given(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Body of a new review: the page names rows of the table, and the server adds the rest."""
 
-    kind: Literal["verdict", "note", "inherited", "decided", "removed"]
+    kind: Kind
     rows: tuple[int, ...] = ()
     owner: Owner | None = None
     modes: tuple[str, ...] = ()
     first: Place | None = None
+    mark: Mark | None = None
     sure: Literal["sure", "likely", "unsure"] | None = None
     note: str = ""
     sample: str = ""
@@ -146,7 +147,7 @@ class ReviewRoutes:
         fields |= {"taxonomy": taxonomy.revision}
         if given.sample:
             fields |= {"blind": samples.read(run.folder, given.sample).blind}
-        mine = {one.target.key for one in current(said) if one.reviewer == self._reviewer}
+        mine = {one.target.key for one in current(said) if one.reviewer == self._reviewer and one.mark is None}
         targets = _targets(run, given.rows)
         return [fields | {"target": one} for one in targets if given.kind != "inherited" or one.key not in mine]
 
@@ -156,8 +157,10 @@ class ReviewRoutes:
         Raises:
             UsageError: The review cannot be used.
         """
-        if len(given.rows) != 1 or (given.kind == "note") != (given.owner is None):
-            raise UsageError("a verdict names one row and an owner, a note one row and no owner")
+        if len(given.rows) != 1 or (given.kind in {"note", "mark"}) != (given.owner is None):
+            raise UsageError("a verdict names one row and an owner, a note or a mark one row and no owner")
+        if (given.kind == "mark") != (given.mark is not None):
+            raise UsageError("a mark, and nothing else, has the place of a text")
         if given.kind == "decided" and len(given.of) < 2:
             raise UsageError("a decision names the verdicts that it decides between")
         if given.kind == "note" and not given.note.strip():

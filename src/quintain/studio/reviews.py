@@ -59,17 +59,40 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     step: _Index | None = None
 
 
+class Mark(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """Place in a text of a turn.
+
+    Attributes:
+        field: Label of the text on the page: "says", "thinks", "calls", "sees", or the role of a message that the turn
+            added; empty for the whole turn.
+        step: Number among the texts with this label.
+        from_, to: First character, and the one behind the last, both without blanks, because JSON may be laid out.
+        quote: The text, at most its beginning.
+    """
+
+    turn: _Index
+    field: str = ""
+    step: _Index = 0
+    from_: _Index = 0
+    to: _Index = 0
+    quote: Annotated[str, msgspec.Meta(max_length=200)] = ""
+
+
+Kind = Literal["verdict", "note", "mark", "inherited", "decided", "removed"]
+
+
 class Review(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of a file of reviews.
 
     Attributes:
         id: Identity of the line.
         at: Time of the review, UTC.
-        kind: "verdict" and "note" of an episode that was read, "inherited" for one of the same shape, "decided" where
-            reviewers disagreed, "removed" for a line that no longer counts.
+        kind: "verdict" and "note" of an episode that was read, "mark" of a text in it, "inherited" for one of the same
+            shape, "decided" where reviewers disagreed, "removed" for a line that no longer counts.
         owner: Party at fault; None for a note.
         modes: Modes of the taxonomy, the most important first.
         first: First wrong turn.
+        mark: Place of a mark.
         taxonomy: Revision of the taxonomy.
         sample: Sample that the episode was reviewed in.
         blind: Facts that were hidden from the reviewer.
@@ -81,11 +104,12 @@ class Review(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     at: Annotated[datetime, msgspec.Meta(tz=True)]
     reviewer: str
-    kind: Literal["verdict", "note", "inherited", "decided", "removed"]
+    kind: Kind
     target: Target
     owner: Owner | None = None
     modes: tuple[str, ...] = ()
     first: Place | None = None
+    mark: Mark | None = None
     sure: Literal["sure", "likely", "unsure"] | None = None
     note: str = ""
     taxonomy: int = 0
@@ -172,18 +196,19 @@ def _append(path: Path, text: bytes) -> None:
 
 
 def current(reviews: Iterable[Review]) -> list[Review]:
-    """Returns the lines that count: of each reviewer the last about each episode, and the last decision about it.
+    """Returns the lines that count: of each reviewer the last about each episode and all marks, and the last decision.
 
     Args:
         reviews: Lines in any order.
     """
     reviews = list(reviews)
     removed = {(one.reviewer, name) for one in reviews if one.kind == "removed" for name in one.of}
-    last: dict[tuple[str, Key], Review] = {}
+    last: dict[tuple[str, str, Key], Review] = {}
     for one in reviews:
         if one.kind == "removed" or (one.reviewer, one.id) in removed:
             continue
-        place = ("" if one.kind == "decided" else one.reviewer, one.target.key)
+        own = one.id if one.kind == "mark" else ""
+        place = ("" if one.kind == "decided" else one.reviewer, own, one.target.key)
         if place not in last or _order(last[place]) < _order(one):
             last[place] = one
     return [one for _, one in sorted(last.items())]

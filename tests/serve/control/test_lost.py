@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 import quintain as qn
@@ -249,6 +250,8 @@ def test_twins_and_restored_episodes_outlive_the_server(tmp_path: Path) -> None:
                 while not one.ended:
                     await one.session.step(await model(one.session.request()))
                 assert await one.verify() == 1
+            assert twins[1].trace.forked
+            twins[1].trace.forked = msgspec.UNSET
             assert len({one.trace.to_json() for one in twins}) == 1
 
     with mortal(tmp_path, f"{TALK}:talk") as server:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+import msgspec
 import pytest
 
 import quintain as qn
@@ -226,6 +227,8 @@ def test_fork_snapshot_and_restore_in_the_middle_of_a_conversation(served: Serve
                     await _answer(one, rest)
                     assert await one.verify() == 1
                     assert (await one.replay()).agree
+                assert twins[1].trace.forked == ("train-3", 0, 0, 3)
+                twins[1].trace.forked = msgspec.UNSET
                 assert len({one.trace.to_json() for one in twins}) == 1
 
     run(play())
@@ -317,6 +320,8 @@ def test_a_raw_session_is_frozen_with_what_no_turn_holds_yet(served: Served) -> 
                     await one.session.step(call("write", '{"number": 3}'))
                     one.terminate("done")
                     assert await one.verify() == 1
+                    assert bool(one.trace.forked) == (one is twin)
+                    one.trace.forked = msgspec.UNSET
                     assert one.trace.to_json() == episode.trace.to_json()
                     assert len(one.rewards) == 2
 

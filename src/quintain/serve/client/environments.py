@@ -281,6 +281,7 @@ class RemoteEnvironment(Environment[RemoteState]):
     async def remote_begin(self, task: Task[RemoteState], start: RemoteState | None, **names: Any) -> RemoteEpisode:
         """Begins an episode for `Episode.begin`; `verify` closes it."""
         names.pop("continues", None)  # The server fills it from `after`.
+        names.pop("forked", None)
         if start is not None:
             names["after"] = start.episode
         mode: Mode = "server" if isinstance(self.harness, ServerHarness) else "client"

@@ -174,7 +174,8 @@ async def fork(call: ApiCall) -> Detail:
     await live.ready(READY_S)
     harness = live.trace.external_harness
     led_by = None if harness is msgspec.UNSET else harness
-    wanted = _continued(live.trace, split=live.split, led=live.led, led_by=led_by, everyone=live.everyone)
+    same = {"split": live.split, "led": live.led, "led_by": led_by, "everyone": live.everyone}
+    wanted = _continued(live.trace, forked=True, **same)
     if call.host.log.keeps:  # A twin that must outlive the process begins from bytes.
         wanted = msgspec.structs.replace(wanted, origin=await live.work("snapshot", _frozen))
         return await _created(call, wanted, secrets=live.secrets)

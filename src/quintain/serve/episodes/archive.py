@@ -74,16 +74,19 @@ class Archive:
     def _add(self, done: EpisodeRecord, *, is_again: bool = False) -> None:
         """Writes a record, as another attempt if its number is taken, unless one that comes again is there.
 
-        Its reference to the episode that it continues follows the attempt under which that one was written.
+        Its reference to the episode that it continues follows the attempt under which that one was written. A fork
+        leaves the number that it shares to its origin.
         """
         trace, folder = done.trace, self._folders[done.trace.environment]
-        place = (trace.environment, (trace.task, trace.member, trace.attempt))
-        attempt = trace.attempt if is_again else self._moved.get(place, trace.attempt)
+        origin = (trace.task, trace.member, trace.attempt)
+        first = trace.attempt + bool(trace.forked and trace.forked[:3] == origin)
+        place = (trace.environment, (trace.task, trace.member, first))
+        attempt = first if is_again else self._moved.get(place, first)
         while (known := folder.find((trace.task, trace.member, attempt))) is not None:
             if is_again and _same(known, trace):
                 break
             attempt += 1
-        if attempt != trace.attempt:
+        if attempt != first:
             self._moved[place] = attempt
         if known is None:
             changed: dict[str, Any] = {"attempt": attempt}

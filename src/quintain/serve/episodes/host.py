@@ -59,6 +59,7 @@ class EpisodeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         led_by: Fingerprint of that harness for the record; None for the environment's own.
         config: Limits and dials; None for the environment's own.
         label: Name of the split in the record; None for its own.
+        forked: True for a fork of another episode.
         start, origin: Bytes of the world that it begins in, or of the snapshot from which it goes on; None for neither.
         secrets: Names of its secrets.
     """
@@ -78,6 +79,7 @@ class EpisodeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     everyone: bool = False
     config: Config | None = None
     label: str | None = None
+    forked: bool = False
     start: bytes | None = None
     origin: bytes | None = None
     secrets: tuple[str, ...] = ()

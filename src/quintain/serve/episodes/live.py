@@ -140,6 +140,9 @@ class Live:
         found = twin
         if found is None:
             found = await Episode[Any].restore(env, task, Snapshot.from_bytes(spec.origin or b""))
+        if spec.forked:
+            trace = found.trace
+            trace.forked = (trace.task, trace.member, trace.attempt, len(trace.turns))
         if spec.led_by is not None:
             found.trace.external_harness = spec.led_by
         if self.led or found.ended:

@@ -1,0 +1,108 @@
+// Parts that screens share: questions to the server, titles, notices, tables, lists that keys move along.
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Binding } from "./keys";
+import { ask } from "./run";
+import { clear } from "./text";
+
+// The answer to a question, asked for when `again` changes; what went wrong; and a function that asks once more.
+export function useAsk<Answer>(question: () => Promise<Answer> | undefined, again: unknown[]): [Answer | undefined, string, () => void] {
+  const [[found, error], set] = useState<[Answer | undefined, string]>([undefined, ""]);
+  const latest = useRef(0);
+  const load = () => {
+    const asked = ++latest.current;
+    const take = (answer: Answer | undefined, words: string) => asked === latest.current && set([answer, words]);
+    question()?.then((answer) => take(answer, ""), (problem: unknown) => take(undefined, reason(problem)));
+  };
+  useEffect(() => {
+    set([undefined, ""]);
+    load();
+    return () => { latest.current += 1; };
+  }, again);
+  return [found, error, load];
+}
+
+// The same for a path of the API.
+export const useAnswer = <Answer,>(path: string) => useAsk<Answer>(() => ask<Answer>(path), [path]);
+// Width and height of an element, as it is now.
+export function useSize(of: { current: HTMLElement | null }): [width: number, height: number] {
+  const [size, setSize] = useState<[number, number]>([900, 600]);
+  useLayoutEffect(() => {
+    const box = of.current;
+    if (box === null) return;
+    const observer = new ResizeObserver(() => setSize([box.clientWidth, box.clientHeight]));
+    observer.observe(box);
+    return () => observer.disconnect();
+  }, []);
+  return size;
+}
+
+export const count = (value: number): string => value.toLocaleString("en");
+
+export const reason = (problem: unknown): string => (problem instanceof Error ? problem.message : String(problem));
+// Words that a screen reader says at once; nothing if there are none.
+export const Notice = ({ words }: { words: string | false | undefined }) =>
+  words ? <p class="notice" role="alert">{clear(words)}</p> : null;
+
+export function Title({ words, help, children }: { words: string; help: ComponentChildren; children?: ComponentChildren }) {
+  return (<div class="bar"><h1>{clear(words)}</h1>{children}{help}</div>);
+}
+
+interface SheetProps {
+  heads: ComponentChildren[]; rows: ComponentChildren[][]; caption?: string; style?: string;
+  // Without headings of rows.
+  plain?: boolean;
+  // The row that keys act on, and what a click on a row does.
+  current?: number; choose?: (row: number) => void; foot?: ComponentChildren[];
+}
+
+// A table. The first cell of each row is its heading.
+export function Sheet({ heads, rows, caption, style = "", plain, current, choose, foot }: SheetProps) {
+  return (
+    <table class={style}>
+      {caption && <caption>{caption}</caption>}
+      {heads.length > 0 && <thead><tr>{heads.map((word) => (word ? <th scope="col">{word}</th> : <td />))}</tr></thead>}
+      <tbody>
+        {rows.map(([first, ...cells], n) => (
+          <tr id={choose && `line-${n}`} class={n === current ? "current" : ""} aria-current={current === undefined ? undefined : n === current} onClick={choose && (() => choose(n))}>
+            {plain ? <td>{first}</td> : <th scope="row">{first}</th>}
+            {cells.map((cell) => <td>{cell}</td>)}
+          </tr>
+        ))}
+      </tbody>
+      {foot && <tfoot><tr>{foot.map((cell) => <td>{cell}</td>)}</tr></tfoot>}
+    </table>
+  );
+}
+
+// A wide table that scrolls by itself.
+export const Wide = ({ name, children }: { name: string; children: ComponentChildren }) => (
+  <div class="sides" tabIndex={0} role="region" aria-label={name}>{children}</div>
+);
+
+// A table that is drawn once it is opened.
+export function Details({ name, children }: { name: string; children: () => ComponentChildren }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{name}</summary>
+      {open && children()}
+    </details>
+  );
+}
+
+// The chosen row of a list. Keys may be faster than the next drawing, so `at()` is newer than `place`.
+export function useChosen(length: number, what: string): { place: number; at: () => number; choose: (row: number) => void; keys: Binding[] } {
+  const [place, setPlace] = useState(0);
+  const latest = useRef(0);
+  const choose = (row: number) => {
+    latest.current = Math.max(0, Math.min(length - 1, row));
+    setPlace(latest.current);
+    document.getElementById(`line-${latest.current}`)?.scrollIntoView({ block: "nearest" });
+  };
+  const keys: Binding[] = [
+    ["j", `next ${what}`, () => choose(latest.current + 1)],
+    ["k", `previous ${what}`, () => choose(latest.current - 1)],
+  ];
+  return { place: Math.max(0, Math.min(place, length - 1)), at: () => latest.current, choose, keys };
+}
