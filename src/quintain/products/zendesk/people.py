@@ -10,16 +10,8 @@ from typing import Any
 from quintain.resources.web import Exchange, ResourceSpec, Routes
 from quintain.resources.web.rows import count, delete, find, insert, save, select, update
 
+from . import tables as tb
 from .account import AGENTS, Desk, record, whole_number
-from .tables import (
-    AgentGroup,
-    GroupMembership,
-    Identity,
-    Organization,
-    OrganizationMembership,
-    Ticket,
-    User,
-)
 from .wire import ANONYMOUS, API, Refusals
 
 USER_FIELDS = (
@@ -36,17 +28,17 @@ route = ROUTES.route
 # -- rules
 
 
-def create_user(world: Desk, fields: Mapping[str, Any]) -> User:
+def create_user(world: Desk, fields: Mapping[str, Any]) -> tb.User:
     """Creates a user from fields that were checked."""
     known = {name: fields[name] for name in USER_FIELDS if fields.get(name) is not None}
-    user = User(id=world.new_number(), created_at=world.now, updated_at=world.now, **known)
+    user = tb.User(id=world.new_number(), created_at=world.now, updated_at=world.now, **known)
     _settle(world, user)
     insert(world.db, user)
     follow_user(world, user, None)
     return user
 
 
-def _settle(world: Desk, user: User) -> None:
+def _settle(world: Desk, user: tb.User) -> None:
     """Sets what the role and the domain of a user imply."""
     if user.role in AGENTS:
         user.restricted_agent = user.restricted_agent and user.role == "agent" and user.ticket_restriction is not None
@@ -60,19 +52,19 @@ def _settle(world: Desk, user: User) -> None:
         user.organization_id = found[0][0] if found else None
 
 
-def follow_user(world: Desk, user: User, before: User | None) -> None:
+def follow_user(world: Desk, user: tb.User, before: tb.User | None) -> None:
     """Keeps identities and memberships in step with a user."""
     if user.email and (before is None or before.email != user.email):
-        delete(world.db, Identity, 'user_id = ? AND "primary" = 1', user.id)
-        mine = select(world.db, Identity, "user_id = ? AND value = ?", user.id, user.email)
+        delete(world.db, tb.Identity, 'user_id = ? AND "primary" = 1', user.id)
+        mine = select(world.db, tb.Identity, "user_id = ? AND value = ?", user.id, user.email)
         if not mine:
-            insert(world.db, Identity(id=world.new_number(), user_id=user.id, value=user.email, primary=True,
+            insert(world.db, tb.Identity(id=world.new_number(), user_id=user.id, value=user.email, primary=True,
                                       verified=user.verified, created_at=world.now, updated_at=world.now))  # fmt: skip
         else:
             update(world.db, mine[0], primary=True)
     if user.organization_id and (before is None or before.organization_id != user.organization_id):
-        delete(world.db, OrganizationMembership, 'user_id = ? AND "default" = 1', user.id)
-        row = OrganizationMembership(id=world.new_number(), user_id=user.id, organization_id=user.organization_id,
+        delete(world.db, tb.OrganizationMembership, 'user_id = ? AND "default" = 1', user.id)
+        row = tb.OrganizationMembership(id=world.new_number(), user_id=user.id, organization_id=user.organization_id,
                                      created_at=world.now, updated_at=world.now)  # fmt: skip
         insert(world.db, row)
     if user.role in AGENTS and not world.groups_of(user.id):
@@ -83,10 +75,10 @@ def follow_user(world: Desk, user: User, before: User | None) -> None:
             join(world, user.id, group)
 
 
-def join(world: Desk, user_id: int, group_id: int) -> GroupMembership:
+def join(world: Desk, user_id: int, group_id: int) -> Any:
     """Makes an agent a member of a group; the first one is the default."""
     first = not world.groups_of(user_id)
-    row = GroupMembership(id=world.new_number(), user_id=user_id, group_id=group_id, default=first,
+    row = tb.GroupMembership(id=world.new_number(), user_id=user_id, group_id=group_id, default=first,
                           created_at=world.now, updated_at=world.now)  # fmt: skip
     insert(world.db, row)
     if first:
@@ -98,7 +90,7 @@ def _ids(world: Desk, sql: str, *values: Any) -> list[int]:
     return [one for (one,) in world.db.execute(sql, *values)]
 
 
-def merge_users(world: Desk, source: User, target: User) -> None:
+def merge_users(world: Desk, source: tb.User, target: tb.User) -> None:
     """Moves tickets and identities of a user to another, and deletes the first."""
     for column in ("requester_id", "submitter_id"):
         world.db.execute(f"UPDATE zd_tickets SET {column} = ? WHERE {column} = ?", target.id, source.id)
@@ -107,16 +99,16 @@ def merge_users(world: Desk, source: User, target: User) -> None:
     _deactivate(world, source)
 
 
-def _deactivate(world: Desk, user: User) -> None:
+def _deactivate(world: Desk, user: tb.User) -> None:
     update(world.db, user, active=False, email=None, organization_id=None, updated_at=world.now)
-    for kind in (GroupMembership, OrganizationMembership, Identity):
+    for kind in (tb.GroupMembership, tb.OrganizationMembership, tb.Identity):
         delete(world.db, kind, "user_id = ?", user.id)
 
 
 # -- users
 
 
-def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: User | None) -> dict[str, Any]:
+def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: tb.User | None) -> dict[str, Any]:
     if isinstance(fields.get("email"), str):
         fields["email"] = fields["email"].strip().lower() or None
     email = fields.get("email")
@@ -132,7 +124,7 @@ def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row:
     if raised and exchange.caller.role != "admin":
         raise Refusals.forbidden()
     if named := record(fields.get("organization")):
-        found = select(world.db, Organization, "lower(name) = lower(?)", str(named.get("name")))
+        found = select(world.db, tb.Organization, "lower(name) = lower(?)", str(named.get("name")))
         fields["organization_id"] = found[0].id if found else None
     if isinstance(fields.get("user_fields"), dict) and row is not None:
         fields["user_fields"] = {**row.user_fields, **fields["user_fields"]}
@@ -140,19 +132,19 @@ def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row:
 
 
 def _taken(world: Desk, email: str, mine: int | None) -> bool:
-    return bool(count(world.db, Identity, "value = ? AND user_id <> ?", email, mine or 0))
+    return bool(count(world.db, tb.Identity, "value = ? AND user_id <> ?", email, mine or 0))
 
 
-def _after_user(world: Desk, exchange: Exchange, row: User, *, before: User | None) -> None:
+def _after_user(world: Desk, exchange: Exchange, row: tb.User, *, before: tb.User | None) -> None:
     settled = copy(row)
     _settle(world, row)
     save(world.db, row, settled)
     follow_user(world, row, before)
 
 
-def _remove_user(world: Desk, exchange: Exchange, row: User) -> Any:
-    open_tickets = count(world.db, Ticket, "assignee_id = ? AND status <> 'closed' AND deleted = 0", row.id)
-    asked = count(world.db, Ticket, "requester_id = ? AND status <> 'closed' AND deleted = 0", row.id)
+def _remove_user(world: Desk, exchange: Exchange, row: tb.User) -> Any:
+    open_tickets = count(world.db, tb.Ticket, "assignee_id = ? AND status <> 'closed' AND deleted = 0", row.id)
+    asked = count(world.db, tb.Ticket, "requester_id = ? AND status <> 'closed' AND deleted = 0", row.id)
     if open_tickets or asked:
         words = "User: cannot be deleted because it has tickets that are not closed"
         raise API.invalid({"base": [(words, "UserHasOpenTickets")]})
@@ -181,7 +173,7 @@ def _show_users(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> 
 
 
 USERS = ResourceSpec(
-    name="user", row=User, path="/api/v2/users", style=API, write="agent", where="deleted = 0",
+    name="user", row=tb.User, path="/api/v2/users", style=API, write="agent", where="deleted = 0",
     verbs=("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many",
         "destroy_many"),
     sort=("created_at", "updated_at", "name", "id"), writable=USER_FIELDS, required=("name",), clean=_clean_user,
@@ -212,11 +204,11 @@ def update_me(world: Desk, exchange: Exchange) -> Any:
 def create_or_update(world: Desk, exchange: Exchange) -> Any:
     """Changes the user with this e-mail or external identifier, or creates him."""
     fields = exchange.part("user")
-    found: list[User] = []
+    found: list[tb.User] = []
     if fields.get("external_id"):
-        found = select(world.db, User, "external_id = ? AND active = 1", str(fields["external_id"]))
+        found = select(world.db, tb.User, "external_id = ? AND active = 1", str(fields["external_id"]))
     if not found and fields.get("email"):
-        found = select(world.db, User, "email = ? AND active = 1", str(fields["email"]).lower())
+        found = select(world.db, tb.User, "email = ? AND active = 1", str(fields["email"]).lower())
     if found:
         USERS.update(world, exchange, found[0], fields=fields)
         return {"user": USERS.one(world, exchange, found[0].id)}
@@ -245,14 +237,14 @@ def related(world: Desk, exchange: Exchange) -> Any:
     """Counts the tickets of a user."""
     user = USERS.need(world, exchange, exchange.id)
     tickets = {
-        name: count(world.db, Ticket, f"deleted = 0 AND {column} = ?", user.id)
+        name: count(world.db, tb.Ticket, f"deleted = 0 AND {column} = ?", user.id)
         for name, column in (("requested_tickets", "requester_id"), ("assigned_tickets", "assignee_id"))
     }
     where = "deleted = 0 AND EXISTS (SELECT 1 FROM json_each(email_cc_ids) c WHERE c.value = ?)"
     return {
         "user_related": {
             **{f"{name}": n for name, n in tickets.items()},
-            "ccd_tickets": count(world.db, Ticket, where, user.id),
+            "ccd_tickets": count(world.db, tb.Ticket, where, user.id),
         }
     }
 
@@ -262,9 +254,9 @@ def merge(world: Desk, exchange: Exchange) -> Any:
     """Merges a user into another."""
     source = USERS.need(world, exchange, exchange.id)
     given = exchange.part("user")
-    target = find(world.db, User, whole_number(given.get("id")))
+    target = find(world.db, tb.User, whole_number(given.get("id")))
     if target is None and given.get("email"):
-        target = next(iter(select(world.db, User, "email = ? AND active = 1", str(given["email"]).lower())), None)
+        target = next(iter(select(world.db, tb.User, "email = ? AND active = 1", str(given["email"]).lower())), None)
     if target is None or not target.active or target.id == source.id:
         raise Refusals.missing()
     if source.role in AGENTS or target.role in AGENTS:
@@ -274,8 +266,7 @@ def merge(world: Desk, exchange: Exchange) -> Any:
 
 
 IDENTITIES = ResourceSpec(
-    name="identity", plural="identities", row=Identity, path="/api/v2/identities", style=API, verbs=(),
-    writable=("type", "value", "verified", "user_id"), required=("value",),
+    name="identity", plural="identities", row=tb.Identity, path="/api/v2/identities", style=API, verbs=(),
     keys={"user_id": "/api/v2/users/{id}/identities"},
 )  # fmt: skip
 
@@ -304,19 +295,19 @@ def show_identity(world: Desk, exchange: Exchange) -> Any:
 @route("DELETE", "/api/v2/users/{id}/identities/{id}", who="agent", status=204)
 def remove_identity(world: Desk, exchange: Exchange) -> Any:
     """Removes an address that is not the user's first."""
-    found = select(world.db, Identity, "id = ? AND user_id = ?", int(exchange.params[1]), exchange.id)
+    found = select(world.db, tb.Identity, "id = ? AND user_id = ?", int(exchange.params[1]), exchange.id)
     if not found:
         raise Refusals.missing()
     if found[0].primary:
         raise API.invalid({"base": [("Identity: the primary identity cannot be deleted", "InvalidValue")]})
-    delete(world.db, Identity, "id = ?", found[0].id)
+    delete(world.db, tb.Identity, "id = ?", found[0].id)
 
 
 @route("PUT", "/api/v2/users/{id}/identities/{id}/make_primary", who="agent")
 def make_primary(world: Desk, exchange: Exchange) -> Any:
     """Makes an address the user's first."""
     user = USERS.need(world, exchange, exchange.id)
-    found = select(world.db, Identity, "id = ? AND user_id = ?", int(exchange.params[1]), user.id)
+    found = select(world.db, tb.Identity, "id = ? AND user_id = ?", int(exchange.params[1]), user.id)
     if not found:
         raise Refusals.missing()
     world.db.execute('UPDATE zd_identities SET "primary" = (id = ?) WHERE user_id = ?', found[0].id, user.id)
@@ -326,32 +317,27 @@ def make_primary(world: Desk, exchange: Exchange) -> Any:
 
 # -- organizations, groups, memberships
 
-ORGANIZATION_FIELDS = ("name", "shared_tickets", "shared_comments", "external_id", "domain_names", "details", "notes",
-                       "group_id", "tags", "organization_fields")  # fmt: skip
 
-
-def _clean_organization(
-    world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Organization | None
-) -> dict[str, Any]:
+def _clean_organization(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
     if isinstance(fields.get("organization_fields"), dict) and row is not None:
         fields["organization_fields"] = {**row.organization_fields, **fields["organization_fields"]}
     return fields
 
 
-def _remove_organization(world: Desk, exchange: Exchange, row: Organization) -> None:
+def _remove_organization(world: Desk, exchange: Exchange, row: Any) -> None:
     world.db.execute("UPDATE zd_users SET organization_id = NULL WHERE organization_id = ?", row.id)
     world.db.execute(
         "UPDATE zd_tickets SET organization_id = NULL WHERE organization_id = ? AND status <> 'closed'", row.id
     )
-    delete(world.db, OrganizationMembership, "organization_id = ?", row.id)
-    delete(world.db, Organization, "id = ?", row.id)
+    delete(world.db, tb.OrganizationMembership, "organization_id = ?", row.id)
+    delete(world.db, tb.Organization, "id = ?", row.id)
 
 
 ORGANIZATIONS = ResourceSpec(
-    name="organization", row=Organization, path="/api/v2/organizations", style=API, write="agent",
+    name="organization", row=tb.Organization, path="/api/v2/organizations", style=API, write="agent",
     verbs=("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many",
         "destroy_many"),
-    sort=("name", "created_at", "updated_at", "id"), writable=ORGANIZATION_FIELDS, required=("name",), unique=("name",),
+    sort=("name", "created_at", "updated_at", "id"), unique=("name",),
     clean=_clean_organization, removed=_remove_organization,
 )  # fmt: skip
 
@@ -371,7 +357,7 @@ def create_or_update_organization(world: Desk, exchange: Exchange) -> Any:
     fields = exchange.part("organization")
     found = select(
         world.db,
-        Organization,
+        tb.Organization,
         "id = ? OR external_id = ?",
         whole_number(fields.get("id")),
         str(fields.get("external_id") or "") or None,
@@ -394,17 +380,16 @@ def users_of(world: Desk, exchange: Exchange) -> Any:
     return USERS.answer_list(world, exchange, where, exchange.id)
 
 
-def _remove_group(world: Desk, exchange: Exchange, row: AgentGroup) -> None:
+def _remove_group(world: Desk, exchange: Exchange, row: Any) -> None:
     if row.default:
         raise API.invalid({"base": [("Group: the default group cannot be deleted", "InvalidValue")]})
     update(world.db, row, deleted=True, updated_at=world.now)
-    delete(world.db, GroupMembership, "group_id = ?", row.id)
+    delete(world.db, tb.GroupMembership, "group_id = ?", row.id)
 
 
 GROUPS = ResourceSpec(
-    name="group", row=AgentGroup, path="/api/v2/groups", style=API, where="deleted = 0", sort=("name", "id"),
-    writable=("name", "description", "is_public", "default"), required=("name",), unique=("name",),
-    removed=_remove_group,
+    name="group", row=tb.AgentGroup, path="/api/v2/groups", style=API, where="deleted = 0", sort=("name", "id"),
+    unique=("name",), removed=_remove_group,
     verbs=("list", "show", "create", "update", "delete", "count"),
 )  # fmt: skip
 
@@ -441,14 +426,14 @@ def _clean_membership(world: Desk, exchange: Exchange, fields: dict[str, Any], *
 
 
 GROUP_MEMBERSHIPS = ResourceSpec(
-    name="group_membership", row=GroupMembership, path="/api/v2/group_memberships", style=API, clean=_clean_membership,
-    writable=("user_id", "group_id", "default"), required=("user_id", "group_id"),
+    name="group_membership", row=tb.GroupMembership, path="/api/v2/group_memberships", style=API,
+    clean=_clean_membership,
     verbs=("list", "show", "create", "delete", "create_many", "destroy_many"),
     keys={"user_id": "/api/v2/users/{id}/group_memberships", "group_id": "/api/v2/groups/{id}/memberships"},
 )  # fmt: skip
 ORGANIZATION_MEMBERSHIPS = ResourceSpec(
-    name="organization_membership", row=OrganizationMembership, path="/api/v2/organization_memberships", style=API,
-    write="agent", writable=("user_id", "organization_id", "default"), required=("user_id", "organization_id"),
+    name="organization_membership", row=tb.OrganizationMembership, path="/api/v2/organization_memberships", style=API,
+    write="agent",
     verbs=("list", "show", "create", "delete", "create_many", "destroy_many"), clean=_clean_membership,
     keys={"user_id": "/api/v2/users/{id}/organization_memberships",
           "organization_id": "/api/v2/organizations/{id}/organization_memberships"},
@@ -458,7 +443,7 @@ ORGANIZATION_MEMBERSHIPS = ResourceSpec(
 @route("PUT", "/api/v2/users/{id}/group_memberships/{id}/make_default", who="admin")
 def make_default(world: Desk, exchange: Exchange) -> Any:
     """Makes a membership the default of its agent."""
-    found = select(world.db, GroupMembership, "id = ? AND user_id = ?", int(exchange.params[1]), exchange.id)
+    found = select(world.db, tb.GroupMembership, "id = ? AND user_id = ?", int(exchange.params[1]), exchange.id)
     if not found:
         raise Refusals.missing()
     world.db.execute('UPDATE zd_group_memberships SET "default" = (id = ?) WHERE user_id = ?', found[0].id, exchange.id)

@@ -69,8 +69,8 @@ class ResourceSpec:
         order: Order of the list.
         where: Condition of the rows that exist for callers.
         scope: Further condition from the world and the exchange.
-        writable: Fields that a request may set.
-        required: Fields that may not be empty.
+        writable: Fields that a request may set; those of the row if none are named.
+        required: Fields that may not be empty; those of the row if none are named.
         unique: Fields whose values, without regard to case, no two rows share.
         clean: Changes the fields of a request before they are checked: world, exchange, fields, row or None.
         after: Runs after a write: world, exchange, row, row before or None.
@@ -251,8 +251,8 @@ class ResourceSpec:
         fields, details = self._typed(fields)
         if self.clean and not details:
             fields = self.clean(world, exchange, fields, row=row)
-        values = {name: fields[name] for name in self.writable if name in fields}
-        for name in self.required:
+        values = {name: fields[name] for name in self.writable or self.row.settable if name in fields}
+        for name in self.required or self.row.needed:
             value = values.get(name, None if row is None else getattr(row, name))
             if value is None or value == [] or (isinstance(value, str) and not value.strip()):
                 details.setdefault(name, []).append((f"{_title(name)}: cannot be blank", "BlankValue"))
@@ -271,7 +271,7 @@ class ResourceSpec:
         A null is left out where the column must hold something.
         """
         found, details = dict(fields), dict[str, list[tuple[str, str]]]()
-        for name in (name for name in self.writable if name in fields):
+        for name in (name for name in self.writable or self.row.settable if name in fields):
             try:
                 found[name] = convert(self.row, name, fields[name])
             except ValueError as error:
