@@ -234,8 +234,8 @@ Identity = _table("Identity", "Further address of a user.", f"""
 Token = _table("Token", "API token of the account, or OAuth token of a user.", """
     value!# user_id:int? scopes client expires:float?""")
 Organization = _table("Organization", "Firm of customers that users belong to.", f"""
-    name!+ shared_tickets:bool+ shared_comments:bool+ external_id?+ {_STAMPS} domain_names:list+ details?+ notes?+
-    group_id:int?+ tags:list+ organization_fields:json+""")
+    name!+ shared_tickets:bool+ shared_comments:bool+ external_id?+ {_STAMPS} domain_names:texts+ details?+ notes?+
+    group_id:int?+ tags:texts+ organization_fields:json+""")
 AgentGroup = _table("AgentGroup", "Group of agents.", f"""
     is_public:bool+=true name!+ description+ default:bool+ deleted:bool {_STAMPS}""")
 GroupMembership = _table("GroupMembership", "Agent in a group.", f"""
@@ -245,38 +245,38 @@ OrganizationMembership = _table("OrganizationMembership", "User in an organizati
 MetricEvent = _table("MetricEvent", "Event of a metric, as the incremental export shows it.", """
     ticket_id:int! metric! instance_id:int! type! time! more:json-""")
 Trigger = _table("Trigger", "Rule that runs on each update of a ticket.", f"""
-    {_RULE} actions:list+ {_CONDITIONS} description?+ position:int+ raw_title+ category_id?+""")
+    {_RULE} actions:dicts+ {_CONDITIONS} description?+ position:int+ raw_title+ category_id?+""")
 TriggerCategory = _table("TriggerCategory", "Category of triggers.", f"name!+ position:int+ {_STAMPS}")
 Automation = _table("Automation", "Rule that runs every hour.", f"""
-    {_RULE} actions:list+ {_CONDITIONS} description?+- position:int+ raw_title+""")
+    {_RULE} actions:dicts+ {_CONDITIONS} description?+- position:int+ raw_title+""")
 Macro = _table("Macro", "Prepared changes that an agent applies.", f"""
-    {_RULE} position:int+=10000 description?+ actions:list+ restriction:json?+ raw_title+""")
+    {_RULE} position:int+=10000 description?+ actions:dicts+ restriction:json?+ raw_title+""")
 TicketView = _table("TicketView", "List of tickets that fulfil conditions.", f"""
     {_RULE} position:int+ description?+ execution:json+ {_CONDITIONS} restriction:json?+ raw_title+""")
 SlaPolicy = _table("SlaPolicy", "Targets for tickets that fulfil a filter.", f"""
-    title!+ description?+ position:int+ {_FILTER} policy_metrics:list!+ {_STAMPS}""")
+    title!+ description?+ position:int+ {_FILTER} policy_metrics:dicts!+ {_STAMPS}""")
 Schedule = _table("Schedule", "Business hours in minutes from Sunday 00:00; the first schedule is the default.", f"""
-    name!+ time_zone!+ intervals:list+ {_STAMPS}""")
+    name!+ time_zone!+ intervals:dicts+ {_STAMPS}""")
 Holiday = _table("Holiday", "Days on which a schedule is closed.", "name! start_date! end_date! schedule_id:int!#-")
 TicketField = _table("TicketField", "Field of tickets.", f"""
     type+=text {_FIELD} required:bool+ collapsed_for_agents:bool+ regexp_for_validation?+ title_in_portal+
     raw_title_in_portal+ visible_in_portal:bool+ editable_in_portal:bool+ required_in_portal:bool+ tag?+ {_STAMPS}
-    removable:bool=true key?+ agent_description?+ custom_field_options:list+""")
-_OWN_FIELD = f"type+=text {_FIELD} key!+# system:bool regexp_for_validation?+ {_STAMPS} custom_field_options:list+"
+    removable:bool=true key?+ agent_description?+ custom_field_options:dicts+""")
+_OWN_FIELD = f"type+=text {_FIELD} key!+# system:bool regexp_for_validation?+ {_STAMPS} custom_field_options:dicts+"
 UserField = _table("UserField", "Field of users.", _OWN_FIELD)
 OrganizationField = _table("OrganizationField", "Field of organizations.", _OWN_FIELD)
 TicketForm = _table("TicketForm", "Selection of ticket fields.", f"""
     name!+ display_name+ position:int+ active:bool+=true end_user_visible:bool+=true default:bool+
-    ticket_field_ids:list+ agent_conditions:list+ end_user_conditions:list+ {_STAMPS}""")
+    ticket_field_ids:ints+ agent_conditions:dicts+ end_user_conditions:dicts+ {_STAMPS}""")
 CustomStatus = _table("CustomStatus", "Status that agents see, in one of the categories of status.", f"""
     status_category!+ agent_label!+ end_user_label+ description+ active:bool+=true default:bool {_STAMPS}""")
 Brand = _table("Brand", "Brand under which a customer meets the account.", f"""
     name!+ subdomain+ active:bool+=true default:bool {_STAMPS}""")
 Webhook = _table("Webhook", "Address that rules notify. Its identifier in answers is `ulid`.", """
-    name!+ description?+ status+=active subscriptions:list+ created_at created_by+ updated_at endpoint!+
+    name!+ description?+ status+=active subscriptions:texts+ created_at created_by+ updated_at endpoint!+
     http_method+=POST request_format+=json authentication:json?+ ulid+#- secret+-""")
 WebhookCall = _table("WebhookCall", "Delivery of a webhook, with its attempts and what was sent.", """
-    ulid!# webhook_id:int!# body! status=pending attempts:list created_at""")
+    ulid!# webhook_id:int!# body! status=pending attempts:dicts created_at""")
 SatisfactionRating = _table("SatisfactionRating", "Customer's rating of a ticket.", f"""
     assignee_id:int? group_id:int? requester_id:int! ticket_id:int!# score! comment? reason? reason_id:int?
     {_STAMPS}""")
@@ -287,7 +287,7 @@ StoredFile = _table("StoredFile", "Attachment; it belongs to an upload until a c
     token!# upload# file_name content_type=application/octet-stream data:bytes expires:float?""")
 Mail = _table("Mail", "Mail that a rule sent.", "ticket_id:int! to! subject! body! created_at")
 Article = _table("Article", "Article of the help center.", f"""
-    title!+ body+ locale+=en-us author_id:int?+ draft:bool+ section_id:int?+ label_names:list+ {_STAMPS}""")
+    title!+ body+ locale+=en-us author_id:int?+ draft:bool+ section_id:int?+ label_names:texts+ {_STAMPS}""")
 # fmt: on
 
 TABLES: tuple[type[WebRow], ...] = (

@@ -40,7 +40,8 @@ class WebRow(msgspec.Struct, kw_only=True):
 
 _COLUMN = re.compile(r"(\w+)(?::(\w+))?([?!+#-]*)(?:=(\S+))?")
 _TYPES: dict[str, Any] = {
-    "": str, "int": int, "float": float, "bool": bool, "bytes": bytes, "list": list[Any], "json": dict[str, Any],
+    "": str, "int": int, "float": float, "bool": bool, "bytes": bytes, "json": dict[str, Any],
+    "texts": list[str], "ints": list[int], "dicts": list[dict[str, Any]],
 }  # fmt: skip
 
 
@@ -70,8 +71,8 @@ def _default(kind: str, marks: str, value: str) -> Any:
     if "?" in marks:
         return None
     if not value:
-        return {"list": list[Any], "json": dict[str, Any]}.get(kind, _TYPES[kind])()
-    if kind in {"list", "json"}:
+        return _TYPES[kind]()
+    if kind == "json":
         return msgspec.field(default_factory=lambda: msgspec.json.decode(value))
     return msgspec.json.decode(value) if kind else value
 
