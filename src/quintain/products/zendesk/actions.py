@@ -13,7 +13,7 @@ import msgspec
 from quintain.resources.web.rows import find, insert, marks, select
 
 from . import tables as tb
-from .account import AGENTS, Desk, listed, moment, record
+from .account import AGENTS, Desk, channel, listed, moment, record
 from .conditions import Now, compiled, sql
 from .sla import calendar
 
@@ -77,15 +77,11 @@ def run_triggers(made: Update) -> None:
             if number in fired or not holds(made):
                 continue
             fired.add(number)
-            source = {
-                "from": {"deleted": False, "title": title, "id": number, "revision_id": 1},
-                "to": {},
-                "rel": "trigger",
-            }
+            via = channel("rule", "trigger", deleted=False, title=title, id=number, revision_id=1)
             old = copy(ticket)
-            apply(made, actions, {"channel": "rule", "source": source})
+            apply(made, actions, via)
             if ticket != old:
-                made.changes(old, {"channel": "rule", "source": source})
+                made.changes(old, via)
                 made.ruled = made.ruled or old
                 again = True
                 break
@@ -329,8 +325,7 @@ def sweep(world: Desk, argument: int | None) -> None:
     for rule in select(world.db, tb.Automation, "active = 1 ORDER BY position, id"):
         where, values = sql(rule.conditions, now_of(world, None))
         where = f"status <> 'closed' AND deleted = 0 AND {where} ORDER BY id LIMIT {SWEPT}"
-        source = {"from": {"deleted": False, "title": rule.title, "id": rule.id}, "to": {}, "rel": "automation"}
-        via = {"channel": "rule", "source": source}
+        via = channel("rule", "automation", deleted=False, title=rule.title, id=rule.id)
         then = functools.partial(_apply_rule, rule.actions)
         for ticket in select(world.db, tb.Ticket, where, *values):
             commit(world, actor, ticket, wanted={}, via=via, by_system=True, before_triggers=then)

@@ -13,7 +13,7 @@ from quintain.resources.web.rows import as_shown, count, insert, select, shown
 
 from . import actions
 from . import tables as tb
-from .account import Desk, listed, record
+from .account import Desk, Invalid, listed, record
 from .commit import Update
 from .conditions import FIELDS, faults, sql
 from .sla import METRICS, Interval, hours_of
@@ -47,7 +47,7 @@ def _clean(kind: str) -> Any:
         if kind in actions.ACTIONS and (row is None or "actions" in fields):
             wrong = wrong or actions.faults(kind, fields.get("actions"))
         if wrong:
-            raise API.invalid({"base": [(wrong, "InvalidValue")]})
+            raise Invalid("base", wrong, "InvalidValue")
         if row is None and "position" not in fields and kind in _KINDS:
             fields["position"] = count(world.db, _KINDS[kind]) + 1
         return _MORE[kind](fields, row) if kind in _MORE else fields
@@ -68,7 +68,7 @@ def _automation(fields: dict[str, Any], row: Any) -> dict[str, Any]:
                      FIELDS[one["field"]].kinds == "av")  # fmt: skip
     if not (named & ending or tags or at_an_hour):
         words = "An automation needs an action that makes one of its conditions false, or a time that is met once"
-        raise API.invalid({"base": [(words, "InvalidValue")]})
+        raise Invalid("base", words, "InvalidValue")
     return fields
 
 
@@ -99,7 +99,7 @@ def _policy(fields: dict[str, Any], row: Any) -> dict[str, Any]:
         good = str(one.get("metric")) in METRICS and str(one.get("priority")) in tb.PRIORITIES
         if not good or not isinstance(one.get("target"), int) or one["target"] <= 0:
             words = "Policy metrics: need a priority, a metric and a target in minutes"
-            raise API.invalid({"policy_metrics": [(words, "InvalidValue")]})
+            raise Invalid("policy_metrics", words, "InvalidValue")
         one.setdefault("business_hours", False)
     return fields
 
@@ -146,6 +146,8 @@ def _show_categories(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]
 
 
 def _resource(name: str, row: Any, path: str, **more: Any) -> ResourceSpec:
+    if name in {"trigger", "automation", "macro", "view"}:
+        more["lists"] = {f"/api/v2/{path}/active": "active = 1", f"/api/v2/{path}/compact": "active = 1"}
     more = {"verbs": ALL, "order": ("position",)} | more
     return ResourceSpec(name=name, row=row, path=f"/api/v2/{path}", style=API, **more)
 
@@ -175,7 +177,7 @@ def _clean_schedule(
         intervals = msgspec.convert(fields.get("intervals", row.intervals if row else []), list[Interval])
         hours_of(zone, msgspec.json.encode(intervals), ())
     except (msgspec.ValidationError, UsageError) as error:
-        raise API.invalid({"base": [(f"Schedule: {error}", "InvalidValue")]}) from error
+        raise Invalid("base", f"Schedule: {error}", "InvalidValue") from error
     fields["intervals"] = msgspec.to_builtins(intervals)
     return fields
 
@@ -209,18 +211,6 @@ RESOURCES = (
 )  # fmt: skip
 for _one in RESOURCES:
     _one.mount(ROUTES)
-
-
-def _active(spec: ResourceSpec) -> Any:
-    def active(world: Desk, exchange: Exchange) -> Any:
-        return spec.answer_list(world, exchange, "active = 1")
-
-    return active
-
-
-for _spec in (TRIGGERS, AUTOMATIONS, MACROS, VIEWS):
-    ROUTES.add("GET", f"{_spec.path}/active", _active(_spec), who="agent")
-ROUTES.add("GET", "/api/v2/views/compact", _active(VIEWS), who="agent")
 
 
 def _reorder(spec: ResourceSpec, key: str) -> Any:
@@ -296,11 +286,9 @@ def add_holiday(world: Desk, exchange: Exchange) -> Any:
     try:
         first, last = (dt.date.fromisoformat(str(given.get(name))).isoformat() for name in ("start_date", "end_date"))
     except ValueError:
-        raise API.invalid({"base": [("Holiday: needs start_date and end_date", "InvalidValue")]}) from None
+        raise Invalid("base", "Holiday: needs start_date and end_date", "InvalidValue") from None
     if last < first or not given.get("name"):
-        raise API.invalid(
-            {"base": [("Holiday: needs a name, and an end that is not before its start", "InvalidValue")]}
-        )
+        raise Invalid("base", "Holiday: needs a name, and an end that is not before its start", "InvalidValue")
     row = tb.Holiday(
         id=world.new_number(), name=str(given["name"]), start_date=first, end_date=last, schedule_id=exchange.id
     )

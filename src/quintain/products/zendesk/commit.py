@@ -14,10 +14,10 @@ from quintain.resources.web.rows import find, insert, save, select, update
 
 from . import sla
 from . import tables as tb
-from .account import AGENTS, Conflict, Desk, Invalid, listed, moment, record, seconds
+from .account import AGENTS, Conflict, Desk, Invalid, channel, listed, moment, record, seconds
 from .wanted import check, plain_text
 
-API: tb.Json = {"channel": "api", "source": {"from": {}, "to": {}, "rel": None}}
+API = channel("api")
 SYSTEM: tb.Json = {"client": None, "ip_address": "127.0.0.1", "location": None, "latitude": None, "longitude": None}
 CREATED = ("subject", "requester_id", "priority", "type", "status", "organization_id", "brand_id", "ticket_form_id",
            "custom_status_id")  # fmt: skip
@@ -532,15 +532,14 @@ def _incidents(world: Desk, ticket: tb.Ticket, before: tb.Ticket | None) -> None
 
 
 def _solve_incidents(made: Update) -> None:
-    via = {"channel": "rule", "source": {"from": {"ticket_id": made.ticket.id, "subject": made.ticket.subject},
-                                         "to": {}, "rel": "problem"}}  # fmt: skip
+    origin = channel("rule", "problem", ticket_id=made.ticket.id, subject=made.ticket.subject)
     wanted: dict[str, Any] = {"status": "solved"}
     if made.comment is not None:
         wanted["comment"] = {"body": made.comment.body, "public": made.comment.public}
     where = "problem_id = ? AND deleted = 0 AND status NOT IN ('solved', 'closed') ORDER BY id"
     for one in select(made.world.db, tb.Ticket, where, made.ticket.id):
         more = {} if one.assignee_id else {"assignee_id": made.ticket.assignee_id}
-        commit(made.world, made.actor, one, wanted={**wanted, **more}, via=via)
+        commit(made.world, made.actor, one, wanted={**wanted, **more}, via=origin)
 
 
 def shown(value: Any) -> Any:

@@ -16,7 +16,7 @@ from quintain.resources.web.world import BackgroundJob
 
 from . import search
 from . import tables as tb
-from .account import Conflict, Desk, Invalid, moment, record, seconds
+from .account import Conflict, Desk, Invalid, channel, moment, record, seconds
 from .commit import attachment, commit
 from .people import GROUP_MEMBERSHIPS, GROUPS, ORGANIZATION_MEMBERSHIPS, ORGANIZATIONS, USERS
 from .tickets import TICKETS, audit_shown, based, make, merge_one, remove, sideload
@@ -187,43 +187,43 @@ def _event(world: Desk, exchange: Exchange, audit: tb.Audit) -> tb.Json:
             "metadata": audit.metadata, "event_type": "Audit", "child_events": children}  # fmt: skip
 
 
+def _page(world: Desk, exchange: Exchange, name: str, *, rows: list[dict[str, Any]], **more: Any) -> tb.Json:
+    rows = _decorated(world, exchange, name, rows=rows)
+    if name == "tickets" and "include" in exchange.query:
+        sideload(world, exchange, {}, rows=rows)
+    return {name: rows, **more}
+
+
+def _last(world: Desk, at: str, kind: Any, rows: list[dict[str, Any]]) -> int:
+    return int(world.db.execute(f"SELECT {at} FROM {table_name(kind)} WHERE id = ?", rows[-1]["id"])[0][0])
+
+
 def _since(name: str) -> Any:
     at, kind = _EXPORTS[name]
 
     def since(world: Desk, exchange: Exchange) -> Any:
         start = _start(world, exchange)
         size = whole(exchange, "per_page", EXPORTED, most=EXPORTED)
-        where = f"{at} >= ? ORDER BY {at}, id LIMIT ?"
-        found = shown(world.db, kind, where, start, size)
+        found = shown(world.db, kind, f"{at} >= ? ORDER BY {at}, id LIMIT ?", start, size)
         more = len(found) == size
-        if found:  # All rows of the last second belong to the page, or the next one would leave some out.
-            sql = f"SELECT {at} FROM {table_name(kind)} WHERE id = ?"
-            end = world.db.execute(sql, found[-1]["id"])[0][0]
-            if more:
-                found = shown(world.db, kind, f"{at} BETWEEN ? AND ? ORDER BY {at}, id", start, end)
-                end += 1
-        else:
-            end = None
-        rows = _decorated(world, exchange, name, rows=found)
-        _sideload(world, exchange, name, rows=rows)
-        following = link(exchange, start_time=end) if end is not None else link(exchange, start_time=start)
-        return {name: rows, "count": len(rows), "end_of_stream": not more, "end_time": end, "next_page": following}
+        end = _last(world, at, kind, found) if found else None
+        if more and end is not None:  # All rows of the last second belong to the page, or the next leaves some out.
+            found = shown(world.db, kind, f"{at} BETWEEN ? AND ? ORDER BY {at}, id", start, end)
+            end += 1
+        following = link(exchange, start_time=start if end is None else end)
+        return _page(world, exchange, name, rows=found, count=len(found), end_of_stream=not more, end_time=end,
+                     next_page=following)  # fmt: skip
 
     return since
-
-
-def _sideload(world: Desk, exchange: Exchange, name: str, *, rows: list[dict[str, Any]]) -> None:
-    if name == "tickets" and "include" in exchange.query:
-        sideload(world, exchange, {}, rows=rows)
 
 
 def _by_cursor(name: str) -> Any:
     at, kind = _EXPORTS[name]
 
     def by_cursor(world: Desk, exchange: Exchange) -> Any:
-        cursor = exchange.query.get("cursor")
+        cursor, last = exchange.query.get("cursor"), -1
         if cursor is None:
-            start, last = _start(world, exchange), 0
+            start = _start(world, exchange)
         else:
             try:
                 begin, _, rest = base64.b64decode(cursor, validate=True).decode().partition("||")
@@ -231,25 +231,14 @@ def _by_cursor(name: str) -> Any:
             except (binascii.Error, ValueError, OverflowError):
                 raise Refusals.attribute("The cursor is not valid") from None
         size = whole(exchange, "per_page", EXPORTED, most=EXPORTED)
-        found = shown(
-            world.db, kind, f"({at}, id) > (?, ?) ORDER BY {at}, id LIMIT ?", start, last if cursor else -1, size + 1
-        )
+        where = f"({at}, id) > (?, ?) ORDER BY {at}, id LIMIT ?"
+        found = shown(world.db, kind, where, start, last, size + 1)
         more, found = len(found) > size, found[:size]
         if found:
-            sql = f"SELECT {at} FROM {table_name(kind)} WHERE id = ?"
-            start, last = world.db.execute(sql, found[-1]["id"])[0][0], found[-1]["id"]
-        after = base64.b64encode(f"{start}.0||{last}|".encode()).decode()
-        rows = _decorated(world, exchange, name, rows=found)
-        _sideload(world, exchange, name, rows=rows)
-        url = link(exchange, cursor=after, start_time=None)
-        return {
-            name: rows,
-            "after_url": url,
-            "before_url": None,
-            "after_cursor": after,
-            "before_cursor": None,
-            "end_of_stream": not more,
-        }
+            start, last = _last(world, at, kind, found), found[-1]["id"]
+        after = base64.b64encode(f"{start}.0||{max(0, last)}|".encode()).decode()
+        return _page(world, exchange, name, rows=found, after_url=link(exchange, cursor=after, start_time=None),
+                     before_url=None, after_cursor=after, before_cursor=None, end_of_stream=not more)  # fmt: skip
 
     return by_cursor
 
@@ -495,9 +484,7 @@ def recover(world: Desk, exchange: Exchange) -> Any:
     assert who is not None, "a caller is a user"
     author = {"name": row.author.get("name") or "Unknown", "email": row.author.get("email")}
     wanted = {"subject": row.subject, "requester": author, "comment": {"body": row.content or "(empty)"}}
-    ticket, _ = commit(
-        world, who, None, wanted=wanted, via={"channel": "email", "source": {"from": {}, "to": {}, "rel": None}}
-    )
+    ticket, _ = commit(world, who, None, wanted=wanted, via=channel("email"))
     delete(world.db, tb.SuspendedTicket, "id = ?", row.id)
     return {"ticket": TICKETS.one(world, exchange, ticket.id)}
 

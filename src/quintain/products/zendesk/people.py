@@ -11,7 +11,7 @@ from quintain.resources.web import Exchange, ResourceSpec, Routes
 from quintain.resources.web.rows import count, delete, find, insert, save, select, update
 
 from . import tables as tb
-from .account import AGENTS, Desk, record, whole_number
+from .account import AGENTS, Desk, Invalid, record, whole_number
 from .wire import ANONYMOUS, API, Refusals
 
 USER_FIELDS = (
@@ -113,13 +113,12 @@ def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row:
         fields["email"] = fields["email"].strip().lower() or None
     email = fields.get("email")
     if email is not None and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", str(email)):
-        raise API.invalid({"email": [(f"Email: {email} is not properly formatted", "InvalidFormat")]})
+        raise Invalid("email", f"Email: {email} is not properly formatted", "InvalidFormat")
     if email and _taken(world, str(email), row.id if row else None):
-        words = f"Email: {email} is already being used by another user"
-        raise API.invalid({"email": [(words, "DuplicateValue")]})
+        raise Invalid("email", f"Email: {email} is already being used by another user", "DuplicateValue")
     role = fields.get("role")
     if role is not None and role not in {"end-user", *AGENTS}:
-        raise API.invalid({"role": [(f"Role: {role} is not valid", "InvalidValue")]})
+        raise Invalid("role", f"Role: {role} is not valid", "InvalidValue")
     raised = role in AGENTS and (row is None or row.role != role)
     if raised and exchange.caller.role != "admin":
         raise Refusals.forbidden()
@@ -147,7 +146,7 @@ def _remove_user(world: Desk, exchange: Exchange, row: tb.User) -> Any:
     asked = count(world.db, tb.Ticket, "requester_id = ? AND status <> 'closed' AND deleted = 0", row.id)
     if open_tickets or asked:
         words = "User: cannot be deleted because it has tickets that are not closed"
-        raise API.invalid({"base": [(words, "UserHasOpenTickets")]})
+        raise Invalid("base", words, "UserHasOpenTickets")
     _deactivate(world, row)
     exchange.status = 200
     return {"user": USERS.one(world, exchange, row.id)}
@@ -172,12 +171,15 @@ def _show_users(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> 
     ]
 
 
+_MEMBERS = "SELECT user_id FROM zd_group_memberships WHERE"
 USERS = ResourceSpec(
     name="user", row=tb.User, path="/api/v2/users", style=API, write="agent", where="deleted = 0",
     verbs=("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many",
         "destroy_many"),
     sort=("created_at", "updated_at", "name", "id"), writable=USER_FIELDS, required=("name",), clean=_clean_user,
     after=_after_user, removed=_remove_user, show=_show_users, scope=_scope_users,
+    lists={"/api/v2/organizations/{id}/users": "active = 1 AND organization_id = ?",
+           "/api/v2/groups/{id}/users": f"active = 1 AND id IN ({_MEMBERS} group_id = ?)"},
 )  # fmt: skip
 
 
@@ -267,7 +269,7 @@ def merge(world: Desk, exchange: Exchange) -> Any:
 
 IDENTITIES = ResourceSpec(
     name="identity", plural="identities", row=tb.Identity, path="/api/v2/identities", style=API, verbs=(),
-    keys={"user_id": "/api/v2/users/{id}/identities"},
+    lists={"/api/v2/users/{id}/identities": "user_id = ?"},
 )  # fmt: skip
 
 
@@ -278,7 +280,7 @@ def add_identity(world: Desk, exchange: Exchange) -> Any:
     given = exchange.part("identity")
     value = str(given.get("value") or "").strip().lower()
     if _taken(world, value, user.id):
-        raise API.invalid({"value": [(f"Email: {value} is already being used by another user", "DuplicateValue")]})
+        raise Invalid("value", f"Email: {value} is already being used by another user", "DuplicateValue")
     row = IDENTITIES.create(world, exchange, {**given, "value": value, "user_id": user.id})
     body = {"identity": IDENTITIES.one(world, exchange, row.id)}
     return API.created(
@@ -299,7 +301,7 @@ def remove_identity(world: Desk, exchange: Exchange) -> Any:
     if not found:
         raise Refusals.missing()
     if found[0].primary:
-        raise API.invalid({"base": [("Identity: the primary identity cannot be deleted", "InvalidValue")]})
+        raise Invalid("base", "Identity: the primary identity cannot be deleted", "InvalidValue")
     delete(world.db, tb.Identity, "id = ?", found[0].id)
 
 
@@ -339,6 +341,8 @@ ORGANIZATIONS = ResourceSpec(
         "destroy_many"),
     sort=("name", "created_at", "updated_at", "id"), unique=("name",),
     clean=_clean_organization, removed=_remove_organization,
+    lists={"/api/v2/users/{id}/organizations":
+           "id IN (SELECT organization_id FROM zd_organization_memberships WHERE user_id = ?)"},
 )  # fmt: skip
 
 
@@ -370,19 +374,9 @@ def create_or_update_organization(world: Desk, exchange: Exchange) -> Any:
     return {"organization": ORGANIZATIONS.one(world, exchange, row.id)}
 
 
-@route("GET", "/api/v2/organizations/{id}/users", "/api/v2/groups/{id}/users", who="agent")
-def users_of(world: Desk, exchange: Exchange) -> Any:
-    """Lists the users of an organization, or the agents of a group."""
-    if "/groups/" in exchange.request.path:
-        where = "active = 1 AND id IN (SELECT user_id FROM zd_group_memberships WHERE group_id = ?)"
-    else:
-        where = "active = 1 AND organization_id = ?"
-    return USERS.answer_list(world, exchange, where, exchange.id)
-
-
 def _remove_group(world: Desk, exchange: Exchange, row: Any) -> None:
     if row.default:
-        raise API.invalid({"base": [("Group: the default group cannot be deleted", "InvalidValue")]})
+        raise Invalid("base", "Group: the default group cannot be deleted", "InvalidValue")
     update(world.db, row, deleted=True, updated_at=world.now)
     delete(world.db, tb.GroupMembership, "group_id = ?", row.id)
 
@@ -390,38 +384,20 @@ def _remove_group(world: Desk, exchange: Exchange, row: Any) -> None:
 GROUPS = ResourceSpec(
     name="group", row=tb.AgentGroup, path="/api/v2/groups", style=API, where="deleted = 0", sort=("name", "id"),
     unique=("name",), removed=_remove_group,
+    lists={"/api/v2/groups/assignable": "1",
+           "/api/v2/users/{id}/groups": "id IN (SELECT group_id FROM zd_group_memberships WHERE user_id = ?)"},
     verbs=("list", "show", "create", "update", "delete", "count"),
 )  # fmt: skip
-
-
-@route("GET", "/api/v2/groups/assignable", who="agent")
-def assignable_groups(world: Desk, exchange: Exchange) -> Any:
-    """Lists the groups."""
-    return GROUPS.answer_list(world, exchange)
-
-
-@route("GET", "/api/v2/users/{id}/groups", who="agent")
-def groups_of_user(world: Desk, exchange: Exchange) -> Any:
-    """Lists the groups of an agent."""
-    where = "id IN (SELECT group_id FROM zd_group_memberships WHERE user_id = ?)"
-    return GROUPS.answer_list(world, exchange, where, exchange.id)
-
-
-@route("GET", "/api/v2/users/{id}/organizations", who="agent")
-def organizations_of_user(world: Desk, exchange: Exchange) -> Any:
-    """Lists the organizations of a user."""
-    where = "id IN (SELECT organization_id FROM zd_organization_memberships WHERE user_id = ?)"
-    return ORGANIZATIONS.answer_list(world, exchange, where, exchange.id)
 
 
 def _clean_membership(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
     user = world.user(fields.get("user_id"))
     if user is None or ("group_id" in fields and user.role not in AGENTS):
-        raise API.invalid({"user": [("User: is not an agent of this account", "InvalidValue")]})
+        raise Invalid("user", "User: is not an agent of this account", "InvalidValue")
     if "group_id" in fields:
         fields["default"] = not world.groups_of(user.id)
         if fields["group_id"] in world.groups_of(user.id):
-            raise API.invalid({"user_id": [("User: is already a member of the group", "DuplicateValue")]})
+            raise Invalid("user_id", "User: is already a member of the group", "DuplicateValue")
     return fields
 
 
@@ -429,14 +405,14 @@ GROUP_MEMBERSHIPS = ResourceSpec(
     name="group_membership", row=tb.GroupMembership, path="/api/v2/group_memberships", style=API,
     clean=_clean_membership,
     verbs=("list", "show", "create", "delete", "create_many", "destroy_many"),
-    keys={"user_id": "/api/v2/users/{id}/group_memberships", "group_id": "/api/v2/groups/{id}/memberships"},
+    lists={"/api/v2/users/{id}/group_memberships": "user_id = ?", "/api/v2/groups/{id}/memberships": "group_id = ?"},
 )  # fmt: skip
 ORGANIZATION_MEMBERSHIPS = ResourceSpec(
     name="organization_membership", row=tb.OrganizationMembership, path="/api/v2/organization_memberships", style=API,
     write="agent",
     verbs=("list", "show", "create", "delete", "create_many", "destroy_many"), clean=_clean_membership,
-    keys={"user_id": "/api/v2/users/{id}/organization_memberships",
-          "organization_id": "/api/v2/organizations/{id}/organization_memberships"},
+    lists={"/api/v2/users/{id}/organization_memberships": "user_id = ?",
+           "/api/v2/organizations/{id}/organization_memberships": "organization_id = ?"},
 )  # fmt: skip
 
 

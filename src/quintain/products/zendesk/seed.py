@@ -10,6 +10,7 @@ from quintain.resources.web import TABLES as WEB_TABLES
 from quintain.resources.web.rows import insert, select
 
 from . import tables as tb
+from .account import channel
 from .business import execution
 from .commit import commit
 from .people import create_user, join
@@ -165,7 +166,6 @@ def _fill(world: Zendesk, token: str) -> None:
 
 _SYSTEM_FIELDS = (("subject", "Subject"), ("description", "Description"), ("status", "Status"), ("tickettype", "Type"),
                   ("priority", "Priority"), ("group", "Group"), ("assignee", "Assignee"))  # fmt: skip
-_WEB = {"channel": "web", "source": {"from": {}, "to": {}, "rel": None}}
 
 
 def populate(world: Zendesk, *, agents: int = 3, customers: int = 5, tickets: int = 10) -> None:
@@ -192,5 +192,5 @@ def populate(world: Zendesk, *, agents: int = 3, customers: int = 5, tickets: in
                 "subject": f"Question {number + 1}", "comment": {"body": f"The printer {number + 1} does not print."},
                 "priority": tb.PRIORITIES[number % 4], "group_id": group.id,
             }  # fmt: skip
-            commit(world, people[number % len(people)], None, wanted=wanted, via=_WEB)
+            commit(world, people[number % len(people)], None, wanted=wanted, via=channel("web"))
     world.arm()

@@ -17,7 +17,7 @@ from quintain.resources.schedule import Calendar, Day
 from quintain.resources.web.rows import find, insert, save, select
 
 from . import tables as tb
-from .account import Desk, moment, seconds
+from .account import Desk, channel, moment, seconds
 from .conditions import compiled
 
 if TYPE_CHECKING:
@@ -352,12 +352,7 @@ def _retarget(made: Update, clock: tb.SlaClock, policy: Any, *, target: int | No
         _emit(made, clock.metric, clock.instance, type="apply_sla", sla=sla)
     if values[0] == values[1]:
         return
-    source = {
-        "from": {"id": clock.policy_id, "title": policy[1] if policy else None},
-        "to": {},
-        "rel": "sla_target_change",
-    }
-    via = {"channel": "rule", "source": source}
+    via = channel("rule", "sla_target_change", id=clock.policy_id, title=policy[1] if policy else None)
     made.event("Change", value=values[0], field_name=clock.metric, previous_value=values[1], via=via)
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from quintain.resources.web import Exchange, Listing, Refuse, ResourceSpec, Routes
+from quintain.resources.web import Exchange, Listing, ResourceSpec, Routes
 from quintain.resources.web.rows import count, find, marks, select, shown, update
 
 from . import tables as tb
-from .account import Desk, Invalid, listed, record, whole_number
+from .account import Desk, Invalid, channel, listed, record, whole_number
 from .commit import commit
 from .people import GROUPS, ORGANIZATIONS, USERS
 from .wire import API, Caller, Refusals, take
@@ -91,6 +91,10 @@ TICKETS = TicketSpec(
     sort=SORTABLE,
     verbs=("list", "count", "show_many", "create_many", "update_many", "destroy_many"), show=show_tickets,
     scope=_scope,
+    lists={"/api/v2/problems": "type = 'problem'", "/api/v2/organizations/{id}/tickets": "organization_id = ?",
+           "/api/v2/users/{id}/tickets/requested": "requester_id = ?",
+           "/api/v2/users/{id}/tickets/assigned": "assignee_id = ?",
+           "/api/v2/users/{id}/tickets/ccd": "EXISTS (SELECT 1 FROM json_each(email_cc_ids) c WHERE c.value = ?)"},
 )  # fmt: skip
 
 
@@ -223,15 +227,9 @@ def make(world: Desk, who: tb.User, wanted: tb.Json, *, via: tb.Json | None = No
         return commit(world, who, None, wanted=wanted, via=via, metadata=metadata)
     if source.status != "closed":
         raise Invalid("base", "Follow-up: the source ticket must be closed", "InvalidValue")
-    origin = {
-        "from": {"ticket_id": source.id, "subject": source.subject, "channel": "api"},
-        "to": {},
-        "rel": "follow_up",
-    }
+    origin = channel("api", "follow_up", ticket_id=source.id, subject=source.subject, channel="api")
     inherited = {"subject": source.subject, "requester_id": source.requester_id, "tags": source.tags}
-    ticket, audit = commit(
-        world, who, None, wanted={**inherited, **wanted}, via={"channel": "api", "source": origin}, metadata=metadata
-    )
+    ticket, audit = commit(world, who, None, wanted={**inherited, **wanted}, via=origin, metadata=metadata)
     update(world.db, source, followup_ids=[*source.followup_ids, ticket.id])
     return ticket, audit
 
@@ -377,12 +375,6 @@ def incidents(world: Desk, exchange: Exchange) -> Any:
     return TICKETS.answer_list(world, exchange, "problem_id = ?", need(world, exchange).id)
 
 
-@route("GET", "/api/v2/problems", who="agent")
-def problems(world: Desk, exchange: Exchange) -> Any:
-    """Lists the problems."""
-    return TICKETS.answer_list(world, exchange, "type = 'problem'")
-
-
 @route("POST", "/api/v2/problems/autocomplete", who="agent", writes=False)
 def autocomplete_problems(world: Desk, exchange: Exchange) -> Any:
     """Lists the problems whose subject holds a text."""
@@ -408,25 +400,6 @@ def recent(world: Desk, exchange: Exchange) -> Any:
     sql = "SELECT ticket_id FROM zd_audits WHERE author_id = ? GROUP BY ticket_id ORDER BY max(id) DESC LIMIT 5"
     ids = [one for (one,) in world.db.execute(sql, exchange.caller.id)]
     return TICKETS.answer_list(world, exchange, f"id IN ({marks(ids)})", *ids)
-
-
-@route(
-    "GET",
-    "/api/v2/users/{id}/tickets/{which}",
-    "/api/v2/organizations/{id}/tickets",
-    "/api/v2/organizations/{id}/{which}",
-    who="agent",
-)
-def tickets_of(world: Desk, exchange: Exchange) -> Any:
-    """Lists the tickets of a user or of an organization."""
-    wheres = {
-        "requested": "requester_id = ?", "assigned": "assignee_id = ?", "tickets": "organization_id = ?",
-        "ccd": "EXISTS (SELECT 1 FROM json_each(email_cc_ids) c WHERE c.value = ?)",
-    }  # fmt: skip
-    where = wheres.get(exchange.request.path.removesuffix(".json").rpartition("/")[2])
-    if where is None:
-        raise Refuse(404, {"error": "InvalidEndpoint", "description": "Not found"})
-    return TICKETS.answer_list(world, exchange, where, exchange.id)
 
 
 # -- tags
@@ -505,10 +478,7 @@ def merge_one(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
     wanted: tb.Json = {"comment": {"body": words, "public": public[0]}}
     if public[0] and source.requester_id not in {target.requester_id, *target.email_cc_ids}:
         wanted["email_cc_ids"] = [*target.email_cc_ids, source.requester_id]
-    via = {
-        "channel": "web",
-        "source": {"from": {"ticket_id": source.id, "subject": source.subject}, "to": {}, "rel": "merge"},
-    }
+    via = channel("web", "merge", ticket_id=source.id, subject=source.subject)
     _, audit = commit(world, who, target, wanted=wanted, via=via)
     if files:
         world.db.execute(
@@ -518,10 +488,7 @@ def merge_one(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
         item.get("source_comment")
         or f'This request was closed and merged into request #{target.id} "{target.subject}".'
     )
-    via = {
-        "channel": "web",
-        "source": {"from": {"ticket_id": target.id, "subject": target.subject}, "to": {}, "rel": "merge"},
-    }
+    via = channel("web", "merge", ticket_id=target.id, subject=target.subject)
     more = {"assignee_id": source.assignee_id or target.assignee_id or who.id, "status": "closed",
             "additional_tags": ["closed_by_merge"], "comment": {"body": words, "public": public[1]}}  # fmt: skip
     commit(world, who, source, wanted=more, via=via)

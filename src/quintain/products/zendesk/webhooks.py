@@ -13,7 +13,7 @@ from typing import Any
 from quintain.resources.web import Exchange, ResourceSpec, Routes, request
 from quintain.resources.web.rows import count, insert, select, update
 
-from .account import Desk, listed
+from .account import Desk, Invalid, listed
 from .tables import Json, Webhook, WebhookCall
 from .wire import API, Refusals
 
@@ -86,7 +86,7 @@ def _clean(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any)
     subscriptions = listed(fields.get("subscriptions"))
     if "conditional_ticket_events" in subscriptions and len(subscriptions) > 1:
         words = "Subscriptions: conditional_ticket_events cannot be combined with others"
-        raise API.invalid({"subscriptions": [(words, "InvalidValue")]})
+        raise Invalid("subscriptions", words, "InvalidValue")
     if row is None:
         fields |= {"ulid": ulid(world), "secret": hashlib.blake2b(f"s{world.last_id}".encode(),
             digest_size=24).hexdigest(),
@@ -127,7 +127,7 @@ def remove(world: Desk, exchange: Exchange) -> Any:
     hook = _need(world, exchange)
     for table in ("zd_triggers", "zd_automations"):
         if world.db.execute(f"SELECT 1 FROM {table} WHERE instr(actions, ?)", hook.ulid):
-            raise API.invalid({"base": [("Webhook: is used by a rule", "InvalidValue")]})
+            raise Invalid("base", "Webhook: is used by a rule", "InvalidValue")
     SPEC.remove(world, exchange, hook)
 
 

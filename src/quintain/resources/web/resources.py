@@ -76,7 +76,7 @@ class ResourceSpec:
         after: Runs after a write: world, exchange, row, row before or None.
         removed: Runs instead of deleting a row: world, exchange, row.
         show: Completes rows for an answer: world, exchange, rows.
-        keys: Parameters of nested paths to columns, such as {"user_id": "/users/{id}/identities"}.
+        lists: Further lists by path: conditions whose question marks stand for `{id}` of the path.
     """
 
     name: str
@@ -98,7 +98,7 @@ class ResourceSpec:
     after: Hook | None = None
     removed: Hook | None = None
     show: Hook | None = None
-    keys: dict[str, str] = field(default_factory=dict[str, str])
+    lists: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def many(self) -> str:
@@ -152,14 +152,14 @@ class ResourceSpec:
         for verb, method, path, handler, options in table:
             if verb in verbs:
                 routes.add(method, path, handler, **options)
-        for column, path in self.keys.items():
-            routes.add("GET", path, self._nested(column), who=self.read)
+        for path, where in self.lists.items():
+            routes.add("GET", path, self._narrowed(where), who=self.read)
 
-    def _nested(self, column: str) -> Callable[[Any, Any], Any]:
-        def nested(world: Any, exchange: Any) -> Any:
-            return self.answer_list(world, exchange, f"{column} = ?", exchange.id)
+    def _narrowed(self, where: str) -> Callable[[Any, Any], Any]:
+        def narrowed(world: Any, exchange: Any) -> Any:
+            return self.answer_list(world, exchange, where, *[exchange.id] * ("?" in where))
 
-        return nested
+        return narrowed
 
     def answer_list(self, world: Any, exchange: Any, where: str = "1", *values: Any) -> Any:
         """Returns a page of the rows that fulfil a condition; `values` are those of its question marks."""
